@@ -199,18 +199,18 @@ impl Archive {
     pub(super) fn refuse_elsewhere(
         &self,
         user: &dyn Actor,
-        asked: &Names,
+        wanted: &Names,
         known: &Names,
     ) -> Result<(), ArchiveError> {
         let place = Place::of(known);
-        if Place::of(asked) == place
-            || asked.rep().is_some()
+        if Place::of(wanted) == place
+            || wanted.rep().is_some()
             || self.may_make(user, place.parent())?
         {
             Ok(())
         } else {
             Err(ArchiveError::MayNotName {
-                names: asked.clone().into(),
+                names: wanted.clone().into(),
                 name: known.preferred(),
             })
         }

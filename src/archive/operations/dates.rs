@@ -43,12 +43,12 @@ impl Start {
         }
     }
 
-    /// The same after another reading of the clocks.
+    /// The start after another reading of the clocks.
     fn seen(&self, now: &Timestamp) -> Start {
-        let (before, said) = &self.read;
+        let (before, clock) = &self.read;
         let read = Instant::now();
         let passed = read.saturating_duration_since(*before) + STEP;
-        let ran = now.as_nanoseconds() - said.as_nanoseconds();
+        let ran = now.as_nanoseconds() - clock.as_nanoseconds();
         let is_set_forward = ran > i128::try_from(passed.as_nanos()).unwrap_or(i128::MAX);
         Start {
             at: if is_set_forward {

@@ -31,7 +31,7 @@ impl Archive {
         Ok(self.described(item, from, act)?.to_oai_dc())
     }
 
-    /// The same as a record.
+    /// The item's Dublin Core, see [`Archive::dublin_core`], as a record.
     pub fn described(
         &self,
         item: &Item,
@@ -218,7 +218,7 @@ impl Archive {
 pub struct FileList {
     /// The text.
     pub text: Vec<u8>,
-    /// The directories it was made from, if a change of them can be detected.
+    /// The directories that it was made from, if a change of them can be detected.
     directories: Option<Directories>,
 }
 

@@ -92,9 +92,9 @@ impl Archive {
     ) -> Result<Edit, ArchiveError> {
         let claims = self.store.relations_to(&item.names)?;
         let third = |kind: &RelationKind| {
-            let claims = claims.iter().filter(|(said, source)| {
-                !said.is_inverse()
-                    && inverse(said) == *kind
+            let claims = claims.iter().filter(|(declared, source)| {
+                !declared.is_inverse()
+                    && inverse(declared) == *kind
                     && source.state == State::Original
                     && !source.names.matches(other)
             });

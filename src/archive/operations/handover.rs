@@ -150,8 +150,8 @@ impl Archive {
         Ok(found)
     }
 
-    /// The record of an item that was given to another Archive, which may not have claimed it yet,
-    /// or has claimed it after its removal here. Such an item cannot become an original here.
+    /// The record of an item that was given to another Archive. That Archive may not have claimed it
+    /// yet, or has claimed it after its removal here. Such an item cannot become an original here.
     pub(super) fn given(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
         let handover = self.handover(names)?;
         Ok(handover.filter(|handover| handover.role == Role::Gives))
@@ -202,7 +202,8 @@ impl Archive {
         Ok(())
     }
 
-    /// The same for all items claimed beside a mount, since only the mount may change its tombstones.
+    /// Updates the tombstones of all items that were claimed beside the mount. Only the mount may
+    /// change its tombstones.
     pub(super) fn redirect_tombstones(&self) -> Result<(), ArchiveError> {
         for (names, handover) in self.handovers()? {
             if handover.role == Role::Gives && handover.is_taken {
@@ -290,8 +291,8 @@ mod tests {
                 is_original,
                 "{accepted:?}"
             );
-            let said = archive.sidecar(&item).archive_service().cloned();
-            assert_eq!(said == Some(elsewhere()), !is_original);
+            let holder = archive.sidecar(&item).archive_service().cloned();
+            assert_eq!(holder == Some(elsewhere()), !is_original);
             archive.forget_handover(&item.names).expect("forgotten");
             assert_eq!(archive.handover(&item.names).expect("read"), None);
         }
@@ -375,8 +376,8 @@ mod tests {
             });
             changed.expect("changed");
             assert_eq!(archive.again(&item).state, state);
-            let said = archive.sidecar(&item).archive_service().cloned();
-            assert_eq!(said, Some(service));
+            let holder = archive.sidecar(&item).archive_service().cloned();
+            assert_eq!(holder, Some(service));
         }
     }
 }

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError};
+use super::{Acceptance, Actor, Archive, ArchiveError, Process};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
-use crate::formats::item::{Names, Sidecar};
+use crate::formats::item::{Names, Sidecar, State};
 use crate::formats::table::{Row, RowError};
+use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::pairs::percent_encode;
@@ -205,8 +206,8 @@ impl Archive {
             )));
         }
         let before = self.accepted_sidecar(item)?;
-        let said = self.said(row, item, before.clone(), replace)?;
-        Ok(said.map(|sidecar| Draft {
+        let sidecar = self.planned_sidecar(row, item, before.clone(), replace)?;
+        Ok(sidecar.map(|sidecar| Draft {
             line: row.line,
             names: item.names.clone(),
             before: known.map_or_else(|| Sidecar::new(&item.names), |_| before),
@@ -215,7 +216,7 @@ impl Archive {
     }
 
     /// Adds the contents of a row to a sidecar.
-    fn said(
+    fn planned_sidecar(
         &self,
         row: &Row,
         item: &Item,

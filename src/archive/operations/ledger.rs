@@ -1,9 +1,9 @@
 //! The ledger on disk, which the next start reads. It has the last date given out, and shows
 //! whether the store is still the same one.
 //!
-//! No date up to the instant at which this process opened the store is given out. It is therefore
-//! irrelevant what the disk has lost, or whether the store was restored to an earlier state: any
-//! date given out before is earlier, if the clock was right. A clock that is set forward while the
+//! No date up to the instant at which this process opened the store is given out. So it
+//! does not matter what the disk has lost, or whether the store was restored to an earlier state:
+//! any date given out before is earlier, if the clock was right. A clock that is set forward while the
 //! store is open counts as opening it, and so does a machine that resumes from a memory snapshot.
 //!
 //! A date is durable on disk before it is given out. One write reserves all dates of the next
@@ -103,12 +103,12 @@ impl Archive {
 
     pub(super) fn write_ledger(&self) -> Result<(), ArchiveError> {
         match &self.lock {
-            Some(lock) => self.write_ledger_saying(lock, lock.word().as_deref(), None),
+            Some(lock) => self.write_ledger_with(lock, lock.word().as_deref(), None),
             None => Ok(()),
         }
     }
 
-    fn write_ledger_saying(
+    fn write_ledger_with(
         &self,
         lock: &lock::Lock,
         word: Option<&str>,
@@ -145,7 +145,7 @@ impl Archive {
         let word = lock::new_word().map_err(failed)?;
         if is_same {
             let before = lock.word().unwrap_or_else(|| NONE.to_owned());
-            self.write_ledger_saying(lock, Some(&word), Some(&before))?;
+            self.write_ledger_with(lock, Some(&word), Some(&before))?;
         }
         lock.describe(&self.tree, &word).map_err(failed)?;
         self.write_ledger()

@@ -55,7 +55,8 @@ impl Archive {
         self.mint_filled(actor, date, relative, owner, Filled::WithDoc)
     }
 
-    /// The same without `doc/`, for a program that expects a new directory to be empty and fills it.
+    /// Like [`Archive::mint_reserved`], without `doc/`: for a program that expects a new directory to
+    /// be empty, and fills it.
     pub fn mint_empty(
         &self,
         actor: &dyn Actor,

@@ -48,7 +48,8 @@ impl Archive {
         }
     }
 
-    /// The same by names. An item that is not known here is visible, since only other items name it.
+    /// Whether the item with these names is visible. An item that is not known here is visible, since
+    /// only other items name it.
     pub fn is_shown(
         &self,
         names: &Names,
@@ -160,7 +161,7 @@ impl Archive {
 }
 
 impl ArchiveError {
-    /// Whether a reader has no access, or nothing is there.
+    /// Whether a reader has no access, or the item does not exist.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         matches!(self, ArchiveError::Tree(error) if is_refusal(error.errno()))

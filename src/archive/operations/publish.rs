@@ -98,8 +98,8 @@ impl Archive {
         })
     }
 
-    /// The same without waiting for a disk: returns EAGAIN if that were necessary. The user must
-    /// have access to the directory of the item as well.
+    /// Like [`Archive::open_content`], but fails with EAGAIN where it would have to wait for a disk.
+    /// The user must also have access to the directory of the item.
     pub fn open_content_cached(
         &self,
         item: &Item,
@@ -225,7 +225,7 @@ fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     not_ours(open.publish(path))
 }
 
-/// The same for a caller that reads no content.
+/// Like [`publish`], for a caller that reads no content.
 fn inspect_published(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
     not_ours(open.inspect(path))
@@ -240,7 +240,7 @@ fn not_ours(found: Result<Published, TreeError>) -> Result<Published, Errno> {
     }
 }
 
-/// ENOENT for a path with `.` or `..`, or that of a file of ibifs.
+/// Rejects a path with `.` or `..`, and that of a file of ibifs, with ENOENT.
 fn check(path: &[u8]) -> Result<(), Errno> {
     let mut parts = path.split(|byte| *byte == b'/');
     if parts.any(|part| part == b".." || part == b".") || is_ours(path) {

@@ -1,4 +1,4 @@
-//! Recovery: brings the index in agreement with the tree after a crash or an error.
+//! Recovery: brings the index into agreement with the tree after a crash or an error.
 //!
 //! The recovery log lists the dirty regions. A change that was begun and did not end counts as not begun.
 
@@ -42,8 +42,8 @@ impl Archive {
         }
     }
 
-    /// Reads a queued place again, and returns its error to the user who asks for it. The caller
-    /// holds `edits`.
+    /// Reads a queued place again, on behalf of a user, and returns its error. The caller holds
+    /// `edits`.
     pub(super) fn replay_at(&self, place: &Place) -> Result<(), ArchiveError> {
         match self.recovery.queued(place) {
             Some(queued) => self.read_again(&queued),
@@ -65,7 +65,7 @@ impl Archive {
         self.read_all(&items)?;
         self.store.clear_dirty(&items)?;
         for level in levels {
-            log::info!("{level} is looked at after a crash");
+            log::info!("{level} is read again after a crash");
             self.recovery.inherit(&level);
             self.recover_level(&level)?;
         }
@@ -73,8 +73,8 @@ impl Archive {
     }
 
     /// Completes joint changes that were interrupted: if the first item was written, so are the
-    /// others that the user might write. What the same items declare otherwise is not part of the
-    /// change and stays.
+    /// others that the user had permission to write. Other declarations of the same items are not
+    /// part of the change, and stay.
     fn complete_joint(&self, changes: &[LoggedJoint]) -> Result<(), ArchiveError> {
         for change in changes {
             self.read_all(&change.places)?;

@@ -75,9 +75,9 @@ struct Region {
 /// Whether a change is on disk when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeDurability {
-    /// Yes: the Archive syncs it.
+    /// It is: the Archive syncs it.
     Synced,
-    /// Only once the program that makes the change syncs it.
+    /// It is when the program that makes the change has synced it.
     Unsynced,
     /// The item was minted in the index and did not appear in the tree.
     NotPlaced,

@@ -63,8 +63,8 @@ impl Archive {
                 if !kind.is_inverse() {
                     edits.extend(self.removal_at_far_end(actor, &near, kind, &target)?);
                 }
-                let (said, other) = (*kind, target.clone());
-                let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&said, &other));
+                let (set, other) = (*kind, target.clone());
+                let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&set, &other));
                 let author = self.author_after(actor, &near.names)?;
                 edits.insert(0, (near, edit, author));
                 if let Some(far) = far.filter(|_| is_far_open)
@@ -188,13 +188,13 @@ impl Archive {
             let Some(item) = self.held(end)? else {
                 continue;
             };
-            let mut said = Vec::new();
+            let mut declared = Vec::new();
             for kind in kinds {
                 if item.state == State::Original && self.declares(&item, &kind, other)? {
-                    said.push(kind);
+                    declared.push(kind);
                 }
             }
-            if said.is_empty() {
+            if declared.is_empty() {
                 continue;
             }
             let is_here = item.id == at.id;
@@ -205,7 +205,7 @@ impl Archive {
             };
             match self.may_write_sidecar(actor, &item.names, traversal)? {
                 true => {
-                    let edit = self.edit_without_relation(&item, said, other)?;
+                    let edit = self.edit_without_relation(&item, declared, other)?;
                     let author = self.author_after(actor, &item.names)?;
                     edits.push((item, edit, author));
                 }

@@ -29,8 +29,8 @@ pub enum Related {
     },
 }
 
-/// How many declarations by other items are considered, so that an item with very many takes no
-/// unbounded time.
+/// The most declarations by other items that are considered. It bounds the time for an item of which
+/// very many items declare something.
 const MOST_DECLARATIONS: usize = 10_000;
 
 /// The items visited so far. A set, because a sidecar may name very many items and a chain of
@@ -87,9 +87,9 @@ impl Archive {
         }
     }
 
-    /// The declarations by other items that count for this one. For an item that is not held here,
-    /// which has no sidecar, those count whose authors may write the sidecar of `asker`, the item
-    /// from which it was reached.
+    /// The declarations by other items that count for this one. An item that is not held here has no
+    /// sidecar. For it, those count whose authors may write the sidecar of `asker`, the item from
+    /// which it was reached.
     fn relations_to_item(
         &self,
         names: &Names,
@@ -112,8 +112,8 @@ impl Archive {
         Ok(declarations)
     }
 
-    /// The relations that other items declare with this one, where neither its own sidecar does nor
-    /// they count for it.
+    /// The relations that other items declare with this one, without those that its own sidecar
+    /// declares and those that count for it.
     pub fn claims(&self, item: &Item) -> Result<Claims, ArchiveError> {
         let mut claims = Claims::new();
         if item.state == State::Deleted {

@@ -107,8 +107,8 @@ impl Archive {
         }
     }
 
-    /// The same for a user who has just written or placed the sidecar: the permissions are at most
-    /// those of the file's owner.
+    /// Runs a closure on behalf of a user who has just written or placed the sidecar. The permissions
+    /// are at most those of the file's owner.
     pub(super) fn with_writer<T>(
         &self,
         actor: &dyn Actor,
@@ -130,7 +130,7 @@ impl Archive {
         self.with_author(&declarer.names, may).unwrap_or(false)
     }
 
-    /// The same by names.
+    /// Like [`Archive::may_declare_at`], by names.
     pub(super) fn may_declare_for(
         &self,
         declarer: &Names,

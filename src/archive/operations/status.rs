@@ -86,8 +86,8 @@ pub struct Removed {
 impl Status {
     /// The status of a store, mounted or not. What cannot be read is part of the status, not an error.
     pub fn of(store: &Path, clock: &dyn Clock) -> Status {
-        let looked = Archive::open_read_only(store).and_then(|archive| archive.status(clock));
-        looked.unwrap_or_else(|error| {
+        let read = Archive::open_read_only(store).and_then(|archive| archive.status(clock));
+        read.unwrap_or_else(|error| {
             let index = match &error {
                 _ if is_missing(store) => IndexState::Missing,
                 ArchiveError::Store(StoreError::Older { .. }) => IndexState::Older,

@@ -88,18 +88,18 @@ impl TestArchive {
         TestArchive::with(&Setup::default())
     }
 
-    /// The same with other options.
+    /// An Archive with other options.
     pub(crate) fn with(setup: &Setup) -> TestArchive {
         TestArchive::over(TemporaryDirectory::new(), setup)
     }
 
-    /// The same with a clock of its own, [`ManualClock::ticking_from`].
+    /// An Archive with a clock that ticks, see [`ManualClock::ticking_from`].
     pub(crate) fn ticking() -> TestArchive {
         let clock = ManualClock::ticking_from(START);
         TestArchive::made(TemporaryDirectory::new(), &Setup::default(), clock)
     }
 
-    /// The same over an existing directory.
+    /// An Archive over an existing directory.
     pub(crate) fn over(directory: TemporaryDirectory, setup: &Setup) -> TestArchive {
         TestArchive::made(directory, setup, ManualClock::at(START))
     }
@@ -141,7 +141,7 @@ impl TestArchive {
         self.crash_and(|_| ());
     }
 
-    /// The same with a change of the store in between.
+    /// Like [`TestArchive::crash`], with a change of the store in between.
     pub(crate) fn crash_and(&mut self, act: impl FnOnce(&Path)) {
         self.archive = None;
         act(self.directory.path());

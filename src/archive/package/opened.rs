@@ -95,7 +95,7 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
     let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
         .map_err(PackageError::io(Action::Open, shown))?;
     let is_bag = read_small(&root, bagit::DECLARATION.as_bytes())?.is_some();
-    let (contents, said) = if is_bag {
+    let (contents, named) = if is_bag {
         open_bag(&root)?
     } else {
         open_object(&root)?
@@ -104,7 +104,7 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
         verify(&root, content, count)?;
     }
     let entries = entries(&root, &contents)?;
-    let names = names(&root, &entries, &contents, &said)?;
+    let names = names(&root, &entries, &contents, &named)?;
     Ok(Package {
         root,
         entries,
@@ -163,9 +163,9 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
         }
     }
     let info = read_small(root, bagit::INFO.as_bytes())?.unwrap_or_default();
-    let said = tags(&info).into_iter();
-    let said = said.filter(|(name, _)| name.eq_ignore_ascii_case(bagit::IDENTIFIER));
-    Ok((contents, said.map(|(_, value)| value).collect()))
+    let named = tags(&info).into_iter();
+    let named = named.filter(|(name, _)| name.eq_ignore_ascii_case(bagit::IDENTIFIER));
+    Ok((contents, named.map(|(_, value)| value).collect()))
 }
 
 /// The `Name: value` lines of a text, with names in lower case.
@@ -304,7 +304,7 @@ fn names(
     root: &OwnedFd,
     entries: &[MtreeEntry],
     contents: &Contents,
-    said: &[String],
+    named: &[String],
 ) -> Result<Names, PackageError> {
     let sidecar = entries
         .iter()
@@ -326,7 +326,7 @@ fn names(
             return Ok(names);
         }
     }
-    let identifiers = said.iter().filter_map(|text| {
+    let identifiers = named.iter().filter_map(|text| {
         let text = text.strip_prefix(object::RESOLVER).unwrap_or(text);
         Ibi::parse(text).ok()
     });

@@ -111,7 +111,7 @@ impl Stager<'_> {
             each_entry_of(&directory, |name, _| names.push(name.to_vec())).map_err(unreadable)?;
             for name in names {
                 let below = joined(&path, &name);
-                if self.meet(&directory, &name, &below)? {
+                if self.add(&directory, &name, &below)? {
                     waiting.push(below);
                 }
             }
@@ -120,7 +120,7 @@ impl Stager<'_> {
     }
 
     /// Adds an entry of a directory; returns whether it is a directory itself.
-    fn meet(&mut self, above: &OwnedFd, name: &[u8], path: &[u8]) -> Result<bool, PackageError> {
+    fn add(&mut self, above: &OwnedFd, name: &[u8], path: &[u8]) -> Result<bool, PackageError> {
         let unreadable = |errno| PackageError::file(path, Problem::Unreadable(errno));
         let stat = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = match stat {

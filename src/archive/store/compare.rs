@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rusqlite::{Connection, OpenFlags, Row, Statement};
 
-use super::{Store, StoreError, check_file, duplicate, file_in, schema};
+use super::{Store, StoreError, StoreUse, check_file, duplicate, file_in, schema};
 use crate::archive::database::{self, OpenFor};
 use crate::formats::item::Names;
 use ibi::Ibi;

@@ -148,7 +148,7 @@ impl Store {
         self.each_item_where("", visit)
     }
 
-    /// The same for removed items.
+    /// Calls a closure for every removed item, in the order of their names.
     pub fn each_removed(
         &self,
         visit: impl FnMut(&Item) -> Result<(), StoreError>,

@@ -50,7 +50,7 @@ impl Tree {
         let mut files = Vec::new();
         let mut directories = Some(Vec::new());
         let (mut bytes, mut unreadable) = (0, None);
-        let meet = |met| match met {
+        let visit = |entry| match entry {
             DeepEntry::Entry(path) => {
                 bytes += path.len();
                 if bytes <= LONGEST_LIST {
@@ -68,7 +68,7 @@ impl Tree {
                 _ => directories = None,
             }
         };
-        walk_noting(&item.directory, b".", meet, note)
+        walk_noting(&item.directory, b".", visit, note)
             .map_err(failed(Action::Open, item.place.as_str()))?;
         if let Some((path, errno)) = unreadable {
             let shown = item.shown(&String::from_utf8_lossy(&path));

@@ -129,7 +129,7 @@ impl Tree {
         failed(action, path)(errno)
     }
 
-    /// The same for an error of the standard library.
+    /// Like [`Tree::error`], from an error of the standard library.
     pub fn io_error(&self, action: Action, path: &str, error: &std::io::Error) -> TreeError {
         failed(action, path)(Errno::from_io_error(error).unwrap_or(Errno::IO))
     }

@@ -71,15 +71,15 @@ impl Dependencies {
         self.is_given_up.set(true);
     }
 
-    /// Calls `look` after recording a path of an item and all levels above it in the item.
+    /// Calls `read` after recording a path of an item and all levels above it in the item.
     pub fn at<T>(
         &self,
         item: &OpenItem,
         path: &[u8],
-        look: impl FnOnce() -> Result<T, Errno>,
+        read: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         self.note(item, path);
-        let found = look();
+        let found = read();
         // Any other error, such as too many open files, may not occur the next time.
         if let Err(errno) = &found
             && unseen(*errno).is_err()
@@ -103,7 +103,7 @@ impl Dependencies {
             let fingerprint = match fingerprints.get(part) {
                 Some(known) => *known,
                 None => {
-                    let Ok(found) = look(item, part) else {
+                    let Ok(found) = fingerprint_of(item, part) else {
                         return self.give_up();
                     };
                     fingerprints.insert(part.to_vec(), found);
@@ -138,7 +138,7 @@ impl Dependencies {
 }
 
 /// The fingerprint of a path; None where nothing is visible there. ELOOP for a symbolic link.
-fn look(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
+fn fingerprint_of(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
     let found = match path {
         [] => rustix::fs::fstat(&item.directory),
         path => rustix::fs::statat(&item.directory, path, AtFlags::SYMLINK_NOFOLLOW),
@@ -176,7 +176,7 @@ impl Validator {
             };
             let mut fingerprints = fingerprints.iter();
             fingerprints.all(|(path, fingerprint)| {
-                look_again(&item, path).is_ok_and(|found| found == *fingerprint)
+                fingerprint_cached(&item, path).is_ok_and(|found| found == *fingerprint)
             })
         })
     }
@@ -196,8 +196,8 @@ impl Validator {
     }
 }
 
-/// Like [`look`], but without waiting for a disk.
-fn look_again(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
+/// Like [`fingerprint_of`], but without waiting for a disk.
+fn fingerprint_cached(item: &OpenItem, path: &[u8]) -> Result<Option<Fingerprint>, Errno> {
     if path.is_empty() {
         return rustix::fs::fstat(&item.directory).map(|stat| Some(Fingerprint::of(&stat)));
     }

@@ -23,7 +23,10 @@ fn refused_aliases(place: &Names, record: &Record) -> Option<CheckFinding> {
         .iter()
         .find(|alias| is_ibip(alias))?
         .to_string();
-    Some(CheckFinding::of(CheckCode::NameRefused, place).saying(ArchiveError::NoAlias { alias }))
+    Some(
+        CheckFinding::of(CheckCode::NameRefused, place)
+            .with_detail(ArchiveError::NoAlias { alias }),
+    )
 }
 
 /// The error for a record whose IBIp belongs to another item.
@@ -65,12 +68,12 @@ impl Archive {
         let Some(error) = self.refusal_of_read(place, record, &known)? else {
             if !is_known && let Some(holder) = self.holder_of_ibip(context, record)? {
                 let taken = ibip_taken(record, holder);
-                report.add(CheckFinding::of(CheckCode::NameTaken, place).saying(taken));
+                report.add(CheckFinding::of(CheckCode::NameTaken, place).with_detail(taken));
                 return Ok(ReadRecord::bare(place, State::Copy));
             }
             if Place::of(&record.names) != Place::of(place) {
                 let rep = message!("its rep is {rep}", rep = record.names.preferred());
-                report.add(CheckFinding::of(CheckCode::NotMoved, place).saying(rep));
+                report.add(CheckFinding::of(CheckCode::NotMoved, place).with_detail(rep));
                 summary.unmoved.push(place.clone());
                 return Ok(ReadRecord::bare(place, State::Copy));
             }
@@ -81,7 +84,7 @@ impl Archive {
                 Some(_) => CheckCode::NotMinted,
                 None => CheckCode::NameRefused,
             };
-        report.add(CheckFinding::of(code, place).saying(error));
+        report.add(CheckFinding::of(code, place).with_detail(error));
         Ok(ReadRecord::bare(place, State::Copy))
     }
 
@@ -104,7 +107,7 @@ impl Archive {
         }
         let known = match (context.before.item(&by_place)?, as_alias(ibip)) {
             // One in base 53 may have become an alias of the item that had it.
-            (None, Some(alias)) => context.before.ask(|index| index.find_by_alias(&alias))?,
+            (None, Some(alias)) => context.before.query(|index| index.find_by_alias(&alias))?,
             (known, _) => known,
         };
         let is_another = |item: &Item| {

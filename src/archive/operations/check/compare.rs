@@ -25,7 +25,7 @@ impl Archive {
             Err(error) if error.is_damage() => {
                 report.add(
                     CheckFinding::new(CheckCode::IndexDamaged, crate::archive::store::FILE)
-                        .saying(error.cause()),
+                        .with_detail(error.cause()),
                 );
                 return Ok(());
             }
@@ -34,7 +34,7 @@ impl Archive {
         let missing = self.missing_areas(&differences)?;
         for (area, count) in &missing {
             let known = message!("the index knows {count}", count);
-            report.add(CheckFinding::new(CheckCode::AreaMissing, area.name()).saying(known));
+            report.add(CheckFinding::new(CheckCode::AreaMissing, area.name()).with_detail(known));
         }
         let unreadable = report.subjects(CheckCode::Unreadable);
         let name_taken = report.subjects(CheckCode::NameTaken);
@@ -112,9 +112,9 @@ impl Archive {
                 sidecar,
                 is_removed,
             } => match (sidecar, is_removed) {
-                (true, (false, false)) => (CheckCode::ChangedSidecar, said(what)),
-                (true, (true, true)) => (CheckCode::ChangedTombstone, said(what)),
-                _ => (CheckCode::IndexDiffers, said(what)),
+                (true, (false, false)) => (CheckCode::ChangedSidecar, detail_of(what)),
+                (true, (true, true)) => (CheckCode::ChangedTombstone, detail_of(what)),
+                _ => (CheckCode::IndexDiffers, detail_of(what)),
             },
         };
         Ok(CheckFinding {
@@ -138,7 +138,7 @@ impl Archive {
             (Err(error), _) | (_, Err(error)) => {
                 report.add(
                     CheckFinding::new(CheckCode::IndexDamaged, crate::archive::store::FILE)
-                        .saying(error.cause()),
+                        .with_detail(error.cause()),
                 );
                 return Ok(());
             }
@@ -156,7 +156,7 @@ impl Archive {
             // That item may be the only reason, if it dates from a version that accepted such items.
             report.add(match &summary.latest {
                 Some((date, rep)) if date == mark => {
-                    ahead.saying(message!("it is that of {rep}", rep))
+                    ahead.with_detail(message!("it is that of {rep}", rep))
                 }
                 _ => ahead,
             });
@@ -174,8 +174,9 @@ impl Archive {
         reserved: Option<Timestamp>,
         report: &mut CheckReport,
     ) {
-        let broken =
-            |what: &dyn Localize| CheckFinding::new(CheckCode::LedgerBroken, LEDGER).saying(what);
+        let broken = |what: &dyn Localize| {
+            CheckFinding::new(CheckCode::LedgerBroken, LEDGER).with_detail(what)
+        };
         let text = match self.tree.read_small(LEDGER) {
             Ok(Some(text)) => text,
             Ok(None) => return report.add(broken(&message!("it is not there"))),
@@ -207,7 +208,7 @@ impl Archive {
                 )
             };
             let differs = CheckFinding::new(CheckCode::LedgerDiffers, LEDGER);
-            report.add(differs.saying(message!(
+            report.add(differs.with_detail(message!(
                 "{noted} in the ledger, {last} in the index",
                 noted = shown(noted),
                 last = shown(last)
@@ -216,7 +217,7 @@ impl Archive {
     }
 }
 
-fn said(what: Option<Message>) -> Option<Message> {
+fn detail_of(what: Option<Message>) -> Option<Message> {
     what.or_else(|| Some(message!("only in pairs that ibifs does not read")))
 }
 

@@ -73,7 +73,7 @@ impl Archive {
                 continue;
             }
             let differ = CheckFinding::of(CheckCode::RelationsDiffer, &claim.names);
-            report.add(differ.saying(message!(
+            report.add(differ.with_detail(message!(
                 "its {kind} is {target}, and {other} says it is that too",
                 kind = claim.kind.pair_name(),
                 target = claim.target.preferred(),
@@ -91,7 +91,7 @@ impl Archive {
                 continue;
             }
             let one_sided = CheckFinding::of(CheckCode::OneSided, &claim.near);
-            report.add(one_sided.saying(message!(
+            report.add(one_sided.with_detail(message!(
                 "{kind} {far}",
                 kind = claim.kind.pair_name(),
                 far = claim.far.preferred()

@@ -32,23 +32,23 @@ pub(super) struct PreviousIndex<'a> {
 
 impl PreviousIndex<'_> {
     pub(super) fn sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, ArchiveError> {
-        self.ask(|index| index.accepted_sidecar(names))
+        self.query(|index| index.accepted_sidecar(names))
     }
 
     pub(super) fn item(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
-        self.ask(|index| index.find_by_names(names))
+        self.query(|index| index.find_by_names(names))
     }
 
     pub(super) fn has_alias(&self, names: &Names, alias: &AliasPair) -> Result<bool, ArchiveError> {
-        let holder = self.ask(|index| index.find_by_alias(alias))?;
+        let holder = self.query(|index| index.find_by_alias(alias))?;
         Ok(holder.is_some_and(|holder| holder.names.matches(names)))
     }
 
-    pub(super) fn ask<T>(
+    pub(super) fn query<T>(
         &self,
-        ask: impl FnOnce(&Store) -> Result<Option<T>, StoreError>,
+        query: impl FnOnce(&Store) -> Result<Option<T>, StoreError>,
     ) -> Result<Option<T>, ArchiveError> {
-        match self.index.map(ask) {
+        match self.index.map(query) {
             Some(Err(error)) if self.is_last => Err(error.into()),
             // A damaged index is reported by the comparison.
             Some(known) => Ok(known.ok().flatten()),

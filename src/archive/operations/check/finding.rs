@@ -185,7 +185,7 @@ impl CheckFinding {
         }
     }
 
-    pub(super) fn saying(self, detail: impl Localize) -> CheckFinding {
+    pub(super) fn with_detail(self, detail: impl Localize) -> CheckFinding {
         CheckFinding {
             detail: Some(detail.message()),
             ..self

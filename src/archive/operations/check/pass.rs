@@ -80,13 +80,13 @@ impl Archive {
         for names in originals {
             if says(&names)? == Some(State::Original) {
                 let found = CheckFinding::of(CheckCode::TwoOriginals, &names);
-                findings.push(found.saying(message!("the Archive {other}", other)));
+                findings.push(found.with_detail(message!("the Archive {other}", other)));
             }
         }
         for names in copies {
             if says(&names)? == Some(State::Deleted) {
                 let found = CheckFinding::of(CheckCode::OriginalRemoved, &names);
-                findings.push(found.saying(message!("the Archive {other}", other)));
+                findings.push(found.with_detail(message!("the Archive {other}", other)));
             }
         }
         Ok(findings)

@@ -45,7 +45,7 @@ impl Archive {
             {
                 let taken = |names: &Names, holder: &Names| {
                     let taken = CheckFinding::of(CheckCode::AliasTaken, names);
-                    taken.saying(message!(
+                    taken.with_detail(message!(
                         "{alias} is {holder}",
                         alias,
                         holder = holder.preferred()
@@ -62,7 +62,8 @@ impl Archive {
         }
         match self.put_or_replace(context, &record, refill, report)? {
             Some(error) => {
-                report.add(CheckFinding::of(CheckCode::NameTaken, &record.names).saying(error));
+                report
+                    .add(CheckFinding::of(CheckCode::NameTaken, &record.names).with_detail(error));
                 self.put_without_taken_name(context, &record, refill)
             }
             None => Ok(()),
@@ -97,7 +98,7 @@ impl Archive {
         match refill.put(record) {
             Ok(()) => {
                 let taken = ibip_taken(record, record.names.clone());
-                report.add(CheckFinding::of(CheckCode::NameTaken, &holder).saying(taken));
+                report.add(CheckFinding::of(CheckCode::NameTaken, &holder).with_detail(taken));
                 Ok(None)
             }
             Err(error @ StoreError::Taken { .. }) => Ok(Some(error)),

@@ -109,7 +109,7 @@ impl Coordinator {
             },
             WalkEntry::Twice(first, second) => {
                 let twice = CheckFinding::new(CheckCode::SpelledTwice, below(second));
-                ScanTask::Wrong(twice.saying(Message::verbatim(below(first))), None)
+                ScanTask::Wrong(twice.with_detail(Message::verbatim(below(first))), None)
             }
             // A file at the level of items is reported only if its name is that of an item.
             WalkEntry::Other(path)
@@ -125,7 +125,7 @@ impl Coordinator {
                 let path = below(path);
                 let unreadable =
                     CheckFinding::new(CheckCode::Unreadable, path.trim_end_matches('/'));
-                ScanTask::Wrong(unreadable.saying(&error), Some(error))
+                ScanTask::Wrong(unreadable.with_detail(&error), Some(error))
             }
         };
         self.group.push(task);
@@ -255,11 +255,13 @@ impl Archive {
         };
         let rejection = match (unreadable, self.tombstone_from(names, &bytes)) {
             (Some(error), _) if is_unreadable(&error) => {
-                CheckFinding::new(CheckCode::Unreadable, shown).saying(error)
+                CheckFinding::new(CheckCode::Unreadable, shown).with_detail(error)
             }
-            (Some(error), _) => CheckFinding::new(CheckCode::BrokenTombstone, shown).saying(error),
+            (Some(error), _) => {
+                CheckFinding::new(CheckCode::BrokenTombstone, shown).with_detail(error)
+            }
             (None, Err(error)) => {
-                CheckFinding::new(CheckCode::BrokenTombstone, shown).saying(in_short(&error))
+                CheckFinding::new(CheckCode::BrokenTombstone, shown).with_detail(in_short(&error))
             }
             (None, Ok(record)) => {
                 return ScannedPlace {
@@ -304,7 +306,7 @@ impl Archive {
                 ArchiveError::Tree(error) if is_unreadable(error) => CheckCode::Unreadable,
                 _ => CheckCode::BrokenSidecar,
             };
-            CheckFinding::of(code, names).saying(in_short(&error))
+            CheckFinding::of(code, names).with_detail(in_short(&error))
         });
         ScannedPlace {
             record: Some(ReadRecord {

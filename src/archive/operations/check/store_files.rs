@@ -44,20 +44,22 @@ pub(super) fn open_index(
     match opened {
         Ok((index, complaints)) => {
             if let Some(complaints) = Message::joined(complaints) {
-                report.add(found(CheckCode::IndexDamaged).saying(complaints));
+                report.add(found(CheckCode::IndexDamaged).with_detail(complaints));
             }
             Ok(Some(index))
         }
         Err(error @ StoreError::Newer { .. }) => {
-            report.add(found(CheckCode::IndexNewer).saying(error));
+            report.add(found(CheckCode::IndexNewer).with_detail(error));
             Ok(None)
         }
         Err(StoreError::Older { found: version }) => {
-            report.add(found(CheckCode::IndexOlder).saying(message!("schema {version}", version)));
+            report.add(
+                found(CheckCode::IndexOlder).with_detail(message!("schema {version}", version)),
+            );
             Ok(None)
         }
         Err(error) if error.is_damage() => {
-            report.add(found(CheckCode::IndexDamaged).saying(error.cause()));
+            report.add(found(CheckCode::IndexDamaged).with_detail(error.cause()));
             Ok(None)
         }
         Err(error) => Err(error.into()),
@@ -135,7 +137,7 @@ pub(super) fn check_store_mode(tree: &Tree, report: &mut CheckReport) {
     {
         report.add(
             CheckFinding::new(CheckCode::StoreOpen, ".")
-                .saying(message!("mode {mode}", mode = format!("{mode:04o}"))),
+                .with_detail(message!("mode {mode}", mode = format!("{mode:04o}"))),
         );
     }
 }
@@ -153,14 +155,14 @@ pub(super) fn check_own_files(tree: &Tree, report: &mut CheckReport) {
             && mode & 0o002 != 0
         {
             let loose = CheckFinding::new(CheckCode::LoosePermissions, name);
-            report.add(loose.saying(message!("mode {mode}", mode = format!("{mode:04o}"))));
+            report.add(loose.with_detail(message!("mode {mode}", mode = format!("{mode:04o}"))));
         }
     }
 }
 
 /// Reports unfinished transfers of ownership to other Archives.
 pub(super) fn check_handovers(archive: &Archive, report: &mut CheckReport) {
-    let looked = archive.tree().each_handover::<ArchiveError>(|area, path| {
+    let visited = archive.tree().each_handover::<ArchiveError>(|area, path| {
         let Some(names) = names_at(area, path) else {
             return Ok(());
         };
@@ -168,17 +170,17 @@ pub(super) fn check_handovers(archive: &Archive, report: &mut CheckReport) {
             Ok(Some(handover)) if handover.is_pending() => {
                 let pending = CheckFinding::of(CheckCode::HandoverPending, &names);
                 report.add(
-                    pending.saying(message!("to the Archive {other}", other = handover.other)),
+                    pending.with_detail(message!("to the Archive {other}", other = handover.other)),
                 );
             }
             Ok(_) => {}
             Err(error) => {
-                report.add(CheckFinding::of(CheckCode::HandoverBroken, &names).saying(error));
+                report.add(CheckFinding::of(CheckCode::HandoverBroken, &names).with_detail(error));
             }
         }
         Ok(())
     });
-    if let Err(error) = looked {
+    if let Err(error) = visited {
         // A user who may not read the records cannot finish a transfer either.
         log::debug!("the items being transferred are not known: {error}");
     }

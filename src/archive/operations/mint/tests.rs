@@ -96,8 +96,8 @@ fn a_related_item_is_minted_with_the_relation_at_both_ends() {
         let item = archive.mint(&Process, Some(&relative), None).expect(there);
         let says = |item: &Item, pair: &str, of: &Names| {
             let sidecar = archive.sidecar(item);
-            let mut said = sidecar.relations().into_iter();
-            said.any(|(kind, names)| kind.pair_name() == pair && names == *of)
+            let mut declared = sidecar.relations().into_iter();
+            declared.any(|(kind, names)| kind.pair_name() == pair && names == *of)
         };
         assert!(says(&source, there, &item.names), "{there}");
         assert!(says(&item, here, &source.names), "{here}");

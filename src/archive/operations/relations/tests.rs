@@ -4,7 +4,7 @@ use crate::archive::store::Item;
 use ibi::relation::RelationKind;
 
 /// The relations in an item's sidecar, one per line: `ibi.nextedition REP`.
-fn said(archive: &TestArchive, item: &Item) -> Vec<String> {
+fn declared(archive: &TestArchive, item: &Item) -> Vec<String> {
     let relations = archive.sidecar(item).relations();
     relations
         .iter()
@@ -35,11 +35,11 @@ fn a_relation_is_written_at_both_ends() {
         let archive = TestArchive::new();
         let (one, other) = (archive.new_item(), archive.new_item());
         archive.declare(&one, kind, &other);
-        assert_eq!(said(&archive, &one), [line(there, &other)]);
-        assert_eq!(said(&archive, &other), [line(back, &one)]);
+        assert_eq!(declared(&archive, &one), [line(there, &other)]);
+        assert_eq!(declared(&archive, &other), [line(back, &one)]);
         assert_eq!(archive.findings(), Vec::<String>::new(), "{there}");
         archive.unrelate(&Process, &one.names, &kind).expect(there);
-        assert!(said(&archive, &one).is_empty() && said(&archive, &other).is_empty());
+        assert!(declared(&archive, &one).is_empty() && declared(&archive, &other).is_empty());
         let again = archive.unrelate(&Process, &one.names, &kind);
         assert!(
             matches!(again, Err(ArchiveError::NoRelation { .. })),
@@ -81,11 +81,11 @@ fn an_inverse_relation_is_the_same_relation() {
     let archive = TestArchive::new();
     let (one, other) = (archive.new_item(), archive.new_item());
     archive.declare(&other, RelationKind::EditionOf, &one);
-    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &other)]);
-    assert_eq!(said(&archive, &other), [line("ibi.editionof", &one)]);
+    assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &other)]);
+    assert_eq!(declared(&archive, &other), [line("ibi.editionof", &one)]);
     let taken_back = archive.unrelate(&Process, &other.names, &RelationKind::EditionOf);
     taken_back.expect("taken back");
-    assert!(said(&archive, &one).is_empty() && said(&archive, &other).is_empty());
+    assert!(declared(&archive, &one).is_empty() && declared(&archive, &other).is_empty());
 }
 
 #[test]
@@ -94,9 +94,9 @@ fn a_new_target_takes_the_place_of_the_old_one() {
     let [one, first, second] = [archive.new_item(), archive.new_item(), archive.new_item()];
     archive.declare(&one, RelationKind::NextEdition, &first);
     archive.declare(&one, RelationKind::NextEdition, &second);
-    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &second)]);
-    assert!(said(&archive, &first).is_empty());
-    assert_eq!(said(&archive, &second), [line("ibi.editionof", &one)]);
+    assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &second)]);
+    assert!(declared(&archive, &first).is_empty());
+    assert_eq!(declared(&archive, &second), [line("ibi.editionof", &one)]);
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn an_inverse_relation_replaces_nothing() {
     let [one, first, second] = [archive.new_item(), archive.new_item(), archive.new_item()];
     archive.declare(&one, RelationKind::NextEdition, &first);
     archive.declare(&second, RelationKind::EditionOf, &one);
-    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &first)]);
-    assert_eq!(said(&archive, &second), [line("ibi.editionof", &one)]);
+    assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &first)]);
+    assert_eq!(declared(&archive, &second), [line("ibi.editionof", &one)]);
 }
 
 #[test]
@@ -115,10 +115,10 @@ fn of_two_sources_the_target_names_the_one_that_is_left() {
     let [one, two, target] = [archive.new_item(), archive.new_item(), archive.new_item()];
     archive.declare(&one, RelationKind::NextEdition, &target);
     archive.declare(&two, RelationKind::NextEdition, &target);
-    assert_eq!(said(&archive, &target), [line("ibi.editionof", &two)]);
+    assert_eq!(declared(&archive, &target), [line("ibi.editionof", &two)]);
     let taken_back = archive.unrelate(&Process, &two.names, &RelationKind::NextEdition);
     taken_back.expect("taken back");
-    assert_eq!(said(&archive, &target), [line("ibi.editionof", &one)]);
+    assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn others_declare_nothing() {
             "{refused:?}"
         );
     }
-    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &other)]);
+    assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &other)]);
 }
 
 #[test]
@@ -183,8 +183,11 @@ fn between_two_copies_nothing_is_declared() {
     // An original can be the target of a relation of a copy, and declares the inverse.
     let original = archive.new_item();
     archive.declare(one, RelationKind::Translation(language("pt")), &original);
-    assert_eq!(said(&archive, &original), [line("ibi.translationof", one)]);
-    assert!(said(&archive, one).is_empty());
+    assert_eq!(
+        declared(&archive, &original),
+        [line("ibi.translationof", one)]
+    );
+    assert!(declared(&archive, one).is_empty());
     assert_eq!(archive.sidecar(&original).language(), Some(&language("pt")));
 }
 
@@ -204,7 +207,7 @@ fn the_language_of_a_translation_is_needed_and_passed_on() {
         .expect("a language");
     archive.declare(&translation, kind, &source);
     assert_eq!(
-        said(&archive, &source),
+        declared(&archive, &source),
         [line("ibi.translation(pt)", &translation)]
     );
 }
@@ -258,8 +261,8 @@ fn a_pair_removed_from_a_sidecar_is_removed_at_the_far_end() {
                 }
             });
             archive.accept_sidecar(&Process, item.id).expect("accepted");
-            assert!(said(&archive, &one).is_empty(), "{kind:?} {is_far}");
-            assert!(said(&archive, &other).is_empty(), "{kind:?} {is_far}");
+            assert!(declared(&archive, &one).is_empty(), "{kind:?} {is_far}");
+            assert!(declared(&archive, &other).is_empty(), "{kind:?} {is_far}");
         }
     }
 }
@@ -285,7 +288,7 @@ fn a_pair_added_to_a_sidecar_is_added_at_the_far_end() {
             sidecar.set_relation(&kind, &other.names);
         });
         archive.accept_sidecar(&Process, one.id).expect("accepted");
-        assert_eq!(said(&archive, &other), [line(there, &one)], "{kind:?}");
+        assert_eq!(declared(&archive, &other), [line(there, &one)], "{kind:?}");
         assert_eq!(archive.findings(), Vec::<String>::new(), "{kind:?}");
     }
 }
@@ -303,7 +306,10 @@ fn only_another_original_of_the_same_relation_is_named_instead() {
     archive.declare(&one, RelationKind::NextEdition, &target);
     let unrelated = archive.unrelate(&Process, &one.names, &RelationKind::NextEdition);
     unrelated.expect("taken back");
-    assert_eq!(said(&archive, &target), [line("ibi.metadataof", &other)]);
+    assert_eq!(
+        declared(&archive, &target),
+        [line("ibi.metadataof", &other)]
+    );
 }
 
 #[test]
@@ -384,7 +390,10 @@ fn an_original_keeps_its_edition_against_a_copy() {
         archive.relate(&Process, &copy.names, &kind, &original.names)
     };
     follow(&archive).expect("free");
-    assert_eq!(said(&archive, &original), [line("ibi.nextedition", &copy)]);
+    assert_eq!(
+        declared(&archive, &original),
+        [line("ibi.nextedition", &copy)]
+    );
     follow(&archive).expect("it is that one");
     archive.declare(&original, RelationKind::NextEdition, &next);
     let refused = follow(&archive);
@@ -392,7 +401,10 @@ fn an_original_keeps_its_edition_against_a_copy() {
         matches!(refused, Err(ArchiveError::HasOne { .. })),
         "{refused:?}"
     );
-    assert_eq!(said(&archive, &original), [line("ibi.nextedition", &next)]);
+    assert_eq!(
+        declared(&archive, &original),
+        [line("ibi.nextedition", &next)]
+    );
 }
 
 #[test]
@@ -410,7 +422,7 @@ fn a_translation_is_known_once_its_language_is() {
         };
         accept();
         assert!(
-            said(&archive, &source).is_empty(),
+            declared(&archive, &source).is_empty(),
             "a translation into what?"
         );
         if is_in_the_sidecar {
@@ -424,7 +436,7 @@ fn a_translation_is_known_once_its_language_is() {
             set.expect("a language");
         }
         let expected = [line("ibi.translation(pt)", &translation)];
-        assert_eq!(said(&archive, &source), expected);
+        assert_eq!(declared(&archive, &source), expected);
     }
 }
 
@@ -436,8 +448,8 @@ fn a_previous_target_keeps_what_it_says_of_another_source() {
     archive.declare(&one, RelationKind::NextEdition, &target);
     archive.declare(&two, RelationKind::NextEdition, &target);
     archive.declare(&one, RelationKind::NextEdition, &next);
-    assert_eq!(said(&archive, &target), [line("ibi.editionof", &two)]);
-    assert_eq!(said(&archive, &next), [line("ibi.editionof", &one)]);
+    assert_eq!(declared(&archive, &target), [line("ibi.editionof", &two)]);
+    assert_eq!(declared(&archive, &next), [line("ibi.editionof", &one)]);
 }
 
 #[test]
@@ -449,9 +461,9 @@ fn a_user_changes_the_ends_that_the_user_may_write() {
     open_to_all(&archive, &one);
     let related = archive.relate(&OTHER_USER, &one.names, &kind, &next.names);
     related.expect("one end is enough");
-    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &next)]);
-    assert_eq!(said(&archive, &target), [line("ibi.editionof", &one)]);
-    assert!(said(&archive, &next).is_empty());
+    assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &next)]);
+    assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
+    assert!(declared(&archive, &next).is_empty());
 }
 
 /// A declaration at the other end that would remain valid makes the removal fail.
@@ -480,7 +492,7 @@ fn a_relation_is_removed_where_the_other_end_does_not_keep_it() {
             is_refused,
             "{case}"
         );
-        let is_changed = |item: &Item| said(&archive, item).is_empty();
+        let is_changed = |item: &Item| declared(&archive, item).is_empty();
         let may = |mode: u32| !is_refused && mode == 0o666;
         assert_eq!(is_changed(&one), may(one_mode), "{case}");
         assert_eq!(is_changed(&other), may(other_mode), "{case}");
@@ -498,8 +510,8 @@ fn a_far_end_that_the_user_may_not_write_stays_as_it_is() {
     });
     let accepted = archive.accept_sidecar(&OTHER_USER, one.id);
     accepted.expect("accepted");
-    assert_eq!(said(&archive, &target), [line("ibi.editionof", &one)]);
-    assert!(said(&archive, &next).is_empty());
+    assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
+    assert!(declared(&archive, &next).is_empty());
 }
 
 /// An item that follows another one by its own sidecar does not displace the one that follows already.
@@ -514,8 +526,8 @@ fn an_inverse_pair_in_a_sidecar_replaces_nothing() {
     archive
         .accept_sidecar(&Process, claimant.id)
         .expect("accepted");
-    assert_eq!(said(&archive, &one), [line("ibi.nextedition", &next)]);
-    assert_eq!(said(&archive, &claimant), [line("ibi.editionof", &one)]);
+    assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &next)]);
+    assert_eq!(declared(&archive, &claimant), [line("ibi.editionof", &one)]);
 }
 
 #[test]

@@ -184,11 +184,11 @@ fn names_are_met_by_either_form() {
         "8JMKD3MGP8W/35MMLL8",
     );
     let both = Names::new(names(rep).rep().cloned(), names(ibip).ibip().cloned());
-    let mut met = Visited::default();
-    assert!(met.note(&names(ibip)));
-    assert!(!met.note(&both.expect("two forms")));
+    let mut visited = Visited::default();
+    assert!(visited.note(&names(ibip)));
+    assert!(!visited.note(&both.expect("two forms")));
     // The other form was added in passing.
-    assert!(!met.note(&names(rep)));
+    assert!(!visited.note(&names(rep)));
 }
 
 #[test]

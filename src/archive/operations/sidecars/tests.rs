@@ -99,8 +99,8 @@ fn the_service_item_stays_the_original() {
         sidecar.set_archive_service(&elsewhere());
     });
     assert_ne!(accept(&archive, &service), "accepted");
-    let said = archive.sidecar(&service).archive_service().cloned();
-    assert_eq!(said, Some(archive.facts().service.clone()));
+    let named = archive.sidecar(&service).archive_service().cloned();
+    assert_eq!(named, Some(archive.facts().service.clone()));
 }
 
 #[test]
