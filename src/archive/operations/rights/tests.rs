@@ -192,7 +192,7 @@ fn what_is_not_a_file_is_replaced_and_not_written() {
     std::fs::remove_file(&sidecar).expect("removed");
     std::fs::create_dir(&sidecar).expect("made");
     set_mode(&sidecar, 0o777);
-    let may = archive.may_write_sidecar(&OTHER_USER, &item.names, false);
+    let may = archive.may_write_sidecar(&OTHER_USER, &item.names, Traversal::Skipped);
     assert!(!may.expect("asked"));
     let user = OwnerOnDisk {
         uid: OTHER_USER.uid,
@@ -205,7 +205,7 @@ fn what_is_not_a_file_is_replaced_and_not_written() {
     set_mode(&archive.file(&item, ""), 0o1777);
     let may = |uid| {
         let user = OwnerOnDisk { uid, gid: None };
-        let may = archive.may_write_sidecar(&user, &item.names, false);
+        let may = archive.may_write_sidecar(&user, &item.names, Traversal::Skipped);
         may.expect("asked")
     };
     let owner = rustix::process::geteuid().as_raw();
