@@ -215,6 +215,69 @@ fn the_architecture_names_what_there_is() {
     assert!(count > 20, "{count} names of the source");
 }
 
+/// ARCHITECTURE.md names libraries that Cargo.toml has, and none that it has among those that are not used.
+#[test]
+fn the_architecture_names_the_libraries() {
+    let page = read("ARCHITECTURE.md");
+    let (_, after) = page.split_once("\n## Libraries").expect("the libraries");
+    let (used, not_used) = after.split_once("\nNot used").expect("two tables");
+    let manifest = read("Cargo.toml");
+    let (_, dependencies) = manifest
+        .split_once("\n[dependencies]\n")
+        .expect("dependencies");
+    let dependencies = dependencies.split("\n[").next().unwrap_or_default();
+    let is_used = |name: &str| {
+        let name = format!("{name} =");
+        dependencies.lines().any(|line| line.starts_with(&name))
+    };
+    let names = |table: &str| -> Vec<String> {
+        let rows = table
+            .lines()
+            .filter_map(|line| line.strip_prefix("| ")?.split_once(" |"));
+        let rows = rows.filter(|(names, _)| *names != "library");
+        let names = rows.flat_map(|(names, _)| names.split(", ").map(str::to_owned));
+        names.collect()
+    };
+    let (used, not_used) = (names(used), names(not_used));
+    assert!(
+        used.len() > 10 && not_used.len() > 5,
+        "{used:?}, {not_used:?}"
+    );
+    for name in used {
+        assert!(is_used(&name), "{name} is not in Cargo.toml");
+    }
+    for name in not_used {
+        assert!(!is_used(&name), "{name} is in Cargo.toml");
+    }
+}
+
+/// Each tuned constant of the worker pool names rows of the benchmark that pay for it.
+#[test]
+fn the_constants_of_the_worker_pool_name_their_rows() {
+    let source = read("src/fuse/fs/worker_pool.rs");
+    let results = read("tests/bench/RESULTS.md");
+    let (_, tuned) = source
+        .split_once("// The constants name the rows")
+        .expect("the constants");
+    let (tuned, _) = tuned.split_once("// These are not tuned").expect("the end");
+    let (_, tuned) = tuned.split_once('\n').expect("more lines");
+    let comments: Vec<&str> = tuned.split("const ").collect();
+    let (_, comments) = comments.split_last().expect("constants");
+    assert!(!comments.is_empty());
+    for comment in comments {
+        let (_, rows) = comment
+            .split_once("Row")
+            .unwrap_or_else(|| panic!("no row: {comment}"));
+        let (rows, _) = rows.split_once([':', '.', ',']).expect("a sentence");
+        let rows: Vec<&str> = rows.split('`').skip(1).step_by(2).collect();
+        assert!(!rows.is_empty(), "no row: {comment}");
+        for row in rows {
+            let row = row.trim_end_matches('*');
+            assert!(results.contains(&format!("\n| {row}")), "no row {row}");
+        }
+    }
+}
+
 /// The picture of the session is what the script draws, but for identifiers and dates.
 #[test]
 fn the_recorded_session_is_current() {
