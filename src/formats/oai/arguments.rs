@@ -139,14 +139,14 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
     }
     let mut faults = Vec::new();
     if let Some(prefix) = one("metadataPrefix").filter(|prefix| prefix != FORMAT) {
-        let sentence = format!("records are had in the format {FORMAT}, not in '{prefix}'");
+        let sentence = format!("records are available in the format {FORMAT}, not in '{prefix}'");
         faults.push(OaiError::new(
             OaiErrorCode::CannotDisseminateFormat,
             sentence,
         ));
     }
     if one("set").is_some() || verb == "ListSets" {
-        let sentence = "this Archive has no sets; leave the argument out";
+        let sentence = "this Archive has no sets; omit the argument";
         faults.push(OaiError::new(OaiErrorCode::NoSetHierarchy, sentence));
     }
     if !faults.is_empty() {
@@ -185,7 +185,7 @@ fn misfits(arguments: &[(String, String)], verb: &str, form: VerbForm) -> Vec<Oa
         if !is_known {
             sentences.push(format!("{verb} has no argument '{name}'"));
         } else if earlier.iter().any(|argument| is_again(&argument)) {
-            sentences.push(format!("'{name}' is there more than once"));
+            sentences.push(format!("'{name}' is given more than once"));
         } else if !is_of_form(name, value) {
             sentences.push(format!("'{value}' is not a value of {name}"));
         }
@@ -196,7 +196,9 @@ fn misfits(arguments: &[(String, String)], verb: &str, form: VerbForm) -> Vec<Oa
     };
     if value_of(TOKEN).is_some() {
         if arguments.len() > 2 {
-            sentences.push(format!("{TOKEN} stands alone beside the verb"));
+            sentences.push(format!(
+                "{TOKEN} is the only argument that is allowed with the verb"
+            ));
         }
     } else {
         for name in needed.iter().filter(|name| value_of(name).is_none()) {
@@ -410,12 +412,12 @@ mod tests {
             "verb=ListRecords&metadataPrefix=marc21&set=a:b",
             &[
                 "cannotDisseminateFormat: records are had in the format oai_dc, not in 'marc21'",
-                "noSetHierarchy: this Archive has no sets; leave the argument out",
+                "noSetHierarchy: this Archive has no sets; omit the argument",
             ],
         );
         bad(
             "verb=ListSets",
-            &["noSetHierarchy: this Archive has no sets; leave the argument out"],
+            &["noSetHierarchy: this Archive has no sets; omit the argument"],
         );
         let token = "badResumptionToken: the resumptionToken is not one of this service; start the list again";
         bad("verb=ListSets&resumptionToken=x", &[token]);

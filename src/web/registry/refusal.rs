@@ -160,12 +160,12 @@ impl fmt::Display for RuleViolation {
             ),
             RuleViolation::Lookup(host, LookupError::TimedOut) => write!(
                 f,
-                "the addresses of {host} are not found in time; see to its name server, or give URLs on the \
+                "the addresses of {host} are not found in time; check its name server, or give URLs on the \
                  actor's own host"
             ),
             RuleViolation::Lookup(host, LookupError::Busy) => write!(
                 f,
-                "the addresses of {host} cannot be looked for now: too many others are; ask again later, or \
+                "the addresses of {host} cannot be looked up now, because too many others are; try again later, or \
                  give URLs on the actor's own host"
             ),
             RuleViolation::TooManyOfOne { actor, most } => write!(
@@ -196,10 +196,7 @@ impl fmt::Display for RuleViolation {
                 "document {document} was first registered by {holder}, so here it is a copy, and a copy cannot be an original; leave out originalDocument, or have {holder} transfer it (ChangeActor)"
             ),
             RuleViolation::UnknownDocument(document) => {
-                write!(
-                    f,
-                    "no document {document} is registered; look at documentID"
-                )
+                write!(f, "no document {document} is registered; check documentID")
             }
             RuleViolation::NotHeld { document, actor } => write!(
                 f,
@@ -212,7 +209,7 @@ impl fmt::Display for RuleViolation {
                  document over"
             ),
             RuleViolation::UnknownNewActor(actor) => {
-                write!(f, "no actor {actor} is registered; look at newActorID")
+                write!(f, "no actor {actor} is registered; check newActorID")
             }
             RuleViolation::SameActor(actor) => {
                 write!(

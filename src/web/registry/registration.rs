@@ -92,7 +92,7 @@ impl Registry {
             Err(VerbError::Refused(refusal)) => refused(&refusal),
             Err(VerbError::Failed(error)) => {
                 log::error!("{}: {error}", known.map_or("no verb", Verb::name));
-                let sentence = "the resolver cannot do this now; ask again later";
+                let sentence = "the resolver cannot do this now; try again later";
                 let answer = RegistrationAnswer::Refused(sentence.to_owned());
                 (ReplyStatus::Failed, answer, Duration::ZERO)
             }

@@ -100,8 +100,8 @@ pub async fn aside<T: Send + 'static>(
 ) -> Result<T, Response<Body>> {
     let found = threads::aside(find).await;
     found.map_err(|error| {
-        log::error!("an answer was not made: {error}");
-        let sentence = "there is a fault in this service";
+        log::error!("an answer cannot be made: {error}");
+        let sentence = "the service has an internal error";
         refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence)
     })
 }

@@ -59,7 +59,7 @@ impl Site {
         archive.tree().keep_open();
         if let Err(error) = archive.store().watch() {
             log::warn!(
-                "nothing is remembered, since changes of the index would not be seen: {error}"
+                "nothing is cached, since changes of the index would not be noticed: {error}"
             );
         }
         Site {
@@ -125,7 +125,7 @@ fn act(read: &mut dyn FnMut()) {
     });
     // The read has not run, so its content counts as unreadable.
     if let Err(errno) = ran {
-        log::error!("content cannot be read as those for whom it is: {errno}");
+        log::error!("content cannot be read as the user nobody: {errno}");
     }
 }
 

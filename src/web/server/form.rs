@@ -30,11 +30,11 @@ pub(super) async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<St
         )),
         Ok(Err(_)) => Err(refuse(
             StatusCode::BAD_REQUEST,
-            "the body cannot be read to its end",
+            "the body of the request is incomplete",
         )),
         Err(_) => Err(refuse(
             StatusCode::REQUEST_TIMEOUT,
-            "a body is sent within 10 seconds",
+            "the body must be sent within 10 seconds",
         )),
     }
 }

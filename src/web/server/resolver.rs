@@ -177,7 +177,7 @@ async fn resolved(
 ) -> Response<Body> {
     let turn = tokio::time::timeout(TURN_TIMEOUT, resolver.turns.acquire()).await;
     let Ok(Ok(_turn)) = turn else {
-        let sentence = "too many identifiers are being resolved; ask again in a while";
+        let sentence = "too many identifiers are being resolved; try again later";
         return answer::busy(sentence, ASK_AGAIN);
     };
     let reader = addresses(request);
@@ -219,7 +219,7 @@ fn redirect(url: &str) -> Response<Body> {
         // Cannot happen for printable ASCII, which all accepted URLs are.
         Err(_) => answer::refusal(
             StatusCode::BAD_GATEWAY,
-            "an Archive has returned something that is not a URL",
+            "an Archive has returned a value that is not a URL",
         ),
     }
 }

@@ -114,7 +114,7 @@ impl Drop for Threads {
         }
         for thread in &mut self.each {
             if let Some(Err(_)) = thread.thread.take().map(JoinHandle::join) {
-                log::error!("a thread that answers has ended by a fault");
+                log::error!("a thread of the server has ended because of an error");
             }
         }
     }

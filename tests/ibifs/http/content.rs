@@ -322,7 +322,7 @@ fn modifiers_lead_to_related_items() {
         "Accept-Language\nhttp://urlib.net/example.org/x/2001/01.01.01.01!\n\
          http://urlib.net/example.org/x/2001/01.01.01.01!/a%20b?ibiurl.requireditemstatus=Original\n\
          http://urlib.net/example.org/x/2001/01.01.01.01!+(pt):\ncopy\n200\n\
-         the original is asked for, and a copy is held here\n404\n200",
+         the original was requested, and this Archive holds a copy\n404\n200",
     );
 }
 

@@ -137,7 +137,7 @@ fn in_repository(
     let nothing = || {
         refuse(
             StatusCode::NOT_FOUND,
-            "an item is at col/ and the four parts of its rep",
+            "the path of an item is col/ and the four parts of its rep",
         )
     };
     let (parts, path) = below.split_at_checked(4).ok_or_else(nothing)?;

@@ -91,13 +91,13 @@ pub(super) fn of(error: &ArchiveError) -> Response<Body> {
     let not_found = |sentence: &str| answer::refusal(StatusCode::NOT_FOUND, sentence);
     match meaning(error) {
         ErrorMeaning::NotFound => not_found(&error.to_string()),
-        ErrorMeaning::NoFile => not_found("this item has no such file, or it is not public"),
+        ErrorMeaning::NoFile => not_found("this item has no such public file"),
         ErrorMeaning::Overload => {
-            let sentence = "too much is asked for at the moment; ask again";
+            let sentence = "the server is busy; try again later";
             answer::busy(sentence, ASK_AGAIN)
         }
         ErrorMeaning::Leased => {
-            let sentence = "another program keeps this file; ask again";
+            let sentence = "another program has locked this file; try again later";
             answer::busy(sentence, ASK_AGAIN)
         }
         ErrorMeaning::Fault => fault(error),
@@ -109,7 +109,7 @@ pub(super) fn fault(error: &ArchiveError) -> Response<Body> {
     log::error!("a request fails: {error}");
     answer::refusal(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "the store cannot be read; its keeper finds why in the log",
+        "the store cannot be read; the log has the reason",
     )
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let body = runtime.expect("a runtime").block_on(body);
         assert_eq!(
             body.expect("a body").to_bytes(),
-            "the store cannot be read; its keeper finds why in the log\n"
+            "the store cannot be read; the log has the reason\n"
         );
     }
 }

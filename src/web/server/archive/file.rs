@@ -50,14 +50,14 @@ pub(super) async fn answer(
                 log::warn!("a file of {length} bytes cannot be read: {error}");
                 return refusal(
                     StatusCode::SERVICE_UNAVAILABLE,
-                    "the file cannot be read at the moment; ask again",
+                    "the file cannot be read at the moment; try again later",
                 );
             }
         },
         ConditionResult::NotModified => empty(StatusCode::NOT_MODIFIED),
         ConditionResult::Failed => refusal(
             StatusCode::PRECONDITION_FAILED,
-            "the file is not the one that the request is about",
+            "the file has changed: the request requires another version",
         ),
     };
     let lines = response.headers_mut();
@@ -113,7 +113,8 @@ async fn bytes_of(
         FilePart::Whole => (StatusCode::OK, 0, length),
         FilePart::Range(start, end) => (StatusCode::PARTIAL_CONTENT, start, end),
         FilePart::Nothing => {
-            let sentence = format!("the file has {length} bytes, and none of those asked for");
+            let sentence =
+                format!("the file has {length} bytes; the requested range is outside it");
             let mut response = refusal(StatusCode::RANGE_NOT_SATISFIABLE, &sentence);
             let lines = response.headers_mut();
             set(lines, header::CONTENT_RANGE, &format!("bytes */{length}"));

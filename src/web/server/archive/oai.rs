@@ -166,7 +166,7 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
 
 /// The protocol's own way of making a harvester try again later.
 fn refuse_for_now() -> Response<Body> {
-    let sentence = "the records are being gone through; ask again in a while";
+    let sentence = "the records are being updated; try again later";
     answer::busy(sentence, ASK_AGAIN)
 }
 
@@ -302,8 +302,8 @@ fn list(
 
 fn no_records(listed: &ListSelection) -> String {
     match listed.after {
-        None => "no record has changed in this time".to_owned(),
-        Some(_) => "no more records follow".to_owned(),
+        None => "no record has changed in this period".to_owned(),
+        Some(_) => "the list has no more records".to_owned(),
     }
 }
 
@@ -353,7 +353,7 @@ async fn go_on(site: Arc<Site>) {
         let count = oai.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let begin = Instant::now();
         if let Err(error) = go_through(&site).await {
-            log::warn!("not all records were gone through: {error}");
+            log::warn!("not all records were updated: {error}");
         }
         let took = begin.elapsed();
         oai.ended.send_replace(count);
@@ -392,7 +392,7 @@ async fn apart<T: Send + 'static>(
         Err(error) if error.is_cancelled() => std::future::pending().await,
         Err(error) => Err(ArchiveError::Store(StoreError::Broken {
             what: message!(
-                "going through the records: {error}",
+                "updating the records: {error}",
                 error = Message::foreign(error.to_string())
             ),
         })),

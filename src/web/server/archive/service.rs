@@ -49,7 +49,7 @@ pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) ->
                     log::info!("{item} was reached");
                     site.accesses.count(item);
                 }
-                None => log::info!("an acknowledgment without a key that is known counts nothing"),
+                None => log::info!("the acknowledgment has no valid key and is not counted"),
             }
             let words = ["acknowledgment", "received"].map(str::to_owned);
             one("notice", Value::List(words.into()))

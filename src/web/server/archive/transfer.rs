@@ -171,7 +171,7 @@ fn authorised(tokens: &Tokens, headers: &HeaderMap) -> Result<Giver, Refusal> {
     let shown = headers.get(header::AUTHORIZATION);
     let shown = shown.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
     shown.and_then(|token| tokens.giver(token)).ok_or_else(|| {
-        let sentence = "the token is not one of those that this Archive knows";
+        let sentence = "this Archive does not know the token";
         refuse(StatusCode::UNAUTHORIZED, sentence)
     })
 }
@@ -209,7 +209,7 @@ fn refused(error: TransferError) -> Refusal {
         | TransferError::SameArchive
         | TransferError::Remote(_) => {
             log::warn!("a hand-over: {error}");
-            let sentence = "the store cannot be changed; its keeper finds the reason in the log";
+            let sentence = "the store cannot be changed; the log has the reason";
             refuse(StatusCode::INTERNAL_SERVER_ERROR, sentence)
         }
     }
@@ -223,7 +223,7 @@ async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
             StatusCode::PAYLOAD_TOO_LARGE,
             "an inventory has at most 64 MiB",
         )),
-        Err(_) => Err(bad("the body cannot be read to its end")),
+        Err(_) => Err(bad("the body of the request is incomplete")),
     }
 }
 
@@ -304,7 +304,7 @@ async fn file(
     if is_read {
         written.map_err(refused)?;
     } else {
-        return Err(bad("the body cannot be read to its end"));
+        return Err(bad("the body of the request is incomplete"));
     }
     Ok(one("digest", Value::Word(digest.to_string())))
 }

@@ -119,12 +119,15 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         Err(error) => return answer::refusal(StatusCode::BAD_REQUEST, &error.to_string()),
     };
     let Some(Peer(peer)) = parts.extensions.get().copied() else {
-        return answer::refusal(StatusCode::BAD_REQUEST, "who asks is not known");
+        return answer::refusal(
+            StatusCode::BAD_REQUEST,
+            "the address of the client is not known",
+        );
     };
     let address = resolver.proxies.client(peer, &parts.headers);
     let client = client_of(address);
     if registrations.has_guessed(client) {
-        let sentence = "too many wrong passwords have come from this address; ask again in a while";
+        let sentence = "too many wrong passwords came from this address; try again later";
         return answer::busy(sentence, u16::try_from(WRONG_FOR.as_secs()).unwrap_or(600));
     }
     let turn = async {
@@ -133,7 +136,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
     };
     let turn = tokio::time::timeout(TURN_TIMEOUT, turn).await;
     let Ok((_share, Ok(turn))) = turn else {
-        let sentence = "too many ask for registrations; ask again in a while";
+        let sentence = "too many registrations are in progress; try again later";
         return answer::busy(sentence, ASK_AGAIN);
     };
     let asked = Arc::clone(resolver);

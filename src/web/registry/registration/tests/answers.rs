@@ -82,7 +82,7 @@ fn what_the_resolver_cannot_do_is_no_refusal_and_tells_nothing_of_it() {
     assert_eq!(reply.status, ReplyStatus::Failed);
     assert_eq!(
         inner(&reply.xml),
-        "errorMessage the resolver cannot do this now; ask again later"
+        "errorMessage the resolver cannot do this now; try again later"
     );
     assert!(reply.xml.contains("<answer verb=\"RegisterDocument\">"));
 }

@@ -33,7 +33,7 @@ impl ContentRequest {
         if self.is_original && item.state == State::Copy {
             Err(refuse(
                 StatusCode::NOT_FOUND,
-                "the original is asked for, and a copy is held here",
+                "the original was requested, and this Archive holds a copy",
             ))
         } else {
             Ok(())
@@ -46,7 +46,7 @@ impl ContentRequest {
         } else {
             Err(refuse(
                 StatusCode::NOT_FOUND,
-                "these metadata are one text, without files",
+                "these metadata are a single text and have no files",
             ))
         }
     }

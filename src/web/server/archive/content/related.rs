@@ -111,7 +111,7 @@ fn elsewhere(
         ))));
     }
     let sentence = format!(
-        "{} has no {} that is known here",
+        "{} has no '{}' that this Archive knows",
         modified.item.names.preferred(),
         modified.modifier
     );

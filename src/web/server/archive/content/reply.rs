@@ -47,12 +47,15 @@ pub(super) fn read_path(text: &str) -> Result<Path, Refusal> {
     let mut components = Vec::new();
     for part in text.split('/').filter(|part| !part.is_empty()) {
         let Some(component) = percent_decoded_bytes(part) else {
-            let sentence = "the path is not percent-encoded well; write % as %25";
+            let sentence = "the percent-encoding of the path is not valid; write % as %25";
             return Err(refuse(StatusCode::BAD_REQUEST, sentence));
         };
         let is_climbing = component == b"." || component == b"..";
         if is_climbing || component.iter().any(|byte| [0, b'/'].contains(byte)) {
-            return Err(refuse(StatusCode::NOT_FOUND, "no name here is written so"));
+            return Err(refuse(
+                StatusCode::NOT_FOUND,
+                "no path here contains '.', '..', a NUL byte or an encoded slash",
+            ));
         }
         components.push(component);
     }
