@@ -379,7 +379,7 @@ mod tests {
         );
         bad(
             "verb=ListRecords&metadataPrefix=oai_dc&metadataPrefix=oai_dc",
-            &["badArgument: 'metadataPrefix' is there more than once"],
+            &["badArgument: 'metadataPrefix' is given more than once"],
         );
         bad(
             "verb=ListRecords&metadataPrefix=oai_dc&from=1970&until=1970-01-01T00:00Z",
@@ -398,7 +398,7 @@ mod tests {
         );
         bad(
             "verb=ListIdentifiers&metadataPrefix=oai_dc&resumptionToken=,5,8JMKD3MGP8W/34PGRBS",
-            &["badArgument: resumptionToken stands alone beside the verb"],
+            &["badArgument: resumptionToken is the only argument that is allowed with the verb"],
         );
         bad(
             "verb=ListRecords&set=a::b&metadataPrefix=oai_dc",
@@ -407,11 +407,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_here_is_told() {
+    fn what_is_not_here_is_reported() {
         bad(
             "verb=ListRecords&metadataPrefix=marc21&set=a:b",
             &[
-                "cannotDisseminateFormat: records are had in the format oai_dc, not in 'marc21'",
+                "cannotDisseminateFormat: records are available in the format oai_dc, not in 'marc21'",
                 "noSetHierarchy: this Archive has no sets; omit the argument",
             ],
         );
