@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_told_nothing() {
+    fn control_characters_do_not_reach_a_terminal() {
         let hostile = "a\u{1b}[2J\r\n\u{9b}b\u{7f}\t\0é";
         assert_eq!(
             OneLine(hostile).to_string(),

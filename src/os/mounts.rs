@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_only_filesystem_is_told_from_a_read_only_mount() {
+    fn a_read_only_filesystem_is_distinguished_from_a_read_only_mount() {
         let is_fixed = |line: &[u8]| parse(line).expect("a good line").is_fixed;
         assert!(is_fixed(
             b"1 2 8:1 / /m ro - ext4 /dev/sda1 ro,errors=continue"

@@ -234,7 +234,7 @@ fn environment() -> TestEnv {
 /// nothing at all on standard error.
 #[test]
 fn every_command_answers_in_json() {
-    let told: BTreeSet<String> = ANSWERS
+    let messages: BTreeSet<String> = ANSWERS
         .iter()
         .map(|(name, ..)| (*name).to_owned())
         .collect();
@@ -242,7 +242,7 @@ fn every_command_answers_in_json() {
     commands(&Cli::command(), "", &mut known);
     // What it prints is a program for a shell.
     known.remove("completions");
-    assert_eq!(told, known, "ANSWERS has each command with its --json");
+    assert_eq!(messages, known, "ANSWERS has each command with its --json");
     let env = environment();
     let schema = Schema::read();
     for (name, command, expected) in ANSWERS {
@@ -279,11 +279,11 @@ fn refusals_have_their_status() {
         })
         .collect();
     let printed = env.sh(&script);
-    let mut told = printed.lines();
+    let mut messages = printed.lines();
     for (command, expected) in REFUSALS {
         for json in ["", " --json"] {
             let expected = expected.to_string();
-            assert_eq!(told.next(), Some(expected.as_str()), "{command}{json}");
+            assert_eq!(messages.next(), Some(expected.as_str()), "{command}{json}");
         }
     }
     Schema::read().holds("error", &env.sh("cat complaints"));
@@ -294,10 +294,10 @@ fn refusals_have_their_status() {
     env.sh("ibifs umount demo");
 }
 
-/// `ibifs status` tells who holds a store, how many items there are, how many were minted lately, and
+/// `ibifs status` shows who holds a store, how many items there are, how many were minted lately, and
 /// how the index is: of a mounted store, one that is not, and one that is damaged.
 #[test]
-fn status_tells_how_a_store_is() {
+fn status_shows_how_a_store_is() {
     let env = TestEnv::new().with_a();
     env.sh("mint A one > one; mint A two > two; mint A three; rmdir A/$(cat two)/doc; rmdir A/$(cat two)
               mkdir -p A/b.example.org/b/1999/01.01.01.01");
@@ -332,7 +332,7 @@ fn status_tells_how_a_store_is() {
         "ibifs status A | sed -n '4,9s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,9s/^index.*/&/p;4,9s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
         "used by  process N of root since DATE\nitems    3 originals, 1 copy, 1 removed\nlast     DATE\nindex    current",
     );
-    // Somebody writes something into the lock: that is told as a hint alone.
+    // A user writes something into the lock: it is reported as a hint only.
     env.sh("cp A.store/lock lock; sed s/^pid.*/pid\\ 1/ lock > other; cat other > A.store/lock");
     is(
         "A.store",

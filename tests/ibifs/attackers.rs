@@ -1,6 +1,6 @@
-//! Somebody who may write the store's own directories, natively, and puts links, FIFOs, devices and
+//! A user who may write the store's own directories, natively, and puts links, FIFOs, devices and
 //! other people's files where the daemon and the commands go: nothing outside the store is touched
-//! or told.
+//! or printed.
 
 mod canary;
 mod declaring;

@@ -71,7 +71,7 @@ fn a_backup_has_everything() {
     );
     // Again: nothing moves but what says when.
     env.sh(
-        "find D/col -type f -printf '%p %i %C@\\n' | sort > before; ibifs backup A D > told
+        "find D/col -type f -printf '%p %i %C@\\n' | sort > before; ibifs backup A D > printed
          find D/col -type f -printf '%p %i %C@\\n' | sort | cmp - before",
     );
     assert_eq!(sh(&env, "sound; differs"), "");
@@ -111,8 +111,11 @@ fn what_rots_is_found_and_stays_good_in_the_backup() {
 with open(\"disk.img\", \"r+b\") as image:
     at = image.read().index(b\"the bits of this line\"); image.seek(at); image.write(b\"uhe\")'");
     disk.mount();
-    env.exits("ibifs scrub disk/store > told", 1);
-    env.prints("sed 's/:.*doc/ doc/; s/:.*//; q' told", "damaged doc/file");
+    env.exits("ibifs scrub disk/store > printed", 1);
+    env.prints(
+        "sed 's/:.*doc/ doc/; s/:.*//; q' printed",
+        "damaged doc/file",
+    );
     env.sh(
         "ibifs backup disk/store D; cmp good D/col/$(< rep)/doc/file; ibifs fsck D; ibifs scrub D
          cp -p D/col/$(< rep)/doc/file disk/store/col/$(< rep)/doc/file; ibifs scrub disk/store",
@@ -154,8 +157,8 @@ fn a_backup_of_a_busy_mount_is_sound() {
         env.sh(&format!(
             "status=0
              strace -f --seccomp-bpf -o log -e trace=copy_file_range \\
-                 -e inject=copy_file_range:delay_exit=20000 ibifs backup A D{} > told || status=$?
-             ! grep -v -e ^unsteady -e ' items: ' told && grep -q ' items: ' told && test $status -lt 2",
+                 -e inject=copy_file_range:delay_exit=20000 ibifs backup A D{} > printed || status=$?
+             ! grep -v -e ^unsteady -e ' items: ' printed && grep -q ' items: ' printed && test $status -lt 2",
             backups % 2
         ));
         sh(
@@ -219,9 +222,9 @@ fn a_killed_backup_is_known_and_finished_later() {
     assert_eq!(sh(&env, "sound; differs"), "");
 }
 
-/// A disk that is full is told plainly, and the backup goes on when there is room.
+/// A full disk is reported plainly, and the backup goes on when there is room.
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let env = TestEnv::new().with_a();
     let disk = Disk::new(env.root(), "disk", Format::Ext4, 16);
     env.sh("mkdir -p A/.mint/x/doc; head -c 30000000 /dev/urandom > A/.mint/x/doc/large; echo x > A/.mint/x/doc/small");
@@ -269,10 +272,10 @@ fn no_backup_is_made_over_something_else() {
     env.sh("ibifs umount M; ibifs backup A D");
 }
 
-/// A file that is written all the while is told; so is one that cannot be read, whose earlier copy
+/// A file that is written all the while is reported; so is one that cannot be read, whose earlier copy
 /// stays. The rest is in the backup.
 #[test]
-fn what_cannot_be_copied_is_told() {
+fn what_cannot_be_copied_is_reported() {
     let env = TestEnv::new().with_a();
     env.sh(
         "mkdir -p A/.mint/x/doc; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $there > there
@@ -281,9 +284,9 @@ fn what_cannot_be_copied_is_told() {
     );
     let failing =
         "strace -f -o log -P $(< there)/doc/sick -e inject=copy_file_range,pread64:error=EIO";
-    env.exits(&format!("{failing} ibifs backup A.store D > told"), 1);
+    env.exits(&format!("{failing} ibifs backup A.store D > printed"), 1);
     env.prints(
-        "sed -n 's/: .*doc/ doc/; 1p' told; cat D/$(cut -d/ -f2- there)/doc/sick",
+        "sed -n 's/: .*doc/ doc/; 1p' printed; cat D/$(cut -d/ -f2- there)/doc/sick",
         "not-copied doc/sick: is not in the backup as it is now: Input/output error (os error 5)\ngood",
     );
     env.sh(
@@ -296,16 +299,16 @@ with open(sys.argv[1], \"r+b\") as file:
         file.seek(0); file.write(b\"y\"); file.flush()' $(< there)/doc/busy & writer=$!
          until grep -q y $(< there)/doc/busy; do sleep .02; done; status=0
          strace -f -o log -P $(< there)/doc/busy -e inject=copy_file_range:delay_exit=300000 \
-             ibifs backup A D > told || status=$?
+             ibifs backup A D > printed || status=$?
          kill $writer; test $status = 1");
     env.prints(
-        "sed -n 's/: .*doc/ doc/; 1p' told; ibifs fsck D 2> /dev/null",
+        "sed -n 's/: .*doc/ doc/; 1p' printed; ibifs fsck D 2> /dev/null",
         "unsteady doc/busy: changed each time that it was copied; run the backup again when it is no longer written: \
          it was written during each attempt\n2 items, 0 findings",
     );
 }
 
-/// What the store has lost without anybody removing it stays in the backup, and a store that is not
+/// What the store has lost without a removal stays in the backup, and a store that is not
 /// sound has a backup that says the same.
 #[test]
 fn a_backup_keeps_what_the_store_has_lost() {
@@ -315,9 +318,9 @@ fn a_backup_keeps_what_the_store_has_lost() {
          other=$(ibifs mint A.store | head -n 1); echo x > A.store/col/$rep/doc/file; ibifs backup A.store D
          rm -r A.store/col/$rep; sed -i 's/^ibi /language pt\\nibi /' A.store/col/$other/.ibi",
     );
-    env.exits("ibifs backup A.store D > told", 1);
+    env.exits("ibifs backup A.store D > printed", 1);
     env.prints(
-        "cat D/col/$(< rep)/doc/file; sed 's/:.*//' told",
+        "cat D/col/$(< rep)/doc/file; sed 's/:.*//' printed",
         "x\nunsound\nkept\n3 items",
     );
     env.sh(
@@ -329,7 +332,7 @@ fn a_backup_keeps_what_the_store_has_lost() {
     );
 }
 
-/// Whoever may write in an item cannot have anything copied from outside of it.
+/// A user who may write in an item cannot have anything copied from outside of it.
 #[test]
 fn no_link_is_followed_out_of_an_item() {
     let env = TestEnv::new().with_a();
@@ -345,7 +348,7 @@ while True:
     libc.renameat2(-100, b'doc', -100, b'away', 2)
 END
          swapper=$!
-         for count in 1 2 3 4 5 6; do rm -rf D; ibifs backup A D > told || true; done
+         for count in 1 2 3 4 5 6; do rm -rf D; ibifs backup A D > printed || true; done
          kill $swapper; no grep -r secret D; ibifs backup A D; no grep -r secret D; grep -rq harmless D",
     );
 }

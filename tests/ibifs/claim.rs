@@ -29,8 +29,8 @@ fn an_item_that_was_moved_is_put_right() {
     let env = pair();
     env.sh("mv M/$(< one) N/$(dirname $(< one))/; grep -q text N/$(< one)/doc/file");
     env.prints(STATES, "Deleted\nCopy");
-    env.exits("ibifs fsck B --with A > told", 1);
-    env.sh("grep -q 'original-removed.*archive-a' told; grep -q 'ibifs claim' told");
+    env.exits("ibifs fsck B --with A > messages", 1);
+    env.sh("grep -q 'original-removed.*archive-a' messages; grep -q 'ibifs claim' messages");
     env.sh("ibifs claim N/$(< one) --from M | grep -q ^claimed:");
     env.prints(STATES, "Deleted\nOriginal");
     env.prints("ibifs fsck B --with A | tail -n 1", "2 items, 0 findings");
@@ -81,7 +81,9 @@ fn what_is_no_copy_without_an_original_is_refused() {
     );
     let refused = |command: &str, why: &str| {
         env.exits(command, 4);
-        env.sh(&format!("{command} > told || true; grep -qF '{why}' told"));
+        env.sh(&format!(
+            "{command} > messages || true; grep -qF '{why}' messages"
+        ));
     };
     refused(
         "ibifs claim --store B $(< one) --from A",
@@ -138,12 +140,12 @@ fn it_is_claimed_once() {
     let states =
         "for s in B C; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done | sort";
     env.sh("for again in 1 2 3 4 5; do for s in B C; do
-                 ibifs claim --store $s $(< one) --from A > told.$s 2>&1 &
+                 ibifs claim --store $s $(< one) --from A > messages.$s 2>&1 &
              done; wait; done");
     env.prints(states, "Copy\nOriginal");
-    env.sh("ibifs claim --store B $(< one) --from A > told || true
-         ibifs claim --store C $(< one) --from A >> told || true
-         grep -q 'was transferred on to the Archive' told; grep -q 'held here already' told");
+    env.sh("ibifs claim --store B $(< one) --from A > messages || true
+         ibifs claim --store C $(< one) --from A >> messages || true
+         grep -q 'was transferred on to the Archive' messages; grep -q 'held here already' messages");
     env.prints(states, "Copy\nOriginal");
 }
 
@@ -169,12 +171,12 @@ fn a_service_proves_the_removal() {
         ));
         env.exits("ibifs claim --store B $(< one) --from $(< url)", 4);
         env.sh(
-            "rm -r M/$(< one); ibifs status A > told; grep -q '^removed.*original' told; cat told",
+            "rm -r M/$(< one); ibifs status A > messages; grep -q '^removed.*original' messages; cat messages",
         );
-        env.exits("ibifs fsck B --with $(< url) > told", 1);
-        env.sh("grep -q original-removed told
-             ibifs claim --json --store B $(< one) --from $(< url) 2> note > told
-             grep -q '\"noted_there\":false' told; grep -q 'has recorded nothing' note");
+        env.exits("ibifs fsck B --with $(< url) > messages", 1);
+        env.sh("grep -q original-removed messages
+             ibifs claim --json --store B $(< one) --from $(< url) 2> note > messages
+             grep -q '\"noted_there\":false' messages; grep -q 'has recorded nothing' note");
         env.prints(STATES, "Deleted\nOriginal");
     }));
     let _ = server.kill();

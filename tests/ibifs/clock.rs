@@ -1,5 +1,5 @@
 //! The clock: set back and forth, frozen, before 1995, far ahead. No name is handed out twice, and
-//! whoever cannot be given one is told so and not kept waiting.
+//! a mint that cannot get one fails at once.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -156,7 +156,7 @@ fn a_clock_set_back_and_forth_refuses_and_goes_on() {
         "date-ahead",
     );
     run(&env, "at +2h; faked ibifs fsck A.store");
-    // Whoever knows that the clock had run ahead need not wait.
+    // With the option that the clock is right, a mint need not wait.
     run(
         &env,
         "at +0; faked ibifs fsck --repair --clock-is-right A.store; faked ibifs fsck A.store
@@ -216,7 +216,7 @@ fn a_clock_before_1995_is_refused() {
 }
 
 /// A clock far ahead mints; when it is right again, minting is refused until then, fsck names it,
-/// and whoever knows that the clock is right now goes on from the present: with other names, also
+/// and a user who knows that the clock is right now goes on from the present: with other names, also
 /// when the dates ahead come.
 #[test]
 fn a_clock_far_ahead_is_found_and_overcome() {
@@ -268,7 +268,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
     mint(&archive).expect("minted at present");
     archive.close();
     drop(archive);
-    // Neither a new start nor an index made anew goes back to what is ahead.
+    // Neither a new start nor a rebuilt index goes back to what is ahead.
     let archive = open();
     archive.reindex(&mut |_| ()).expect("the index anew");
     at(TODAY + HOUR + SECOND);

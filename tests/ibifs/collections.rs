@@ -85,9 +85,9 @@ fn an_odd_tree_is_taken_over_as_it_is() {
     }
 }
 
-/// What is not as it should be in the tree is told when it is taken over, and stays.
+/// What is wrong in the tree is reported when it is adopted, and stays.
 #[test]
-fn what_is_odd_about_a_tree_is_told_when_it_is_taken_over() {
+fn what_is_wrong_in_a_tree_is_reported_when_it_is_adopted() {
     let env = TestEnv::new();
     env.sh(ODD);
     env.sh("mkdir -p old/col/sid.inpe.br/mtc-M13@80/2005/08.10.14.19/doc old/col/sid.inpe.br/backup_2/2005/x");
@@ -335,16 +335,16 @@ fn bags_are_valid_and_come_back_whole() {
         "{tools}\nfor i in $(items); do diff <(look old/col/$i) <(look C.store/col/$i); done"
     ));
     // What is here already stays; what was removed comes back as the original that it was.
-    env.exits("ibifs import old bags > told", 4);
+    env.exits("ibifs import old bags > messages", 4);
     env.prints(
-        "tail -1 told; grep -c 'is here already$' told",
+        "tail -1 messages; grep -c 'is here already$' messages",
         "10 packages, 0 taken in\n10",
     );
     env.sh("mkdir A; ibifs mount old A; rm -r A/sid.inpe.br/mtc-m18@80/2009/07.21.14.43; ibifs umount A");
     env.prints("ibifs ls old --state Deleted | wc -l", "1");
-    env.exits("ibifs import old bags > told", 4);
+    env.exits("ibifs import old bags > messages", 4);
     env.prints(
-        "tail -1 told; ibifs show old/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43 | grep state",
+        "tail -1 messages; ibifs show old/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43 | grep state",
         "10 packages, 1 taken in\nstate            Original",
     );
     env.prints("ibifs fsck old", "10 items, 0 findings");
@@ -418,9 +418,9 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
     let spoil = |script: &str, sentence: &str| {
         env.sh(&format!("rm -rf spoilt; cp -a bag spoilt; cd spoilt; reseal() {{ \
             sha256sum ibifs.mtree bagit.txt bag-info.txt manifest-sha256.txt > tagmanifest-sha256.txt; }}\n{script}"));
-        env.exits("ibifs import B.store spoilt > told", 1);
-        let told = env.sh("head -1 told");
-        assert!(told.contains(sentence), "{told}");
+        env.exits("ibifs import B.store spoilt > messages", 1);
+        let messages = env.sh("head -1 messages");
+        assert!(messages.contains(sentence), "{messages}");
         env.prints("ibifs ls B.store | wc -l; ls -A B.store/staging", "1");
     };
     spoil(
@@ -478,12 +478,15 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
     );
     // An object.
     env.sh("rm -rf spoilt; cp -a root spoilt; echo x >> \"$(find spoilt -name text)\"");
-    env.exits("ibifs import B.store spoilt > told", 1);
-    env.prints("grep -c \"/text' is not what the package says\" told", "1");
-    env.sh("rm -rf spoilt; cp -a root spoilt; sed -i 's/ibifs export/other/' \"$(find spoilt -name inventory.json | head -1)\" \"$(find spoilt -name inventory.json | tail -1)\"");
-    env.exits("ibifs import B.store spoilt > told", 1);
+    env.exits("ibifs import B.store spoilt > messages", 1);
     env.prints(
-        "grep -c \"'inventory.json' is not what the package says\" told",
+        "grep -c \"/text' is not what the package says\" messages",
+        "1",
+    );
+    env.sh("rm -rf spoilt; cp -a root spoilt; sed -i 's/ibifs export/other/' \"$(find spoilt -name inventory.json | head -1)\" \"$(find spoilt -name inventory.json | tail -1)\"");
+    env.exits("ibifs import B.store spoilt > messages", 1);
+    env.prints(
+        "grep -c \"'inventory.json' is not what the package says\" messages",
         "1",
     );
     // What stands in the way of a good one.
@@ -494,20 +497,20 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
     );
     env.sh("ibifs import B.store bag");
     env.exits("ibifs import B.store bag", 4);
-    // A name that this Archive has not handed out yet is nobody's to bring.
+    // A name that this Archive has not handed out yet may not be brought by any user.
     env.sh("i=$(cat item); ibifs umount A; ibifs init D.store --host archive-a.example.org --service ${i%/*/*}/2020/01.01.00.00
         rm -rf spoilt; cp -a bag spoilt; cd spoilt; sed -i 's|/20[0-9][0-9]/|/2999/|' data/.ibi
         sha256sum data/.ibi data/doc/text > manifest-sha256.txt
         sha256sum ibifs.mtree bagit.txt bag-info.txt manifest-sha256.txt > tagmanifest-sha256.txt");
-    env.exits("ibifs import D.store spoilt > told", 4);
+    env.exits("ibifs import D.store spoilt > messages", 4);
     env.prints(
-        "grep -c 'only minting creates it' told; ls D.store/staging",
+        "grep -c 'only minting creates it' messages; ls D.store/staging",
         "1",
     );
     env.sh("mkdir D; ibifs mount D.store D");
-    env.exits("ibifs import D spoilt > told", 4);
+    env.exits("ibifs import D spoilt > messages", 4);
     env.prints(
-        "grep -c 'only minting creates it' told; ibifs umount D",
+        "grep -c 'only minting creates it' messages; ibifs umount D",
         "1",
     );
 }
@@ -521,11 +524,11 @@ fn what_cannot_be_exported_is_named() {
         ibifs scrub A > /dev/null; printf 'evil\\n' > A.store/col/$item/doc/text; touch -d '2020-01-01' A.store/col/$item/doc/text");
     for format in ["--bagit", "--ocfl"] {
         env.exits(
-            &format!("ibifs export {format} A/$(cat item) out{format} > told"),
+            &format!("ibifs export {format} A/$(cat item) out{format} > messages"),
             1,
         );
         env.prints(
-            "head -1 told | cut -d: -f3- | cut -c1-71",
+            "head -1 messages | cut -d: -f3- | cut -c1-71",
             " 'doc/text' is damaged: its content differs from the last scrub, and it",
         );
     }
@@ -533,14 +536,14 @@ fn what_cannot_be_exported_is_named() {
     env.sh(
         "ibifs scrub A --accept $(cat item) > /dev/null; ibifs export --bagit A/$(cat item) out",
     );
-    env.exits("ibifs export --bagit A/$(cat item) out > told", 4);
+    env.exits("ibifs export --bagit A/$(cat item) out > messages", 4);
     env.prints(
-        "grep -c 'exists already; move it away, or name another directory' told",
+        "grep -c 'exists already; move it away, or name another directory' messages",
         "1",
     );
     env.sh("python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' A.store/s && mv A.store/s A.store/col/$(cat item)/doc/s");
-    env.exits("ibifs export --ocfl A/$(cat item) root > told", 1);
-    env.prints("grep -c \"'doc/s' is a socket or a device\" told", "1");
+    env.exits("ibifs export --ocfl A/$(cat item) root > messages", 1);
+    env.prints("grep -c \"'doc/s' is a socket or a device\" messages", "1");
     env.sh("rm A.store/col/$(cat item)/doc/s");
     for inside in [
         "A.store/out",
@@ -582,8 +585,8 @@ fn bags_of_others_and_owners() {
         "{tools}
         mkdir -p nameless/doc; echo text > nameless/doc/text; bagit --sha256 nameless"
     ));
-    env.exits("ibifs import A nameless > told", 1);
-    env.prints("grep -c 'does not name its item' told", "1");
+    env.exits("ibifs import A nameless > messages", 1);
+    env.prints("grep -c 'does not name its item' messages", "1");
     env.sh("item=$(mint A one); echo $item > item; echo x > A/$item/doc/x; chown 1:2 A/$item/doc/x; chmod 6755 A/$item/doc/x
         ibifs export --bagit A/$item bags; ibifs init B.store --host archive-b.example.net; ibifs init C.store --host archive-c.example.net
         ibifs import B.store bags; ibifs import --same-owner C.store bags");

@@ -57,7 +57,7 @@ fn id_explain_takes_identifiers_apart() {
 /// `ibifs id check` succeeds for good identifiers in any spelling and fails, with one line that
 /// says why, for others.
 #[test]
-fn id_check_tells_good_from_bad() {
+fn id_check_distinguishes_good_from_bad() {
     let env = TestEnv::new();
     for good in [
         "sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
@@ -131,7 +131,7 @@ fn id_explain_takes_links_apart() {
     env.prints("ibifs id explain \"$(printf '8JMKD3MGP8W/34PGRBS/Relat%%f3rio.pdf')\" --json | jq -r .path", "Relat%F3rio.pdf");
 }
 
-/// A mount point may be called anything, somebody else's and one's own.
+/// A mount point may be called anything, another user's and one's own.
 #[test]
 fn a_mount_point_need_not_be_text() {
     let env = TestEnv::new();
@@ -529,7 +529,7 @@ fn every_way_of_ending_a_mount_ends_it() {
             } else {
                 "sitter="
             };
-            // A lazily unmounted tree is served for as long as somebody sits in it.
+            // A lazily unmounted tree is served for as long as a process works in it.
             let leave = if sits && end.contains("||") {
                 "kill $sitter; sitter="
             } else {
@@ -569,7 +569,7 @@ fn a_killed_daemon_is_no_loss() {
 fn stores_on_a_laptop_never_mint_alike() {
     let env = TestEnv::new();
     env.sh(
-        "unshare --uts bash -c 'hostname laptop; ibifs init A.store; ibifs init B.store' > told",
+        "unshare --uts bash -c 'hostname laptop; ibifs init A.store; ibifs init B.store' > messages",
     );
     for name in ["A", "B"] {
         env.sh(&format!(
@@ -577,12 +577,12 @@ fn stores_on_a_laptop_never_mint_alike() {
         ));
     }
     env.prints("sed 's,/20.*,,; s,X/.*,X,' A B | sort -u | wc -l", "4");
-    env.prints("grep -c laptop told", "2");
+    env.prints("grep -c laptop messages", "2");
     env.sh("unshare --uts bash -c 'hostname not_a_name; ibifs init C.store'; ibifs id check $(ibifs mint C.store | head -1)");
     env.prints("unshare --uts bash -c 'hostname Archive.Example.org; ibifs init D.store --json' | jq -r .host", "archive.example.org");
 }
 
-/// `ibifs init --service` gives an Archive that is built anew its identity back: same service, same
+/// `ibifs init --service` gives an Archive that is built again its identity back: same service, same
 /// name space, originals that come back are originals, and nothing minted before is minted again.
 #[test]
 fn init_service_rebuilds_an_archive() {
@@ -604,9 +604,9 @@ fn init_service_rebuilds_an_archive() {
 #[test]
 fn every_line_of_the_quick_start_works() {
     let env = TestEnv::new();
-    env.sh("ibifs quickstart demo > told");
-    env.prints("grep -c '^  ' told", "8");
-    env.sh("grep '^  ' told | while IFS= read -r line; do
+    env.sh("ibifs quickstart demo > messages");
+    env.prints("grep -c '^  ' messages", "8");
+    env.sh("grep '^  ' messages | while IFS= read -r line; do
             eval \"$line\" > out || { echo \"failed: $line\" >&2; exit 1; }
             case \"$line\" in *umount*) ;; *) test -s out || { echo \"silent: $line\" >&2; exit 1; } ;; esac
         done");

@@ -3,27 +3,30 @@
 pub mod crowd;
 
 use crate::support::{TestEnv, switch};
-use crowd::{Crowd, PATIENCE};
+use crowd::{Crowd, TIMEOUT};
 
 /// Eight processes at once for a few seconds (`IBIFS_TEST_SECONDS` for longer), `mkdir`, `cp`, `rm`,
-/// `ln`, `rsync` and `tar` among what they do: nobody waits five seconds for anything, nobody is
-/// refused but for a reason, the tree and the index agree, and the index made anew says the same.
+/// `ln`, `rsync` and `tar` among what they do: no process waits five seconds for anything, none is
+/// refused but for a reason, the tree and the index agree, and the rebuilt index says the same.
 #[test]
 fn eight_processes_at_once_leave_a_sound_store() {
     let seconds = switch("IBIFS_TEST_SECONDS").unwrap_or(15);
     let env = TestEnv::new().with_a();
-    let told = Crowd::start(&env, 8, seconds, "grow").watch(|| {});
-    for told in &told {
-        println!("{told}");
-        assert!(told.operations > 10 && told.longest < PATIENCE, "{told}");
+    let printed = Crowd::start(&env, 8, seconds, "grow").watch(|| {});
+    for printed in &printed {
+        println!("{printed}");
+        assert!(
+            printed.operations > 10 && printed.longest < TIMEOUT,
+            "{printed}"
+        );
     }
     sound(&env);
 }
 
-/// Unmounted, nothing is wrong with the store A, nothing half made is left, and an index made anew
+/// Unmounted, nothing is wrong with the store A, nothing half made is left, and a rebuilt index
 /// says what the old one said.
 ///
-/// Passed over is what the crowd does itself: whoever brings an item or a sidecar back as it was some
+/// Passed over is what the crowd does itself: a user who brings an item or a sidecar back as it was some
 /// time ago has it claim what others say differently since (`an_old_sidecar_claims_what_it_said`).
 #[track_caller]
 pub fn sound(env: &TestEnv) {

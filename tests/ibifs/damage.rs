@@ -41,13 +41,13 @@ impl Clock for Then {
 
 /// All that was ever asked of an archive, in one text; what cannot be answered counts, too.
 fn answers(store: &Path) -> String {
-    match told(store) {
+    match printed(store) {
         Ok(text) => text,
         Err(error) => format!("no answer: {error}"),
     }
 }
 
-fn told(store: &Path) -> Result<String, ArchiveError> {
+fn printed(store: &Path) -> Result<String, ArchiveError> {
     let archive = Archive::open(store, Box::new(Stopped))?;
     let mut items = Vec::new();
     archive.store().each_item(|item| {
@@ -261,7 +261,7 @@ impl Sample {
     }
 }
 
-/// The tables of the index that answers come from, and what tells a row.
+/// The tables of the index that answers come from, and what identifies a row.
 const TABLES: [(&str, &str); 5] = [
     ("item", "id"),
     ("relation", "source, kind"),
@@ -291,7 +291,7 @@ fn change(rng: &mut Rng, bytes: &mut [u8]) -> String {
 }
 
 /// Random bytes of sidecars, tombstones, the facts, the ledger, the values of the index and its file:
-/// each damage that changes an answer is found, and no sidecar is believed without being asked.
+/// each damage that changes an answer is found, and no sidecar is accepted without a request.
 #[test]
 fn every_damage_that_changes_an_answer_is_found() {
     let mut rng = Rng::from_seed(seed());

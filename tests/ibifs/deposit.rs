@@ -127,9 +127,9 @@ fn a_wait_that_is_too_long_is_refused_at_once() {
     );
 }
 
-/// A mkdir that waits holds up nobody else's looking, reading or writing, elsewhere in the tree.
+/// A mkdir that waits delays no other lookup, read or write, elsewhere in the tree.
 #[test]
-fn a_waiting_mint_holds_up_nobody() {
+fn a_waiting_mint_delays_no_other_request() {
     let env = TestEnv::new();
     env.sh("ibifs init A.store --host archive-a.example.org --granularity 1; mkdir A; ibifs mount A.store A; mkdir -p A/.mint/first/doc");
     let slowest = env.sh(
@@ -358,7 +358,7 @@ END
 }
 
 /// One process may mint and go on in what it has minted, and copy a tree that brings its own `doc/`; a
-/// translation it has made is a directory to it while it fills it, and then tells, as a link, which item
+/// translation it has made is a directory to it while it fills it, and is then a link that shows which item
 /// it is.
 #[test]
 fn one_process_mints_and_goes_on() {

@@ -1,4 +1,4 @@
-//! The manual tells what the program has: neither can name what the other does not.
+//! The manual describes what the program has: neither can name what the other does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -314,7 +314,7 @@ fn the_examples_of_each_page_are_understood() {
             assert!(parsed.is_ok(), "{name}: {line}: {parsed:?}");
             count += 1;
         }
-        // What a shell is told to source stands in the list of shells.
+        // What a shell must source stands in the list of shells.
         assert!(count > 0 || name == "completions", "{name} has no example");
     }
 }
@@ -356,11 +356,11 @@ fn the_manual_has_every_exit_status() {
         .collect();
     assert!(known.contains("0") && known.contains("6"), "{known:?}");
     let page = read("man/ibifs.1");
-    let told: BTreeSet<&str> = sections(&page)["EXIT STATUS"]
+    let messages: BTreeSet<&str> = sections(&page)["EXIT STATUS"]
         .iter()
         .filter_map(|line| line.strip_prefix(".It "))
         .collect();
-    assert_eq!(told, known);
+    assert_eq!(messages, known);
 }
 
 /// MOUNT OPTIONS has every option of `-o`, and no other.
@@ -409,13 +409,13 @@ fn the_manual_has_every_finding_of_fsck() {
         })
         .collect();
     let page = read("man/ibifs-fsck.1");
-    let (_, told) = page
+    let (_, messages) = page
         .split_once(
             ".\\\" The codes, as src/archive/operations/check/finding.rs has them.\n.Bl -tag -width Ds\n",
         )
         .expect("a list of codes");
-    let (told, _) = told.split_once(".El\n").expect("its end");
-    assert_eq!(told, expected);
+    let (messages, _) = messages.split_once(".El\n").expect("its end");
+    assert_eq!(messages, expected);
 }
 
 /// The pages of scrub, backup and copy have every code that these print, and no other.
@@ -423,7 +423,7 @@ fn the_manual_has_every_finding_of_fsck() {
 fn the_manual_has_every_code_of_scrub_backup_and_copy() {
     for (commands, file, count) in [
         (&["scrub"][..], "src/archive/scrub/finding.rs", 8),
-        (&["backup"], "src/archive/backup.rs", 4),
+        (&["backup"], "src/archive/backup/finding.rs", 4),
         (&["copy", "claim"], "src/archive/transfer/skip.rs", 18),
     ] {
         let source = read(file);
@@ -485,13 +485,13 @@ fn the_manual_has_the_environment_and_the_files() {
 #[test]
 fn the_manual_has_the_fourteen_modifiers() {
     let page = read("man/ibifs-tree.7");
-    let told: BTreeSet<&str> = sections(&page)["MODIFIERS"]
+    let messages: BTreeSet<&str> = sections(&page)["MODIFIERS"]
         .iter()
         .filter_map(|line| line.strip_prefix(".It Ql ")?.split_once(" Ta "))
         .map(|(signs, _)| signs.trim_start_matches("\\&"))
         .collect();
-    assert_eq!(told.len(), 14, "{told:?}");
-    for signs in told {
+    assert_eq!(messages.len(), 14, "{messages:?}");
+    for signs in messages {
         ibi::relation::Modifier::parse(signs).expect(signs);
     }
 }

@@ -97,16 +97,16 @@ fn shows(code: CheckCode) {
     env.exits(&format!("{} > report", fsck(word, "--json")), status);
     let found: BTreeSet<String> = env.sh(FINDINGS).lines().map(str::to_owned).collect();
     assert_eq!(found, expected, "{}", env.sh("cat report"));
-    env.exits(&format!("{} > told", fsck(word, "--dry-run")), status);
+    env.exits(&format!("{} > printed", fsck(word, "--dry-run")), status);
     assert_eq!(env.sh(STATE), before, "{word}: looking changed the store");
     let promised = lines(word, "changes");
-    let would = env.sh("grep -c 'would be repaired)' told || true");
+    let would = env.sh("grep -c 'would be repaired)' printed || true");
     let count = if promised.is_some() {
         expected.len()
     } else {
         0
     };
-    assert_eq!(would, count.to_string(), "{}", env.sh("cat told"));
+    assert_eq!(would, count.to_string(), "{}", env.sh("cat printed"));
     assert_eq!(promised.is_some(), code.is_repairable(), "{word}");
 
     let before = files(&env);
@@ -153,15 +153,14 @@ fn a_store_is_looked_over_beside_its_daemon() {
         );
     }
     env.sh("echo garbage > A.store/col/$(<first)/.ibi");
-    env.exits("ibifs fsck A.store > told", 1);
-    env.prints("cut -d: -f1 told | head -n 1", "broken-sidecar");
+    env.exits("ibifs fsck A.store > printed", 1);
+    env.prints("cut -d: -f1 printed | head -n 1", "broken-sidecar");
     env.exits("ibifs fsck --repair A.store", 5);
 }
 
-/// A sidecar that was changed while the store was not mounted is believed by nobody who was not
-/// asked to: what it says changes no answer, the daemon does not rewrite it, fsck and reindex name it.
+/// A sidecar that was changed while the store was not mounted is accepted only on request: what it says changes no answer, the daemon does not rewrite it, fsck and reindex name it.
 #[test]
-fn a_sidecar_changed_beside_us_is_not_believed_unasked() {
+fn a_sidecar_changed_beside_us_is_not_accepted_unasked() {
     let env = TestEnv::new().with_a();
     env.sh(
         "for n in a b c; do mint A $n > $n; done; ibifs relate A/$(<a) --next-edition $(<b)
@@ -170,13 +169,13 @@ fn a_sidecar_changed_beside_us_is_not_believed_unasked() {
     );
     env.prints("readlink \"A/$(<a)!\" | grep -c /$(basename $(<b))$", "1");
     env.sh("no ibifs relate A/$(<a) --metadata $(<c); cmp changed A.store/col/$(<a)/.ibi");
-    env.exits("ibifs fsck A.store > told", 1);
-    env.prints("grep -c ^changed-sidecar: told", "1");
+    env.exits("ibifs fsck A.store > printed", 1);
+    env.prints("grep -c ^changed-sidecar: printed", "1");
     env.complains(
         "ibifs umount A; ibifs relate $(<a) --metadata $(<c) --store A.store",
         "has changed since it was last accepted",
     );
-    env.sh("ibifs reindex A.store 2> told; grep ^ibifs:.changed-sidecar: told");
+    env.sh("ibifs reindex A.store 2> printed; grep ^ibifs:.changed-sidecar: printed");
     env.prints(
         "ibifs show $(<a) --store A.store | grep -c \"nextedition *$(<c)\"",
         "1",
@@ -184,18 +183,18 @@ fn a_sidecar_changed_beside_us_is_not_believed_unasked() {
     env.sh("ibifs relate $(<a) --metadata $(<c) --store A.store");
 }
 
-/// archive.ibi decides which names are minted: changed, it is believed by reindex alone.
+/// archive.ibi decides which names are minted: changed, it is accepted by reindex alone.
 #[test]
-fn changed_facts_are_not_believed_unasked() {
+fn changed_facts_are_not_accepted_unasked() {
     let env = TestEnv::new();
     env.sh("ibifs init A.store --host archive-a.example.org; mkdir A
         sed -i s/^host.*/host.archive-b.example.org/ A.store/archive.ibi; sed -i s/^host./host\\ / A.store/archive.ibi");
     for command in ["ibifs mint A.store", "ibifs mount A.store A"] {
         env.complains(command, "archive.ibi is not what it was");
     }
-    env.exits("ibifs fsck --repair A.store > told", 1);
-    env.prints("cut -d: -f1 told | head -n 1", "facts-changed");
-    env.sh("grep -q \"it says 'host archive-b.example.org' and said 'host archive-a.example.org'\" told
+    env.exits("ibifs fsck --repair A.store > printed", 1);
+    env.prints("cut -d: -f1 printed | head -n 1", "facts-changed");
+    env.sh("grep -q \"it says 'host archive-b.example.org' and said 'host archive-a.example.org'\" printed
         ibifs reindex A.store");
     env.prints(
         "ibifs mint A.store | head -n 1 | cut -d/ -f1,2",
@@ -284,7 +283,7 @@ shown! {
     handover_broken HandoverBroken
 }
 
-/// The room that is set aside is a file of the store's own: nobody else may write it, and whatever
+/// The room that is set aside is a file of the store's own: no other user may write it, and whatever
 /// takes its place is neither followed nor in the way of anything.
 #[test]
 fn the_reserve_is_the_stores_own() {
@@ -294,7 +293,7 @@ fn the_reserve_is_the_stores_own() {
     );
     env.prints("ibifs fsck S", "2 items, 0 findings");
     env.prints("stat -c %s S/reserve", "262144");
-    env.sh("chmod 646 S/reserve; ibifs fsck S > told || true; grep -q '^loose-permissions: reserve: ' told
+    env.sh("chmod 646 S/reserve; ibifs fsck S > printed || true; grep -q '^loose-permissions: reserve: ' printed
               ibifs fsck --repair S | grep -q repaired; ibifs fsck S; stat -c %a S/reserve | grep -qx 644");
     for instead in [
         "ln -s ../notes S/reserve",

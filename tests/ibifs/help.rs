@@ -14,7 +14,7 @@ fn commands() -> Vec<String> {
     shown.map(|below| below.get_name().to_owned()).collect()
 }
 
-/// With `-h` a command is told in a few lines; `--help` has all of them, an explanation and examples.
+/// `-h` describes a command in a few lines; `--help` has all of them, an explanation and examples.
 #[test]
 fn short_help_is_short_and_long_help_has_examples() {
     let env = TestEnv::new();

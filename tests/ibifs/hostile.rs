@@ -166,7 +166,7 @@ fn names_of_every_byte_inside_an_item() {
             let length = rustix::fs::listxattr(&held, &mut list[..]).expect("a list");
             let is_told = list[..length]
                 .split(|byte| *byte == 0)
-                .any(|told| told == attribute.as_bytes());
+                .any(|messages| messages == attribute.as_bytes());
             answers.push(i32::from(is_told));
             answers.push(answer(rustix::fs::removexattr(&held, attribute)));
         }
@@ -246,8 +246,8 @@ fn names_of_every_byte_above_items() {
                 let written = answer(write(&path, b"x"));
                 let _ = rustix::fs::unlink(&path);
                 let fifo = answer(make_node(&path, FileType::Fifo));
-                for told in [found, made, linked, unlinked, written, fifo] {
-                    assert!(REFUSALS.contains(&told), "{told} for {shown:?}");
+                for messages in [found, made, linked, unlinked, written, fifo] {
+                    assert!(REFUSALS.contains(&messages), "{messages} for {shown:?}");
                 }
                 // What was made there was a level or an item, and went away again; or it was a
                 // link to one: to the item's metadata, or to what comes back in another spelling.
@@ -363,7 +363,7 @@ fn names_of_255_bytes_and_of_one_more() {
                     .iter()
                     .enumerate()
                     .filter(|(at, _)| ![7, 10].contains(at));
-                let all_too_long = others.all(|(_, told)| *told == libc::ENAMETOOLONG);
+                let all_too_long = others.all(|(_, messages)| *messages == libc::ENAMETOOLONG);
                 let any_too_long = answers.contains(&libc::ENAMETOOLONG);
                 assert!(
                     if length > 255 {
@@ -447,7 +447,7 @@ fn attributes_and_links_of_the_greatest_length() {
         (read(&fixture.rep, "over"), read(&fixture.ibip, "over")),
         (4095, 4089)
     );
-    // One that stops half way up is told from the root, and may then be too long for any reader.
+    // One that stops half way up is written from the root, and may then be too long for any reader.
     assert_eq!(make(&fixture.rep, "half", &climbing(1, 4095)), 0);
     assert_eq!(read(&fixture.rep, "half"), 4095);
     assert_eq!(read(&fixture.ibip, "half"), -libc::ENAMETOOLONG);
@@ -583,7 +583,7 @@ fn a_directory_of_many_entries() {
             write(&many.join(format!("entry-{number:07}")), b"").expect("a file");
         }
     });
-    let told = count.to_string();
+    let messages = count.to_string();
     let (rep, ibip) = (fixture.rep.display(), fixture.ibip.display());
     for (what, script) in [
         ("ls -U", format!("ls -U {ibip}/doc/many | wc -l")),
@@ -595,7 +595,7 @@ fn a_directory_of_many_entries() {
             format!("tar -C {rep}/doc -cf - many | tar -tf - | grep -c entry"),
         ),
     ] {
-        timed(what, &|| fixture.env.prints(&script, &told));
+        timed(what, &|| fixture.env.prints(&script, &messages));
     }
     fixture.env.sh(&format!("cat '{rep}:(oai_dc)' > /dev/null"));
     timed("rm -r", &|| {
@@ -682,7 +682,7 @@ fn kinds_of_files_in_the_place_of_a_sidecar() {
             item = fixture.env.sh("rep A/.mint/x"),
         ));
     }
-    // In an original it is the same, and what is in the way is told.
+    // In an original it is the same, and what is in the way is reported.
     for kind in KINDS {
         put(kind, &fixture.stored.join(".ibi"));
         put(kind, &fixture.stored.join(".ibi.metadata"));
@@ -759,7 +759,7 @@ fn sidecars_of_every_size() {
     }
     pairs.resize(LIMIT, b'\n');
     let full = copy_with(env, "01.01.00.00", &pairs);
-    // One byte too many, a million pairs, a hundred thousand relations: too large to be believed.
+    // One byte too many, a million pairs, a hundred thousand relations: too large to be accepted.
     pairs.push(b'\n');
     let mut large = vec![copy_with(env, "01.01.00.01", &pairs)];
     large.push(copy_with(
@@ -800,8 +800,8 @@ fn sidecars_of_every_size() {
         "ibifs show {} | grep -c translation",
         related.display()
     ));
-    let told = started.elapsed().as_secs_f64();
-    println!("{count} relations taken in after {taken_in:.1} s, told in {told:.1} s");
+    let messages = started.elapsed().as_secs_f64();
+    println!("{count} relations taken in after {taken_in:.1} s, messages in {messages:.1} s");
     assert_eq!(count, languages.len().to_string());
     env.prints(
         &format!("readlink '{}+(zz-AZ)'", related.display()),
@@ -999,11 +999,11 @@ fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
             status.is_some_and(|status| status < 7),
             "{command}: {status:?}"
         );
-        for told in [output.stdout, output.stderr] {
-            let told = String::from_utf8(told).expect("UTF-8");
+        for messages in [output.stdout, output.stderr] {
+            let messages = String::from_utf8(messages).expect("UTF-8");
             assert!(
-                !told.contains(|c: char| c.is_control() && c != '\n'),
-                "{command}: {told:?}"
+                !messages.contains(|c: char| c.is_control() && c != '\n'),
+                "{command}: {messages:?}"
             );
         }
     }

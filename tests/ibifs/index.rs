@@ -3,9 +3,9 @@
 
 use crate::support::TestEnv;
 
-/// Everything that the command line tells of a store, in the files NAME.ls and NAME.show.
+/// Everything that the command line prints of a store, in the files NAME.ls and NAME.show.
 #[track_caller]
-fn told(env: &TestEnv, store: &str, name: &str) {
+fn printed(env: &TestEnv, store: &str, name: &str) {
     env.sh(&format!(
         "ibifs ls {store} --json > {name}.ls
          jq -r '.[] | .rep // .ibip' {name}.ls | while read n; do
@@ -14,7 +14,7 @@ fn told(env: &TestEnv, store: &str, name: &str) {
     ));
 }
 
-/// Making the index anew gives back everything that was there: editions, translations, metadata,
+/// Rebuilding the index gives back everything that was there: editions, translations, metadata,
 /// tombstones, aliases, items known by an IBIp alone, copies, and relations across Archives.
 #[test]
 fn reindex_gives_back_what_was_there() {
@@ -41,14 +41,14 @@ fn reindex_gives_back_what_was_there() {
         "ibifs ls A.store | cut -d' ' -f1 | sort | uniq -c | xargs",
         "4 Copy 2 Deleted 7 Original",
     );
-    told(&env, "A.store", "before");
+    printed(&env, "A.store", "before");
     env.prints("ibifs reindex A.store", "11 items indexed");
-    told(&env, "A.store", "again");
+    printed(&env, "A.store", "again");
     env.sh("diff before.ls again.ls; diff before.show again.show");
     env.sh("rm A.store/relations.sqlite3*");
     env.complains("ibifs ls A.store", "reindex");
     env.prints("ibifs reindex A.store", "11 items indexed");
-    told(&env, "A.store", "after");
+    printed(&env, "A.store", "after");
     env.sh("jq -S 'sort_by(.rep, .ibip)' before.ls > x; jq -S 'sort_by(.rep, .ibip)' after.ls | diff x -
         jq -sS 'sort_by(.rep, .ibip)' before.show > x; jq -sS 'sort_by(.rep, .ibip)' after.show | diff x -");
     env.prints("ibifs fsck A.store", "11 items, 0 findings");
@@ -100,7 +100,7 @@ fn a_restored_backup_never_mints_a_label_twice() {
     let env = TestEnv::new();
     env.sh(
         "ibifs init A.store --host archive-a.example.org --ip 192.0.2.1; : > minted
-        m() { for i in 1 2 3; do ibifs mint A.store 2> told | sed -n ${1}p >> minted; done; }
+        m() { for i in 1 2 3; do ibifs mint A.store 2> printed | sed -n ${1}p >> minted; done; }
         m 1; cp -a A.store backup; m 1
         mv A.store away; mv backup A.store; m 1; m 1
         rm -rf A.store; cp -a away A.store; m 1",
@@ -242,7 +242,7 @@ fn fsck_finds_what_is_not_indexed() {
     env.prints("ibifs show $(<c) --store A.store | grep -c Original", "1");
 }
 
-/// fsck names what the index says otherwise than the tree, and believes the tree.
+/// fsck names what the index says otherwise than the tree, and accepts the tree.
 #[test]
 fn fsck_finds_where_the_index_differs() {
     let env = finds(
@@ -266,7 +266,7 @@ fn fsck_finds_what_is_not_in_the_tree() {
     );
 }
 
-/// fsck names a sidecar that is not to be believed, or another item's, and mends both.
+/// fsck names a sidecar that is not to be accepted, or another item's, and repairs both.
 #[test]
 fn fsck_finds_sidecars_that_are_broken_or_foreign() {
     let env = finds(
@@ -379,9 +379,9 @@ fn what_has_come_back_was_not_removed() {
 }
 
 /// A crash may take from the index all that was not synced of an item that came and was removed again:
-/// its tombstone tells both its names.
+/// its tombstone has both its names.
 #[test]
-fn a_removed_item_has_the_names_that_its_tombstone_tells() {
+fn a_removed_item_has_the_names_of_its_tombstone() {
     let env = TestEnv::new().with_a();
     let rep = "example.net/library/2005/08.30.11.30.40";
     for left in [

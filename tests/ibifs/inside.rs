@@ -252,12 +252,12 @@ fn a_change_of_owner_to_nobody() {
     places.same(
         "chmod 755 .; echo x > f
          py \"
-def told(act):
+def messages(act):
     print(tried(act), oct(os.stat('f').st_mode), flush=True)
 def told_as(uid, group, act):
     if os.fork() == 0:
         os.setgroups([group]); os.setresgid(uid, uid, uid); os.setresuid(uid, uid, uid)
-        told(act); os._exit(0)
+        messages(act); os._exit(0)
     os.wait()
 for owner in (0, 0), (1234, 1234), (1234, 77):
     for mode in 0o4711, 0o2755, 0o6777, 0o2767, 0o755:
@@ -267,7 +267,7 @@ for owner in (0, 0), (1234, 1234), (1234, 77):
 os.chown('f', 0, 77); os.chmod('f', 0o755); before = os.stat('f').st_ctime_ns; time.sleep(0.02)
 told_as(99, 99, lambda: os.chown('f', -1, -1)); print(os.stat('f').st_ctime_ns != before)
 opened = os.open('f', os.O_WRONLY); os.chmod('f', 0o4711)
-told_as(99, 99, lambda: os.write(opened, b'z')); told(lambda: os.fstat(opened).st_mode)\"",
+told_as(99, 99, lambda: os.write(opened, b'z')); messages(lambda: os.fstat(opened).st_mode)\"",
     );
 }
 
@@ -323,8 +323,8 @@ os.pwrite(opened, b'end', 0); mapped[1000] = 65; mapped.close(); os.close(opened
     }
 }
 
-/// What is appended lies behind what another has written meanwhile, be it in the store itself, of which
-/// the kernel has not heard.
+/// What is appended lies behind what another has written meanwhile, also in the store itself, where
+/// the kernel does not see it.
 #[test]
 fn appending_comes_behind_what_others_wrote() {
     for options in ["passthrough=yes", "passthrough=no"] {
@@ -344,7 +344,7 @@ for path in 'f', 'g':
     }
 }
 
-/// Who holds capabilities over files, without being root, can use them; those that anybody has in a
+/// Who holds capabilities over files, without being root, can use them; those that any user has in a
 /// user namespace of its own count for nothing.
 #[test]
 fn capabilities_of_ordinary_users() {
@@ -541,7 +541,7 @@ fn flags_of_files() {
 }
 
 /// A listing that the kernel remembers of one tree knows what has changed since through the other,
-/// and through the same; whoever looks at the names it lists is told all of them.
+/// and through the same; a program that looks up the names it lists gets all of them.
 #[test]
 fn listings_remembered_are_true() {
     let places = Places::new();

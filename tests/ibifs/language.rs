@@ -536,9 +536,9 @@ fn refusals_are_in_portuguese() {
     );
 }
 
-/// What is told of a store: findings, sums and remedies; codes, names and states are data.
+/// What is printed of a store: findings, sums and remedies; codes, names and states are data.
 #[test]
-fn what_is_found_is_told_in_portuguese() {
+fn findings_are_printed_in_portuguese() {
     let env = TestEnv::new();
     let says = |command: &str, expected: &str| prints(&env, command, expected);
     says(
@@ -610,7 +610,7 @@ fn what_is_found_is_told_in_portuguese() {
     );
 }
 
-/// The Portuguese manual has every finding of fsck in the words in which it is told.
+/// The Portuguese manual has every finding of fsck in the words in which it is printed.
 #[test]
 fn the_manual_has_the_findings_in_the_same_words() {
     let catalogue = Catalogue::parse(PT_BR).expect("a good catalogue");

@@ -1,4 +1,4 @@
-//! Minting: `mkdir .mint/NAME` and `ibifs mint` hand out names that nobody else has, and what they
+//! Minting: `mkdir .mint/NAME` and `ibifs mint` hand out names that no other user has, and what they
 //! have handed out is there after a crash.
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use ibifs::archive::{Archive, Setup, SystemClock};
 use crate::support::TestEnv;
 
 /// `mkdir MNT/.mint/NAME` makes a repository with both forms of a new identifier, the original
-/// here, and `.mint/.NAME` tells its name.
+/// here, and `.mint/.NAME` shows its name.
 #[test]
 fn mkdir_under_mint_makes_a_repository() {
     let env = TestEnv::new().with_a();
@@ -80,7 +80,7 @@ const CRASH: &str = "crash() {
     }";
 
 /// The daemon is killed in the middle of a storm of mints, three times over: no name is handed out
-/// twice, every name that was printed is there whole, and nothing is left to mend.
+/// twice, every name that was printed is there whole, and nothing is left to repair.
 #[test]
 fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
     let env = TestEnv::new().with_a();
@@ -134,7 +134,7 @@ fn what_a_power_cut_takes_of_a_mint_is_made_again() {
     env.prints("stat -c %u:%g A/$(cat 2)/.ibi", "123:456");
     env.sh("ibifs umount A");
     env.prints("ibifs fsck A.store", "4 items, 0 findings");
-    // After a regular end nothing is made again: who takes a directory away then is told.
+    // After a regular end nothing is made again: a directory that is taken away then is reported.
     env.sh("rm -r A.store/col/$(cat 2)");
     env.complains("ibifs fsck A.store | tee /dev/stderr; false", "not-in-tree");
 }
@@ -175,11 +175,11 @@ fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
 }
 
 /// The syncs that strace has seen.
-fn syncs(told: &Path) -> usize {
-    let told = std::fs::read_to_string(told).expect("what strace says");
+fn syncs(messages: &Path) -> usize {
+    let messages = std::fs::read_to_string(messages).expect("what strace says");
     let calls = ["fsync(", "fdatasync(", "syncfs(", "sync_file_range("];
     let is_sync = |line: &&str| calls.iter().any(|call| line.contains(call));
-    told.lines().filter(is_sync).count()
+    messages.lines().filter(is_sync).count()
 }
 
 /// One sync makes a mint durable; the dates and the directories are synced for many at a time.
@@ -187,7 +187,7 @@ fn syncs(told: &Path) -> usize {
 fn a_mint_costs_one_sync() {
     let env = TestEnv::new().with_a();
     env.sh(
-        "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o told \\
+        "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o messages \\
             -p $(daemon A.store) &
         sleep 1
         for p in 1 2 3 4 5 6 7 8; do
@@ -197,7 +197,7 @@ fn a_mint_costs_one_sync() {
         wait ${minting[@]}
         kill %1; wait %1 || true",
     );
-    let counted = syncs(&env.root().join("told"));
+    let counted = syncs(&env.root().join("messages"));
     assert!(
         (200..240).contains(&counted),
         "{counted} syncs of 200 mints"
@@ -208,7 +208,7 @@ fn a_mint_costs_one_sync() {
 #[test]
 fn threads_that_mint_at_once_share_their_syncs() {
     let env = TestEnv::new();
-    let told = env.root().join("told");
+    let messages = env.root().join("messages");
     // In a process of its own: other tests run in this one and sync, too.
     let output = Command::new("strace")
         .args([
@@ -218,7 +218,7 @@ fn threads_that_mint_at_once_share_their_syncs() {
             "trace=fsync,fdatasync,syncfs,sync_file_range",
             "-o",
         ])
-        .arg(&told)
+        .arg(&messages)
         .arg(std::env::current_exe().expect("this test"))
         .args(["--ignored", "--exact", "mint::mint_by_threads"])
         .current_dir(env.root())
@@ -229,13 +229,13 @@ fn threads_that_mint_at_once_share_their_syncs() {
         "{}",
         String::from_utf8_lossy(&output.stdout)
     );
-    let counted = syncs(&told);
+    let counted = syncs(&messages);
     assert!(counted < 1600, "{counted} syncs of 2000 mints");
     env.prints("ibifs fsck store", "2001 items, 0 findings");
     env.prints("ibifs ls store | cut -d' ' -f2 | sort -u | wc -l", "2001");
 }
 
-/// Eight threads mint 250 items each in the store `store` of the current directory, and tell how fast.
+/// Eight threads mint 250 items each in the store `store` of the current directory, and print how fast.
 #[test]
 #[ignore = "a part of another test, and a measurement"]
 fn mint_by_threads() {

@@ -1,7 +1,7 @@
 //! A naive tree of plain maps, and random operations on it and on a real mount: each answers the
 //! same, and now and then the whole of both is compared.
 //!
-//! A run is told by its seed: `IBIFS_TEST_SEED` does it again, `IBIFS_TEST_OPERATIONS` says how many
+//! A run is identified by its seed: `IBIFS_TEST_SEED` does it again, `IBIFS_TEST_OPERATIONS` says how many
 //! operations, and `IBIFS_TEST_SHRINK=1` looks for the fewest that still make a difference.
 
 mod archive;
@@ -33,14 +33,14 @@ const CLIENTS: usize = 2;
 const WHOLE: usize = 4000;
 /// A filesystem's clock is no coarser.
 const TICK: Duration = Duration::from_millis(20);
-/// Nobody waits longer, whatever else the machine does.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// No user waits longer, whatever else the machine does.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A mount, its clients, and the model of it.
 struct Trial {
     model: Model,
     clients: Vec<Client>,
-    /// What was told of the time of change, after how many changes, and when.
+    /// What was reported of the time of change, after how many changes, and when.
     times: HashMap<Ino, (u64, (i64, i64), Instant)>,
     longest: (Duration, String),
     done: usize,
@@ -226,28 +226,29 @@ impl Trial {
             reply = self.clients[client].perform(call.clone());
         }
         let number = self.done;
-        let told = format!("{number}: {operation:?}\n      {paths} {text}");
+        let printed = format!("{number}: {operation:?}\n      {paths} {text}");
         let Some(reply) = reply else {
-            return Err(format!("{told}\n  no answer"));
+            return Err(format!("{printed}\n  no answer"));
         };
-        self.last.push(format!("{told}\n      {:?}", reply.answer));
+        self.last
+            .push(format!("{printed}\n      {:?}", reply.answer));
         if self.last.len() > 30 {
             self.last.remove(0);
         }
         if reply.took > self.longest.0 {
-            self.longest = (reply.took, told.clone());
+            self.longest = (reply.took, printed.clone());
         }
         if !expected.is_met_by(&reply.answer) {
             let at = &self.model.clients[operation.client].directory;
             let met = &reply.answer;
             return Err(format!(
-                "{told}\n  in {at:?}\n  expected {expected:?}\n  met      {met:?}"
+                "{printed}\n  in {at:?}\n  expected {expected:?}\n  met      {met:?}"
             ));
         }
         self.model.learn(operation, &reply.answer);
         self.check_time(&reply)
             .and_then(|()| self.check_landing())
-            .map_err(|what| format!("{told}\n  {what}"))?;
+            .map_err(|what| format!("{printed}\n  {what}"))?;
         if let Act::Remount { kill } = operation.act {
             self.remount(kill)?;
         }
@@ -335,7 +336,7 @@ impl Trial {
         ));
     }
 
-    /// Ends the mount and starts it anew; everything is as it was, but for labels.
+    /// Ends the mount and starts it again; everything is as it was, but for labels.
     fn remount(&mut self, kill: bool) -> Result<(), Difference> {
         if kill {
             drop(self.env.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A"));
@@ -352,20 +353,20 @@ impl Trial {
     /// Runs a script that must succeed.
     fn sound(&self, script: &str) -> Result<(), Difference> {
         let output = self.env.run(script);
-        let told = String::from_utf8_lossy(&output.stdout);
+        let printed = String::from_utf8_lossy(&output.stdout);
         let complaint = String::from_utf8_lossy(&output.stderr);
         if output.status.success() {
             Ok(())
         } else {
-            Err(format!("{script}\n{told}{complaint}"))
+            Err(format!("{script}\n{printed}{complaint}"))
         }
     }
 
     /// fsck finds what sidecars say against each other, as they may, and nothing else that is worse than a notice.
     fn checked(&self) -> Result<(), Difference> {
         let output = self.env.run("ibifs fsck A.store");
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        let told_of = |line: &str| {
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mentions_of = |line: &str| {
             if let Some((item, _)) = line
                 .strip_prefix("edition-cycle: ")
                 .and_then(|it| it.split_once(": "))
@@ -379,9 +380,9 @@ impl Trial {
             Some(format!("{item} {kind} {other}"))
         };
         let is_grave = |line: &&str| line.ends_with("(warning)") || line.ends_with("(error)");
-        let grave = told.lines().filter(is_grave);
+        let grave = printed.lines().filter(is_grave);
         let mut met: Vec<String> = grave
-            .map(|line| told_of(line).unwrap_or_else(|| line.to_owned()))
+            .map(|line| mentions_of(line).unwrap_or_else(|| line.to_owned()))
             .collect();
         met.sort();
         let expected = self.model.tree.items.contested();
@@ -389,7 +390,7 @@ impl Trial {
             Ok(())
         } else {
             Err(format!(
-                "ibifs fsck: {}, expected {expected:#?}\n{told}{}",
+                "ibifs fsck: {}, expected {expected:#?}\n{printed}{}",
                 output.status,
                 String::from_utf8_lossy(&output.stderr)
             ))
@@ -429,7 +430,7 @@ impl Trial {
         }
     }
 
-    /// The end: the store is sound, and an index made anew from it says the same.
+    /// The end: the store is sound, and a rebuilt index from it says the same.
     fn finish(mut self) -> Result<(Duration, String), Difference> {
         self.whole()?;
         for client in &mut self.clients {
@@ -465,14 +466,14 @@ fn replay(operations: &[Operation]) -> Option<Difference> {
 
 /// What two runs have in common that differ from the model in the same way.
 fn essence(difference: &str) -> Vec<&str> {
-    let told = |line: &&str| line.starts_with("  expected") || line.starts_with("  met");
-    let told: Vec<&str> = difference.lines().filter(told).collect();
+    let printed = |line: &&str| line.starts_with("  expected") || line.starts_with("  met");
+    let printed: Vec<&str> = difference.lines().filter(printed).collect();
     let act = difference.split("act: ").nth(1);
     let act = act.and_then(|act| act.split(|c: char| !c.is_alphabetic()).next());
-    if told.is_empty() {
+    if printed.is_empty() {
         difference.split(' ').take(1).collect()
     } else {
-        act.into_iter().chain(told).collect()
+        act.into_iter().chain(printed).collect()
     }
 }
 
@@ -545,7 +546,7 @@ fn random_operations_answer_as_the_model_does() {
                 "{done} operations in {:?}, the longest {longest:?}:\n{which}",
                 started.elapsed()
             );
-            assert!(longest < PATIENCE, "seed {seed}: {longest:?} for {which}");
+            assert!(longest < TIMEOUT, "seed {seed}: {longest:?} for {which}");
         }
         Err(difference) => {
             if switch("IBIFS_TEST_SHRINK").is_some() {

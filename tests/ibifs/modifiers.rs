@@ -100,7 +100,7 @@ fn prints(env: &TestEnv, script: &str, expected: &str) {
 }
 
 /// Declares, replaces and takes back one kind of relation in every way, and asks everybody after
-/// each step; the sidecars were read before, so that nobody answers from memory.
+/// each step; the sidecars were read before, so that no answer comes from a cache.
 fn every_way(kind: &str) {
     let env = TestEnv::new().with_a();
     sh(&env, "item A one; item A two; item A three");
@@ -331,10 +331,10 @@ fn the_reader_s_languages_choose_the_translation() {
     sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
-/// A translation here of somebody else's item is found from that item, survives its next rsync and
+/// A translation here of another user's item is found from that item, survives its next rsync and
 /// changes nothing in it; between two copies nothing can be declared.
 #[test]
-fn a_translation_of_somebody_else_s_item_survives_rsync() {
+fn a_translation_of_another_users_item_survives_rsync() {
     let env = TestEnv::new().with_a().with_b();
     sh(
         &env,
@@ -485,7 +485,7 @@ fn a_metadata_text_is_edited_like_any_file() {
 }
 
 /// `<ibi>:(oai_dc)` is always there, valid against the schema of OAI-PMH, with both identifiers, the
-/// persistent URL, date, type, and what the metadata item or text, the language and the relations tell.
+/// persistent URL, date, type, and what the metadata item or text, the language and the relations say.
 #[test]
 fn oai_dc_is_always_there_and_valid() {
     let env = TestEnv::new().with_a();
@@ -589,7 +589,7 @@ fn oai_dc_follows_every_change() {
 /// `?GetFileList` lists the item's files and nothing that ibifs keeps beside them, of the item or of
 /// what other verbs lead to, wherever it stands among them.
 #[test]
-fn a_file_list_tells_the_item_s_files() {
+fn a_file_list_has_the_item_s_files() {
     let env = TestEnv::new().with_a();
     sh(
         &env,
@@ -616,8 +616,8 @@ fn a_file_list_tells_the_item_s_files() {
     );
 }
 
-/// `!` changes the moment that a new edition is declared, however often it was asked before and
-/// whoever keeps asking.
+/// `!` changes the moment that a new edition is declared, however often it was asked before, and
+/// while programs keep asking.
 #[test]
 fn no_memory_of_a_modifier_outlives_its_truth() {
     let env = TestEnv::new().with_a();
@@ -656,10 +656,10 @@ fn no_memory_of_a_modifier_outlives_its_truth() {
     );
 }
 
-/// A related item that is not held here is a link that dangles and tells its name; it leads there as
+/// A related item that is not held here is a link that dangles and shows its name; it leads there as
 /// soon as the item comes.
 #[test]
-fn a_link_to_an_item_not_held_here_tells_its_name() {
+fn a_link_to_an_item_not_held_here_shows_its_name() {
     let env = TestEnv::new().with_a().with_b();
     sh(&env, "item A one; item B theirs");
     sh(
@@ -736,7 +736,7 @@ fn an_alias_leads_to_the_item() {
     sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
-/// Declaring a relation writes both items, and whoever asks for their times hears so at once: a
+/// Declaring a relation writes both items, and a stat of them shows the new times at once: a
 /// recursive copy made now and one made in a minute find the same.
 #[test]
 fn the_times_of_a_related_item_are_not_old() {
@@ -763,7 +763,7 @@ fn the_times_of_a_related_item_are_not_old() {
     }
 }
 
-/// Whoever removes a sidecar and insists on making it anew, as mv between filesystems, tar and
+/// A user who removes a sidecar and insists on making it again, as mv between filesystems, tar and
 /// `cp --remove-destination` do, can; for all others it is never gone.
 #[test]
 fn a_sidecar_is_replaced_by_tools_that_remove_it_first() {
@@ -819,8 +819,8 @@ fn what_two_items_share_says_so_of_one_of_them() {
     }
 }
 
-/// An old sidecar that is brought back claims what it said then: it is believed, what the other item
-/// says of itself counts there, and fsck tells that the two differ.
+/// An old sidecar that is brought back claims what it said then: it is accepted, what the other item
+/// says of itself counts there, and fsck reports that the two differ.
 #[test]
 fn an_old_sidecar_claims_what_it_said() {
     let env = TestEnv::new().with_a();

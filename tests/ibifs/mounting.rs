@@ -95,7 +95,7 @@ fn mount_finds_the_helper_for_both_types() {
 
 /// What the helper refuses has a status of mount(8) and a line that says why.
 #[test]
-fn a_refusal_reaches_whoever_called_mount() {
+fn a_refusal_reaches_the_caller_of_mount() {
     let env = TestEnv::new();
     let missing = format!("'{}/T' does not exist", env.root().display());
     fails(&env, "mount -t fuse.ibifs $PWD/T M", 32, &missing);
@@ -213,8 +213,8 @@ fn systemd_understands_the_units_and_fstab() {
     );
 }
 
-/// Started as the unit says, the daemon tells systemd that it is ready when the tree answers, not
-/// before, and that it stops when it does; where the mount fails it tells nothing. What it logs is
+/// Started as the unit says, the daemon notifies systemd that it is ready when the tree answers, not
+/// before, and that it stops when it does; where the mount fails it notifies nothing. What it logs is
 /// marked for the journal, and signals change how much that is.
 #[test]
 fn the_service_notifies_and_logs_as_systemd_expects() {
@@ -267,14 +267,14 @@ def logged(text):
         assert time.time() < until, (text, open('log').read())
         time.sleep(0.005)
 
-# Somebody has the store: nothing is told while the daemon waits for it.
+# Somebody has the store: nothing is printed while the daemon waits for it.
 import fcntl
 lock = open(store + '/lock', 'r+b'); fcntl.flock(lock, fcntl.LOCK_EX)
 daemon = run(start); time.sleep(0.5)
 assert quiet() and not os.path.ismount(mount_point) and daemon.poll() is None
 lock.close()
-told = listener.recv(4096).decode()
-assert told == f'READY=1\nSTATUS={store} is mounted at {mount_point}\n', told
+printed = listener.recv(4096).decode()
+assert printed == f'READY=1\nSTATUS={store} is mounted at {mount_point}\n', printed
 assert os.listdir(mount_point) == ['example.org']
 logged(f'<6>{store} is mounted at {mount_point}\n')
 for number, said in [(signal.SIGUSR1, 'debug'), (signal.SIGUSR2, 'info'), (signal.SIGUSR2, 'warn'), (signal.SIGUSR2, 'error'),
@@ -296,7 +296,7 @@ daemon = run(start); assert listener.recv(4096).startswith(b'READY=1\n')
 daemon.kill(); daemon.wait(20)
 assert run(stop).wait(60) == 0 and os.listdir(mount_point) == []
 
-# No store: nothing is told but the reason.
+# No store: nothing is printed but the reason.
 log.truncate(0); log.seek(0)
 assert run(start, store='/no/store').wait(20) == 3 and quiet()
 logged("<3>ibifs: '/no/store' does not exist")
@@ -313,10 +313,10 @@ fn a_mount_in_the_background_logs_to_the_system() {
         &env,
         "python3 syslog.py & listener=$!; waits test -S /dev/log
          mount -t ibifs S M -o log=info 2> terminal; pid=$(daemon S)
-         kill -USR2 $pid; waits grep -q . told; umount M
+         kill -USR2 $pid; waits grep -q . printed; umount M
          kill $listener; wait $listener || true
          grep -q 'INFO .* is mounted at ' terminal; test $(wc -l < terminal) = 1
-         test \"$(cat told)\" = \"<28>ibifs[$pid]: logging warn and graver\"",
+         test \"$(cat printed)\" = \"<28>ibifs[$pid]: logging warn and graver\"",
     );
     does(
         &env,
@@ -331,13 +331,13 @@ fn a_mount_in_the_background_logs_to_the_system() {
 const SYSLOG: &str = "
 import os, socket
 log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-log.bind('/dev/log'); os.chmod('/dev/log', 0o666); open('told', 'w').close()
+log.bind('/dev/log'); os.chmod('/dev/log', 0o666); open('printed', 'w').close()
 while True:
-    with open('told', 'ab') as told: told.write(log.recv(9999) + b'\\n')
+    with open('printed', 'ab') as printed: printed.write(log.recv(9999) + b'\\n')
 ";
 
 /// A mount whose daemon is gone is replaced by the next mount of the store, and wherever a bind mount
-/// has left it; what would lead into it is told where the fault is.
+/// has left it; what would lead into it is refused with the cause.
 #[test]
 fn a_dead_mount_never_stays() {
     let env = TestEnv::new();
@@ -405,7 +405,7 @@ fn a_store_is_not_mounted_under_its_own_mount() {
     );
 }
 
-/// allow_other is for whom fuse.conf allows it; who is refused is told what to do.
+/// allow_other is for whom fuse.conf allows it; a refusal says what to do.
 #[test]
 fn allow_other_names_its_remedy() {
     let env = TestEnv::new();
@@ -418,7 +418,7 @@ fn allow_other_names_its_remedy() {
 'user_allow_other' in /etc/fuse.conf, or mount without it\"
          echo user_allow_other >> fuse.conf
          as_nobody ibifs mount -o allow_other T M; ls M | grep -q example.org; has allow_other; as_nobody ibifs umount M
-         # What else fusermount3 refuses is told in its words, on one line.
+         # What else fusermount3 refuses is printed in its words, on one line.
          chown 0:0 M; chmod 755 M
          as_nobody ibifs mount T M 2> said && exit 1
          test \"$(cat said)\" = \"ibifs: the mount was refused: fusermount3: user has no write access to mountpoint $PWD/M\"",
@@ -459,8 +459,8 @@ fn a_read_only_mount_reads_all_and_writes_nothing() {
     ));
 }
 
-/// What a server of NFS rests on, as mount.ibifs(8) tells it: a handle leads to its file, from any
-/// process, while the kernel knows the file; it is stale once the kernel has forgotten it, until somebody
+/// What a server of NFS rests on, as mount.ibifs(8) describes it: a handle leads to its file, from any
+/// process, while the kernel knows the file; it is stale once the kernel has forgotten it, until a user
 /// comes by the file's name again; and after another mount.
 #[test]
 fn file_handles_hold_while_the_kernel_knows_the_file() {

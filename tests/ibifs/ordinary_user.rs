@@ -23,7 +23,7 @@ fn as_user(env: &TestEnv, prepare: &str, script: &str) -> std::process::Output {
 
 #[track_caller]
 fn says(output: &std::process::Output, status: i32, printed: &str, complaint: &str) {
-    let told = (
+    let messages = (
         output.status.code(),
         String::from_utf8_lossy(&output.stdout)
             .trim_end()
@@ -33,7 +33,7 @@ fn says(output: &std::process::Output, status: i32, printed: &str, complaint: &s
             .to_owned(),
     );
     assert_eq!(
-        told,
+        messages,
         (Some(status), printed.to_owned(), complaint.to_owned())
     );
 }
@@ -61,9 +61,9 @@ fn an_ordinary_user_mounts_through_fusermount3() {
     );
 }
 
-/// Where fusermount3 refuses to unmount (it looks for the mount in /etc/mtab, say), its reason is told.
+/// Where fusermount3 refuses to unmount (it looks for the mount in /etc/mtab, say), its reason is printed.
 #[test]
-fn what_fusermount3_says_of_an_unmount_is_told() {
+fn what_fusermount3_says_of_an_unmount_is_printed() {
     let env = TestEnv::new();
     let output = as_user(
         &env,

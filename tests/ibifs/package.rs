@@ -76,7 +76,7 @@ fn the_debian_package_serves_on_a_new_debian_and_leaves_it_as_it_was() {
         grep -q 'complete -c ibifs' fish/vendor_completions.d/ibifs.fish
         source bash-completion/completions/ibifs; complete -p ibifs",
     );
-    // Somebody who is not root works with it, and locate finds what is in the store once.
+    // A user who is not root works with it, and locate finds what is in the store once.
     let found = inside(
         "useradd -m ana; chmod 755 /home/ana
         su ana -c 'cd; ibifs init s.store --host archive-a.example.org; mkdir A; ibifs mount s.store A

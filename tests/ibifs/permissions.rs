@@ -1,5 +1,5 @@
 //! Who may do what: inside items as on the native filesystem, above them as the manual says, and
-//! nobody gains anything by a set-id bit, a capability, a device or a user namespace.
+//! no user gains anything by a set-id bit, a capability, a device or a user namespace.
 
 mod above;
 mod powers;

@@ -69,12 +69,14 @@ fn compare(places: &Places, rows: &[Row], between: &dyn Fn(&Place)) -> Vec<Strin
                 .filter(|known| row.name.contains(known.rows))
                 .filter(|known| known.place.is_none_or(|at| at == place.name))
                 .collect();
-            let told = if known.is_empty() {
+            let printed = if known.is_empty() {
                 differences(row, native, mounted)
             } else {
                 excepted(row, native, mounted, &known)
             };
-            wrong.extend(told.map(|told| format!("{} in {}\n{told}", row.name, place.name)));
+            wrong.extend(
+                printed.map(|printed| format!("{} in {}\n{printed}", row.name, place.name)),
+            );
         }
     }
     wrong
@@ -107,12 +109,12 @@ fn is_errno(answer: &str) -> bool {
 }
 
 fn differences(row: &Row, native: &Seen, mounted: &Seen) -> Option<String> {
-    let mut told = Vec::new();
+    let mut printed = Vec::new();
     let steps = row.before.iter().chain(&row.tested);
     for (at, step) in steps.enumerate() {
         let (one, other) = (&native.answers[at], &mounted.answers[at]);
         if one != other {
-            told.push(format!(
+            printed.push(format!(
                 "    {} -- native {one}, mounted {other}",
                 step.text
             ));
@@ -126,13 +128,13 @@ fn differences(row: &Row, native: &Seen, mounted: &Seen) -> Option<String> {
         let one = native.paths.get(path).unwrap_or(&nothing);
         let other = mounted.paths.get(path).unwrap_or(&nothing);
         if one != other {
-            told.push(format!(
+            printed.push(format!(
                 "    {}\n      native  {one}\n      mounted {other}",
                 path.display()
             ));
         }
     }
-    (!told.is_empty()).then(|| told.join("\n"))
+    (!printed.is_empty()).then(|| printed.join("\n"))
 }
 
 /// A row that may differ differs in one of the ways that are documented.
@@ -162,8 +164,8 @@ fn excepted(row: &Row, native: &Seen, mounted: &Seen, known: &[&Exception]) -> O
     let rest = differences(row, &native.without(&letters), &mounted.without(&letters));
     let as_documented = answers_so || (!must_differ && rest.is_none());
     (!as_documented).then(|| {
-        let told = all.unwrap_or_else(|| "    no longer differs".to_owned());
-        format!("    differs otherwise than documented\n{told}")
+        let printed = all.unwrap_or_else(|| "    no longer differs".to_owned());
+        format!("    differs otherwise than documented\n{printed}")
     })
 }
 

@@ -4,12 +4,12 @@
 //! In each cycle three clients of a mount do what their random source say in both trees: they mint, write, sync,
 //! rename, relate, copy in, remove, and replace sidecars. At a step drawn beforehand the disk is cut
 //! off: what was not synced is gone, the unwritten journal included. Then the store is started again,
-//! looked at through the mount and held against the model, checked, and its index made anew.
+//! looked at through the mount and held against the model, checked, and its index rebuilt.
 //!
 //! What is promised, and nothing else is allowed:
 //!
-//! - No name is handed out twice, and each that somebody has seen is there: Original, `doc`, a whole
-//!   sidecar. A mint that was answered is there even if nobody had time to see its name.
+//! - No name is handed out twice, and each that a process has seen is there: Original, `doc`, a whole
+//!   sidecar. A mint that was answered is there even if no process had time to see its name.
 //! - A relation that was declared or taken back stays so, at both ends; so does what a sidecar says
 //!   that was put in place of an original's, synced before or not.
 //! - An item that was removed stays removed.
@@ -66,7 +66,7 @@ fn what_was_promised_outlives_power_cuts_on_xfs() {
 }
 
 /// An item that was removed by one of its names comes back by the other, unsynced, and the kernel writes
-/// names out before contents: what its tombstone told is still known after the cut.
+/// names out before contents: what its tombstone said is still known after the cut.
 #[test]
 fn what_comes_back_by_another_name_is_known() {
     let env = TestEnv::new();

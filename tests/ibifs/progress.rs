@@ -1,21 +1,21 @@
-//! How far a long command is: a line on the terminal of whoever waits, and nothing anywhere else.
+//! How far a long command is: a line on a terminal, and nothing anywhere else.
 
 use crate::support::TestEnv;
 
-/// Runs a command with its standard error on a terminal, and says there what that was told.
+/// Runs a command with its standard error on a terminal, and prints there what it received.
 const TERMINAL: &str = r#"
 import fcntl, os, pty, struct, subprocess, sys, termios
 ours, its = pty.openpty()
 fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
 command = subprocess.Popen(sys.argv[1:], stderr=its)
 os.close(its)
-told = b""
+messages = b""
 try:
     while piece := os.read(ours, 65536):
-        told += piece
+        messages += piece
 except OSError:
     pass
-sys.stderr.buffer.write(told.replace(b"\r", b"\n"))
+sys.stderr.buffer.write(messages.replace(b"\r", b"\n"))
 sys.exit(command.wait())
 "#;
 
@@ -51,7 +51,7 @@ fn slowly(command: &str, delay: u32) -> String {
 /// what rate, and how long the rest takes; the line is gone in the end, and standard output has the
 /// same as ever.
 #[test]
-fn a_terminal_is_told_how_far_it_is() {
+fn a_terminal_shows_the_progress() {
     let env = slow();
     let lasts = [
         ("items", "mount it with"),
@@ -61,38 +61,41 @@ fn a_terminal_is_told_how_far_it_is() {
         ("directories", "41 items: "),
     ];
     for ((command, delay), (what, last)) in COMMANDS.into_iter().zip(lasts) {
-        let told = env.sh(&format!(
-            "TERM=xterm python3 terminal.py {} 2> told > said; cat told",
+        let messages = env.sh(&format!(
+            "TERM=xterm python3 terminal.py {} 2> messages > said; cat messages",
             slowly(command, delay)
         ));
-        let lines: Vec<&str> = told.lines().collect();
+        let lines: Vec<&str> = messages.lines().collect();
         let shown = |line: &&&str| {
             line.contains(&format!(" {what}  "))
                 && line.contains(" a second")
                 && line.trim_end().ends_with("s left")
                 && (line.contains("/40 ") || line.contains("/41 ") || line.contains("/81 "))
         };
-        assert!(lines.iter().filter(shown).count() >= 2, "{command}: {told}");
+        assert!(
+            lines.iter().filter(shown).count() >= 2,
+            "{command}: {messages}"
+        );
         assert_eq!(lines.last().map(|line| line.trim()), Some("\u{1b}[2K"));
         let said = env.sh("tail -n 1 said");
         assert!(said.starts_with(last), "{command}: {said}");
     }
-    // The bytes are told where they are what takes the time.
+    // The bytes are shown where they are what takes the time.
     env.sh(
-        "TERM=xterm python3 terminal.py ibifs scrub --rate 3M store 2> told
-         grep -q ' MB, 3 MB/s  .*s left' told",
+        "TERM=xterm python3 terminal.py ibifs scrub --rate 3M store 2> messages
+         grep -q ' MB, 3 MB/s  .*s left' messages",
     );
 }
 
-/// What is found is told on lines of its own, whole, where both outputs are one terminal.
+/// What is found is printed on lines of its own, whole, where both outputs are one terminal.
 #[test]
 fn what_is_found_stands_on_lines_of_its_own() {
     let env = slow();
     env.sh("ibifs init --adopt store --host c.example.org; ibifs scrub store");
     env.sh(
         "for n in {10..49}; do touch store/col/a.example.org/b/2001/01.01.01.$n/doc/new; done
-         TERM=xterm script -qec 'ibifs scrub --rate 3M store' told > /dev/null
-         tr '\\r' '\\n' < told | sed 's/\\x1b\\[[0-9]*[A-Z]//g' > lines
+         TERM=xterm script -qec 'ibifs scrub --rate 3M store' messages > /dev/null
+         tr '\\r' '\\n' < messages | sed 's/\\x1b\\[[0-9]*[A-Z]//g' > lines
          test $(grep -c '^new: col/a.example.org/b/2001/.*/doc/new: .*[a-z)]$' lines) = 40
          grep -q '/41 items .*s left' lines; grep -q '^41 items, 80 files' lines",
     );
@@ -100,7 +103,7 @@ fn what_is_found_stands_on_lines_of_its_own() {
 
 /// Where there is no terminal, or one that can do nothing, nothing is written.
 #[test]
-fn nothing_is_told_where_nobody_looks() {
+fn no_progress_is_printed_without_a_terminal() {
     let env = slow();
     for (command, delay) in COMMANDS {
         env.prints(&format!("{} 2>&1 > /dev/null", slowly(command, delay)), "");

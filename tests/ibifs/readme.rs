@@ -72,7 +72,7 @@ fn is_of_letters(text: &str) -> bool {
 }
 
 #[test]
-fn identifiers_and_dates_are_told_from_the_rest() {
+fn identifiers_and_dates_are_distinguished_from_the_rest() {
     for (line, expected) in [
         (
             "../example.org/demo/2026/11.21.12.45.18.8",
@@ -105,9 +105,12 @@ fn identifiers_and_dates_are_told_from_the_rest() {
 #[test]
 fn the_session_of_the_readme_is_true() {
     let readme = readme();
-    let told = blocks(&readme, "```console").concat();
+    let report_text = blocks(&readme, "```console").concat();
     let mut script = String::new();
-    for line in told.iter().filter_map(|line| line.strip_prefix("$ ")) {
+    for line in report_text
+        .iter()
+        .filter_map(|line| line.strip_prefix("$ "))
+    {
         let quoted = line.replace('\'', "'\\''");
         script.push_str(&format!("printf '$ %s\\n' '{quoted}'\n{line}\n"));
     }
@@ -121,8 +124,8 @@ fn the_session_of_the_readme_is_true() {
     );
     let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
     let printed: Vec<String> = printed.lines().map(normal).collect();
-    let told: Vec<String> = told.into_iter().map(normal).collect();
-    assert_eq!(printed.join("\n"), told.join("\n"));
+    let report_text: Vec<String> = report_text.into_iter().map(normal).collect();
+    assert_eq!(printed.join("\n"), report_text.join("\n"));
 }
 
 /// What the quick start says to try can be tried.
@@ -389,48 +392,52 @@ fn the_portuguese_readme_says_the_same() {
 
 /// What the README says that one meets is what one meets.
 #[test]
-fn troubles_are_told_as_the_readme_tells_them() {
+fn troubles_are_as_the_readme_describes_them() {
     let readme = readme();
     let env = TestEnv::new();
-    let told = |script: &str| {
+    let report_text = |script: &str| {
         let output = env.run(script);
         assert!(!output.status.success(), "{script}");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let told = told.replace(&format!("{}/", env.root().display()), "");
-        told.trim_start_matches("ibifs: ").trim_end().to_owned()
+        let report_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let report_text = report_text.replace(&format!("{}/", env.root().display()), "");
+        report_text
+            .trim_start_matches("ibifs: ")
+            .trim_end()
+            .to_owned()
     };
     let in_readme = |message: &str| {
         assert!(readme.contains(&format!("- `{message}`")), "{message}");
     };
-    in_readme(&told("mkdir STORE; ibifs mount STORE MNT"));
+    in_readme(&report_text("mkdir STORE; ibifs mount STORE MNT"));
     env.sh("rmdir STORE; ibifs init STORE --host archive-a.example.org");
-    in_readme(&told("ibifs mount STORE MNT"));
+    in_readme(&report_text("ibifs mount STORE MNT"));
     env.sh("mkdir MNT; ibifs mount STORE MNT");
-    in_readme(&told("ibifs mount STORE MNT"));
-    let busy = told("mkdir other; ibifs mount STORE other");
+    in_readme(&report_text("ibifs mount STORE MNT"));
+    let busy = report_text("mkdir other; ibifs mount STORE other");
     let pid = env.sh("daemon STORE");
     in_readme(&busy.replace(&pid, "PID"));
     let item = env.sh("mint MNT x");
-    let refused = told(&format!("mv MNT/{item} MNT/{item}0"));
+    let refused = report_text(&format!("mv MNT/{item} MNT/{item}0"));
     assert!(refused.ends_with("Operation not permitted"), "{refused}");
     in_readme("mv: cannot move ...: Operation not permitted");
     env.sh(
         "mkdir -p MNT/sid.inpe.br/mtc-m18@80/2009/07.21.14.43 MNT/sid.inpe.br/mtc-m18@80/2009/07.21.14.44",
     );
-    let refused = told("cd MNT/sid.inpe.br/mtc-m18@80/2009; ln -sfn 07.21.14.43 '07.21.14.44!'");
+    let refused =
+        report_text("cd MNT/sid.inpe.br/mtc-m18@80/2009; ln -sfn 07.21.14.43 '07.21.14.44!'");
     assert!(refused.ends_with("Operation not permitted"), "{refused}");
     in_readme("ln: failed to create symbolic link ...: Operation not permitted");
-    let event = told("bash --norc -i <<< $'cat MNT/x!/doc\\nexit 1'");
+    let event = report_text("bash --norc -i <<< $'cat MNT/x!/doc\\nexit 1'");
     assert!(event.contains("!/doc: event not found"), "{event}");
     in_readme("bash: !/doc: event not found");
     env.sh("daemon=$(daemon STORE); kill -9 $daemon; tail --pid=$daemon -f /dev/null");
-    let dead = told("ls MNT");
+    let dead = report_text("ls MNT");
     assert!(
         dead.contains("Transport endpoint is not connected"),
         "{dead}"
     );
     in_readme("Transport endpoint is not connected");
     env.sh("ibifs mount STORE MNT; ls MNT; ibifs umount MNT; ibifs mount -o ro STORE MNT");
-    in_readme(&told("mkdir MNT/.mint/x").replace(['\u{2018}', '\u{2019}'], "'"));
+    in_readme(&report_text("mkdir MNT/.mint/x").replace(['\u{2018}', '\u{2019}'], "'"));
     env.sh("ibifs umount MNT");
 }

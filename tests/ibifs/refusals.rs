@@ -259,9 +259,9 @@ fn editions_in_a_circle_are_refused() {
 }
 
 /// A circle that comes in with sidecars is taken as it is: looking up the last edition says ELOOP,
-/// the items stay readable, fsck names it, and taking one relation back mends it.
+/// the items stay readable, fsck names it, and taking one relation back repairs it.
 #[test]
-fn a_circle_in_sidecars_is_named_and_can_be_mended() {
+fn a_circle_in_sidecars_is_named_and_can_be_repaired() {
     let env = world_of_three();
     env.sh("echo \"ibi.nextedition {rep $(<b)}\" >> A/$(<a)/.ibi
          echo \"ibi.nextedition {rep $(<c)}\" >> A/$(<b)/.ibi
@@ -382,7 +382,7 @@ const BROKEN: [(&str, &str); 10] = [
     ("link", "rm .ibi; ln -s /etc/passwd .ibi"),
 ];
 
-/// A sidecar that cannot be believed stays as it is and is reported by fsck; the item stays
+/// A sidecar that cannot be accepted stays as it is and is reported by fsck; the item stays
 /// readable as what it was; `fsck --repair` sets it aside whole and writes the good one again.
 #[test]
 fn broken_sidecars_are_kept_reported_and_repaired() {
@@ -444,19 +444,19 @@ fn a_broken_sidecar_in_the_store_changes_nothing() {
     env.sh(relate);
 }
 
-/// Making the index anew while a sidecar cannot be believed forgets nothing that the old index
+/// Rebuilding the index while a sidecar cannot be accepted forgets nothing that the old index
 /// knew of the item.
 #[test]
-fn reindex_keeps_what_was_believed_before() {
+fn reindex_keeps_what_was_accepted_before() {
     let env = world_of_three();
     env.sh(
         "ibifs relate A/$(<a) --next-edition $(<b); cp A/$(<a)/.ibi good; ibifs umount A
          ibifs show $(<a) --store A.store --json > before
          echo garbage > A.store/col/$(<a)/.ibi
-         ibifs reindex A.store 2> told
+         ibifs reindex A.store 2> messages
          ibifs show $(<a) --store A.store --json | diff before -",
     );
-    env.sh("grep broken-sidecar told");
+    env.sh("grep broken-sidecar messages");
     env.sh("ibifs fsck --repair A.store && cmp good A.store/col/$(<a)/.ibi");
     env.prints("ibifs fsck A.store", "4 items, 0 findings");
 }
@@ -486,7 +486,7 @@ fn a_store_of_a_newer_version_is_refused() {
 
 /// A damaged relation store is reported with its remedy, and `ibifs reindex` is that remedy.
 #[test]
-fn a_damaged_relation_store_is_mended_by_reindex() {
+fn a_damaged_relation_store_is_repaired_by_reindex() {
     let env = world_of_three();
     env.sh("ibifs relate A/$(<a) --next-edition $(<b); ibifs umount A
          ibifs ls A.store > before; cp -a A.store good");
@@ -503,10 +503,11 @@ fn a_damaged_relation_store_is_mended_by_reindex() {
         env.sh(&format!(
             "rm -rf A.store; cp -a good A.store; rm -f A.store/relations.sqlite3-*; {damage}"
         ));
-        let told = env.run("ibifs ls A.store > listed && diff before listed && ibifs fsck A.store");
-        let complaint = String::from_utf8_lossy(&told.stderr);
-        let printed = String::from_utf8_lossy(&told.stdout);
-        assert!(!told.status.success(), "{damage} went unnoticed");
+        let messages =
+            env.run("ibifs ls A.store > listed && diff before listed && ibifs fsck A.store");
+        let complaint = String::from_utf8_lossy(&messages.stderr);
+        let printed = String::from_utf8_lossy(&messages.stdout);
+        assert!(!messages.status.success(), "{damage} went unnoticed");
         assert!(
             complaint.contains("reindex") || printed.contains("reindex"),
             "{damage}: {complaint}{printed}"
@@ -521,7 +522,7 @@ fn a_damaged_relation_store_is_mended_by_reindex() {
     }
 }
 
-/// A store is mounted once: a second mount and a command that would write offline are told which
+/// A store is mounted once: a second mount and a command that would write offline report which
 /// process holds it and where it is mounted.
 #[test]
 fn a_mounted_store_is_held() {
@@ -597,19 +598,19 @@ fn a_mount_point_is_not_a_store() {
     for command in ["ibifs fsck A", "ibifs fsck link/", "ibifs reindex A"] {
         let path = command.rsplit(' ').next().expect("a path");
         let expected = format!("'{path}' is a mount point of the store '{store}'; name the store");
-        env.exits(&format!("{command} 2> told"), 3);
-        env.prints("cut -d ' ' -f 2- told", &expected);
+        env.exits(&format!("{command} 2> messages"), 3);
+        env.prints("cut -d ' ' -f 2- messages", &expected);
     }
-    env.exits("ibifs fsck A/example.org 2> told", 3);
+    env.exits("ibifs fsck A/example.org 2> messages", 3);
     let expected = format!("'A/example.org' is in the mounted store '{store}'; name the store");
-    env.prints("cut -d ' ' -f 2- told", &expected);
+    env.prints("cut -d ' ' -f 2- messages", &expected);
     env.sh("ibifs umount A; chmod 700 A.store; chmod 755 .");
     env.exits(
-        "setpriv --reuid 65534 --regid 65534 --clear-groups ibifs fsck A.store 2> told",
+        "setpriv --reuid 65534 --regid 65534 --clear-groups ibifs fsck A.store 2> messages",
         4,
     );
     env.prints(
-        "cut -d ';' -f 1 told",
+        "cut -d ';' -f 1 messages",
         "ibifs: 'A.store' may not be read: permission denied",
     );
 }

@@ -46,8 +46,8 @@ fn a_bad_sidecar_fails_where_it_is_written() {
                      item=mine; test $who = 0 || item=his
                      for D in A/$(<$item) A/$(ibip A/$(<$item)); do
                          ls -i $D/.ibi > /dev/null
-                         if as $who {way} 2> told > /dev/null; then echo \"$who $D\"; exit 1; fi
-                         grep -q '{complaint}' told; cmp good-$who $D/.ibi
+                         if as $who {way} 2> printed > /dev/null; then echo \"$who $D\"; exit 1; fi
+                         grep -q '{complaint}' printed; cmp good-$who $D/.ibi
                          test $(stat -c %u:%a $D/.ibi) = $who:644
                          test \"$(ls -A $D | grep ibi | xargs)\" = '.ibi .ibi.broken-1'
                          no cmp good-$who $D/.ibi.broken-1; as $who rm $D/.ibi.broken-1
@@ -77,7 +77,7 @@ fn what_is_refused_is_kept_and_named() {
     env.sh(
         "D=A/$(<mine); cp $D/.ibi before; no cp good-1001 $D/.ibi; cmp before $D/.ibi
          cmp good-1001 $D/.ibi.broken-3; head -c 1048577 /dev/zero > large
-         if cp large $D/.ibi 2> told; then exit 1; fi; grep -q 'File too large' told
+         if cp large $D/.ibi 2> printed; then exit 1; fi; grep -q 'File too large' printed
          cmp large $D/.ibi.broken-4; cmp before $D/.ibi",
     );
     // An item that had none keeps none, and the copy is complete but for it.
@@ -97,10 +97,10 @@ fn a_sidecar_may_be_written_in_parts() {
     let env = world();
     env.sh(
         "D=A/$(<mine); (cat good-0; echo language pt) > better
-         { head -c 20 better || true; tail -c +21 better; } > $D/.ibi 2> told
-         grep -q 'Invalid argument' told; cmp better $D/.ibi; test \"$(ls -A $D | xargs)\" = '.ibi doc'
+         { head -c 20 better || true; tail -c +21 better; } > $D/.ibi 2> printed
+         grep -q 'Invalid argument' printed; cmp better $D/.ibi; test \"$(ls -A $D | xargs)\" = '.ibi doc'
          test $(getfattr --only-values -n user.ibi.language $D) = pt
-         { echo ibi; /bin/echo '{' || true; echo end; } > $D/.ibi 2> told; cmp better $D/.ibi
+         { echo ibi; /bin/echo '{' || true; echo end; } > $D/.ibi 2> printed; cmp better $D/.ibi
          test \"$(xargs < <(tr '{' x < $D/.ibi.broken-1))\" = 'ibi x end'; rm $D/.ibi.broken-1
          no truncate -s 0 $D/.ibi; test ! -s $D/.ibi; test $(state $D) = Original; cat better >> $D/.ibi
          cmp better $D/.ibi; test \"$(ls -A $D | xargs)\" = '.ibi doc'

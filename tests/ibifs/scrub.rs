@@ -1,4 +1,4 @@
-//! `ibifs scrub`: digests that anybody can check, damage told from edits, and passes that go on
+//! `ibifs scrub`: digests that any tool can check, damage distinguished from edits, and passes that go on
 //! where they stopped.
 
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn environment() -> TestEnv {
          mkdir $item/doc/deep
          for name in one two deep/three 'with blank'; do echo $name > $item/doc/\"$name\"; done
          touch -d '1 hour ago' $item/doc/* $item/doc/deep/*
-         ibifs scrub A > told"
+         ibifs scrub A > printed"
     ));
     env
 }
@@ -42,7 +42,7 @@ fn the_first_pass_records_and_sha256sum_reads_it() {
     let env = environment();
     prints(
         &env,
-        "cat told",
+        "cat printed",
         "2 items, 4 files, 30 bytes, 1 item recorded for the first time",
     );
     prints(
@@ -58,7 +58,7 @@ fn the_first_pass_records_and_sha256sum_reads_it() {
 }
 
 #[test]
-fn edits_are_told_once_and_recorded() {
+fn edits_are_reported_once_and_recorded() {
     let env = environment();
     sh(
         &env,
@@ -78,16 +78,16 @@ fn edits_are_told_once_and_recorded() {
 }
 
 #[test]
-fn damage_is_told_until_it_is_accepted() {
+fn damage_is_reported_until_it_is_accepted() {
     let env = environment();
     sh(
         &env,
         "cp $kept/manifest-sha256.txt before; harm $there/doc/one X; harm $there/doc/deep/three X",
     );
     for _ in 0..2 {
-        env.exits("ibifs scrub A > told", 1);
+        env.exits("ibifs scrub A > printed", 1);
         env.prints(
-            "sed 's/: .*doc/ doc/; s/: .*//' told",
+            "sed 's/: .*doc/ doc/; s/: .*//' printed",
             "damaged doc/deep/three\ndamaged doc/one\n2 items, 4 files, 30 bytes, 2 damaged",
         );
         prints(&env, "cmp before $kept/manifest-sha256.txt", "");
@@ -101,12 +101,15 @@ fn damage_is_told_until_it_is_accepted() {
     );
     // A copy of the store knows damage as well: of the times it has what matters.
     sh(&env, "cp -a A.store copy; harm copy/${there#*/}/doc/two X");
-    env.exits("ibifs scrub copy > told", 1);
-    env.prints("sed 's/: .*doc/ doc/; s/: .*//; q' told", "damaged doc/two");
+    env.exits("ibifs scrub copy > printed", 1);
+    env.prints(
+        "sed 's/: .*doc/ doc/; s/: .*//; q' printed",
+        "damaged doc/two",
+    );
 }
 
 #[test]
-fn a_file_that_nobody_removed_is_lost() {
+fn a_file_without_a_removal_is_lost() {
     let env = environment();
     // As if the item had been scrubbed since the directory was changed.
     sh(
@@ -114,9 +117,9 @@ fn a_file_that_nobody_removed_is_lost() {
         "rm $there/doc/one; touch -d '1 minute' $kept/written.txt; sleep 2.1",
     );
     for _ in 0..2 {
-        env.exits("ibifs scrub A > told", 1);
+        env.exits("ibifs scrub A > printed", 1);
         env.prints(
-            "sed 's/: .*doc/ doc/; s/: .*//' told",
+            "sed 's/: .*doc/ doc/; s/: .*//' printed",
             "lost doc/one\n2 items, 3 files, 26 bytes, 1 lost",
         );
     }
@@ -125,7 +128,7 @@ fn a_file_that_nobody_removed_is_lost() {
 }
 
 #[test]
-fn a_removed_item_is_remembered_and_a_lost_one_told() {
+fn a_removed_item_is_recorded_and_a_lost_one_reported() {
     let env = environment();
     sh(
         &env,
@@ -135,11 +138,14 @@ fn a_removed_item_is_remembered_and_a_lost_one_told() {
     // It comes back, not as it was.
     env.sh("printf X | dd of=saved/doc/one conv=notrunc status=none
          touch -r saved/doc/two saved/doc/one; cp -a saved A/$(< name)");
-    env.exits("ibifs scrub A > told", 1);
-    env.prints("sed 's/: .*doc/ doc/; s/: .*//; q' told", "damaged doc/one");
+    env.exits("ibifs scrub A > printed", 1);
+    env.prints(
+        "sed 's/: .*doc/ doc/; s/: .*//; q' printed",
+        "damaged doc/one",
+    );
     env.sh("mv A.store/col/$(< name) gone");
-    env.exits("ibifs scrub A > told", 1);
-    env.prints("sed 's/:.*//; q' told", "lost");
+    env.exits("ibifs scrub A > printed", 1);
+    env.prints("sed 's/:.*//; q' printed", "lost");
     env.sh("ibifs scrub A --accept $(< name); ibifs scrub A");
 }
 
@@ -152,14 +158,14 @@ fn a_damaged_manifest_is_named() {
          sed -i '2s/^/no digest /' $kept/manifest-sha256.txt; cp $kept/manifest-sha256.txt bad",
     );
     for _ in 0..2 {
-        env.exits("ibifs scrub A > told", 1);
+        env.exits("ibifs scrub A > printed", 1);
         env.prints(
-            "sed 's/:.*: / /; s/has been.*//' told | head -n 1 | grep -o 'line 2 .*'",
+            "sed 's/:.*: / /; s/has been.*//' printed | head -n 1 | grep -o 'line 2 .*'",
             "line 2 is not a line of a manifest",
         );
         prints(
             &env,
-            "cmp bad $kept/manifest-sha256.txt; sed 's/:.*//; q' told",
+            "cmp bad $kept/manifest-sha256.txt; sed 's/:.*//; q' printed",
             "broken-manifest",
         );
     }
@@ -174,15 +180,15 @@ fn a_damaged_manifest_is_named() {
         &env,
         "sed -i '1s/^......../01234567/' $kept/manifest-sha256.txt",
     );
-    env.exits("ibifs scrub A > told", 1);
-    env.prints("grep -c 'altered, not the file' told", "1");
+    env.exits("ibifs scrub A > printed", 1);
+    env.prints("grep -c 'altered, not the file' printed", "1");
     // Bytes of any kind in both texts, or nothing at all.
     for file in ["manifest-sha256.txt", "written.txt"] {
         sh(
             &env,
             &format!(
-                "head -c 5000 /dev/urandom > $kept/{file}; ibifs scrub A > told || true
-            rm $kept/{file}; ibifs scrub A > told || true; cp good/* $kept/"
+                "head -c 5000 /dev/urandom > $kept/{file}; ibifs scrub A > printed || true
+            rm $kept/{file}; ibifs scrub A > printed || true; cp good/* $kept/"
             ),
         );
     }
@@ -230,31 +236,31 @@ END"
     );
 }
 
-/// What cannot be read is told and keeps its digest.
+/// What cannot be read is reported and keeps its digest.
 #[test]
-fn what_cannot_be_read_is_told() {
+fn what_cannot_be_read_is_reported() {
     let env = environment();
     let script = format!(
-        "{TOOLS} strace -f -o log -P $there/doc/one -e inject=read:error=EIO ibifs scrub A.store > told"
+        "{TOOLS} strace -f -o log -P $there/doc/one -e inject=read:error=EIO ibifs scrub A.store > printed"
     );
     env.exits(&script, 1);
     env.prints(
-        "sed 's/: .*doc/ doc/' told",
+        "sed 's/: .*doc/ doc/' printed",
         "unreadable doc/one: cannot be read: Input/output error (os error 5)\n\
          2 items, 3 files, 26 bytes, 1 unreadable",
     );
     let script = format!(
-        "{TOOLS} strace -f -o log -P $there/doc/deep -e inject=getdents64:error=EIO ibifs scrub A.store > told"
+        "{TOOLS} strace -f -o log -P $there/doc/deep -e inject=getdents64:error=EIO ibifs scrub A.store > printed"
     );
     env.exits(&script, 1);
     env.prints(
-        "sed 's/: .*doc/ doc/; s/:.*//; q' told",
+        "sed 's/: .*doc/ doc/; s/:.*//; q' printed",
         "unreadable doc/deep",
     );
     env.prints("ibifs scrub A", "2 items, 4 files, 30 bytes");
 }
 
-/// Whoever writes a file while it is read, and sets its time back each time, has not damaged it.
+/// A user who writes a file while it is read, and sets its time back each time, has not damaged it.
 #[test]
 fn what_is_being_written_is_never_damaged() {
     let env = environment();
@@ -264,23 +270,23 @@ fn what_is_being_written_is_never_damaged() {
          ibifs scrub A
          python3 - $item/doc/busy <<'END' &
 import os, sys, time
-name = sys.argv[1]; told = os.stat(name)
+name = sys.argv[1]; printed = os.stat(name)
 for count in range(10000):
     with open(name, 'r+b') as file:
         file.write(b'%d' % count)
-    os.utime(name, ns=(told.st_atime_ns, told.st_mtime_ns))
+    os.utime(name, ns=(printed.st_atime_ns, printed.st_mtime_ns))
     time.sleep(.01)
 END
          writer=$!; until grep -qa 1 $item/doc/busy; do sleep .02; done
-         ibifs scrub --rate 1M A $item > told; kill $writer",
+         ibifs scrub --rate 1M A $item > printed; kill $writer",
     );
     env.prints(
-        "sed 's/:.*//' told",
+        "sed 's/:.*//' printed",
         "unsteady\n1 item, 4 files, 30 bytes, 1 unsteady",
     );
 }
 
-/// A pass that is killed goes on with the item it was at, `--restart` begins anew, and so does the
+/// A pass that is killed goes on with the item it was at, `--restart` begins again, and so does the
 /// pass after a finished one; meanwhile another is refused, and the pace is kept.
 #[test]
 fn a_pass_goes_on_where_it_was_killed() {
@@ -301,10 +307,10 @@ fn a_pass_goes_on_where_it_was_killed() {
     env.sh("find A.store/fixity -name 'manifest*' | wc -l > there");
     env.sh(
         "sed -n 's/^last //p' A.store/fixity/progress > last; test -s last
-         ibifs scrub --rate 1M A.store > told 2> complained & sleep .3
+         ibifs scrub --rate 1M A.store > printed 2> complained & sleep .3
          status=0; ibifs scrub A.store 2> refused || status=$?; test $status = 5
          grep -q 'another scrub of this store is running' refused; ibifs scrub --dry-run A.store > /dev/null; wait
-         cut -d, -f1 told > items",
+         cut -d, -f1 printed > items",
     );
     // 2,000,000 bytes at 1,048,576 a second, the first tenth on credit, one item perhaps twice.
     assert!(started.elapsed() > Duration::from_millis(1500));
@@ -365,13 +371,13 @@ fn it_touches_nothing_but_its_own() {
          look > before; ibifs scrub A; look | cmp - before
          echo more > $item/doc/more; harm $there/doc/one X",
     );
-    env.exits("ibifs scrub --json A > told", 1);
+    env.exits("ibifs scrub --json A > printed", 1);
     env.prints(
         "python3 -c '
 import json
-for line in open(\"told\"):
-    told = json.loads(line)
-    print(*(told[key] for key in [\"code\", \"path\", \"accepted\"] if key in told), told.get(\"found\", \"\"))'",
+for line in open(\"printed\"):
+    printed = json.loads(line)
+    print(*(printed[key] for key in [\"code\", \"path\", \"accepted\"] if key in printed), printed.get(\"found\", \"\"))'",
         "new doc/more False \ndamaged doc/one False \n{'damaged': 1, 'new': 1}",
     );
     env.exits("ibifs scrub nowhere", 3);

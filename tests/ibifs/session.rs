@@ -1,4 +1,4 @@
-//! Whole sessions: what somebody would type to deposit, relate, copy, link, collect and remove, with
+//! Whole sessions: what a user would type to deposit, relate, copy, link, collect and remove, with
 //! the real cp and rsync on two mounted Archives.
 
 use crate::support::TestEnv;
@@ -436,7 +436,7 @@ fn a_collection_is_copied_once() {
 }
 
 /// A removed item leaves a tombstone; its name answers nothing and is never minted again, not even
-/// with the index made anew; it comes back from a copy, as the original that it was.
+/// with the rebuilt index; it comes back from a copy, as the original that it was.
 #[test]
 fn a_removed_item_comes_back_as_the_original_it_was() {
     let env = TestEnv::new().with_a().with_b();
@@ -494,7 +494,7 @@ fn a_removed_item_comes_back_as_the_original_it_was() {
 /// The tree is the truth: without relations.sqlite3, `ibifs reindex` brings every answer back, of
 /// originals, copies, removed items, aliases and relations in both directions.
 #[test]
-fn every_answer_is_the_same_with_the_index_made_anew() {
+fn every_answer_is_the_same_with_a_rebuilt_index() {
     let env = TestEnv::new().with_a().with_b();
     sh(
         &env,

@@ -1,12 +1,12 @@
 //! A long time under load: what the daemon holds, in memory and on disk, does not grow, and a hostile user
-//! keeps nobody else waiting.
+//! keeps no other user waiting.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::attackers::waits::Lease;
-use crate::concurrency::{crowd::Crowd, crowd::PATIENCE, sound};
+use crate::concurrency::{crowd::Crowd, crowd::TIMEOUT, sound};
 use crate::support::{TestEnv, User, switch};
 
 /// What the daemon holds at a moment.
@@ -85,12 +85,12 @@ fn files_below(directory: &Path) -> u64 {
     entries.map(count).sum()
 }
 
-/// Has the kernel forget what nobody uses.
+/// Has the kernel forget what no user uses.
 fn drop_caches() {
     std::fs::write("/proc/sys/vm/drop_caches", "2").expect("root may");
 }
 
-/// The number in the middle. On a busy machine what is closed waits now and then: the most tells of
+/// The number in the middle. On a busy machine what is closed waits now and then: the most is that of
 /// the machine.
 fn median(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> u64 {
     let mut numbers: Vec<u64> = samples.iter().map(of).collect();
@@ -127,7 +127,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
     let mut samples = Vec::new();
     let every = Duration::from_secs((seconds / 120).max(1));
     let (mut next, mut next_drop) = (every, Duration::from_secs(seconds / 10));
-    let told = Crowd::start(&env, 4, seconds, "steady").watch(|| {
+    let printed = Crowd::start(&env, 4, seconds, "steady").watch(|| {
         if started.elapsed() > next {
             next += every;
             let sample = Sample::take(&env, &daemon, started);
@@ -139,9 +139,9 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
             drop_caches();
         }
     });
-    for told in &told {
-        assert!(told.longest < PATIENCE, "{told}");
-        println!("{told}");
+    for printed in &printed {
+        assert!(printed.longest < TIMEOUT, "{printed}");
+        println!("{printed}");
     }
     let before = Sample::take(&env, &daemon, started);
     // One pass spares what was used lately, and what is closed is closed by a thread of its own.
@@ -229,7 +229,7 @@ fn live(own: &Path, shared: &Path, waits: &mut Waits) {
         assert_eq!(std::fs::read(&file).expect("read"), b"text");
     });
     timed("stat", &mut || {
-        assert_eq!(std::fs::metadata(&file).expect("told").len(), 4);
+        assert_eq!(std::fs::metadata(&file).expect("printed").len(), 4);
     });
     timed("list", &mut || {
         assert!(std::fs::read_dir(own).expect("listed").count() > 0);
@@ -257,11 +257,11 @@ fn live(own: &Path, shared: &Path, waits: &mut Waits) {
 }
 
 /// A user with leases, FIFOs, a directory of 200,000 entries (20,000 in the short form), and as many open
-/// files as they get, each asked for in a loop: nobody else waits. In the long form (`IBIFS_TEST_SOAK`,
+/// files as they get, each asked for in a loop: no other user waits. In the long form (`IBIFS_TEST_SOAK`,
 /// on a machine that does nothing else) no request of another user takes 0.2 s; in the short form the
 /// bound allows for what else the machine does, by what the same requests take on the disk itself.
 #[test]
-fn a_hostile_user_keeps_nobody_waiting() {
+fn a_hostile_user_delays_no_other_user() {
     let long = switch("IBIFS_TEST_SOAK");
     let (seconds, entries) = match long {
         Some(seconds) => (seconds, 200_000),

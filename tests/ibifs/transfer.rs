@@ -56,7 +56,7 @@ fn a_copy_is_the_item_as_it_is() {
     }
 }
 
-/// Items are chosen by what they are, the item of the service is no such; what is not copied is told with
+/// Items are chosen by what they are, the item of the service is no such; what is not copied is reported with
 /// the reason.
 #[test]
 fn items_are_chosen_and_skipped_with_the_reason() {
@@ -102,9 +102,12 @@ fn items_are_chosen_and_skipped_with_the_reason() {
     );
     let says = |script: &str, code: &str, status: i32| {
         env.exits(script, status);
-        let told = env.run(script).stdout;
-        let told = String::from_utf8_lossy(&told).into_owned();
-        assert!(told.contains(&format!(": {code}: ")), "{script}: {told}");
+        let printed = env.run(script).stdout;
+        let printed = String::from_utf8_lossy(&printed).into_owned();
+        assert!(
+            printed.contains(&format!(": {code}: ")),
+            "{script}: {printed}"
+        );
     };
     says("ibifs transfer --store B $(< one) A", "not-original", 4);
     says("ibifs copy --store B $(< one) A", "original-there", 4);
@@ -136,10 +139,10 @@ fn damage_is_not_spread() {
     for command in ["copy", "transfer"] {
         let script = format!("ibifs {command} --store A $(< one) B");
         env.exits(&script, 1);
-        let told = String::from_utf8_lossy(&env.run(&script).stdout).into_owned();
+        let printed = String::from_utf8_lossy(&env.run(&script).stdout).into_owned();
         assert!(
-            told.contains(": damaged: 'doc/file' is damaged here"),
-            "{told}"
+            printed.contains(": damaged: 'doc/file' is damaged here"),
+            "{printed}"
         );
         env.prints("cat B/col/$(< one)/doc/file", "text");
     }
@@ -159,8 +162,8 @@ fn an_original_goes_over_and_comes_back() {
         };
         env.sh(mount);
         let sidecar = env.sh("grep -v archiveservice A/col/$(< one)/.ibi");
-        let told = env.sh(&format!("ibifs transfer --store {from} $(< one) {to}"));
-        assert!(told.starts_with("handed-over: "), "{told}");
+        let printed = env.sh(&format!("ibifs transfer --store {from} $(< one) {to}"));
+        assert!(printed.starts_with("handed-over: "), "{printed}");
         env.prints(STATES, "Copy\nOriginal");
         env.prints("cmp A/col/$(< one)/.ibi B/col/$(< one)/.ibi; grep -v archiveservice A/col/$(< one)/.ibi", &sidecar);
         env.prints(
@@ -237,7 +240,7 @@ fn what_is_pending_goes_to_one_archive() {
     );
 }
 
-/// Whoever restores a backup may have an original twice: the check with the other Archive names it.
+/// A user who restores a backup may have an original twice: the check with the other Archive names it.
 #[test]
 fn two_originals_are_named() {
     let env = pair();

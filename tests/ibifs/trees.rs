@@ -145,7 +145,7 @@ for i, a, b in turns(200):
 }
 
 /// An item that comes or goes through one tree does so in the other at once, though both were asked
-/// before, and the times of the levels above it tell.
+/// before, and the times of the levels above it show it.
 #[test]
 fn items_come_and_go_in_both_trees_at_once() {
     let env = TestEnv::new().with_a();
@@ -222,7 +222,7 @@ for i, a, b in turns():
 }
 
 /// On a disk with few inodes a new file soon has the number of one that is gone, and of which the
-/// kernel still knows more than one: the new one alone is told of what happens to it.
+/// kernel still knows more than one: only the new one is notified of what happens to it.
 #[test]
 fn files_that_have_the_inodes_of_gone_ones_are_counted() {
     let env = TestEnv::new();
@@ -313,7 +313,7 @@ assert os.stat('.').st_nlink == 0 and refused(os.mkdir, 'd') == 'ENOENT'; os.chd
 }
 
 /// A directory that moves in one tree while it is in use in the other is found there where it is now, in
-/// use as it was; only a rename of what nobody has looked at yet cannot find it.
+/// use as it was; only a rename of what no user has looked at yet cannot find it.
 #[test]
 fn a_directory_moves_that_is_in_use_in_the_other_tree() {
     python(
@@ -518,21 +518,21 @@ fn an_item_without_a_rep_is_listed_once_and_copied() {
     env.sh(
         "ibifs init C.store --host archive-c.example.com; mkdir C; ibifs mount C.store C
          mkdir -p B/8JMKD3MGP8W/34PGRBS/doc; echo bare > B/8JMKD3MGP8W/34PGRBS/doc/bare
-         mkdir -p B/8JMKD3MGP8W/35MMLL8/doc; echo told > B/8JMKD3MGP8W/35MMLL8/doc/told
+         mkdir -p B/8JMKD3MGP8W/35MMLL8/doc; echo printed > B/8JMKD3MGP8W/35MMLL8/doc/printed
          echo 'ibi {ibip 8JMKD3MGP8W/35MMLL8}' > B/8JMKD3MGP8W/35MMLL8/.ibi",
     );
     env.prints(
-        "cd B; find . -name bare -o -name told | sort; ls 8JMKD3MGP8W",
-        "./8JMKD3MGP8W/34PGRBS/doc/bare\n./8JMKD3MGP8W/35MMLL8/doc/told\n34PGRBS\n35MMLL8",
+        "cd B; find . -name bare -o -name printed | sort; ls 8JMKD3MGP8W",
+        "./8JMKD3MGP8W/34PGRBS/doc/bare\n./8JMKD3MGP8W/35MMLL8/doc/printed\n34PGRBS\n35MMLL8",
     );
     env.sh("rsync -a B/ C/");
     env.prints("rsync -ai B/ C/", "");
     env.prints(
-        "cd C; cat 8JMKD3MGP8W/34PGRBS/doc/bare 8JMKD3MGP8W/35MMLL8/doc/told; state 8JMKD3MGP8W/35MMLL8",
+        "cd C; cat 8JMKD3MGP8W/34PGRBS/doc/bare 8JMKD3MGP8W/35MMLL8/doc/printed; state 8JMKD3MGP8W/35MMLL8",
         "bare\ntold\nCopy",
     );
     env.prints(
-        "du -s B | wc -l; tar -C B -cf - . | tar -t | grep -c told",
+        "du -s B | wc -l; tar -C B -cf - . | tar -t | grep -c printed",
         "1\n1",
     );
     env.sh("rm -r B/8JMKD3MGP8W/35MMLL8; no ls B/8JMKD3MGP8W/35MMLL8");
@@ -559,7 +559,7 @@ fn a_mount_is_mirrored_whole() {
     let env = TestEnv::new().with_a().with_b();
     env.sh("mint A one; mint B other; echo text > A/.mint/one/doc/file
          rep B/.mint/other > other; ls -d B/*/*/*/* | grep -vFf other > service
-         for run in 1 2; do rsync -aHAX --delete A/ B/ 2> told; test ! -s told; done");
+         for run in 1 2; do rsync -aHAX --delete A/ B/ 2> printed; test ! -s printed; done");
     env.prints(
         "cat B/$(rep A/.mint/one)/doc/file; state B/$(rep A/.mint/one); echo; state $(< service); echo
          test -e B/$(< other) || echo gone

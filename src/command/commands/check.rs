@@ -14,7 +14,7 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
         // Damage deep in the database shows only when it is read as a whole.
         Err(ArchiveError::Store(error)) if error.is_damage() => {
             drop(archive);
-            let archive = start::open_anew(&options.store, &error)?;
+            let archive = start::reopen(&options.store, &error)?;
             let report = archive.reindex(&mut |items| progress.at(items))?;
             (archive, report)
         }

@@ -149,13 +149,13 @@ fn report_ready(descriptor: Option<i32>) {
 /// Opens a store whose index may be damaged. A file that is not a database is renamed first.
 pub(super) fn open_for_reindex(path: &Path) -> Result<Archive, Failure> {
     match Archive::open_for_reindex(path, Box::new(SystemClock)) {
-        Err(ArchiveError::Store(error)) if error.is_damage() => open_anew(path, &error),
+        Err(ArchiveError::Store(error)) if error.is_damage() => reopen(path, &error),
         other => Ok(other?),
     }
 }
 
 /// Renames a damaged database and opens the store with an empty one.
-pub(super) fn open_anew(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
+pub(super) fn reopen(path: &Path, error: &StoreError) -> Result<Archive, Failure> {
     let aside = Archive::set_index_aside(path)?.unwrap_or_default();
     let report = message!("{error}; it is set aside as {aside}", error, aside);
     eprintln!("ibifs: {}", OneLine(localized(&report)));

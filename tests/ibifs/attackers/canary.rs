@@ -1,4 +1,4 @@
-//! What lies outside the store, and whether anybody has been there.
+//! What lies outside the store, and whether it was touched.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ impl Canary {
              rm -r empty; mkdir empty
              python3 -c 'import sqlite3; c = sqlite3.connect(\"base\"); c.execute(\"create table item(rep)\"); c.commit()'
              mkfifo fifo; chmod 600 secret; chmod 700 level; chmod 4755 g; chown 60001:60002 f item/f item
-             setfacl -m u:60002:r notes; setfattr -n user.told -v {SECRET} f item
+             setfacl -m u:60002:r notes; setfattr -n user.secret -v {SECRET} f item
              find . -exec touch -h -d 2001-02-03T04:05:06 {{}} +; cd .."
         ));
         let path = env.root().join("outside");
@@ -43,28 +43,28 @@ impl Canary {
     /// What differs from before, a line each.
     pub fn differences(&self) -> Vec<String> {
         let now = portrait(&self.path);
-        let mut told = Vec::new();
+        let mut printed = Vec::new();
         for (path, before) in &self.before {
             match now.get(path) {
                 Some(after) if after == before => {}
-                after => told.push(format!("{}: {before} -> {after:?}", path.display())),
+                after => printed.push(format!("{}: {before} -> {after:?}", path.display())),
             }
         }
         let new = now.keys().filter(|path| !self.before.contains_key(*path));
-        told.extend(new.map(|path| format!("{} is new", path.display())));
-        told
+        printed.extend(new.map(|path| format!("{} is new", path.display())));
+        printed
     }
 
-    /// Nobody has been here.
+    /// It was not touched.
     #[track_caller]
     pub fn is_untouched(&self, by: &str) {
-        let told = self.differences();
-        assert!(told.is_empty(), "by {by}:\n{}", told.join("\n"));
+        let printed = self.differences();
+        assert!(printed.is_empty(), "by {by}:\n{}", printed.join("\n"));
     }
 }
 
-/// Every path with what stat, xattrs and content tell. Neither time of access, nor link count and
-/// change time, which whoever links a file into the store changes.
+/// Every path with its stat, xattrs and content. Neither time of access, nor link count and
+/// change time, which a user who links a file into the store changes.
 fn portrait(root: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![root.to_owned()];

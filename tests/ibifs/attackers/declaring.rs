@@ -43,7 +43,7 @@ fn owners_declare_with_every_tool_in_both_trees() {
             as bash -c "echo 'title: Third' > '$one:~'; mv '$one:~' '$one:'"; cat "$one:"
             echo 'title: Fourth' > text; chmod 644 text; as rsync text "$one:"; cat "$one:"; as rm "$one:"; no cat "$one:"
             as mkdir "$one+(pt)"; stat -Lc %u "$(dirname $one)/$(readlink "$one+(pt)")"; as rm "$one+(pt)"
-            as ibifs mint A --translation-of $(<one.rep) --lang fr 2> told && exit 1; grep -q 'may not be read: permission denied' told; chmod 755 A.store
+            as ibifs mint A --translation-of $(<one.rep) --lang fr 2> messages && exit 1; grep -q 'may not be read: permission denied' messages; chmod 755 A.store
             as ibifs mint A --translation-of $(<one.rep) --lang fr > /dev/null; says | grep -c 'translation(fr)'
             as ibifs unrelate $one --translation --lang fr
             as ibifs relate $one --next-edition $(<two.rep); says | grep -c nextedition; as ibifs unrelate $one --next-edition; chmod 700 A.store"#
@@ -53,7 +53,7 @@ fn owners_declare_with_every_tool_in_both_trees() {
     }
 }
 
-/// The mode that is shown lets in nobody else, and is not taken over by the disk.
+/// The mode that is shown lets in no other user, and is not taken over by the disk.
 #[test]
 fn levels_are_open_to_declarations_alone() {
     let env = environment();

@@ -24,7 +24,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
     env.sh(&format!("{USERS}\n{script}"))
 }
 
-/// Somebody has taken the label that others will use: what they deposit does not go there.
+/// A user has taken the label that others will use: what they deposit does not go there.
 #[test]
 fn a_deposit_does_not_go_into_another_users_item() {
     for tool in [

@@ -1,12 +1,12 @@
-//! Whoever may write in a store may write what they like into its lock file, which names the daemon
+//! A user who may write in a store may write anything into its lock file, which names the daemon
 //! and its mount: no other process is ended, no other directory written, no mount cut off for it.
 
 use crate::support::TestEnv;
 
-/// Writes the lock of A.store anew: process `$1`, mount point `$2`.
+/// Writes the lock of A.store again: process `$1`, mount point `$2`.
 const FORGE: &str = "forge() { printf 'pid %s\\nmountpoint %s\\n' $1 $2 > A.store/lock; }";
 
-/// A tree is unmounted in which somebody sits, and the lock names somebody else: nobody is ended, and
+/// A tree is unmounted in which a process works, and the lock names another one: none is ended, and
 /// the command says so. With the daemon's own number, the daemon is.
 #[test]
 fn only_the_daemon_is_ended() {
@@ -46,8 +46,8 @@ fn only_a_killed_daemon_loses_its_mount() {
     assert!(complaint.contains("mounted at"), "{complaint}");
 }
 
-/// The lock names a directory of somebody else's as the mount point: nothing is made there, and the
-/// command is told that the store is in use.
+/// The lock names a directory of another user's as the mount point: nothing is made there, and the
+/// command reports that the store is in use.
 #[test]
 fn only_a_mount_of_the_store_is_written_through() {
     let env = TestEnv::new().with_a().with_b();
@@ -65,9 +65,9 @@ fn only_a_mount_of_the_store_is_written_through() {
 }
 
 /// A lock file that is removed or replaced while a daemon runs, which many do with one that looks stale,
-/// lets nobody in beside it, and commands find their way to the daemon and its mount all the same.
+/// lets no user in beside it, and commands find their way to the daemon and its mount all the same.
 #[test]
-fn a_removed_lock_lets_nobody_in() {
+fn a_removed_lock_admits_no_second_daemon() {
     for removed in [
         "rm A.store/lock",
         "rm A.store/lock; touch A.store/lock",
@@ -83,7 +83,7 @@ fn a_removed_lock_lets_nobody_in() {
              ibifs status A.store | grep -q \"process $(<daemon)\"
              ibifs mint A.store > minted; rep A/$(head -n 1 minted); ibifs fsck A.store | tail -n 1
              ibifs umount A
-             ibifs mount A.store A 2> told || cat told >&2; cat told >&2; test ! -s told; grep -q \"pid $(daemon A.store)\" A.store/lock"
+             ibifs mount A.store A 2> printed || cat printed >&2; cat printed >&2; test ! -s printed; grep -q \"pid $(daemon A.store)\" A.store/lock"
         ));
     }
 }

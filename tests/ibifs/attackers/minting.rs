@@ -24,7 +24,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
     env.sh(&format!("{USERS}\n{script}"))
 }
 
-/// Somebody who has minted puts another user's file, from a directory that all may write, in the place of
+/// A user who has minted puts another user's file, from a directory that all may write, in the place of
 /// what minting has made, and makes a file of that name by the name that the kernel does not know yet.
 #[test]
 fn no_file_of_another_user_is_opened_under_a_name_that_was_hidden() {
@@ -75,7 +75,7 @@ END
     );
 }
 
-/// Whatever is deposited, the daemon opens neither the memory of whoever deposits nor what it is doing,
+/// Whatever is deposited, the daemon opens neither the memory of the depositor nor what it is doing,
 /// nor asks what the program is called.
 #[test]
 fn the_daemon_does_not_look_into_its_callers() {
@@ -83,13 +83,13 @@ fn the_daemon_does_not_look_into_its_callers() {
     env.sh(
         "mkdir -p source/doc; echo text > source/doc/f; echo 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43}' > source/.ibi
          echo x > source/suid; chmod 6777 source/suid; chown 1:1 source/suid
-         strace -f -qq -e trace=openat,open,readlink,process_vm_readv,ptrace -o told -p $(daemon A.store) & sleep 1
+         strace -f -qq -e trace=openat,open,readlink,process_vm_readv,ptrace -o printed -p $(daemon A.store) & sleep 1
          cp -a source A/.mint/one; mkdir A/.mint/two; mkdir \"A/$(rep A/.mint/two)+(pt)\"; ls \"A/$(rep A/.mint/two)+(pt)\"
          tar -C source -c . | tar -x -C A/.mint/two; mv source A/.mint/three
          setpriv --reuid 60002 --regid 60002 --clear-groups sh -c 'echo y >> A/.mint/none' || true
          f=A/$(rep A/.mint/three)/suid; setpriv --reuid 60002 --regid 60002 --clear-groups sh -c \"echo y >> $f\"; chown :2 $f
-         kill %1; wait %1 || true; grep -q /proc/ told
-         no grep -E '/proc/[0-9]+/(task/[0-9]+/)?(mem|syscall|comm|cmdline|exe|stack|maps|environ|fd)|process_vm|ptrace' told",
+         kill %1; wait %1 || true; grep -q /proc/ printed
+         no grep -E '/proc/[0-9]+/(task/[0-9]+/)?(mem|syscall|comm|cmdline|exe|stack|maps|environ|fd)|process_vm|ptrace' printed",
     );
 }
 

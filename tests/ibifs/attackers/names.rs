@@ -40,7 +40,7 @@ memory.close()' $3 A/$2/.ibi;;
 
 const WAYS: [&str; 7] = ["cp", "rsync", "mv", "in-place", "over", "link", "mapped"];
 
-/// What follows every attack: the store, looked over, made anew from the tree, with a lost index and
+/// What follows every attack: the store, looked over, made again from the tree, with a lost index and
 /// repaired, mints in the present, and the item named by `$bad` is never the original.
 const GOES_ON: &str = r#"
 mints() {
@@ -55,14 +55,14 @@ mints() {
 }
 goes_on() {
     mints $1
-    ibifs reindex $1 2> told; mints $1
+    ibifs reindex $1 2> printed; mints $1
     rm $1/relations.sqlite3*; mints $1
-    rm $1/relations.sqlite3*; ibifs fsck --repair $1 > told || true; mints $1
+    rm $1/relations.sqlite3*; ibifs fsck --repair $1 > printed || true; mints $1
     rm $1/relations.sqlite3* $1/ledger; mints $1
 }
 "#;
 
-/// The Archive A, in which anybody may mint.
+/// The Archive A, in which any user may mint.
 fn open_world() -> TestEnv {
     let env = TestEnv::new().with_a();
     env.sh("chmod 1777 A; mkdir -p A/closed.org/w/2020");
@@ -184,8 +184,8 @@ fn a_sidecar_takes_no_ibip_that_is_not_its_own() {
                  done
                  test ! -e A/$ip/UUUUUUU; test $(rep A/$taken) = $(<victim)
                  as 1002 touch A/8JMKD3MGP8W/34PGRBS/file; no rep A/8JMKD3MGP8W/34PGRBS
-                 ibifs umount A; ibifs fsck A.store > told && exit 1
-                 for item in $(<refused); do grep -q \"^[a-z-]*: $item: \" told; done
+                 ibifs umount A; ibifs fsck A.store > printed && exit 1
+                 for item in $(<refused); do grep -q \"^[a-z-]*: $item: \" printed; done
                  bad=\"$(<refused) $ip/UUUUUUU\"; goes_on A.store; ibifs mount A.store A
                  test $(rep A/$taken) = $(<victim); test -e A/8JMKD3MGP8W/34PGRBS/file; test ! -e A/$ip/UUUUUUU"
             ),
@@ -193,18 +193,18 @@ fn a_sidecar_takes_no_ibip_that_is_not_its_own() {
     }
 }
 
-/// Without the right to make things in the root of the mount, nobody takes an IBIp for an item.
+/// Without the right to make things in the root of the mount, no user takes an IBIp for an item.
 #[test]
 fn a_second_name_needs_the_right_to_make_it() {
     let env = TestEnv::new().with_a();
     run(
         &env,
         "mkdir -p A/his.org/w/2020; chown 1001 A/his.org/w/2020; item=his.org/w/2020/01.01.01.01
-         as 1001 mkdir A/$item; as 1001 mkdir A/8JMKD3MGP8W 2> told && exit 1
+         as 1001 mkdir A/$item; as 1001 mkdir A/8JMKD3MGP8W 2> printed && exit 1
          echo \"ibi {rep $item ibip 8JMKD3MGP8W/34PGRBS}\" > claim; chmod 644 claim
          as 1001 cp claim A/$item/.ibi; no ibip A/$item; test ! -e A/8JMKD3MGP8W
-         ibifs umount A; ibifs fsck A.store > told && exit 1; grep -q \"^name-refused: $item: \" told
-         ibifs reindex A.store 2> told; ibifs mount A.store A; no ibip A/$item
+         ibifs umount A; ibifs fsck A.store > printed && exit 1; grep -q \"^name-refused: $item: \" printed
+         ibifs reindex A.store 2> printed; ibifs mount A.store A; no ibip A/$item
          cp claim A/$item/.ibi; test $(ibip A/$item) = 8JMKD3MGP8W/34PGRBS
          ibifs umount A; ibifs fsck A.store; ibifs reindex A.store; ibifs fsck A.store",
     );
@@ -245,7 +245,7 @@ fn a_forged_sidecar_makes_no_original() {
          printf 'ibi {rep mine.org/w/2020/01.01.01.01 ibip %s}\\nibi.archiveservice %s\\n' $ip/34PGRBT \"$service\" > second
          chmod 644 second; as 1001 cp second A/mine.org/w/2020/01.01.01.01/.ibi
          test $(state A/mine.org/w/2020/01.01.01.01) = Copy
-         ibifs umount A; ibifs fsck A.store > told && exit 1; grep -c ^name-refused: told | grep -qx 2
+         ibifs umount A; ibifs fsck A.store > printed && exit 1; grep -c ^name-refused: printed | grep -qx 2
          bad=\"$past mine.org/w/2020/01.01.01.01\"; goes_on A.store; ibifs mount A.store A
          mkdir -p A/$own/2020/01.01.01.01
          printf 'ibi {rep %s}\\nibi.archiveservice %s\\n' $own/2020/01.01.01.01 \"$service\" > back
@@ -264,7 +264,7 @@ fn an_alias_is_one_items() {
         &env,
         "mint A first > first; as 1001 mkdir A/.mint/second; labelled A second as 1001 > second
          setfattr -n user.ibi.alias -v 6RPa7umaZ/UaJFT A/$(<first)
-         set_alias() { as 1001 setfattr -n user.ibi.alias -v $1 A/$(<second) 2> told && exit 1; grep -q \"$2\" told; }
+         set_alias() { as 1001 setfattr -n user.ibi.alias -v $1 A/$(<second) 2> printed && exit 1; grep -q \"$2\" printed; }
          set_alias 6RPa7umaZ/UaJFT 'File exists'
          set_alias $(ibip A/$(<first)) 'File exists'
          lower=$(ibip A/$(<first)); set_alias ${lower,,} 'File exists'
@@ -287,14 +287,14 @@ fn an_alias_is_one_items() {
     }
     run(
         &env,
-        "ibifs umount A; ibifs fsck A.store > told && exit 1
-         grep -q \"^alias-taken: $(<second): \" told; no grep -q index-differs told
-         for again in 1 2; do ibifs reindex A.store 2> told; done; bad=; goes_on A.store
+        "ibifs umount A; ibifs fsck A.store > printed && exit 1
+         grep -q \"^alias-taken: $(<second): \" printed; no grep -q index-differs printed
+         for again in 1 2; do ibifs reindex A.store 2> printed; done; bad=; goes_on A.store
          ibifs mount A.store A; test $(rep A/6RPa7umaZ/UaJFT/) = $(<first)",
     );
 }
 
-/// Whose alias it is when the index is made anew: his whose it was, whatever comes first in the tree.
+/// Whose alias it is when the index is rebuilt: that of the item which had it, whatever comes first in the tree.
 #[test]
 fn the_old_index_says_whose_a_name_is() {
     let env = TestEnv::new().with_a();
@@ -307,8 +307,8 @@ fn the_old_index_says_whose_a_name_is() {
          for again in 1 2 3; do
              test $(rep A/8JMKD3MGP8W/34PGRBS/) = b.org/w/2020/01.01.01.01
              test $(rep A/old/name/) = b.org/w/2020/01.01.01.01; no ibip A/a.org/w/2020/01.01.01.01
-             ibifs umount A; ibifs fsck A.store > told && exit 1; grep -q ' a.org/w/2020/01.01.01.01: ' told
-             ibifs reindex A.store 2> told; ibifs mount A.store A
+             ibifs umount A; ibifs fsck A.store > printed && exit 1; grep -q ' a.org/w/2020/01.01.01.01: ' printed
+             ibifs reindex A.store 2> printed; ibifs mount A.store A
          done",
     );
     // An item that lies under its IBIp has it before one that says so.
@@ -329,12 +329,12 @@ fn what_got_in_before_is_named() {
     let env = TestEnv::new();
     run(
         &env,
-        "ibifs init A.store --host archive-a.example.org > told; service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi)
+        "ibifs init A.store --host archive-a.example.org > printed; service=$(sed -n 's/^ibi.archiveservice //p' A.store/archive.ibi)
          bad=$own/9999/12.31.23.59.59; mkdir -p A.store/col/$bad A.store/deleted/col/$own/9998; mkdir A
          printf 'ibi {rep %s}\\nibi.archiveservice %s\\n' $bad \"$service\" > A.store/col/$bad/.ibi
          printf 'ibi {rep %s}\\nstate Deleted\\ntimestamp 2026-01-01T00:00:00Z\\n' $own/9998/01.01.01.01 > A.store/deleted/col/$own/9998/01.01.01.01
          ibifs mount A.store A; test $(state A/$bad) = Copy; mint A more > more; ibifs umount A
-         ibifs fsck A.store > told && exit 1; grep -q \"^not-minted: $bad: \" told; goes_on A.store
+         ibifs fsck A.store > printed && exit 1; grep -q \"^not-minted: $bad: \" printed; goes_on A.store
          ibifs mount A.store A; rm -r A/$bad; mint A last > last; ibifs umount A; ibifs fsck A.store
          bad=; goes_on A.store",
     );
@@ -347,7 +347,7 @@ fn an_adopted_collection_stops_no_minting() {
     run(
         &env,
         "mkdir -p A.store/col/$own/9999/12.31.23.59.59/doc A.store/col/$own/2020/01.01.01.01/doc A
-         ibifs init A.store --host archive-a.example.org > told 2>&1; grep -q not-minted told
+         ibifs init A.store --host archive-a.example.org > printed 2>&1; grep -q not-minted printed
          bad=$own/9999/12.31.23.59.59; ibifs show --store A.store $own/2020/01.01.01.01 | grep -q '^state *Original'
          test ! -e A.store/col/$bad/.ibi; goes_on A.store",
     );
@@ -365,11 +365,11 @@ fn a_table_gives_no_such_name() {
              test $mounted = yes || ibifs umount A
              for ibip in $ip/UUUUUUU ${ip,,}/uuuuuuu $taken ${taken,,}; do
                  printf 'rep\\tibip\\na.org/w/2020/01.01.01.01\\t%s\\n' $ibip > table.tsv
-                 ibifs import --store A.store table.tsv > told 2>&1 && exit 1
+                 ibifs import --store A.store table.tsv > printed 2>&1 && exit 1
              done
              for alias in old/name $taken $ip/UUUUUUU; do
                  printf 'rep\\talias\\na.org/w/2020/01.01.01.01\\t%s\\n' $alias > table.tsv
-                 ibifs import --store A.store table.tsv > told 2>&1 && exit 1
+                 ibifs import --store A.store table.tsv > printed 2>&1 && exit 1
              done
          done
          test ! -e A.store/col/a.org/w/2020/01.01.01.01/.ibi; ibifs fsck A.store; bad=; goes_on A.store",
@@ -382,7 +382,7 @@ fn a_peer_brings_no_such_name() {
     for mounted in [false, true] {
         let env = TestEnv::new();
         env.sh(
-            "ibifs init A.store --host archive-a.example.org > told; mkdir A
+            "ibifs init A.store --host archive-a.example.org > printed; mkdir A
              head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > token; cp token tokens; chmod 600 token tokens",
         );
         if mounted {

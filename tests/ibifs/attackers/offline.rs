@@ -1,4 +1,4 @@
-//! Commands on a store in which somebody has put something else in the place of every file and
+//! Commands on a store in which a user has put something else in the place of every file and
 //! directory of ours.
 
 use super::canary::{Canary, SECRET};
@@ -45,7 +45,7 @@ const PLACES: &[&str] = &[
 ];
 
 /// Every command that changes a store, and the daemon; none may hang, whatever else it says. Beside
-/// its own lock, nobody removes what has taken the place of something.
+/// its own lock, no user removes what has taken the place of something.
 const COMMANDS: &str = "
     try() { timeout -k 1 20 \"$@\" < /dev/null || test $? -lt 124; }
     all() {
@@ -62,7 +62,7 @@ const COMMANDS: &str = "
         try ibifs fsck --repair $1; try ibifs reindex $1; try ibifs mint $1; try ibifs fsck $1
     }";
 
-/// All of it, in every place: nothing outside is changed, removed or told.
+/// All of it, in every place: nothing outside is changed, removed or printed.
 #[test]
 fn nothing_outside_is_touched_by_commands() {
     let env = TestEnv::new();
@@ -74,7 +74,7 @@ fn nothing_outside_is_touched_by_commands() {
     let mut cases = 0;
     for (number, place) in PLACES.iter().enumerate() {
         for (kind, (what, instead)) in INSTEAD.iter().enumerate() {
-            // A database is somebody's where a database belongs.
+            // A database of another user is where a database belongs.
             if instead.contains("base") != (*place == "relations.sqlite3")
                 && instead.contains("ln $OUT")
             {
@@ -94,18 +94,18 @@ fn nothing_outside_is_touched_by_commands() {
                  set -- T/{place}; rm -rf $1; {instead}
                  set +e; all T 2>&1; true",
             ));
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
+            let messages = String::from_utf8_lossy(&output.stdout).into_owned();
             let case = format!("{what} at {place}");
-            canary.is_untouched(&format!("{case}:\n{told}"));
-            // Whoever can give a file a second name may read and write it (fs.protected_hardlinks): what
+            canary.is_untouched(&format!("{case}:\n{messages}"));
+            // A user who can give a file a second name may read and write it (fs.protected_hardlinks): what
             // it says there is that one's own.
             let is_theirs = instead.contains("ln $OUT") && place.contains("$ITEM");
             assert!(
-                is_theirs || !told.contains(SECRET),
-                "told with {case}:\n{told}"
+                is_theirs || !messages.contains(SECRET),
+                "messages with {case}:\n{messages}"
             );
-            assert!(!told.contains("panicked"), "{case}:\n{told}");
-            assert!(!told.contains("Killed"), "{case}:\n{told}");
+            assert!(!messages.contains("panicked"), "{case}:\n{messages}");
+            assert!(!messages.contains("Killed"), "{case}:\n{messages}");
             env.sh("! mountpoint -q M || umount -l M");
         }
     }

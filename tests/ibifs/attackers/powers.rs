@@ -42,14 +42,14 @@ fn what_holds_secrets_is_closed() {
     env.sh(
         "umask 022; ibifs init S --host archive-a.example.org; stat -c %a S | grep -qx 700
          mkdir -m 777 made; ibifs init made --host archive-b.example.org; stat -c %a made | grep -qx 700
-         ibifs fsck S; chmod 701 S; exit=0; ibifs fsck S > told || exit=$?; test $exit = 1
-         grep -q '^store-open: ' told; grep -q 'chmod o-x' told; chmod 750 S; ibifs fsck S",
+         ibifs fsck S; chmod 701 S; exit=0; ibifs fsck S > printed || exit=$?; test $exit = 1
+         grep -q '^store-open: ' printed; grep -q 'chmod o-x' printed; chmod 750 S; ibifs fsck S",
     );
     env.sh(
         "umask 0; item=$(ibifs mint S | head -n 1)
          ibifs resolver register --db r.db $item > key; stat -c %a r.db* | sort -u | grep -qx 600
-         chmod 640 r.db; exit=0; ibifs resolver register --db r.db $item 2> told || exit=$?; test $exit = 4
-         grep -q \"chmod 600 r.db\" told; chmod 600 r.db",
+         chmod 640 r.db; exit=0; ibifs resolver register --db r.db $item 2> printed || exit=$?; test $exit = 4
+         grep -q \"chmod 600 r.db\" printed; chmod 600 r.db",
     );
     for command in [
         "ibifs serve S --listen 127.0.0.1:0 --transfer-token-file secret",
@@ -60,7 +60,7 @@ fn what_holds_secrets_is_closed() {
         for mode in ["644", "640", "604", "602"] {
             env.sh(&format!(
                 "head -c 32 /dev/zero | od -An -v -tx1 | tr -d ' \\n' > secret; chmod {mode} secret
-                 exit=0; timeout 10 {command} 2> told || exit=$?; test $exit = 4; grep -q 'chmod 600 secret' told"
+                 exit=0; timeout 10 {command} 2> printed || exit=$?; test $exit = 4; grep -q 'chmod 600 secret' printed"
             ));
         }
     }

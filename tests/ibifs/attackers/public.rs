@@ -21,7 +21,7 @@ setfattr -n user.ibi.nextedition -v $(< shut) A/$(< open)
 setfattr -n user.ibi.translation.pt -v hidden.org/w/2020/01.02.03.04 A/$(< open)
 "#;
 
-/// `said ID` is all that the service tells at any place of an item, by a name of it, with the name and what
+/// `said ID` is all that the service answers at any place of an item, by a name of it, with the name and what
 /// is new in each answer left out.
 const SAID: &str = r#"
 S=$(sed -n 's/^ibi.archiveservice {rep \([^ ]*\).*/\1/p' A.store/archive.ibi)
@@ -81,26 +81,26 @@ fn what_is_not_public_is_as_what_there_is_not() {
 #[test]
 fn what_is_not_public_is_not_named_elsewhere() {
     let (env, served) = fixture();
-    let told = "told() { { for q in '' '!' '+(pt)' ':(oai_dc)' '?ibiurl.verblist=GetFileList'; do ask \"$U/$open$q\"; ask -H 'Accept: application/json' \"$U/$open$q\"; done
+    let printed = "printed() { { for q in '' '!' '+(pt)' ':(oai_dc)' '?ibiurl.verblist=GetFileList'; do ask \"$U/$open$q\"; ask -H 'Accept: application/json' \"$U/$open$q\"; done
              for q in '' '&parsedibiurl.verblist=GetLastEdition' '&parsedibiurl.verblist=GetTranslation(pt)'; do ask \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open$q\"; done
-             ask \"$U/oai?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$open\"; ask $U/; ask -H 'Accept: application/json' $U/; } > told
-             for name in $below $belowp $shut $shutp; do grep -c \"$name\" told > count || true; test $(< count) = 0 && echo -n '- ' || echo -n '+ '; done; echo; }
+             ask \"$U/oai?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$open\"; ask $U/; ask -H 'Accept: application/json' $U/; } > printed
+             for name in $below $belowp $shut $shutp; do grep -c \"$name\" printed > count || true; test $(< count) = 0 && echo -n '- ' || echo -n '+ '; done; echo; }
 \n";
     prints(
         &env,
         &served,
         &format!(
-            "{told} told; chmod 700 A/hidden.org A/$shut; sleep 2.1; told; told; curl -s -o /dev/null -w '%{{http_code}}\\n' \"$U/$open+(pt)\"
+            "{printed} printed; chmod 700 A/hidden.org A/$shut; sleep 2.1; printed; printed; curl -s -o /dev/null -w '%{{http_code}}\\n' \"$U/$open+(pt)\"
              curl -s -o /dev/null -w '%{{redirect_url}}\\n' \"$U/$open!\" | sed \"s|.*$open||\"
-             chmod 755 A/hidden.org; sleep 2.1; told; told; chmod 700 A/hidden.org; told"
+             chmod 755 A/hidden.org; sleep 2.1; printed; printed; chmod 700 A/hidden.org; printed"
         ),
         "+ + + + \n- - - - \n- - - - \n404\n/doc/f\n+ + - - \n+ + - - \n- - - - ",
     );
 }
 
-/// What is left of an item that was not public is not told of; of one that was, it is.
+/// What is left of an item that was not public is not published; of one that was, it is.
 #[test]
-fn what_was_not_public_leaves_nothing_to_be_told() {
+fn what_was_not_public_leaves_nothing_published() {
     let (env, served) = fixture();
     prints(
         &env,
@@ -114,7 +114,7 @@ fn what_was_not_public_leaves_nothing_to_be_told() {
     );
 }
 
-/// In the mount a level protects an item by its IBIp, and in `.mint`, as by its rep: from each user, whoever
+/// In the mount a level protects an item by its IBIp, and in `.mint`, as by its rep: from each user, whatever
 /// was let in before, and as soon as it is shut.
 #[test]
 fn a_level_protects_by_every_name() {

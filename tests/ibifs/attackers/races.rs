@@ -1,7 +1,7 @@
-//! Somebody who swaps directories and files of a mounted store while clients walk it.
+//! A user who swaps directories and files of a mounted store while clients walk it.
 //!
 //! The clients follow no link themselves, not even one that the mount shows them: whatever is touched
-//! or told of outside, the daemon has done.
+//! or printed of outside, the daemon has done.
 
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,7 +21,7 @@ use super::canary::{Canary, SECRET};
 use crate::support::{Rng, TestEnv, User, seed, switch};
 
 /// Longer than any request may take, with others busy on the machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What attackers and clients share.
 struct Field {
@@ -162,24 +162,24 @@ impl Field {
         rustix::fs::linkat(CWD, notes, directory, name, AtFlags::empty())
     }
 
-    /// One client: does at random what anybody may do with a tree.
+    /// One client: does at random what any user may do with a tree.
     fn visit(&self, mut rng: Rng, who: &str) {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mount = rustix::fs::open(&self.mount, flags, Mode::empty()).expect("the mount");
         while !self.is_over.load(Ordering::Relaxed) {
             let started = Instant::now();
             self.requests.fetch_add(1, Ordering::Relaxed);
-            let (what, told) = self.request(&mount, &mut rng);
-            if started.elapsed() > PATIENCE {
+            let (what, messages) = self.request(&mount, &mut rng);
+            if started.elapsed() > TIMEOUT {
                 self.tell(format!("{who} waited {:?} for {what}", started.elapsed()));
             }
-            if let Ok(told) = told {
+            if let Ok(messages) = messages {
                 self.answered.fetch_add(1, Ordering::Relaxed);
-                if told
+                if messages
                     .windows(SECRET.len())
                     .any(|part| part == SECRET.as_bytes())
                 {
-                    self.tell(format!("{who} was told a secret by {what}"));
+                    self.tell(format!("{who} was messages a secret by {what}"));
                 }
             }
         }
@@ -264,7 +264,7 @@ impl Field {
             8 => {
                 let mut value = vec![0; 4096];
                 let file = open(&path, OFlags::RDONLY)?;
-                let count = rustix::fs::fgetxattr(&file, "user.told", &mut value[..])?;
+                let count = rustix::fs::fgetxattr(&file, "user.secret", &mut value[..])?;
                 value.truncate(count);
                 Ok(value)
             }
@@ -466,12 +466,12 @@ fn nothing_outside_is_touched_through_a_mount() {
             }
             std::thread::sleep(Duration::from_secs(seconds) / 2);
             field.is_over.store(true, Ordering::Relaxed);
-            let until = Instant::now() + PATIENCE;
+            let until = Instant::now() + TIMEOUT;
             while field.busy.load(Ordering::Relaxed) > 0 && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));
             }
             if field.busy.load(Ordering::Relaxed) > 0 {
-                field.tell(format!("somebody still waits after {PATIENCE:?}"));
+                field.tell(format!("somebody still waits after {TIMEOUT:?}"));
                 env.sh("kill -9 $(daemon A.store); umount -l A");
             }
         });
@@ -486,7 +486,7 @@ fn nothing_outside_is_touched_through_a_mount() {
         assert!(wrong.is_empty(), "seed {seed}\n{}", wrong.join("\n"));
         canary.is_untouched(&format!("seed {seed}, {options}"));
         assert!(count(&field.swaps) > 100 && count(&field.answered) > 200);
-        // The daemon is there, minds its own business, and ends; the store can be mended.
+        // The daemon is there, minds its own business, and ends; the store can be repaired.
         env.sh(
             "rm -rf A.store/staging/* 2> /dev/null || true; timeout 20 mkdir A/.mint/last; timeout 60 ibifs umount A
              timeout 60 ibifs fsck --repair A.store > /dev/null || true; timeout 60 ibifs mount A.store A; ls -lR A > /dev/null || true",

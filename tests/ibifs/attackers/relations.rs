@@ -136,7 +136,7 @@ fn sidecars_change_no_items_of_others() {
     prints(&env, script, "0");
 }
 
-/// What is claimed is told to people and followed by nothing: command, pages, service and harvest.
+/// What is claimed is shown to people and followed by nothing: command, pages, service and harvest.
 #[test]
 fn claims_are_shown_and_not_followed() {
     let env = fixture();
@@ -179,7 +179,7 @@ fn claims_are_shown_and_not_followed() {
         "line location \"$U/$(<plain)!\" | grep -cF $(<own) || :",
         "0",
     );
-    // What mallory hides is not told of.
+    // What mallory hides is not named.
     served.prints(
         &env,
         "chmod 700 A/$(<own); get -H 'Accept: application/json' $U/$(<plain) | jq '.claims | length'",

@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const UNMOUNT: &str =
     "for again in $(seq 200); do umount A 2> /dev/null && break; sleep 0.05; done";
 
-/// A user who is nobody in particular.
+/// An ordinary user.
 fn user() -> User {
     User::new(60_001, 60_001, &[])
 }
@@ -55,8 +55,8 @@ impl Fixture {
     /// How many bytes are free, those for root included.
     fn free(&self) -> u64 {
         rustix::fs::sync();
-        let told = rustix::fs::statvfs(self.disk.directory()).expect("it is mounted");
-        told.f_bfree * told.f_frsize
+        let printed = rustix::fs::statvfs(self.disk.directory()).expect("it is mounted");
+        printed.f_bfree * printed.f_frsize
     }
 
     /// Runs something as the user, who is then refused more; gives how much it left free, and what it
@@ -174,8 +174,8 @@ fn pages_of_a_mapping_do_not_take_the_reserve() {
     for passthrough in ["yes", "no"] {
         let fixture = Fixture::new(passthrough, &["-m", "30"]);
         let reserve = {
-            let told = rustix::fs::statvfs(fixture.disk.directory()).expect("it is mounted");
-            (told.f_bfree - told.f_bavail) * told.f_frsize
+            let printed = rustix::fs::statvfs(fixture.disk.directory()).expect("it is mounted");
+            (printed.f_bfree - printed.f_bavail) * printed.f_frsize
         };
         for view in &fixture.views {
             // A write to a page for which there is no space may end the process (SIGBUS).
@@ -261,7 +261,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
 
 /// On kernels with quotas: each of the three kinds, for blocks and for inodes.
 #[test]
-fn quotas_bind_whoever_writes() {
+fn quotas_bind_each_writer() {
     for passthrough in ["yes", "no"] {
         let env = TestEnv::new();
         let options = [

@@ -175,7 +175,7 @@ fn prefixes_of_originals_are_their_archives() {
 }
 
 /// What an actor says is the original is not, unless the identifier is of its own making; and who made it
-/// has it, whoever came first.
+/// has it, whichever came first.
 #[test]
 fn an_original_is_of_its_maker() {
     let env = TestEnv::new();
@@ -214,7 +214,7 @@ fn a_client_takes_no_more_than_its_share() {
 
 /// Behind a web server it is the client that the web server names, and not what the client writes.
 #[test]
-fn a_client_behind_a_proxy_is_told_by_the_proxy() {
+fn a_client_behind_a_proxy_is_identified_by_the_proxy() {
     let env = TestEnv::new();
     let resolver = Served::resolver(&env, &format!("{ON} --proxy 127.0.0.9"));
     prints(
@@ -228,7 +228,7 @@ fn a_client_behind_a_proxy_is_told_by_the_proxy() {
     );
 }
 
-/// How long a refusal takes does not tell whether an actor is registered. Both are asked in turn, and the
+/// How long a refusal takes does not show whether an actor is registered. Both are asked in turn, and the
 /// shortest times compared: other work on the machine makes a request longer, never shorter.
 #[test]
 fn an_unknown_actor_takes_as_long_as_a_wrong_password() {
@@ -258,10 +258,10 @@ fn an_unknown_actor_takes_as_long_as_a_wrong_password() {
     );
 }
 
-/// Hosts whose name server does not answer hold nobody up: the request is refused after a while, and
+/// Hosts whose name server does not answer delay no other request: the request is refused after a while, and
 /// meanwhile others are done.
 #[test]
-fn name_servers_that_do_not_answer_hold_nobody_up() {
+fn name_servers_that_do_not_answer_delay_no_other_request() {
     let env = TestEnv::new();
     env.sh("printf 'nameserver 127.99.99.99\\noptions timeout:30 attempts:2\\n' > resolv.conf; echo 'hosts: dns' > nsswitch.conf
               python3 -c 'import socket,time

@@ -53,8 +53,8 @@ fn an_rsync_of_a_mounted_store_is_put_back() {
             &format!(
                 "rested S; ibifs mount S M; rsync -aHAX S/ copy/
                  mints {MANY} before; ibifs umount M
-                 rsync {options} --delete copy/ S/; minted S {MANY} after 2> told
-                 grep -q 'this store was copied or restored' told"
+                 rsync {options} --delete copy/ S/; minted S {MANY} after 2> printed
+                 grep -q 'this store was copied or restored' printed"
             ),
         );
         none_twice(&env);
@@ -79,7 +79,7 @@ fn a_cp_is_put_back() {
             &env,
             &format!(
                 "rested S; {copy}; mints {MANY} before; ibifs umount M; {back}
-                 minted S {MANY} after 2> told; grep -q 'this store was copied or restored' told"
+                 minted S {MANY} after 2> printed; grep -q 'this store was copied or restored' printed"
             ),
         );
         none_twice(&env);
@@ -87,7 +87,7 @@ fn a_cp_is_put_back() {
 }
 
 /// A disk that is set back as a whole, as by the snapshot of a volume or of a virtual machine, cannot
-/// know it: nothing tells its state from that of a store that rested meanwhile.
+/// know it: nothing distinguishes its state from that of a store that rested meanwhile.
 #[test]
 fn a_disk_is_set_back() {
     for format in [Format::Ext4, Format::Xfs] {

@@ -25,7 +25,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
     env.sh(&format!(". ./names\n{script}"))
 }
 
-/// `stat` and listings tell one number for one file in all trees, and different ones for different files.
+/// `stat` and listings show one number for one file in all trees, and different ones for different files.
 #[test]
 fn every_file_has_one_number_in_all_trees() {
     let env = environment();
@@ -58,11 +58,11 @@ ways = sys.argv[1:]
 names = ['doc/file', 'doc/sub/deep', 'pipe', 'plain', 'doc/inside', 'absolute', 'empty', 'doc/none', 'doc/sub', 'doc', 'climbs', 'doc/climbs']
 def look(path):
     stat = os.lstat(path)
-    told = [stat.st_ino, stat.st_mode, stat.st_nlink]
-    if os.path.islink(path): told.append(os.readlink(path))
-    elif os.path.isdir(path): told.append(sorted(os.listdir(path)))
-    return told
-# The kernel is told of what it has moved after the answer: of climbing links it shows that for an instant.
+    printed = [stat.st_ino, stat.st_mode, stat.st_nlink]
+    if os.path.islink(path): printed.append(os.readlink(path))
+    elif os.path.isdir(path): printed.append(sorted(os.listdir(path)))
+    return printed
+# The kernel is printed of what it has moved after the answer: of climbing links it shows that for an instant.
 def settles(one, other, before):
     end = time.monotonic() + 10
     while (look(one), look(other)) != before:
@@ -92,7 +92,7 @@ END
     );
 }
 
-/// cp, mv, rsync, tar and unison, told to copy or move an item or what is in it onto itself, by whichever
+/// cp, mv, rsync, tar and unison, when they copy or move an item or what is in it onto itself, by whichever
 /// of its names, lose nothing.
 #[test]
 fn tools_lose_nothing_of_what_they_are_given_twice() {

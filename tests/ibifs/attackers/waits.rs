@@ -27,7 +27,7 @@ pub struct Lease(File);
 impl Lease {
     /// Takes one as the user who owns the file.
     pub fn take(user: &User, path: &Path) -> Lease {
-        // SAFETY: sets no handler: the signal that tells of a lease being broken is passed over.
+        // SAFETY: sets no handler: the signal of a broken lease is ignored.
         unsafe { libc::signal(libc::SIGIO, libc::SIG_IGN) };
         let take = || {
             let file = File::options()
@@ -142,7 +142,7 @@ fn cut(path: &Path, length: i64) {
 /// What is opened, cut short or run in either tree waits for the lease, and no other request does. Once
 /// the lease is given back the callers have what they asked for.
 #[test]
-fn a_lease_keeps_its_own_readers_waiting_and_nobody_else() {
+fn a_lease_delays_its_own_readers_only() {
     const FILES: usize = 24;
     let fixture = Fixture::new(FILES);
     let leases = fixture.leases(FILES);
@@ -226,7 +226,7 @@ fn a_user_has_so_many_waiting_at_once() {
 /// A sidecar with a lease on it, or a FIFO in its place, is not read, and what is changed of other items
 /// does not wait; nor does the daemon keep a processor busy.
 #[test]
-fn a_sidecar_that_cannot_be_read_keeps_nobody_waiting() {
+fn a_sidecar_that_cannot_be_read_delays_no_request() {
     let fixture = Fixture::new(1);
     let env = &fixture.env;
     env.sh("mkdir A/.mint/mine");
@@ -335,11 +335,11 @@ fn commands_name_what_they_cannot_open_and_go_on() {
         let began = Instant::now();
         let output = env.run(&format!("{command} 2>&1"));
         let took = began.elapsed();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(took < SOON, "{command}: {took:?}\n{told}");
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(took < SOON, "{command}: {took:?}\n{printed}");
         assert!(
-            told.contains(named),
-            "{command} does not name {named}:\n{told}"
+            printed.contains(named),
+            "{command} does not name {named}:\n{printed}"
         );
     };
     name("ibifs scrub A.store", "doc/f1");
@@ -408,10 +408,10 @@ fn missing_names_beside_many_are_cheap() {
 }
 
 /// The list of an item's files is made once for all who ask while nothing changes, never says what was
-/// before, and is not for users who may not read all of it; whoever asks for one that is long keeps
-/// nobody else waiting.
+/// before, and is not for users who may not read all of it; a user who asks for one that is long keeps
+/// no other user waiting.
 #[test]
-fn lists_of_files_are_kept_and_keep_nobody_waiting() {
+fn lists_of_files_are_cached_and_delay_no_request() {
     let fixture = Fixture::new(1);
     let env = &fixture.env;
     let list = fixture.file(0, "").join("?GetFileList");
@@ -427,7 +427,7 @@ fn lists_of_files_are_kept_and_keep_nobody_waiting() {
     assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 20_001);
     // What has just been made may have changed since without showing it.
     std::thread::sleep(Duration::from_millis(2500));
-    let length = |path: &Path| std::fs::metadata(path).expect("told").len();
+    let length = |path: &Path| std::fs::metadata(path).expect("printed").len();
     assert_eq!(length(&list), whole.len() as u64);
     let before = processor_time(env);
     for _ in 0..100 {
@@ -445,9 +445,9 @@ fn lists_of_files_are_kept_and_keep_nobody_waiting() {
     let name = fixture.file(1, "doc/zz");
     for turn in 0..5 {
         File::create(&name).expect("made");
-        let told = std::fs::read(&list).expect("read");
-        assert!(told.ends_with(b"doc/zz\n"), "turn {turn}");
-        assert_eq!(length(&list), told.len() as u64);
+        let printed = std::fs::read(&list).expect("read");
+        assert!(printed.ends_with(b"doc/zz\n"), "turn {turn}");
+        assert_eq!(length(&list), printed.len() as u64);
         std::fs::remove_file(&name).expect("removed");
         assert_eq!(std::fs::read(&list).expect("read"), whole, "turn {turn}");
     }

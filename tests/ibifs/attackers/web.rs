@@ -38,8 +38,8 @@ fn connect_from(source: &str, served: &Served) -> TcpStream {
         assert_eq!(connected, 0, "it listens");
         TcpStream::from_raw_fd(made)
     };
-    let patience = Some(Duration::from_secs(30));
-    stream.set_read_timeout(patience).expect("a time limit");
+    let timeout = Some(Duration::from_secs(30));
+    stream.set_read_timeout(timeout).expect("a time limit");
     stream
 }
 
@@ -74,7 +74,7 @@ fn one_client_does_not_take_all_connections() {
     );
 }
 
-/// Every answer says that nobody is told where a reader comes from, and whose pages may hold it: content is
+/// Every answer says that no referrer is sent, and whose pages may hold it: content is
 /// for all, since a page in an item has no origin, and the rest is for this service.
 #[test]
 fn answers_say_who_may_hold_them() {

@@ -1,4 +1,4 @@
-//! Several processes that use a mounted Archive at once, and somebody who watches that none waits
+//! Several processes that use a mounted Archive at once, and a watcher that none waits
 //! too long for anything.
 
 use std::process::{Child, Stdio};
@@ -9,16 +9,16 @@ use crate::support::TestEnv;
 
 const SCRIPT: &str = include_str!("crowd.py");
 
-/// Nobody waits longer for an operation.
-pub const PATIENCE: Duration = Duration::from_secs(5);
-/// How long whoever watches looks away.
+/// No user waits longer for an operation.
+pub const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the watcher sleeps.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Operations that run tools, which are many operations.
 const TOOLS: [&str; 4] = ["copy", "renew", "rsync", "tar"];
 /// Nor longer for a tool.
 const TOOL_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the processes may be refused: somebody else was faster, or the rules are against it. EBADMSG
+/// What the processes may be refused: another process was faster, or the rules are against it. EBADMSG
 /// is for a relation of an item that another one's sidecar is just being copied into.
 const REASONS: [&str; 10] = [
     "EBADMSG",
@@ -35,7 +35,7 @@ const REASONS: [&str; 10] = [
 
 /// What a process did.
 #[derive(Debug)]
-pub struct Told {
+pub struct Report {
     /// How many operations.
     pub operations: u64,
     /// How long the longest took.
@@ -44,9 +44,9 @@ pub struct Told {
     pub slowest: String,
 }
 
-impl std::fmt::Display for Told {
+impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Told {
+        let Report {
             operations,
             longest,
             slowest,
@@ -86,10 +86,10 @@ impl<'a> Crowd<'a> {
     /// Waits for their end, looking now and then at each; `look` is called in between. One that
     /// waits too long ends the test with a report of what the daemon and it are doing.
     #[track_caller]
-    pub fn watch(mut self, mut look: impl FnMut() + Send) -> Vec<Told> {
+    pub fn watch(mut self, mut look: impl FnMut() + Send) -> Vec<Report> {
         let is_over = AtomicBool::new(false);
         let report = std::thread::scope(|scope| {
-            // In a thread of its own: whoever looks may wait too long as well.
+            // In a thread of its own: the watcher may wait too long as well.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     look();
@@ -103,7 +103,7 @@ impl<'a> Crowd<'a> {
         if let Err(report) = report {
             panic!("{report}");
         }
-        self.children.drain(..).map(told).collect()
+        self.children.drain(..).map(report_of).collect()
     }
 
     /// Waits for their end. Where one waits too long, they are ended, and a report is the answer.
@@ -127,7 +127,7 @@ impl<'a> Crowd<'a> {
 
     /// Who waits too long, and for what.
     fn stuck(&self) -> Option<String> {
-        // Whoever reads its script or writes its end has a while for it.
+        // The reader of its script and the writer of its end have a while for it.
         let is_late = Instant::now() > self.until + TOOL_PATIENCE * 2;
         for (index, child) in self.children.iter().enumerate() {
             let path = self.env.root().join(format!("at-{}", index + 1));
@@ -143,7 +143,7 @@ impl<'a> Crowd<'a> {
             let limit = if TOOLS.contains(&what) {
                 TOOL_PATIENCE
             } else {
-                PATIENCE
+                TIMEOUT
             };
             if waits > limit || is_late {
                 let process = child.id();
@@ -155,7 +155,7 @@ impl<'a> Crowd<'a> {
         None
     }
 
-    /// What everybody is doing, as the kernel tells it.
+    /// What each process is doing, as the kernel reports it.
     fn report(&self, stuck: &str) -> String {
         let mut report = format!("{stuck}\n");
         let daemon = self.env.sh("daemon A.store");
@@ -196,7 +196,7 @@ impl<'a> Crowd<'a> {
 /// What a process printed at its end. It may have complained of nothing, and been refused only what
 /// others or the rules had taken.
 #[track_caller]
-fn told(child: Child) -> Told {
+fn report_of(child: Child) -> Report {
     let output = child.wait_with_output().expect("a child");
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -205,8 +205,12 @@ fn told(child: Child) -> Told {
     );
     let text = String::from_utf8_lossy(&output.stdout);
     let mut words = text.split_whitespace();
-    let mut word = || words.next().unwrap_or_else(|| panic!("told only {text}"));
-    let told = Told {
+    let mut word = || {
+        words
+            .next()
+            .unwrap_or_else(|| panic!("the process printed only {text}"))
+    };
+    let report = Report {
         operations: word().parse().expect("a number"),
         longest: Duration::from_secs_f64(word().parse().expect("a number")),
         slowest: word().to_owned(),
@@ -214,5 +218,5 @@ fn told(child: Child) -> Told {
     for refused in words {
         assert!(REASONS.contains(&refused), "was refused: {text}");
     }
-    told
+    report
 }

@@ -1,4 +1,4 @@
-//! The content of items: what a file is, what of it is sent, and what is nobody's.
+//! The content of items: what a file is, what of it is sent, and what belongs to no item.
 
 use super::served::Served;
 use crate::support::TestEnv;
@@ -22,7 +22,7 @@ fn sh(env: &TestEnv, served: &Served, script: &str) -> String {
     served.sh(env, &format!(". ./vars\n{script}"))
 }
 
-/// Types go by the name, an encoding is told where it is certain, and pages may not act for the Archive.
+/// Types go by the name, an encoding is stated where it is certain, and pages may not act for the Archive.
 #[test]
 fn files_have_types() {
     let (env, served) = environment();
@@ -58,7 +58,7 @@ fn files_have_types() {
     typed("a.tar.gz", "x", "application/gzip", "");
     typed("README", "x", "application/octet-stream", "");
     typed("a.unheard-of", "x", "application/octet-stream", "");
-    // A long text is told by all of it up to 1 MiB; beyond, nothing is said.
+    // The encoding of a long text is found from all of it, up to 1 MiB; beyond, none is stated.
     prints(
         &env,
         &served,
@@ -72,7 +72,7 @@ fn files_have_types() {
     );
 }
 
-/// Whoever has a file already is told so, and whoever means another version gets none of it.
+/// A client that has a file already gets 304, and one that requires another version gets none of it.
 #[test]
 fn conditions_hold() {
     let (env, served) = environment();

@@ -161,7 +161,7 @@ fn a_browser_is_led_to_the_item() {
     );
 }
 
-/// Whoever is switched off is not asked any more, and is again where it is switched on, at another port;
+/// An Archive that is switched off is not asked any more, and is again where it is switched on, at another port;
 /// a resolver that starts later than the Archives, or is started again, knows them.
 #[test]
 fn archives_come_and_go() {

@@ -13,11 +13,11 @@ const SETTLED: Duration = Duration::from_millis(3500);
 const ASK: &str = r#"
 . ./vars
 ask() { get "$U/$service?servicesubject=urlRequest&parsedibiurl.ibi=$1&$2" | tr -d '\r'; }
-told() { ask "$1" "$2" > once; ask "$1" "$2" > again
+printed() { ask "$1" "$2" > once; ask "$1" "$2" > again
     if grep -q ^urlkey once && cmp -s once again; then echo "one key for two answers"; exit 1; fi >&2
     diff <(grep -v ^urlkey once) <(grep -v ^urlkey again) >&2; }
-says() { told "$1" "$2"; grep -qF -- "$3" again || { echo "not in what is told of $1: $3"; cat again; exit 1; } >&2; }
-silent() { told "$1" "$2"; if grep -qF -- "$3" again; then echo "told of $1: $3"; cat again; exit 1; fi >&2; }
+says() { printed "$1" "$2"; grep -qF -- "$3" again || { echo "not in what is printed of $1: $3"; cat again; exit 1; } >&2; }
+silent() { printed "$1" "$2"; if grep -qF -- "$3" again; then echo "printed of $1: $3"; cat again; exit 1; fi >&2; }
 "#;
 
 /// Items `$i1`, `$i2` and so on, each with one file, and `$d1` and so on, their `doc/` in the store.
@@ -33,11 +33,11 @@ fn environment(items: usize) -> (TestEnv, Served) {
     (env, served)
 }
 
-/// What changes in an item's directories and nowhere else, as somebody does it who knows nothing of ibifs.
+/// What changes in an item's directories and nowhere else, as a user does it who knows nothing of ibifs.
 #[test]
-fn changes_in_the_tree_are_told_at_once() {
+fn changes_in_the_tree_are_seen_at_once() {
     let (env, served) = environment(14);
-    // Which item, what is asked beyond it, what is told at first, what is done, and what is told then.
+    // Which item, what is asked beyond it, the first answer, what is done, and the answer then.
     let itself = "parsedibiurl.verblist=";
     let path = |path: &str| format!("parsedibiurl.filepath={path}");
     let changes: [(usize, &str, &str, &str, &str); 14] = [
@@ -127,7 +127,7 @@ fn changes_in_the_tree_are_told_at_once() {
 
 /// What the mount changes, and so the index.
 #[test]
-fn changes_by_the_mount_are_told_at_once() {
+fn changes_by_the_mount_are_seen_at_once() {
     let (env, served) = environment(4);
     served.sh(
         &env,

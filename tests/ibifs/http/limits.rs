@@ -1,4 +1,4 @@
-//! What nobody may take more of than their share.
+//! What no client may take more of than its share.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use super::served::Served;
 use crate::support::TestEnv;
 
 /// How long a client may take for a request's head.
-const HEAD_PATIENCE: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn serve() -> (TestEnv, Served) {
     let env = TestEnv::new();
@@ -21,7 +21,7 @@ fn serve() -> (TestEnv, Served) {
 fn connect(served: &Served) -> TcpStream {
     let stream = TcpStream::connect(served.address()).expect("somebody listens");
     stream
-        .set_read_timeout(Some(2 * HEAD_PATIENCE))
+        .set_read_timeout(Some(2 * HEAD_TIMEOUT))
         .expect("a time limit");
     stream
 }
@@ -36,10 +36,10 @@ fn answer_to(served: &Served, request: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// A thousand clients who begin a request and never end it keep nobody else from an answer, and are sent
+/// A thousand clients who begin a request and never end it keep no other user from an answer, and are sent
 /// away after ten seconds.
 #[test]
-fn clients_who_never_finish_harm_nobody() {
+fn clients_that_never_finish_delay_no_others() {
     let (env, served) = serve();
     let started = Instant::now();
     let mut slow: Vec<TcpStream> = (0..1000)
@@ -63,7 +63,7 @@ fn clients_who_never_finish_harm_nobody() {
     }
     let took = started.elapsed();
     assert!(
-        took >= HEAD_PATIENCE && took < 2 * HEAD_PATIENCE,
+        took >= HEAD_TIMEOUT && took < 2 * HEAD_TIMEOUT,
         "{took:?}"
     );
 }
@@ -118,9 +118,9 @@ fn what_is_no_request_is_refused() {
 }
 
 /// Lists of a directory with 45,000 files, more than are sorted at once, are whole and in order; and while
-/// more of them are made than there are processors, whoever asks for something small does not wait.
+/// more of them are made than there are processors, a client that asks for something small does not wait.
 #[test]
-fn long_lists_keep_nobody_waiting() {
+fn long_lists_delay_no_other_request() {
     let env = TestEnv::new().with_a();
     env.sh(
         "ibifs mint A | head -n 1 > long; ibifs mint A | head -n 1 > short; echo short > A/$(<short)/doc/a.txt

@@ -35,7 +35,7 @@ fn serve(env: TestEnv, options: &str) -> Fixture {
     Fixture::new(env, served, format!("SCHEMA={schema}\n{ASK}"))
 }
 
-/// A report with metadata of its own item, one with a text, a removed one, and one for nobody.
+/// A report with metadata of its own item, one with a text, a removed one, and one that no user may read.
 fn library() -> Fixture {
     let env = TestEnv::new().with_a();
     env.sh(r#"
@@ -73,10 +73,10 @@ fn all_six_verbs() {
         of title
         # It is what the mount gives.
         xmllint --nonet --xpath "//*[local-name()='dc']/*" answer | sed 's/ xmlns[:a-z]*="[^"]*"//g; s/></>\n</g' |
-            sed 's/^ *//; /^$/d' > told
+            sed 's/^ *//; /^$/d' > printed
         xmllint --nonet --xpath "//*[local-name()='dc']/*" "A/$(cat report):(oai_dc)" |
             sed 's/ xmlns[:a-z]*="[^"]*"//g; s/></>\n</g' | sed 's/^ *//; /^$/d' > given
-        cmp told given && wc -l < told
+        cmp printed given && wc -l < printed
         oai "verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$(cat gone)"
         headers > all; named all; all metadata
         oai "verb=ListMetadataFormats&identifier=oai:archive-a.example.org:$(cat report)"; of metadataPrefix
@@ -173,7 +173,7 @@ noMetadataFormats
     );
 }
 
-/// Whoever asks from the date of their last answer is told of each change since, whatever made it, and of
+/// A client that asks from the date of its last answer gets each change since, whatever made it, and of
 /// nothing else that is a second older.
 #[test]
 fn no_change_is_missed() {
@@ -183,7 +183,7 @@ fn no_change_is_missed() {
         .sh("R=$(mint A second); echo $R > second; N=$(mint A next); echo $N > next");
     fixture.prints(
         r#"
-        # What is told since the last visit, which was in a later second than the change before it.
+        # What is printed since the last visit, which was in a later second than the change before it.
         visit() { next_second; list ListIdentifiers; since=$(of responseDate)
             eval "$2"
             list ListIdentifiers "from=$since"; headers > since; printf '%s: ' "$1"; named since; }
@@ -247,7 +247,7 @@ fn lists_in_parts() {
         sort -u all | wc -l; grep -c ' deleted$' all
         sed 's/ deleted//' all | sort -u | wc -l
         for rep in $(cat early); do grep -c "^$rep deleted$" all; done | uniq -c | tr -s ' '
-        # While it is followed, an item is removed whose record was told.
+        # While it is followed, an item is removed whose record was printed.
         list ListRecords; headers > all; token=$(of resumptionToken)
         first=$(sed '/deleted/d; q' all); rm -r "A/$first"; echo "$first" > first
         echo "$token" > token
@@ -260,7 +260,7 @@ fn lists_in_parts() {
         first=$(cat first); token=$(cat token)
         while oai verb=ListRecords -G --data-urlencode "resumptionToken=$token"; headers >> all
             token=$(of resumptionToken); [ -n "$token" ]; do :; done
-        # Noticed at the next list, told at its end.
+        # Noticed at the next list, printed at its end.
         list ListRecords > x; token=$(of resumptionToken)
         sed 's/ deleted//' all | sort -u | wc -l
         follow ListIdentifiers; tail -1 all | sed "s;^$first;first;"
@@ -310,9 +310,9 @@ HTTP/1.1 200 OK
     );
 }
 
-/// What was told outlives the service; where it cannot be kept, all is told anew.
+/// What was reported outlives the service; where it cannot be stored, all is reported again.
 #[test]
-fn what_was_told_is_kept() {
+fn reported_records_outlive_the_service() {
     let fixture = library();
     let dates = r#"list ListIdentifiers; all datestamp | sort"#;
     let before = fixture.sh(dates);

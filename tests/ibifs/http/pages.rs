@@ -170,7 +170,7 @@ null
 }
 
 #[test]
-fn accesses_are_told() {
+fn accesses_are_shown() {
     let fixture = serve(library());
     fixture.prints(
 r#"
@@ -193,10 +193,10 @@ r#"
 fn accesses_are_kept() {
     const REACH: &str = r#"
         R=$(cat report); S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' A.store/archive.ibi)
-        told() { json "/$R" | jq .accesses; }
+        printed() { json "/$R" | jq .accesses; }
         reach() {
             local key=$(get "/$S?servicesubject=urlRequest&parsedibiurl.ibi=$R" | tr -d '\r' | sed -n 's/^urlkey //p')
-            get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null; told; }
+            get "/$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null; printed; }
     "#;
     let prints = |fixture: &Fixture, script: &str, expected: &str| {
         fixture.prints(&format!("{REACH}{script}"), expected);
@@ -204,11 +204,11 @@ fn accesses_are_kept() {
     let fixture = serve(library());
     prints(&fixture, "reach; reach", "1\n2");
     let fixture = serve(fixture.end());
-    prints(&fixture, "told; reach", "2\n3");
+    prints(&fixture, "printed; reach", "2\n3");
     // Another service of the same store knows what this one has written, and adds its own.
     let other = Served::start(&fixture.env, "A.store");
     let script = format!(
-        "A={}; for i in {{1..100}}; do [ $(told) = 2 ] || break; sleep 0.1; done; reach",
+        "A={}; for i in {{1..100}}; do [ $(printed) = 2 ] || break; sleep 0.1; done; reach",
         other.address()
     );
     prints(&fixture, &script, "4");
@@ -220,7 +220,7 @@ fn accesses_are_kept() {
         "0 findings",
     );
     let fixture = serve(env);
-    prints(&fixture, "told", "4");
+    prints(&fixture, "printed", "4");
     // Something else has its name.
     let env = fixture.end();
     env.sh("rm A.store/accesses.sqlite3*; touch victim; ln -s ../victim A.store/accesses.sqlite3");
@@ -388,7 +388,7 @@ Tides &lt;of&gt; Guanabara &amp; beyond"#,
     );
 }
 
-/// What nobody may read is not listed, and no name of a file gets out of its text.
+/// What no user may read is not listed, and no name of a file gets out of its text.
 #[test]
 fn hostile_names() {
     let env = TestEnv::new().with_a();
@@ -471,7 +471,7 @@ print(base64.b64encode(hashlib.sha256(style).digest()).decode())')
 }
 
 /// A browser shows the page with its style, and has nothing to complain of; the pictures, at the widths of
-/// a phone and of a desk, are for whoever looks: IBIFS_TEST_PICTURES names where they are kept.
+/// a phone and of a desk, are for a person who looks: IBIFS_TEST_PICTURES names where they are kept.
 #[test]
 fn in_a_browser() {
     let env = library();

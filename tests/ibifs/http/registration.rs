@@ -80,8 +80,8 @@ fn registered_documents_are_resolved() {
     );
 }
 
-/// Anybody may register a document: where an Archive knows the item, or may know it, a registration leads
-/// nobody elsewhere.
+/// Any user may register a document: where an Archive knows the item, or may know it, a registration leads
+/// no reader elsewhere.
 #[test]
 fn the_word_of_an_archive_counts() {
     let ibi = "ibi {ibip 3D446S8B8W/34U55T2} contenttype Data urlkey 1234567890";

@@ -49,7 +49,7 @@ impl Fixture {
         ))
     }
 
-    /// The alert that a program is told.
+    /// The alert that a program receives.
     fn alert(&self, path: &str) -> String {
         let status = self.goes(path, "-H 'Accept: application/json'");
         format!("{}{}", status, self.env.sh("jq -r .alert body"))
@@ -100,7 +100,7 @@ fn archives_are_included_and_excluded() {
         &message("inclusionRequest", &stub.address, good),
         "status.archive included status.confirmation successful 200",
     );
-    assert_eq!(stub.heard("inclusionConfirmationRequest").len(), 1);
+    assert_eq!(stub.received("inclusionConfirmationRequest").len(), 1);
     let listed = env.sh("ibifs resolver list --db r.db");
     assert!(
         listed.starts_with(&format!("{}  {} since 20", stub.service, stub.address)),
@@ -116,7 +116,7 @@ fn archives_are_included_and_excluded() {
     };
     heads("inclusionRequest");
     heads("exclusionRequest");
-    // Nobody listens there: included all the same.
+    // No server listens there: included all the same.
     asks(
         &message("inclusionRequest", "127.0.0.1:1", good),
         "status.archive included status.confirmation unsuccessful 200",
@@ -241,10 +241,10 @@ fn archives_are_asked_and_thanked_as_the_documents_say() {
     );
     assert!(fixture.stubs[0].hears("urlRequest", 3)[2].contains("&parsedibiurl.filepath=a/b&"));
     assert_eq!(fixture.stubs[0].hears("acknowledgment", 2).len(), 2);
-    assert_eq!(fixture.stubs[1].heard("acknowledgment").len(), 0);
+    assert_eq!(fixture.stubs[1].received("acknowledgment").len(), 0);
 }
 
-/// One claims the original, none does, two do; an item that was removed, one that nobody knows.
+/// One claims the original, none does, two do; an item that was removed, one that no Archive knows.
 #[test]
 fn originals_and_alerts() {
     let original = |url: &str| says(holds(url, "Original"));
@@ -277,7 +277,7 @@ fn originals_and_alerts() {
             "grep -q 'Mais de um original' body; grep -q '{suspect}' body"
         ));
     }
-    assert_eq!(fixture.stubs[0].heard("acknowledgment").len(), 0);
+    assert_eq!(fixture.stubs[0].received("acknowledgment").len(), 0);
     let removed = format!("ibi {{rep {ITEM}}} state Deleted timestamp 2009-07-21T14:43:31Z");
     let fixture = Fixture::new(vec![says(""), says(removed.clone())]);
     assert_eq!(fixture.alert(ITEM), "410 deleted");
@@ -339,13 +339,13 @@ fn questions_go_on() {
         "508 endless"
     );
     // Each time it is asked for the item's state as well, which it leaves out.
-    assert_eq!(fixture.stubs[0].heard("urlRequest").len(), 4);
+    assert_eq!(fixture.stubs[0].received("urlRequest").len(), 4);
 }
 
-/// Archives that are silent, dead, talk too much or say what is no answer keep nobody from what another
-/// has; where nobody has it, the reader is told that not all have answered.
+/// Archives that are silent, dead, talk too much or say what is no answer keep no reader from what another
+/// has; where none has it, the reader sees that not all have answered.
 #[test]
-fn archives_that_do_not_answer_harm_nobody() {
+fn archives_that_do_not_answer_delay_no_reader() {
     let raw = |text: String| -> Answer { Box::new(move |_| Reply::Raw(text.clone().into_bytes())) };
     let bad = || -> Vec<Answer> {
         vec![
@@ -379,7 +379,7 @@ fn archives_that_do_not_answer_harm_nobody() {
     let fixture = Fixture::new(bad());
     assert_eq!(fixture.alert(ITEM), "503 unavailable");
     fixture.env.prints("jq .archives_without_answer body", "7");
-    // Whoever is silent again and again is not waited for as long.
+    // An Archive that is silent again and again is not waited for as long.
     for _ in 0..2 {
         fixture.goes(ITEM, "");
     }
@@ -423,7 +423,7 @@ fn who_answered_for_a_prefix_is_asked_first() {
         fixture
             .stubs
             .iter()
-            .map(|stub| stub.heard("urlRequest").len())
+            .map(|stub| stub.received("urlRequest").len())
             .collect::<Vec<_>>()
     };
     assert_eq!(fixture.goes(first, ""), "302 http://a.example.org/");
@@ -443,7 +443,7 @@ fn who_answered_for_a_prefix_is_asked_first() {
     assert_eq!((now[0], now[1]), (before[0] + 1, before[1] + 1));
     std::thread::sleep(Duration::from_millis(200));
     let now = counts();
-    // All must be heard where the original is asked for.
+    // All must answer where the original is asked for.
     assert_eq!(
         fixture.goes(&format!("{first}?ibiurl.requireditemstatus=Original"), ""),
         "302 http://a.example.org/"
@@ -485,7 +485,7 @@ fn two_hundred_archives() {
             times.push(took);
         }
     }
-    // Of what is not optimised, on a machine that does much else, no more can be said than that nobody
+    // Of what is not optimised, on a machine that does much else, no more can be said than that no user
     // waits for those who are silent.
     let limit = Duration::from_millis(switch("IBIFS_TEST_MILLISECONDS").unwrap_or(1000));
     for (what, times) in [("new", &mut new), ("known", &mut known)] {

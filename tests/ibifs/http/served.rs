@@ -138,10 +138,10 @@ impl Fixture {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        let told = kill_process(Pid::from_child(&self.child), Signal::TERM);
+        let messages = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let status = self.child.wait();
         if !std::thread::panicking() {
-            told.expect("it has not ended early");
+            messages.expect("it has not ended early");
             let status = status.expect("its end");
             assert!(status.success(), "it ends with {status}");
         }

@@ -138,9 +138,9 @@ url.translation(pt) http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/
 /// Of the documents' example 7.2, each pair is there that does not name their own program; ours knows
 /// more relations.
 #[test]
-fn without_verbs_all_is_told() {
+fn without_verbs_all_is_answered() {
     let (env, served) = documents();
-    let told = answer(
+    let messages = answer(
         &env,
         &served,
         "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E",
@@ -158,8 +158,8 @@ fn without_verbs_all_is_told() {
             ),
         ] {
             assert!(
-                told.lines().any(|line| line == pair),
-                "{pair}\nis not in\n{told}"
+                messages.lines().any(|line| line == pair),
+                "{pair}\nis not in\n{messages}"
             );
         }
     }
@@ -190,16 +190,19 @@ fn without_verbs_all_is_told() {
             format!("ibi{relation} {{rep sid.inpe.br/mtc-m18@80/2009/07.21.13.23.47}}"),
         ] {
             assert!(
-                told.lines().any(|line| line == pair),
-                "{pair}\nis not in\n{told}"
+                messages.lines().any(|line| line == pair),
+                "{pair}\nis not in\n{messages}"
             );
         }
     }
-    assert!(told.contains("url.translation(pt) http://"), "{told}");
+    assert!(
+        messages.contains("url.translation(pt) http://"),
+        "{messages}"
+    );
 }
 
 /// The answers of the documents' examples 8.1 and 8.2 (the first): an item whose next edition is
-/// elsewhere. Ours tells of the next edition also where nobody asks for the last.
+/// elsewhere. Ours names the next edition also where the last is not requested.
 #[test]
 fn an_edition_held_elsewhere_is_named() {
     let (env, served) = documents();
@@ -277,7 +280,7 @@ fn the_other_subjects() {
         ]
     );
     assert!(removed.contains("state Deleted"), "{removed}");
-    // Whatever the mount changes is told at once.
+    // Whatever the mount changes is seen at once.
     env.sh("new=$(ibifs mint M --translation-of 8JMKD3MGP8W/35MME4E --lang fr | head -1); echo $new > new");
     assert!(
         says("urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E").contains("ibi.translation(fr) ")

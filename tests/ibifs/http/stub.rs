@@ -72,7 +72,7 @@ impl Stub {
     }
 
     /// The queries that it has got with this subject, oldest first.
-    pub fn heard(&self, subject: &str) -> Vec<String> {
+    pub fn received(&self, subject: &str) -> Vec<String> {
         let heard = self.heard.lock().expect("nobody panics with it");
         let subject = format!("servicesubject={subject}");
         heard
@@ -86,13 +86,13 @@ impl Stub {
     #[track_caller]
     pub fn hears(&self, subject: &str, count: usize) -> Vec<String> {
         for _ in 0..500 {
-            let heard = self.heard(subject);
+            let heard = self.received(subject);
             if heard.len() >= count {
                 return heard;
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        panic!("{subject}: {:?}", self.heard(subject));
+        panic!("{subject}: {:?}", self.received(subject));
     }
 }
 

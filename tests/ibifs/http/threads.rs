@@ -1,4 +1,4 @@
-//! The threads that answer: whichever it is, nobody's right to read decides, and what has changed is told.
+//! The threads that answer: whichever it is, the rights of the user nobody decide, and what has changed is seen.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -31,8 +31,8 @@ struct Connection(BufReader<TcpStream>);
 impl Connection {
     fn new(served: &Served) -> Connection {
         let stream = TcpStream::connect(served.address()).expect("somebody listens");
-        let patience = Some(Duration::from_secs(20));
-        stream.set_read_timeout(patience).expect("a time limit");
+        let timeout = Some(Duration::from_secs(20));
+        stream.set_read_timeout(timeout).expect("a time limit");
         Connection(BufReader::new(stream))
     }
 
@@ -50,8 +50,8 @@ impl Connection {
         while line != "\r\n" {
             line.clear();
             self.0.read_line(&mut line).expect("a line");
-            if let Some(told) = line.to_lowercase().strip_prefix("content-length: ") {
-                length = told.trim().parse().expect("a number");
+            if let Some(printed) = line.to_lowercase().strip_prefix("content-length: ") {
+                length = printed.trim().parse().expect("a number");
             }
         }
         let mut body = vec![0; length];
@@ -68,7 +68,7 @@ fn threads(served: &Served) -> Vec<(String, [String; 2], bool)> {
         // It may have ended meanwhile.
         std::fs::read_to_string(task.ok()?.path().join("status")).ok()
     });
-    let told = status.map(|status| {
+    let printed = status.map(|status| {
         let line = |name: &str| {
             let found = status.lines().find_map(|line| line.strip_prefix(name));
             found.expect("a line").trim().to_owned()
@@ -84,7 +84,7 @@ fn threads(served: &Served) -> Vec<(String, [String; 2], bool)> {
         let is_mighty = powers & OVER_FILES != 0 || !line("Groups:").is_empty();
         (line("Name:"), [last("Uid:"), last("Gid:")], is_mighty)
     });
-    told.collect()
+    printed.collect()
 }
 
 /// A service of root without tokens is nobody, with no rights beside, in every thread.
@@ -113,9 +113,9 @@ fn assert_who_they_are(served: &Served) {
 }
 
 /// The threads that answer are nobody; those that they start, which read the index and what is not
-/// published, are not, whether they have read anything for somebody yet or not.
+/// published, are not, whether they have read anything for a client yet or not.
 #[test]
-fn who_answers_is_nobody() {
+fn the_user_of_answering_threads_is_nobody() {
     let (env, served, one) = environment();
     let mut connections: Vec<_> = (0..CONNECTIONS).map(|_| Connection::new(&served)).collect();
     for connection in &mut connections {
@@ -134,7 +134,7 @@ fn who_answers_is_nobody() {
     env.sh("ibifs umount A");
 }
 
-/// What is told of a file as it is changed, on connections that have asked for it before: each is asked
+/// What is answered of a file as it is changed, on connections that have asked for it before: each is asked
 /// twice, as it was found out at first and as it is remembered.
 #[test]
 fn no_thread_reads_what_is_not_for_everybody() {
@@ -142,7 +142,7 @@ fn no_thread_reads_what_is_not_for_everybody() {
     env.sh("cp A.store/col/$(sed -n 's/^one=\\([^ ]*\\) .*/\\1/p' vars)/doc/x secret; chmod 644 secret");
     let mut connections: Vec<_> = (0..CONNECTIONS).map(|_| Connection::new(&served)).collect();
     let path = format!("/col/{one}/doc/x");
-    let mut told = |change: &str, expected: u16| {
+    let mut printed = |change: &str, expected: u16| {
         env.sh(&format!(". ./vars\n{change}"));
         for connection in connections
             .iter_mut()
@@ -155,7 +155,7 @@ fn no_thread_reads_what_is_not_for_everybody() {
             }
         }
     };
-    told(":", 200);
+    printed(":", 200);
     for (change, undo) in [
         ("chmod 600 $S/x", "chmod 644 $S/x"),
         (
@@ -189,8 +189,8 @@ fn no_thread_reads_what_is_not_for_everybody() {
         // What is mounted in an item is not the item's.
         ("mount --bind $S $S", "umount $S"),
     ] {
-        told(change, 404);
-        told(undo, 200);
+        printed(change, 404);
+        printed(undo, 200);
     }
     // The store itself is closed to others; links in an item are followed.
     for (change, undo) in [
@@ -200,15 +200,15 @@ fn no_thread_reads_what_is_not_for_everybody() {
         ("mv $S/x $S/y; ln -s y $S/x", "mv $S/y $S/x"),
         ("mv $S $S.1; ln -s doc.1 $S", "rm $S; mv $S.1 $S"),
     ] {
-        told(change, 200);
-        told(undo, 200);
+        printed(change, 200);
+        printed(undo, 200);
     }
     env.sh("ibifs umount A");
 }
 
-/// However many ask at once, and so ask the index together: whoever asks after a change is told of it.
+/// However many ask at once, and so ask the index together: a client that asks after a change sees it.
 #[test]
-fn changes_are_told_among_many() {
+fn changes_are_seen_among_many_requests() {
     let (env, served, one) = environment();
     let is_over = AtomicBool::new(false);
     let asked = std::thread::scope(|scope| {

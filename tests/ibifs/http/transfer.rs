@@ -56,7 +56,7 @@ fn an_original_goes_over_by_http() {
         let said = "curl -s \"$1/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $2/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(< one)\" | tr -d '\\r' | grep '^state '";
         env.prints(&format!("set -- {} A; {said}", a.url), "state Copy");
         env.prints(&format!("set -- {url} B; {said}"), "state Original");
-        // The other one is asked as anybody asks it.
+        // The other one is asked like by any client.
         env.sh(&format!("ibifs fsck A --with {url}/$(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\).*/\\1/p' B/archive.ibi)"));
         env.sh("! test -d M || ibifs umount M; ibifs fsck A; ibifs fsck B");
         env.prints("find A/handover B/handover -type f ! -name lock", "");
@@ -64,7 +64,7 @@ fn an_original_goes_over_by_http() {
     }
 }
 
-/// The other one is asked, as anybody asks it, what it claims.
+/// The other one is asked, like by any client, what it claims.
 #[test]
 fn two_originals_are_named_over_http() {
     let (env, _a, b) = pair();
@@ -121,7 +121,7 @@ fn what_is_not_so_is_refused() {
     env.sh(&format!(
         "ibifs copy --store A --token-file token $(< one) {url}"
     ));
-    // A claims it still: whatever whoever has the token says, B does not take it.
+    // A claims it still: whatever the holder of the token says, B does not take it.
     prints(
         "post $U?step=expect\\&$item\\&$from; w=$(tr -d '\\r' < answer | sed 's/word //'); post $U?step=take\\&$item\\&$from\\&word=$w; grep -o 'it claims the original itself' answer
          post $U?step=take\\&$item\\&from.rep=example.com/x/2020/01.01.01.01\\&word=$w; grep -o 'does not say that it has given it up' answer",
@@ -164,13 +164,13 @@ fn what_is_not_so_is_refused() {
         env.complains(script, expected);
     }
     env.sh("mkfifo A/col/$(< one)/doc/pipe");
-    let told = env.run(&format!(
+    let printed = env.run(&format!(
         "ibifs transfer --store A --token-file token $(< one) {url}"
     ));
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    let printed = String::from_utf8_lossy(&printed.stdout).into_owned();
     assert!(
-        told.contains(": not-copied: ") && told.contains("'doc/pipe' is a FIFO"),
-        "{told}"
+        printed.contains(": not-copied: ") && printed.contains("'doc/pipe' is a FIFO"),
+        "{printed}"
     );
     env.prints(STATES, "Original\nCopy");
     drop((a, b));

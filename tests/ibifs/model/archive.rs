@@ -85,7 +85,7 @@ pub fn unset(pairs: &mut Pairs, name: &str) {
 #[derive(Clone, Debug, Default)]
 pub struct Item {
     pub names: Names,
-    /// Whether the index has ever heard of it.
+    /// Whether the index has ever recorded it.
     pub is_known: bool,
     /// Whether it is here.
     pub is_held: bool,
@@ -183,7 +183,7 @@ pub fn language_of(kind: &str) -> Option<&str> {
 }
 
 impl Items {
-    /// The item with one of these names that the index has heard of.
+    /// The item with one of these names that the index has recorded.
     pub fn find(&self, names: &Names) -> Option<usize> {
         let known = self.items.iter().filter(|(_, item)| item.is_known);
         let mut known = known.filter(|(_, item)| item.names.matches(names));
@@ -227,7 +227,7 @@ impl Items {
 
     /// What is declared of an item and counts for it, asked for from another one. Of a removed item
     /// nothing does; of one that is unknown here, what counts for the one that leads to it.
-    fn told_of(&self, names: &Names, asker: &Names) -> Vec<(Names, String, &Item)> {
+    fn mentions_of(&self, names: &Names, asker: &Names) -> Vec<(Names, String, &Item)> {
         let subject = match self.find(names) {
             Some(number) => self.items[&number].is_held,
             None => self.held(asker).is_some(),
@@ -251,7 +251,7 @@ impl Items {
             return Some(self.complete(target));
         }
         let back = inverse(kind);
-        let pointing = self.told_of(names, asker).into_iter();
+        let pointing = self.mentions_of(names, asker).into_iter();
         pointing
             .filter(|(_, known, _)| known == back)
             .map(|(names, ..)| names)
@@ -265,7 +265,7 @@ impl Items {
         {
             return Some(self.complete(target));
         }
-        let pointing = self.told_of(names, names).into_iter();
+        let pointing = self.mentions_of(names, names).into_iter();
         let is_direct =
             |known: &str| known == NEXT || known == METADATA || language_of(known).is_some();
         pointing
@@ -344,7 +344,7 @@ impl Items {
             let source = item.names_in(TRANSLATION_OF);
             sources.extend(source.map(|source| self.complete(source)));
         }
-        for (names, kind, _) in self.told_of(&own, &own) {
+        for (names, kind, _) in self.mentions_of(&own, &own) {
             if let Some(language) = language_of(&kind) {
                 add(&mut found, Some(language), own.clone());
                 sources.push(names);
@@ -364,7 +364,7 @@ impl Items {
                     }
                 }
             }
-            for (names, kind, item) in self.told_of(&source, &own) {
+            for (names, kind, item) in self.mentions_of(&source, &own) {
                 if kind == TRANSLATION_OF {
                     add(&mut found, item.language(), names);
                 }
@@ -421,7 +421,7 @@ impl Items {
         Ok(Related::Item(current))
     }
 
-    /// The translation into a language that somebody else is.
+    /// The translation into a language that another user is.
     pub fn declared_translation(&self, names: &Names, language: &str) -> Option<Names> {
         let own = self.complete(names);
         let found = self.translations(names).into_iter();

@@ -1,5 +1,5 @@
 //! Real processes' threads, each with a directory and open files of its own, that do what they are
-//! told by system calls.
+//! printed by system calls.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -44,7 +44,7 @@ pub struct Client {
 }
 
 /// Longer than any wait that ends.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Client {
     pub fn start() -> Client {
@@ -78,7 +78,7 @@ impl Client {
     pub fn perform(&self, call: Call) -> Option<Reply> {
         let calls = self.calls.as_ref().expect("a client that runs");
         calls.send(call).expect("a client that listens");
-        self.replies.recv_timeout(PATIENCE).ok()
+        self.replies.recv_timeout(TIMEOUT).ok()
     }
 
     /// Ends it, with all that it has open.
@@ -157,7 +157,7 @@ pub fn listing(path: &str) -> std::io::Result<Vec<(String, char, u64)>> {
     Ok(names)
 }
 
-/// The names of attributes that anybody may set.
+/// The names of attributes that any user may set.
 pub fn attribute_names(path: &str) -> Result<Vec<String>, Errno> {
     let mut names = vec![0; 4096];
     let length = rustix::fs::llistxattr(path, &mut names[..])?;

@@ -108,7 +108,7 @@ impl Files {
                 self.kill(ino);
             }
         }
-        // Its own time of change tells of the names in it, not of its end.
+        // Its own time of change is that of the names in it, not of its end.
         let changed = self.get(directory).changed;
         let inode = self.change(directory);
         inode.changed = changed;

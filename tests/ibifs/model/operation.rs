@@ -40,7 +40,7 @@ pub enum Text {
     },
 }
 
-/// Bytes that tell where in the file they belong.
+/// Bytes that show where in the file they belong.
 #[derive(Clone, Copy, Debug)]
 pub struct Data {
     pub letter: u8,
@@ -211,7 +211,7 @@ pub struct Operation {
     pub act: Act,
 }
 
-/// What `stat` tells; what is None is nobody's business.
+/// What `stat` reports; None is not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub kind: char,

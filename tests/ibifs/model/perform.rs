@@ -29,7 +29,7 @@ pub struct Client {
     handles: BTreeMap<usize, Handle>,
 }
 
-/// What nobody but root may do with others' files by `link`.
+/// What no user but root may do with others' files by `link`.
 fn hard_links_are_protected() -> bool {
     std::fs::read_to_string("/proc/sys/fs/protected_hardlinks").is_ok_and(|text| text.trim() == "1")
 }
@@ -100,7 +100,7 @@ impl Model {
         self.clients[client].handles.keys().copied().collect()
     }
 
-    /// Forgets files that nobody can reach any more.
+    /// Forgets files that no user can reach any more.
     pub fn tidy(&mut self) {
         let mut roots: Vec<Ino> = self.tree.staged.values().copied().collect();
         let held = self.tree.items.items.values().filter(|item| item.is_held);
@@ -245,7 +245,7 @@ impl Model {
         };
         let is_inside =
             |at: &Where, follow| has(at) && self.find(operation, at, follow) != Err(OUTSIDE);
-        // What is above items is nobody's to change here.
+        // No user may change what is above items here.
         let is_no_level = |at: &Where, follow| match self.find(operation, at, follow) {
             Ok(node) => matches!(node, Node::File(..)),
             Err(_) => true,
@@ -277,7 +277,7 @@ impl Model {
                 })
         };
         // Whether others may read a list of files or a record is asked when it is opened or its size is
-        // told, not when its name is looked up.
+        // reported, not when its name is looked up.
         let is_told = |at: &Where| match at {
             Where::In { tail, path, .. } => {
                 path.is_empty() || !(tail.contains("GetFileList") || tail.contains("oai_dc"))
@@ -527,7 +527,7 @@ impl Model {
                 self.notice(&node);
                 let text = self.text_of(at).unwrap_or_default();
                 let above = match &node {
-                    // Where a link lies tells what it says.
+                    // What a link says depends on where it lies.
                     Node::File(..) if !self.tree.is_directory(&node) => {
                         let start = self.start(operation, at);
                         self.tree.walk(who, &start, split(&text).0, true)?
@@ -1772,7 +1772,7 @@ impl Model {
                 if word == "language"
                     && let Some(other) = near.names_in(TRANSLATION_OF).cloned()
                 {
-                    self.tell_far_end(&near, TRANSLATION_OF, &other, true);
+                    self.update_far_end(&near, TRANSLATION_OF, &other, true);
                 }
             }
             word => {
@@ -1902,7 +1902,7 @@ impl Model {
         Ok(Answer::Done)
     }
 
-    /// A sidecar that somebody has written is believed.
+    /// A sidecar that a user has written is accepted.
     fn sidecar_written(&mut self, number: usize, how: How, pairs: Pairs) {
         let item = self.item(number).clone();
         let bytes = written(&pairs);
@@ -1934,10 +1934,10 @@ impl Model {
             // Into which language it translates another is said only now.
             before.retain(|(kind, _)| kind != TRANSLATION_OF);
         }
-        if let Some((_, Value::Names(told))) = pairs.iter().find(|(name, _)| name == "ibi") {
-            let rep = item.names.rep.clone().or(told.rep.clone());
+        if let Some((_, Value::Names(printed))) = pairs.iter().find(|(name, _)| name == "ibi") {
+            let rep = item.names.rep.clone().or(printed.rep.clone());
             let ibip = match rep {
-                Some(_) => told.ibip.clone().or(item.names.ibip.clone()),
+                Some(_) => printed.ibip.clone().or(item.names.ibip.clone()),
                 None => item.names.ibip.clone(),
             };
             let names = Names { rep, ibip };
@@ -1945,11 +1945,11 @@ impl Model {
             self.change(number).names = names;
         }
         self.change(number).pairs = Some(pairs);
-        self.tell_far_ends(number, &before);
+        self.update_far_ends(number, &before);
     }
 
-    /// What an original declares anew, or no longer, is written at the far ends that are originals.
-    fn tell_far_ends(&mut self, number: usize, before: &[(String, Names)]) {
+    /// What an original declares again, or no longer, is written at the far ends that are originals.
+    fn update_far_ends(&mut self, number: usize, before: &[(String, Names)]) {
         let near = self.item(number).clone();
         if !self.tree.items.is_original(&near) {
             return;
@@ -1967,11 +1967,11 @@ impl Model {
             .filter(|(kind, names)| !is_in(before, kind, names));
         let gone = gone.map(|change| (change, false));
         for ((kind, names), is_new) in gone.chain(new.map(|change| (change, true))) {
-            self.tell_far_end(&near, kind, names, is_new);
+            self.update_far_end(&near, kind, names, is_new);
         }
     }
 
-    fn tell_far_end(&mut self, near: &Item, kind: &str, names: &Names, is_new: bool) {
+    fn update_far_end(&mut self, near: &Item, kind: &str, names: &Names, is_new: bool) {
         let Some(far) = self.original(names) else {
             return;
         };

@@ -591,7 +591,7 @@ impl Random {
                 to: self.place(model, client, "f", 15),
             },
             (78..86, _) => self.rename(model, client),
-            // An item's own directory, too: what modifiers tell is for those who may read it.
+            // An item's own directory, too: what modifiers show is for those who may read it.
             (86..89, _) if self.rng.percent(8) => {
                 let item = self.held(model);
                 Act::ChangeMode {

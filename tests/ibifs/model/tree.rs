@@ -120,7 +120,7 @@ pub const TAILS: [(&str, Request); 26] = [
     ("?GetFileList", Request::FileList),
 ];
 
-/// In the place of an errno: that lies beyond the mount point, where nobody goes.
+/// In the place of an errno: that lies beyond the mount point.
 pub const OUTSIDE: i32 = -1;
 
 /// The mount's preferred languages.
@@ -136,7 +136,7 @@ pub struct Tree {
     /// The folders of IBIp prefixes in the store.
     pub folders: BTreeSet<String>,
     pub labels: BTreeMap<String, usize>,
-    /// By whom: nobody else meets them.
+    /// By whom: no other user meets them.
     pub labelled_by: BTreeMap<String, Who>,
     /// What tools have staged beside items.
     pub staged: BTreeMap<(Node, String), Ino>,
@@ -315,8 +315,8 @@ impl Tree {
         view == View::Label && self.hidden.contains(&(directory, file))
     }
 
-    /// What a name in a directory means to somebody: what is told of an item is for those who may read
-    /// all of what it is told from.
+    /// What a name in a directory means to a user: what is said of an item is for users who may read
+    /// all that it is taken from.
     pub fn look_as(&self, who: Who, directory: &Node, name: &str) -> Result<Node, i32> {
         if *directory == Node::Mint && !self.is_label_of(who, name) {
             return Err(libc::ENOENT);
@@ -353,7 +353,7 @@ impl Tree {
         }
     }
 
-    /// Whether somebody may list a directory with all that are below it.
+    /// Whether a user may list a directory with all that are below it.
     fn listable(&self, who: Who, directory: Ino) -> Result<(), i32> {
         self.allowed(who, directory, 4)?;
         for ino in self.files.names(directory).values() {
@@ -365,7 +365,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether somebody may read every file below a directory.
+    /// Whether a user may read every file below a directory.
     fn readable(&self, who: Who, directory: Ino) -> Result<(), i32> {
         for ino in self.files.names(directory).values() {
             self.allowed(who, directory, 1)?;
@@ -378,7 +378,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Whether somebody may read what describes an item.
+    /// Whether a user may read what describes an item.
     fn describable(&self, who: Who, number: usize) -> Result<(), i32> {
         let item = &self.items.items[&number];
         if let Some(record) = self.items.target(&item.names, super::archive::METADATA) {
@@ -508,7 +508,7 @@ impl Tree {
         levels.map(|level| split(level).1.to_owned()).collect()
     }
 
-    /// The names that a listing tells, with their nodes.
+    /// The names that a listing has, with their nodes.
     pub fn list(&self, directory: &Node) -> Vec<String> {
         let held = self.items.items.values().filter(|item| item.is_held);
         let names: Vec<&Names> = held.map(|item| &item.names).collect();
@@ -554,7 +554,7 @@ impl Tree {
         }
     }
 
-    /// Whether somebody may read (4), write (2) or enter (1) a node.
+    /// Whether a user may read (4), write (2) or enter (1) a node.
     pub fn may(&self, who: Who, node: &Node, wanted: u32) -> bool {
         let Node::File(ino, _) = node else {
             return who == Who::Root || wanted & 2 == 0;

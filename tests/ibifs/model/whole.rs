@@ -304,7 +304,7 @@ fn shown(outcome: Result<&str, rustix::io::Errno>) -> String {
     }
 }
 
-/// The store itself, as anybody can read it without us.
+/// The store itself, as any program can read it.
 fn stored(model: &Model, store: &Path, found: &mut Vec<String>) {
     for (number, item) in &model.tree.items.items {
         let place = model.place_in_store(*number);

@@ -11,8 +11,8 @@ const USERS: &str = "
     # The item of the label $2 of the user $1.
     of() { local to; to=$(as $1 readlink A/.mint/.$2) && echo A/${to#../}; }
     # What must be refused, for want of a permission.
-    no_() { local told; if told=$(\"$@\" 2>&1); then echo \"allowed: $*\"; exit 1; fi
-        [[ $told == *'Permission denied'* || $told == *'Operation not permitted'* ]] || { echo \"$*: $told\"; exit 1; }; }
+    no_() { local printed; if printed=$(\"$@\" 2>&1); then echo \"allowed: $*\"; exit 1; fi
+        [[ $printed == *'Permission denied'* || $printed == *'Operation not permitted'* ]] || { echo \"$*: $printed\"; exit 1; }; }
 ";
 
 /// A mounted Archive and three items: of alice for all, of alice alone, of bob.
@@ -61,7 +61,7 @@ fn what_lies_in_an_item_is_for_those_who_may_read_it() {
     );
 }
 
-/// The texts that ibifs makes of an item's files tell nobody what it could not read itself.
+/// The texts that ibifs makes of an item's files show no user what the user could not read.
 #[test]
 fn records_and_lists_are_made_of_what_the_reader_may_read() {
     let env = environment();
@@ -80,14 +80,14 @@ fn records_and_lists_are_made_of_what_the_reader_may_read() {
          as alice chmod 600 $record/doc/r.refer; no_ as bob cat \"$open:(oai_dc)\"; as alice chmod 644 $record/doc/r.refer
          as alice chmod 700 $record; no_ as bob cat \"$open:(oai_dc)\"; as alice cat \"$open:(oai_dc)\" | grep -q 'Of the record'",
     );
-    // A store that nobody else may enter is served as any other.
+    // A store that no other user may enter is served as any other.
     sh(
         &env,
         "chmod 700 A.store; as bob cat \"$bobs?GetFileList\" \"$bobs:(oai_dc)\" > /dev/null",
     );
 }
 
-/// What an item is to others is said by whoever may write in its directory, by every way to say it.
+/// What an item is to others is said by a user who may write in its directory, by every way to say it.
 #[test]
 fn relations_are_declared_by_those_who_may_write_in_the_item() {
     let env = environment();
@@ -111,7 +111,7 @@ fn relations_are_declared_by_those_who_may_write_in_the_item() {
 }
 
 /// Items and levels are made and removed by those who may write in the directory above, whatever the
-/// tree: that of a prefix is as the root is, and lets nobody remove what lies elsewhere.
+/// tree: that of a prefix is as the root is, and lets no user remove what lies elsewhere.
 #[test]
 fn items_are_removed_by_those_who_may_remove_them() {
     let env = environment();
@@ -147,7 +147,7 @@ fn minting_is_for_those_who_may_write_in_the_root() {
 }
 
 /// Who may write in the root may make an IBIp prefix, and then an item below it, as when an item is
-/// copied in by its IBIp; nobody needs a permission in the store's own directories.
+/// copied in by its IBIp; no user needs a permission in the store's own directories.
 #[test]
 fn prefixes_are_made_by_those_who_may_write_in_the_root() {
     let env = environment();
@@ -164,7 +164,7 @@ fn prefixes_are_made_by_those_who_may_write_in_the_root() {
     );
 }
 
-/// An item or level that somebody makes by its name gets from the level above what any directory does
+/// An item or level that a user makes by its name gets from the level above what any directory does
 /// from the one that it is made in: the default access control list, the set-group-ID bit, the group.
 #[test]
 fn what_is_made_by_name_inherits_as_natively() {
@@ -190,10 +190,10 @@ fn what_is_made_by_name_inherits_as_natively() {
                              setfacl -bk $d; chown 0:60020 $d; chmod {bits} $d
                              test -z '{acl}' || setfacl -d -m '{acl}' $d
                              as alice sh -c \"umask 027; mkdir -m {mode} $d/01.01.01.01; umask 077; mkdir $d/01.01.01.02\"
-                             (cd $d; for i in 01.01.01.0[12]; do getfacl $i; stat -c '%a %u %g' $i; done) > told-${{d%%/*}}
+                             (cd $d; for i in 01.01.01.0[12]; do getfacl $i; stat -c '%a %u %g' $i; done) > printed-${{d%%/*}}
                              rm -r $d/01.01.01.0[12]; test $d != native || rmdir native
                          done
-                         diff told-native told-A"
+                         diff printed-native printed-A"
                     ),
                 );
             }

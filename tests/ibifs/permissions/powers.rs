@@ -1,4 +1,4 @@
-//! Nobody gains anything by a set-id bit, a capability, a device or a user namespace.
+//! No user gains anything by a set-id bit, a capability, a device or a user namespace.
 
 use crate::support::TestEnv;
 
@@ -40,9 +40,9 @@ for way in ways:
                     ways[way](); os.write(w, b'done')
                 except OSError as error: os.write(w, str(error.errno).encode())
                 os._exit(0)
-            os.wait(); told = os.read(r, 99).decode(); os.close(r); os.close(w)
+            os.wait(); printed = os.read(r, 99).decode(); os.close(r); os.close(w)
             stat = os.stat('f'); has = 'security.capability' in os.listxattr('f'); os.unlink('f')
-            print(f'{way} by {uid}:{gid} of {mode:o}: {told} {stat.st_mode & 0o7777:o} {stat.st_uid}:{stat.st_gid} capability {has}')
+            print(f'{way} by {uid}:{gid} of {mode:o}: {printed} {stat.st_mode & 0o7777:o} {stat.st_uid}:{stat.st_gid} capability {has}')
 "#;
 
 /// What is left after every way to write a file, natively and in an item, with and without
@@ -105,7 +105,7 @@ fn programs_and_devices_have_no_power_unless_root_says_so() {
     }
 }
 
-/// Whoever is root in a user namespace of its own is here who it was outside.
+/// A user who is root in a user namespace of its own is here who it was outside.
 #[test]
 fn root_of_a_user_namespace_is_no_root_here() {
     let env = TestEnv::new();

@@ -70,8 +70,9 @@ impl Actor {
             for job in received {
                 rustix::process::umask(Mode::from_raw_mode(job.umask));
                 let answer = job.deed.done_below(&job.below);
-                let told = answer.unwrap_or_else(|errno| format!("errno {}", errno.raw_os_error()));
-                if sent.send(told).is_err() {
+                let printed =
+                    answer.unwrap_or_else(|errno| format!("errno {}", errno.raw_os_error()));
+                if sent.send(printed).is_err() {
                     return;
                 }
             }

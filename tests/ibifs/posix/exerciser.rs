@@ -297,8 +297,9 @@ fn a_file_changed_at_random_through_both_trees_is_what_was_written() {
             }
             Ok(exerciser.done.len())
         };
-        let told: Result<usize, String> = std::thread::spawn(exercise).join().expect("a thread");
-        match told {
+        let messages: Result<usize, String> =
+            std::thread::spawn(exercise).join().expect("a thread");
+        match messages {
             Ok(count) => println!("{name}: {count} steps"),
             Err(wrong) => panic!("seed {seed}, {name}: {wrong}"),
         }

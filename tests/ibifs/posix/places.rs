@@ -96,10 +96,10 @@ impl Seen {
             words.collect::<Vec<_>>().join(" ")
         };
         let paths = self.paths.iter();
-        let paths = paths.map(|(path, told)| (path.clone(), line(told)));
+        let paths = paths.map(|(path, printed)| (path.clone(), line(printed)));
         Seen {
             answers: self.answers.clone(),
-            paths: paths.filter(|(_, told)| !told.is_empty()).collect(),
+            paths: paths.filter(|(_, printed)| !printed.is_empty()).collect(),
         }
     }
 }

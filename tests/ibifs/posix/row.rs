@@ -62,7 +62,7 @@ pub enum Expected {
     Whatever,
 }
 
-/// Who calls: the superuser, or one of two who are nobody in particular.
+/// Who calls: the superuser, or one of two ordinary users.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum User {
     Root,

@@ -1,4 +1,4 @@
-//! What is there: every path of a row's directory with all that stat, xattrs and content tell.
+//! What is there: every path of a row's directory with its stat, xattrs and content.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
@@ -12,7 +12,7 @@ use super::system::{errno_name, room, sys};
 
 type Time = (i64, u32);
 
-/// What statx tells of a file.
+/// What statx reports of a file.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub mode: u32,
@@ -115,7 +115,7 @@ pub fn before(backing: &Path) -> Before {
 }
 
 /// Everything about every path of the present directory, a line each; and one more for a path of
-/// which the mount tells otherwise than the store, the directory `backing`.
+/// which the mount reports otherwise than the store, the directory `backing`.
 pub fn after(before: &Before, started: i64, backing: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut waiting = vec![PathBuf::from(".")];
@@ -124,9 +124,9 @@ pub fn after(before: &Before, started: i64, backing: &Path) -> BTreeMap<PathBuf,
         let line = match look(AT_FDCWD, &name, AT_SYMLINK_NOFOLLOW) {
             Err(errno) => errno_name(errno),
             Ok(seen) => {
-                if let Some(told) = stale(&seen, &backing.join(&path)) {
+                if let Some(printed) = stale(&seen, &backing.join(&path)) {
                     let name = format!("{} beside the store", path.display());
-                    found.insert(PathBuf::from(name), told);
+                    found.insert(PathBuf::from(name), printed);
                 }
                 if seen.kind() == "dir" {
                     match names(&path) {
@@ -148,16 +148,20 @@ pub fn after(before: &Before, started: i64, backing: &Path) -> BTreeMap<PathBuf,
     found
 }
 
-/// What the mount tells otherwise of a path than the store, which it is to mirror at once; the time
+/// What the mount reports otherwise of a path than the store, whose changes it shows at once; the time
 /// of access is left out, because looking changes it.
-fn stale(told: &Seen, backing: &Path) -> Option<String> {
+fn stale(printed: &Seen, backing: &Path) -> Option<String> {
     let stored = look(AT_FDCWD, &c_path(backing), AT_SYMLINK_NOFOLLOW).ok()?;
     let mut words = Vec::new();
-    if told.shown() != stored.shown() {
-        words.push(format!("{}, in the store {}", told.shown(), stored.shown()));
+    if printed.shown() != stored.shown() {
+        words.push(format!(
+            "{}, in the store {}",
+            printed.shown(),
+            stored.shown()
+        ));
     }
     for (at, letter) in [(1, "m"), (2, "c")] {
-        if told.times[at] != stored.times[at] {
+        if printed.times[at] != stored.times[at] {
             words.push(format!("{letter}:stale"));
         }
     }
@@ -170,12 +174,12 @@ fn times(seen: &Seen, before: Option<&[Time; 3]>, started: i64) -> String {
     for (at, letter) in ["a", "m", "c"].iter().enumerate() {
         let time = seen.times[at];
         let recent = (started - 60..started + 3600).contains(&time.0);
-        let told = match before {
+        let printed = match before {
             Some(before) if before[at] == time => "same".to_owned(),
             _ if recent => "new".to_owned(),
             _ => format!("{}.{:09}", time.0, time.1),
         };
-        text.push_str(&format!(" {letter}:{told}"));
+        text.push_str(&format!(" {letter}:{printed}"));
     }
     text
 }
@@ -220,7 +224,7 @@ fn extended(path: &CString) -> String {
         let mut value = vec![0u8; 65536];
         let c_name = CString::new(name.as_bytes()).expect("no NUL");
         let count = sys!(SYS_lgetxattr, *path, c_name, room(&mut value[..]), 65536);
-        let told = match count {
+        let printed = match count {
             Err(errno) => errno_name(errno),
             Ok(count) if count > 100 => format!("{count} bytes"),
             Ok(count) => value[..count as usize]
@@ -228,7 +232,7 @@ fn extended(path: &CString) -> String {
                 .map(|byte| format!("{byte:02x}"))
                 .collect(),
         };
-        text.push_str(&format!(" {}={told}", name.display()));
+        text.push_str(&format!(" {}={printed}", name.display()));
     }
     text
 }

@@ -67,8 +67,8 @@ fn stress_ng_finds_nothing_wrong_inside_an_item() {
                  stress-ng --{stressor} 2 --chdir-dirs 2048 --verify --timeout {seconds}s --temp-path A/$(< item)/stress-{stressor} 2>&1"
             ));
             if !output.status.success() {
-                let told = String::from_utf8_lossy(&output.stdout).into_owned();
-                wrong.push(format!("{stressor}, passthrough={passthrough}: {told}"));
+                let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+                wrong.push(format!("{stressor}, passthrough={passthrough}: {printed}"));
             }
         }
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -81,7 +81,7 @@ pub fn attribute(path: &Path, name: &str) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&value).into_owned())
 }
 
-fn told<T>(path: &Path, outcome: std::io::Result<T>) -> Result<T, String> {
+fn printed<T>(path: &Path, outcome: std::io::Result<T>) -> Result<T, String> {
     outcome.map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -99,24 +99,24 @@ fn read_below(
     names: &mut BTreeMap<String, Option<Vec<u8>>>,
 ) -> Result<(), String> {
     let directory = item.join(below);
-    for entry in told(&directory, fs::read_dir(&directory))? {
-        let entry = told(&directory, entry)?;
+    for entry in printed(&directory, fs::read_dir(&directory))? {
+        let entry = printed(&directory, entry)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let path = match below {
             "" => name,
             below => format!("{below}/{name}"),
         };
         // Ours to check by what it says; what a repair has set aside (`.ibi.broken-1`,
-        // `.ibi.before-1`) is nobody's.
+        // `.ibi.before-1`) belongs to no item.
         if path == ".ibi" || path.starts_with(".ibi.b") {
             continue;
         }
         let whole = item.join(&path);
-        if told(&whole, entry.file_type())?.is_dir() {
+        if printed(&whole, entry.file_type())?.is_dir() {
             names.insert(path.clone(), None);
             read_below(item, &path, names)?;
         } else {
-            names.insert(path, Some(told(&whole, fs::read(&whole))?));
+            names.insert(path, Some(printed(&whole, fs::read(&whole))?));
         }
     }
     Ok(())
@@ -333,8 +333,8 @@ pub fn listed(mount: &Path) -> Result<BTreeSet<String>, String> {
     let mut waiting = vec![String::new()];
     while let Some(level) = waiting.pop() {
         let directory = mount.join(&level);
-        for entry in told(&directory, fs::read_dir(&directory))? {
-            let name = told(&directory, entry)?.file_name();
+        for entry in printed(&directory, fs::read_dir(&directory))? {
+            let name = printed(&directory, entry)?.file_name();
             let name = name.to_string_lossy();
             let path = match level.as_str() {
                 "" => name.into_owned(),

@@ -1,4 +1,4 @@
-//! A client of the mount: does what its random source say, with items of its own, and tells the model what each
+//! A client of the mount: does what its random source say, with items of its own, and reports to the model what each
 //! step may leave on disk before it takes it, and what it has promised as soon as it is answered.
 
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ pub struct Client<'a> {
     pub mount: PathBuf,
     pub rng: Rng,
     pub record: &'a Record,
-    /// The items that nobody else changes meanwhile, removed ones included.
+    /// The items that no other user changes meanwhile, removed ones included.
     pub items: BTreeMap<Key, Item>,
     pub next_key: Key,
     /// What the sidecar of an original here says of its Archive.
@@ -44,7 +44,7 @@ pub struct Client<'a> {
     /// remove or replace.
     pub made: Vec<(Key, &'static str)>,
     /// Names of new items.
-    pub told: Vec<String>,
+    pub printed: Vec<String>,
     /// What no two clients, cycles or stores share, for labels and copies.
     pub serial: usize,
 }
@@ -161,7 +161,7 @@ impl Client<'_> {
     fn minted(&mut self, rep: String, ibip: String, facts: Facts) -> Key {
         self.unseen -= 1;
         self.answered -= 1;
-        self.told.push(rep.clone());
+        self.printed.push(rep.clone());
         let key = self.fresh_key();
         self.items.insert(key, Item::minted(rep, ibip, facts));
         key
@@ -298,7 +298,7 @@ impl Client<'_> {
         file
     }
 
-    /// Makes a file or makes it anew, and leaves it open.
+    /// Makes a file or makes it again, and leaves it open.
     fn write_file(&mut self, key: Key, item: &Path, path: &str, bytes: &[u8]) -> Done<File> {
         let file = self.file_at(key, path);
         let versions = &mut self.item_mut(key).contents[file].versions;

@@ -2,7 +2,7 @@
 //!
 //! Of each item the model knows the states that it may be found in: the last one that is promised to
 //! be on disk, and those that came after it. An operation that is acknowledged and promised leaves
-//! one; one that is in flight, or that nobody has synced, adds one. Nothing else is allowed.
+//! one; one that is in flight, or that is not synced, adds one. Nothing else is allowed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -78,7 +78,7 @@ impl Content {
 pub enum End {
     /// An item of the model.
     Item(Key),
-    /// One that is being minted, the name of which nobody has seen yet.
+    /// One that is being minted, whose name is not printed yet.
     Fresh,
     /// One that is not held here.
     Elsewhere(String),

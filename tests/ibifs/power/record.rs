@@ -68,11 +68,11 @@ impl Record {
         let number = self.begun.fetch_add(1, Ordering::SeqCst);
         self.say(format!("{number} client {client}: {}", what()));
         if self.moments.contains(&number) {
-            // Nobody listens any more when the cut is over.
+            // There is no listener when the cut is over.
             let _ = self.tell.send(());
         }
         let outcome = act();
-        // What is answered from now on nobody hears: XFS, for one, may say that a file is synced
+        // What is answered from now on is ignored: XFS, for one, may say that a file is synced
         // when it is being cut off.
         match outcome {
             Ok(_) if self.is_cut() => {

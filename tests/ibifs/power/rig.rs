@@ -41,7 +41,7 @@ pub struct Rig {
     names: BTreeSet<String>,
     next_key: Key,
     cycle: usize,
-    /// How many mints were answered and how many asked for, of which nobody saw the name.
+    /// How many mints were answered and how many asked for, whose name was not seen.
     unseen: (usize, usize),
 }
 
@@ -192,7 +192,7 @@ impl Rig {
         if let [refused, ..] = refused.as_slice() {
             return Err(format!("refused before the cut: {refused}"));
         }
-        // Whoever comes first after the cut, the mount or a command: it finds the store as it is.
+        // Whichever comes first after the cut, the mount or a command, finds the store as it is.
         if rng.percent(60) {
             self.look(tally, record)?;
             self.check_offline(true, tally, record)
@@ -244,7 +244,7 @@ impl Rig {
                 unseen: 0,
                 answered: 0,
                 made: Vec::new(),
-                told: Vec::new(),
+                printed: Vec::new(),
                 serial: self.cycle * 10_000,
             })
             .collect();
@@ -277,7 +277,7 @@ impl Rig {
         for client in clients {
             unseen += client.unseen;
             answered += client.answered;
-            for name in client.told {
+            for name in client.printed {
                 if !self.names.insert(name.clone()) {
                     return Err(format!("{name} was handed out twice"));
                 }
@@ -386,7 +386,7 @@ impl Rig {
         Ok(rows)
     }
 
-    /// Items whose mint was cut off before anybody saw their name: as many as were answered are there,
+    /// Items whose mint was cut off before their name was seen: as many as were answered are there,
     /// and no more than were asked for.
     fn take_in_unseen(
         &mut self,
@@ -430,7 +430,7 @@ impl Rig {
     }
 
     /// A check finds nothing, after a start. As the cut has left the store, it may find what a start
-    /// would mend, and mends it when asked to. The index made anew says the same.
+    /// would repair, and repairs it when asked to. The index made again says the same.
     fn check_offline(
         &self,
         is_started: bool,
@@ -439,7 +439,7 @@ impl Rig {
     ) -> Result<(), String> {
         let output = self.ibifs(&["fsck", "disk/store"]);
         let found = String::from_utf8_lossy(&output.stdout).into_owned();
-        // A notice alone is no failure, and yet something that a start mends.
+        // A notice alone is no failure, and yet something that a start repairs.
         if !output.status.success() || !found.ends_with(" 0 findings\n") {
             record.say(format!("-- fsck: {found}{}", complaint(&output)));
             if is_started {

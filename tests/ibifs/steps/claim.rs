@@ -1,5 +1,5 @@
 //! A claim is stopped at each durable step, by a kill or an error: never do two Archives hold the
-//! original, and whoever claims then, the same Archive or another one, one of them gets it.
+//! original, and of those that claim then, the same Archive or another one, one of them gets it.
 
 use std::process::{Command, Stdio};
 
@@ -47,16 +47,16 @@ fn stops_at(env: &TestEnv, is_mounted: bool, at: usize, what: What) -> bool {
     if !reached {
         assert!(output.status.success(), "{output:?}");
     }
-    // What is put back where it was removed counts as an original at most until somebody claims it,
+    // What is put back where it was removed counts as an original at most until a user claims it,
     // so here another one is quicker at every other step.
     let others = match at % 2 {
         0 => "claim E S; claim D S",
         _ => "claim D S; claim E S",
     };
-    let told = env.sh(&format!(
+    let printed = env.sh(&format!(
         "claim() {{
              case $1 in D) to={store};; *) to=$1;; esac
-             ibifs claim --store $to $(< one) --from {from} > told.$1 2>&1 || [ $? = 4 ] || cat told.$1
+             ibifs claim --store $to $(< one) --from {from} > printed.$1 2>&1 || [ $? = 4 ] || cat printed.$1
          }}
          {others}
          {}
@@ -69,7 +69,7 @@ fn stops_at(env: &TestEnv, is_mounted: bool, at: usize, what: What) -> bool {
     ));
     let clean = "2 items, 0 findings";
     let expected = format!("Copy\nOriginal\nCopy\n{clean}\n{clean}\n{clean}");
-    assert_eq!(told, expected, "{what:?} at {step}");
+    assert_eq!(printed, expected, "{what:?} at {step}");
     reached
 }
 

@@ -45,7 +45,7 @@ for at in map(int, sys.argv[2:]):
 }
 "#;
 
-/// A script that damages something while the store is mounted or while it is not, and tells what
+/// A script that damages something while the store is mounted or while it is not, and prints what
 /// becomes of it, a line each.
 fn tale(mounted: bool, damage: &str, after: &str) -> String {
     format!(
@@ -80,20 +80,20 @@ const MENDED: &str = "
 /// Whatever becomes of the index, the daemon goes on and reads what it knows, the check says what to
 /// do, and that brings everything back.
 #[test]
-fn a_damaged_index_is_named_and_made_anew() {
+fn a_damaged_index_is_named_and_rebuilt() {
     for mounted in [false, true] {
         for (what, damage) in OF_THE_INDEX {
             let fixture = Fixture::new("");
             let output = fixture.environment().run(&tale(mounted, damage, MENDED));
-            let told = String::from_utf8_lossy(&output.stdout);
-            let complain = |why: &str| panic!("index {what}, mounted {mounted}: {why}\n{told}");
-            let says = |line: &str| told.lines().any(|told| told == line);
+            let printed = String::from_utf8_lossy(&output.stdout);
+            let complain = |why: &str| panic!("index {what}, mounted {mounted}: {why}\n{printed}");
+            let says = |line: &str| printed.lines().any(|printed| printed == line);
             for line in ["reindexed", "clean"] {
                 if !says(line) {
                     complain(line);
                 }
             }
-            if told.contains("lost ") || says("handed out twice") {
+            if printed.contains("lost ") || says("handed out twice") {
                 complain("not all is there");
             }
             if mounted || says("mounts") {
@@ -126,10 +126,10 @@ const OF_A_FILE: &[(&str, &str)] = &[
     ("deleted", "rm FILE"),
 ];
 
-/// Whatever becomes of a sidecar, its item and all others are there, nobody waits for it or follows
-/// it, the check names it, and its repair gives back what was believed, every byte kept.
+/// Whatever becomes of a sidecar, its item and all others are there, no process waits for it or follows
+/// it, the check names it, and its repair gives back what was accepted, every byte kept.
 #[test]
-fn a_damaged_sidecar_is_named_and_mended() {
+fn a_damaged_sidecar_is_named_and_repaired() {
     let after = "
         timeout 10 ibifs fsck S > found; grep -q \"^broken-sidecar: .*$(< three)\" found && echo named
         timeout 10 ibifs reindex S > /dev/null 2>&1 && echo reindexed
@@ -142,7 +142,7 @@ fn a_damaged_sidecar_is_named_and_mended() {
             let fixture = Fixture::new("");
             let damage = damage.replace("FILE", "col/$(< ../three)/.ibi");
             let output = fixture.environment().run(&tale(mounted, &damage, after));
-            let told = String::from_utf8_lossy(&output.stdout);
+            let printed = String::from_utf8_lossy(&output.stdout);
             let is_kept = *what != "deleted";
             let mut expected = vec![
                 "reads",
@@ -161,12 +161,16 @@ fn a_damaged_sidecar_is_named_and_mended() {
             }
             for line in expected {
                 assert!(
-                    told.lines().any(|told| told == line),
-                    "sidecar {what}, mounted {mounted}: {line}?\n{told}"
+                    printed.lines().any(|printed| printed == line),
+                    "sidecar {what}, mounted {mounted}: {line}?\n{printed}"
                 );
             }
-            assert_eq!(is_kept, !told.contains("relates"), "sidecar {what}\n{told}");
-            assert!(told.contains("Original"), "sidecar {what}\n{told}");
+            assert_eq!(
+                is_kept,
+                !printed.contains("relates"),
+                "sidecar {what}\n{printed}"
+            );
+            assert!(printed.contains("Original"), "sidecar {what}\n{printed}");
         }
     }
 }
@@ -200,9 +204,9 @@ fn own_files_are_made_again_or_named() {
                      for rep in $(cat reps); do grep -q \"$rep \" list || echo \"lost $rep\"; done
                      ibifs mint S | head -n 1 > new && grep -qxFf new reps && echo 'handed out twice'";
                 let output = fixture.environment().run(&tale(mounted, &damage, after));
-                let told = String::from_utf8_lossy(&output.stdout);
-                let says = |line: &str| told.lines().any(|told| told == line);
-                let context = format!("{file} {what}, mounted {mounted}\n{told}");
+                let printed = String::from_utf8_lossy(&output.stdout);
+                let says = |line: &str| printed.lines().any(|printed| printed == line);
+                let context = format!("{file} {what}, mounted {mounted}\n{printed}");
                 assert!(!says("handed out twice"), "{context}");
                 if mounted || says("mounts") {
                     // What is half made has no place until the next start makes one.
@@ -224,16 +228,16 @@ fn own_files_are_made_again_or_named() {
                 };
                 match refused {
                     "" => {
-                        // Without the lock nobody knows when a daemon has ended.
+                        // Without the lock it is not known when a daemon has ended.
                         let is_known = *file != "lock" || !mounted;
-                        let is_mended = says("clean") || told.contains(" 1 repaired");
+                        let is_mended = says("clean") || printed.contains(" 1 repaired");
                         assert!(is_mended || !is_known, "{context}");
-                        assert!(!told.contains("lost "), "{context}");
+                        assert!(!printed.contains("lost "), "{context}");
                     }
-                    refused => assert!(told.contains(refused), "{context}"),
+                    refused => assert!(printed.contains(refused), "{context}"),
                 }
                 if *file == "deleted" || *file == "archive.ibi" {
-                    assert!(!told.contains("lost "), "{context}");
+                    assert!(!printed.contains("lost "), "{context}");
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::operations;
 use super::supervisor::What;
 use crate::support::{Disk, Format, TestEnv};
 
-/// A full disk: whoever wants room is told that there is none, everything is read, items can be
+/// A full disk: a request for space fails with ENOSPC, everything is read, items can be
 /// removed, and with room again everything works. Nothing is half made.
 #[test]
 fn a_full_disk_is_named_and_can_be_emptied() {
@@ -69,8 +69,13 @@ fn a_disk_that_takes_no_writes_is_named_and_read() {
         let (before, _) = fixture.look();
         daemon.arm(1, What::FailOn(errno));
         for change in changes {
-            let told = (change.make)(&fixture).expect_err(change.name);
-            assert_eq!(told.raw_os_error(), Some(errno), "{}: {told}", change.name);
+            let printed = (change.make)(&fixture).expect_err(change.name);
+            assert_eq!(
+                printed.raw_os_error(),
+                Some(errno),
+                "{}: {printed}",
+                change.name
+            );
             assert!(!(change.is_made)(&fixture), "{}", change.name);
         }
         for number in 1..=3 {
@@ -86,7 +91,7 @@ fn a_disk_that_takes_no_writes_is_named_and_read() {
         }
         fixture.unmount();
         daemon.wait();
-        assert_eq!(fixture.mend(), Vec::<String>::new(), "{errno}");
+        assert_eq!(fixture.repair(), Vec::<String>::new(), "{errno}");
     }
 }
 

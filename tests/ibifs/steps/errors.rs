@@ -39,7 +39,7 @@ fn is_needless(step: &str) -> bool {
 
 /// Lets every step of a change fail. Its caller learns the true errno and nothing is half made;
 /// everything else is as it was, the mount takes other changes, and the same one as soon as the error
-/// has gone. Nothing is left to mend.
+/// has gone. Nothing is left to repair.
 #[track_caller]
 fn at_each_step_of(operation: &Operation) {
     let fixture = Fixture::new("");
@@ -71,17 +71,17 @@ fn fails_at(operation: &Operation, fixture: &Fixture, at: usize, way: What) -> b
     let daemon = fixture.mount();
     let (before, _) = fixture.look();
     daemon.arm(at, way);
-    let told = (operation.make)(fixture);
+    let printed = (operation.make)(fixture);
     std::thread::sleep(AFTERWARDS);
     daemon.disarm();
     if !daemon.reached() {
-        told.unwrap_or_else(|error| panic!("{}: {error}", operation.name));
+        printed.unwrap_or_else(|error| panic!("{}: {error}", operation.name));
         fixture.unmount();
         daemon.wait();
         return false;
     }
     let step = format!("{}, {way:?} at {}", operation.name, daemon.step());
-    match &told {
+    match &printed {
         Err(error) => {
             assert_eq!(error.raw_os_error(), Some(errno(way)), "{step}: {error}");
             let (after, _) = fixture.look();
@@ -99,7 +99,7 @@ fn fails_at(operation: &Operation, fixture: &Fixture, at: usize, way: What) -> b
             let needed = refused
                 .iter()
                 .find(|step| !is_full && !is_needless(step) && !made.contains(step));
-            assert_eq!(needed, None, "{step}: nobody was told");
+            assert_eq!(needed, None, "{step}: nobody was printed");
             assert!(
                 operation.label_ends || (operation.is_made)(fixture),
                 "{step}: not made"
@@ -126,7 +126,7 @@ fn fails_at(operation: &Operation, fixture: &Fixture, at: usize, way: What) -> b
     fixture.is_whole(&step);
     fixture.unmount();
     daemon.wait();
-    assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
+    assert_eq!(fixture.repair(), Vec::<String>::new(), "{step}");
     true
 }
 

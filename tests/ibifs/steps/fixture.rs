@@ -163,18 +163,18 @@ impl Fixture {
         }
     }
 
-    /// Has the check mend what it finds, after which there is nothing more to find; gives what it
+    /// Makes the check repair what it finds, after which there is nothing more to find; gives what it
     /// found.
     #[track_caller]
-    pub fn mend(&self) -> Vec<String> {
+    pub fn repair(&self) -> Vec<String> {
         let found = self.run(&["fsck", "S"]);
         if found.status.success() {
             return Vec::new();
         }
         self.ibifs(&["fsck", "--repair", "S"]);
         self.ibifs(&["fsck", "S"]);
-        let told = String::from_utf8_lossy(&found.stdout).into_owned();
-        told.lines().map(str::to_owned).collect()
+        let printed = String::from_utf8_lossy(&found.stdout).into_owned();
+        printed.lines().map(str::to_owned).collect()
     }
 
     /// What the index says now, and what is not as it should be; beside the daemon, too.

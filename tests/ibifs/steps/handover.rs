@@ -191,13 +191,13 @@ impl Pair {
         assert!(self.claims("D") && !self.claims("S"), "not there, {step}");
         let both = self.has_content("S") && self.has_content("D");
         assert!(both, "not at both, {step}");
-        let told = self.env.sh("find S/handover D/handover -type f ! -name lock
+        let messages = self.env.sh("find S/handover D/handover -type f ! -name lock
              for s in S D; do
                  ibifs show --store $s $(< one) | sed -n 's/^state *//p'; ibifs fsck $s | tail -n 1
              done");
-        let told: Vec<&str> = told.lines().collect();
+        let messages: Vec<&str> = messages.lines().collect();
         let (giver, taker) = ("3 items, 0 findings", "2 items, 0 findings");
-        assert_eq!(told, ["Copy", giver, "Original", taker], "{step}");
+        assert_eq!(messages, ["Copy", giver, "Original", taker], "{step}");
     }
 
     /// Makes the hand-over with a step stopped. False where it ended without having come to that.

@@ -16,7 +16,7 @@ const MANY: usize = 1000;
 
 /// Kills the daemon before every step of a change. Then the dead mount is taken away and the store
 /// mounted again in time, everything that was known is, the change has been made if its caller was
-/// told so, it can be made again, and there is nothing to mend.
+/// not reported as made, it can be made again, and there is nothing to repair.
 #[track_caller]
 fn at_each_step_of(operation: &Operation) {
     let name = operation.name;
@@ -26,13 +26,13 @@ fn at_each_step_of(operation: &Operation) {
         fixture.put_back();
         let daemon = fixture.mount();
         daemon.arm(at, What::Kill);
-        // Whoever waits for a daemon that was killed is let go by the unmount.
-        let told = std::thread::scope(|scope| {
+        // A process that waits for a killed daemon is released by the unmount.
+        let printed = std::thread::scope(|scope| {
             let caller = scope.spawn(|| (operation.make)(&fixture));
             while !caller.is_finished() && !daemon.reached() {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // A file is let go of after whoever closed it goes on.
+            // A file is released after the process that closed it continues.
             std::thread::sleep(AFTERWARDS);
             daemon.disarm();
             if daemon.reached() {
@@ -41,7 +41,7 @@ fn at_each_step_of(operation: &Operation) {
             caller.join().expect("no panic")
         });
         if !daemon.reached() {
-            told.unwrap_or_else(|error| panic!("{name}: {error}"));
+            printed.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!((operation.is_made)(&fixture), "{name} is made");
             fixture.unmount();
             daemon.wait();
@@ -56,7 +56,7 @@ fn at_each_step_of(operation: &Operation) {
         let (_, report) = fixture.look();
         assert!(report.findings.is_empty(), "{step}: {:?}", report.findings);
         assert!(
-            told.is_err() || operation.label_ends || (operation.is_made)(&fixture),
+            printed.is_err() || operation.label_ends || (operation.is_made)(&fixture),
             "{step}: acknowledged and not made"
         );
         if !(operation.is_made)(&fixture) {
@@ -67,13 +67,13 @@ fn at_each_step_of(operation: &Operation) {
         }
         fixture.is_whole(&step);
         fixture.unmount();
-        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
+        assert_eq!(fixture.repair(), Vec::<String>::new(), "{step}");
     }
     panic!("{name} has no end");
 }
 
 /// Kills a command before every step, the store being not mounted. Then it can be run again, and
-/// whatever is found is mended once and for all.
+/// whatever is found is repaired once and for all.
 #[track_caller]
 fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Fixture, &str)) {
     let name = format!("ibifs {}", arguments.join(" "));
@@ -89,7 +89,7 @@ fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Fi
             assert!(at > 3, "{name} has steps");
             return;
         }
-        // A daemon may have been killed; whoever started it ends by itself.
+        // A daemon may have been killed; the process that started it ends by itself.
         fixture.detach();
         supervised.wait();
         again(&fixture, &step);
@@ -100,13 +100,13 @@ fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Fi
 fn run_again(arguments: &'static [&'static str]) -> impl Fn(&Fixture, &str) {
     move |fixture, step| {
         let known = fixture.ibifs(&["ls", "S"]);
-        let told = fixture.ibifs(arguments);
+        let printed = fixture.ibifs(arguments);
         if arguments[0] == "mint" {
-            let rep = told.lines().next().unwrap_or_default().to_owned();
+            let rep = printed.lines().next().unwrap_or_default().to_owned();
             assert!(!known.contains(&rep), "{rep} is handed out twice, {step}");
         }
         fixture.is_whole(step);
-        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
+        assert_eq!(fixture.repair(), Vec::<String>::new(), "{step}");
     }
 }
 
@@ -179,7 +179,7 @@ fn reindex() {
     at_each_step_of_command("", &["reindex", "S"], run_again(&["reindex", "S"]));
 }
 
-/// A store whose daemon was killed is mounted; the daemon is killed while it mends.
+/// A store whose daemon was killed is mounted; the daemon is killed while it repairs.
 #[test]
 fn start() {
     let crashed = "ibifs mount S M; mkdir M/.mint/new
@@ -192,17 +192,17 @@ fn start() {
         fixture.is_whole(step);
         assert_eq!(fixture.ibifs(&["ls", "S"]).lines().count(), 6, "{step}");
         fixture.unmount();
-        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
+        assert_eq!(fixture.repair(), Vec::<String>::new(), "{step}");
     });
 }
 
-/// The check is killed while it mends; the next one mends the rest.
+/// The check is killed while it repairs; the next one repairs the rest.
 #[test]
 fn repair() {
     let damaged = "echo broken > S/col/$(< three)/.ibi; rm -r S/col/$(< two)
          printf 'language pt\\n' >> S/col/$(< one)/.ibi";
     at_each_step_of_command(damaged, &["fsck", "--repair", "S"], |fixture, step| {
-        fixture.mend();
+        fixture.repair();
         fixture.is_whole(step);
     });
 }
@@ -218,7 +218,7 @@ fn init() {
         let listed = fixture.ibifs(&["ls", "S"]);
         println!("{step}: {listed}");
         assert_eq!(listed.lines().count(), 1, "{step}: {listed}");
-        assert_eq!(fixture.mend(), Vec::<String>::new(), "{step}");
+        assert_eq!(fixture.repair(), Vec::<String>::new(), "{step}");
     });
 }
 
@@ -241,8 +241,8 @@ fn no_crash_is_taken_for_a_copy() {
             let step = format!("ibifs {arguments:?}, killed at {}", supervised.step());
             fixture.detach();
             supervised.wait();
-            let told = complaint(fixture.run(&["mint", "S"]));
-            assert!(!told.contains(copied), "{step}: {told}");
+            let printed = complaint(fixture.run(&["mint", "S"]));
+            assert!(!printed.contains(copied), "{step}: {printed}");
             if !reached {
                 assert!(at > 10, "{arguments:?} has steps");
                 break;

@@ -27,7 +27,7 @@ pub struct Operation {
     pub may_leave: Option<&'static str>,
     /// Whether it goes on where the disk is full.
     pub goes_on_if_full: bool,
-    /// Whether what tells that it was made ends with the mount.
+    /// Whether the sign that it was made ends with the mount.
     pub label_ends: bool,
 }
 
@@ -121,8 +121,8 @@ pub const WRITE_SIDECAR: Operation = Operation {
     label_ends: false,
 };
 
-/// The same while another process has it open as well, as whoever is being forked has, and closes it
-/// first: what its close says nobody hears.
+/// The same while another process has it open as well, as a process that is being forked has, and closes it
+/// first: the result of its close is ignored.
 pub const WRITE_SHARED_SIDECAR: Operation = Operation {
     name: "write over a shared sidecar",
     make: |fixture| {
@@ -191,7 +191,7 @@ pub const COPY_BY_IBIP: Operation = Operation {
     is_made: is_copied_in,
     is_as_before: None,
     is_whole: false,
-    // The item has moved, and the index is told at the next start.
+    // The item has moved, and the index learns of it at the next start.
     may_leave: Some("broken-sidecar"),
     goes_on_if_full: false,
     label_ends: false,
@@ -242,8 +242,8 @@ fn with_language(fixture: &Fixture) -> io::Result<Vec<u8>> {
 
 fn says_language(fixture: &Fixture) -> bool {
     let mut value = [0; 64];
-    let told = rustix::fs::getxattr(fixture.item(3), "user.ibi.language", &mut value);
-    told.is_ok_and(|length| value[..length] == *b"pt")
+    let printed = rustix::fs::getxattr(fixture.item(3), "user.ibi.language", &mut value);
+    printed.is_ok_and(|length| value[..length] == *b"pt")
 }
 
 /// Writes a whole file, and learns what its close says.

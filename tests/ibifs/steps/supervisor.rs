@@ -346,7 +346,7 @@ fn watch(listener: &OwnedFd, state: &Mutex<State>) {
             continue;
         }
         if poll.revents & libc::POLLIN == 0 {
-            // Nobody is left under the filter.
+            // No process is left under the filter.
             return;
         }
         // SAFETY: all zeroes is what the kernel wants to be given, and plain data.
@@ -374,7 +374,7 @@ fn watch(listener: &OwnedFd, state: &Mutex<State>) {
     }
 }
 
-/// The errno of an answer, 0 to go on; None where there is nobody to answer any more.
+/// The errno of an answer, 0 to go on; None where no process waits for an answer any more.
 fn decide(asked: &libc::seccomp_notif, state: &Mutex<State>) -> Option<i32> {
     let mut state = state.lock().expect("no panic while watching");
     if !state.armed {

@@ -69,12 +69,12 @@ impl Disk {
         run(mount.arg(&self.image).arg(&self.directory));
     }
 
-    /// Unmounts it, as soon as nobody uses it any more. A mount namespace that somebody has made
+    /// Unmounts it, as soon as no process uses it any more. A mount namespace that another process has made
     /// meanwhile may have it still: mounted again, it would be the same filesystem, cut off as it is.
     #[track_caller]
     pub fn unmount(&self) {
-        patiently(|| run_or_complain(Command::new("umount").arg(&self.directory)).map(drop));
-        patiently(|| {
+        retry(|| run_or_complain(Command::new("umount").arg(&self.directory)).map(drop));
+        retry(|| {
             let loops = run_or_complain(Command::new("losetup").arg("-j").arg(&self.image))?;
             if loops.is_empty() {
                 Ok(())
@@ -124,7 +124,7 @@ impl Drop for Disk {
 
 /// Tries until it is done, for two minutes: tests that have a namespace take some time.
 #[track_caller]
-fn patiently(mut attempt: impl FnMut() -> Result<(), String>) {
+fn retry(mut attempt: impl FnMut() -> Result<(), String>) {
     let started = Instant::now();
     while let Err(complaint) = attempt() {
         assert!(started.elapsed() < Duration::from_secs(120), "{complaint}");

@@ -18,7 +18,7 @@ impl User {
         User::new(0, 0, &[])
     }
 
-    /// Somebody with these numbers.
+    /// A user with these numbers.
     pub fn new(uid: u32, gid: u32, groups: &[u32]) -> User {
         User {
             uid,

@@ -49,7 +49,7 @@ pub fn call(bench: &mut Bench, words: &Words<'_>) -> Option<Outcome> {
             AT_SYMLINK_NOFOLLOW
         )),
         "futimes" => done(sys!(SYS_utimensat, file(), 0, times(words, 2), 0)),
-        // Without times: both now, which whoever may write may ask for.
+        // Without times: both now, which a user who may write may ask for.
         "touch" => done(sys!(SYS_utimensat, AT_FDCWD, path(), 0, 0)),
         "stat" => look(AT_FDCWD, &path(), 0).map(|seen| seen.shown()),
         "lstat" => look(AT_FDCWD, &path(), AT_SYMLINK_NOFOLLOW).map(|seen| seen.shown()),

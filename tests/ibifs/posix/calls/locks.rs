@@ -9,7 +9,7 @@ pub fn call(bench: &mut Bench, words: &Words<'_>) -> Option<Outcome> {
     Some(match words.name() {
         "lock" | "oflock" => done(lock(file(), words)),
         "flock" => done(sys!(SYS_flock, file(), words.flags(2, FLOCK))),
-        // `other CALL PATH ...`: what another process, that opens the path anew, is told.
+        // `other CALL PATH ...`: what another process, that opens the path again, gets.
         "other" => other(bench, words),
         "getlock" => getlock(file(), words),
         _ => return None,

@@ -53,9 +53,9 @@ fn start(bench: &Bench, words: &Words<'_>, seconds: &str) -> Result<i32, i32> {
         unsafe { libc::_exit(127) };
     }
     sys!(SYS_close, pipe[1])?;
-    let told = sys!(SYS_read, pipe[0], room(&mut refused), 4);
+    let printed = sys!(SYS_read, pipe[0], room(&mut refused), 4);
     sys!(SYS_close, pipe[0])?;
-    match told? {
+    match printed? {
         0 => Ok(child),
         _ => {
             sys!(SYS_wait4, child, 0, 0, 0)?;

@@ -10,7 +10,7 @@ const CLASSES: [(&str, &str, &str, &str, u32); 4] = [
     ("root", "root", "bob", "staff", 9),
 ];
 
-/// Modes that tell the classes apart: all bits, none, one bit of the class alone, and all but its
+/// Modes that distinguish the classes: all bits, none, one bit of the class alone, and all but its
 /// own.
 fn modes(shift: u32) -> Vec<u32> {
     let shift = shift.min(6);
@@ -23,7 +23,7 @@ fn modes(shift: u32) -> Vec<u32> {
     ]
 }
 
-/// The bits that a class has of a mode; root has all, execution only where anybody has.
+/// The bits that a class has of a mode; root has all, execution only where any class has.
 fn bits(mode: u32, shift: u32) -> u32 {
     match shift {
         9 => 0o6 | u32::from(mode & 0o111 != 0),

@@ -70,7 +70,7 @@ fn of_many_at_once_one_is_first() {
 }
 
 #[test]
-fn what_the_resolver_cannot_do_is_no_refusal_and_tells_nothing_of_it() {
+fn what_the_resolver_cannot_do_is_no_refusal_and_discloses_nothing() {
     let resolver = TestResolver::with_actors();
     let drop = "DROP TABLE metadata; DROP TABLE registration";
     resolver
