@@ -62,10 +62,7 @@ fn clients_that_never_finish_delay_no_others() {
         while stream.read(&mut rest).expect("they are sent away") > 0 {}
     }
     let took = started.elapsed();
-    assert!(
-        took >= HEAD_TIMEOUT && took < 2 * HEAD_TIMEOUT,
-        "{took:?}"
-    );
+    assert!(took >= HEAD_TIMEOUT && took < 2 * HEAD_TIMEOUT, "{took:?}");
 }
 
 /// A thousand clients at once each get their answer.
