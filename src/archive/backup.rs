@@ -49,7 +49,7 @@ use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
 pub use item::{ItemCopier, UNCOMPARED};
-pub use metadata::{Attributes, attributes_of};
+pub use metadata::{UserAttributes, attributes_of};
 use unit::Vanished;
 
 /// The areas that are copied before the index, each with the number of levels above its units.
@@ -104,7 +104,7 @@ pub fn make(
 ) -> Result<BackupTally, BackupError> {
     let to = prepare(from, destination)?;
     let _lock = Archive::hold(&to)?;
-    let note = Note {
+    let note = BackupNote {
         from,
         to: &to,
         started: clock.now().to_rfc3339(),
@@ -234,13 +234,13 @@ fn is_hardly_begun(path: &Path) -> bool {
 }
 
 /// The content of `backup.ibi`.
-struct Note<'a> {
+struct BackupNote<'a> {
     from: &'a Archive,
     to: &'a Tree,
     started: String,
 }
 
-impl Note<'_> {
+impl BackupNote<'_> {
     fn write(&self, finished: Option<&dyn Clock>) -> Result<(), BackupError> {
         let mut text = format!(
             "ibi.archiveservice {}\nstarted {}\n",

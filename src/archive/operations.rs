@@ -9,6 +9,18 @@
 //! (the dates given out), `RecoveryLog` (where tree and index may differ), `SettleQueue` (minted
 //! items to be synced), `RewrittenSidecars`. The order of all locks is in
 //! [`crate::archive::lock_order`], which checks it in debug builds.
+//!
+//! The modules by their subjects:
+//!
+//! - The store: `init`, `open`, `lock`, `status`, `clock`, `facts`, `own_files`, `full_disk`.
+//! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
+//! - Items: `identifiers`, `lookup`, `register`, `take_in`, `import`, `handover`.
+//! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
+//! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
+//! - Users: `actor`, `rights` (who may write), `public` (who may read).
+//! - Content: `publish` (files), `describe` (descriptions), `links_out`.
+//! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
+//! - Errors: `error`.
 
 mod actor;
 mod admission;

@@ -41,7 +41,7 @@ pub use destination::Destination;
 pub use incoming::Incoming;
 pub use inventory::Inventory;
 pub use local::Local;
-pub use outcome::{ByteProgress, Comparison, Moved, RemoteStatus, TransferError, TransferOutcome};
+pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
 pub use sending::{copy, hand_over};
 pub use skip::Skip;
 pub use token::{Giver, Tokens};

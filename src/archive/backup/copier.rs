@@ -39,7 +39,7 @@ pub(super) struct Copier<'a> {
 }
 
 /// A directory in both stores while it is copied.
-pub(super) struct Pair {
+pub(super) struct DirectoryPair {
     pub(super) path: Vec<u8>,
     pub(super) from: OwnedFd,
     pub(super) to: OwnedFd,
@@ -127,7 +127,7 @@ impl<'a> Copier<'a> {
     }
 
     /// Opens a directory on both sides and makes it in the copy. None where the original has none.
-    pub(super) fn pair(&mut self, path: &[u8]) -> Result<Option<Pair>, BackupError> {
+    pub(super) fn pair(&mut self, path: &[u8]) -> Result<Option<DirectoryPair>, BackupError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let from = match self.from.open_far(path, flags) {
             Ok(from) => from,
@@ -145,7 +145,7 @@ impl<'a> Copier<'a> {
             other => other,
         }
         .map_err(|errno| failed(self.to, Action::Open, path, errno))?;
-        Ok(Some(Pair {
+        Ok(Some(DirectoryPair {
             path: path.to_vec(),
             from,
             to,

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::content::{self, ContentError};
-use super::copier::{Copier, Pair, TRIES};
+use super::copier::{Copier, DirectoryPair, TRIES};
 use super::directories::{failed, fstat, remove, split};
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
@@ -20,7 +20,7 @@ use ibi::message;
 
 /// Files of one unit that have several names.
 #[derive(Default)]
-pub(super) struct Links {
+pub(super) struct CopiedLinks {
     /// By device and inode number of the original: the path of its copy, and the copy's inode number.
     copied: HashMap<(u64, u64), (Vec<u8>, u64)>,
     /// Inode numbers of copies that belong to an original already.
@@ -49,9 +49,9 @@ impl Copier<'_> {
     /// Copies an entry that is not a directory. False where it has changed since it was listed.
     pub(super) fn entry(
         &mut self,
-        pair: &Pair,
+        pair: &DirectoryPair,
         name: &[u8],
-        links: &mut Links,
+        links: &mut CopiedLinks,
     ) -> Result<bool, BackupError> {
         let path = joined(&pair.path, name);
         let stat = match rustix::fs::statat(&pair.from, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -114,7 +114,7 @@ impl Copier<'_> {
     }
 
     /// Renames a complete file from `staging/` to its name.
-    fn place(&self, temporary: &str, pair: &Pair, name: &[u8]) -> Result<(), BackupError> {
+    fn place(&self, temporary: &str, pair: &DirectoryPair, name: &[u8]) -> Result<(), BackupError> {
         let placed = loop {
             match rustix::fs::renameat(&self.staging, temporary, &pair.to, name) {
                 Err(Errno::ISDIR) => remove(self.to, &pair.path, name)?,
@@ -126,7 +126,7 @@ impl Copier<'_> {
         placed.map_err(|errno| failed(self.to, Action::Write, &joined(&pair.path, name), errno))
     }
 
-    fn link(&mut self, pair: &Pair, name: &[u8], first: &[u8]) -> Result<(), BackupError> {
+    fn link(&mut self, pair: &DirectoryPair, name: &[u8], first: &[u8]) -> Result<(), BackupError> {
         let temporary = self.temporary();
         let (parent, last) = split(first);
         let linked = self
@@ -141,7 +141,7 @@ impl Copier<'_> {
     }
 
     /// Copies a regular file.
-    fn file(&mut self, pair: &Pair, name: &[u8]) -> Result<Copied, BackupError> {
+    fn file(&mut self, pair: &DirectoryPair, name: &[u8]) -> Result<Copied, BackupError> {
         let path = joined(&pair.path, name);
         for attempt in 1..=TRIES {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -202,7 +202,12 @@ impl Copier<'_> {
     }
 
     /// Copies a symbolic link, a FIFO, a socket or a device.
-    fn special(&mut self, pair: &Pair, name: &[u8], stat: &Stat) -> Result<Copied, BackupError> {
+    fn special(
+        &mut self,
+        pair: &DirectoryPair,
+        name: &[u8],
+        stat: &Stat,
+    ) -> Result<Copied, BackupError> {
         let path = joined(&pair.path, name);
         let temporary = self.temporary();
         let kind = FileType::from_raw_mode(stat.st_mode);

@@ -116,10 +116,10 @@ fn attributes(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// Extended attributes, by name.
-pub type Attributes = Vec<(Vec<u8>, Vec<u8>)>;
+pub type UserAttributes = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// The extended attributes of a file.
-pub fn attributes_of(file: &OwnedFd) -> Result<Attributes, Errno> {
+pub fn attributes_of(file: &OwnedFd) -> Result<UserAttributes, Errno> {
     let mut found = Vec::new();
     for name in names(file)? {
         if let Some(value) = value(file, &name)? {

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use super::copier::{Copier, Leave, TRIES};
 use super::directories::{failed, fstat, is_directory, list, names_of, remove, split};
-use super::entry::Links;
+use super::entry::CopiedLinks;
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
 use crate::archive::tree::{Action, joined};
@@ -54,7 +54,7 @@ impl Copier<'_> {
         };
         names.retain(|(name, _)| !leave(&joined(path, name)));
         names.sort();
-        let mut links = Links::default();
+        let mut links = CopiedLinks::default();
         for (name, _) in names_of(self.to, path)? {
             let below = joined(path, &name);
             let is_there = names
@@ -109,7 +109,7 @@ impl Copier<'_> {
     fn unit_once(&mut self, path: &[u8]) -> Result<End, BackupError> {
         let mut waiting = vec![path.to_vec()];
         let mut met: Vec<(Vec<u8>, Stat)> = Vec::new();
-        let mut links = Links::default();
+        let mut links = CopiedLinks::default();
         let mut steady = true;
         while let Some(path) = waiting.pop() {
             let Some(pair) = self.pair(&path)? else {

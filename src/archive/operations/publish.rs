@@ -290,7 +290,7 @@ impl Archive {
     ) -> Result<Listing, ArchiveError> {
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let mut walk = Walk::new(&open, after, Entries::Files);
+            let mut walk = Walk::new(&open, after, NextEntries::Files);
             Ok(walk.listing(most)?)
         })
     }
@@ -306,7 +306,7 @@ impl Archive {
     ) -> Result<Listing, ArchiveError> {
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let mut walk = Walk::new(&open, after, Entries::FilesAndDirectories);
+            let mut walk = Walk::new(&open, after, NextEntries::FilesAndDirectories);
             Ok(walk.listing(most)?)
         })
     }
@@ -326,7 +326,7 @@ enum Next {
 
 /// The entries that a walk is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Entries {
+enum NextEntries {
     /// Files. Where a directory cannot be read, the files below it are left out.
     Files,
     /// Files and directories. Only what the reader may not read is left out.
@@ -338,13 +338,13 @@ struct Walk<'a> {
     open: &'a OpenItem,
     /// The path after which it begins.
     after: &'a [u8],
-    entries: Entries,
+    entries: NextEntries,
     /// A stack: the next step is last.
     waiting: Vec<Next>,
 }
 
 impl Walk<'_> {
-    fn new<'a>(open: &'a OpenItem, after: &'a [u8], entries: Entries) -> Walk<'a> {
+    fn new<'a>(open: &'a OpenItem, after: &'a [u8], entries: NextEntries) -> Walk<'a> {
         Walk {
             open,
             after,
@@ -360,7 +360,7 @@ impl Walk<'_> {
                 Next::Entry(path) => (path, false),
                 Next::Below(directory, beyond) => {
                     let is_new = !directory.is_empty() && beyond.is_empty();
-                    let is_wanted = self.entries == Entries::FilesAndDirectories;
+                    let is_wanted = self.entries == NextEntries::FilesAndDirectories;
                     let is_listed = is_wanted && is_new && directory.as_slice() > self.after;
                     let path = directory.clone();
                     self.names_below(directory, &beyond)?;
@@ -394,7 +394,7 @@ impl Walk<'_> {
     fn readable<T>(&self, found: Result<T, Errno>, path: &[u8]) -> Result<Option<T>, TreeError> {
         match found {
             Ok(found) => Ok(Some(found)),
-            Err(errno) if self.entries == Entries::Files || is_refusal(errno) => Ok(None),
+            Err(errno) if self.entries == NextEntries::Files || is_refusal(errno) => Ok(None),
             Err(errno) => Err(self.open.error(Action::Read, path, errno)),
         }
     }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::holder::replace;
 use super::local::Local;
-use super::outcome::{ByteProgress, Comparison, Moved, TransferError};
+use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
 use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
 use crate::archive::store::Item;
@@ -58,7 +58,7 @@ impl Local {
     pub(super) fn copy_in(
         &self,
         arrival: &Arrival<'_>,
-        comparison: Comparison,
+        comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let item = self.arriving(arrival.names)?;
@@ -70,7 +70,7 @@ impl Local {
         let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
         let is_new = there != arrival.sidecar || there.is_none();
         let is_due = is_new
-            || comparison == Comparison::Always
+            || comparison == CompareWhen::Always
             || is_marked(&to)
             || ItemCopier::is_due(arrival.directory, &to)?;
         // A damaged file must not overwrite a good copy.

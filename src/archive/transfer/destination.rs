@@ -2,7 +2,7 @@
 
 use super::arrival::{Arrival, of_the_item};
 use super::local::Local;
-use super::outcome::{ByteProgress, Comparison, Moved, RemoteStatus, TransferError, not_drawn};
+use super::outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
 use crate::archive::{Handover, Role};
 use crate::formats::hex::Hex;
@@ -30,7 +30,7 @@ pub trait Destination {
         source: &Local,
         names: &Names,
         original_at: Option<&Names>,
-        comparison: Comparison,
+        comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError>;
 
@@ -62,7 +62,7 @@ impl Destination for Local {
         source: &Local,
         names: &Names,
         original_at: Option<&Names>,
-        comparison: Comparison,
+        comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let from = source.item(names)?;

@@ -13,7 +13,7 @@ use sha2::Digest as _;
 use super::arrival::{Arrival, of_the_item};
 use super::inventory::{Inventory, InventoryEntry, InventoryKind};
 use super::local::Local;
-use super::outcome::{ByteProgress, Comparison, Moved, TransferError, not_drawn};
+use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError, not_drawn};
 use super::skip::Skip;
 use crate::archive::backup;
 use crate::archive::store::Item;
@@ -166,7 +166,7 @@ impl<'a> Incoming<'a> {
             manifest: &|_| Ok(inventory.manifest()),
         };
         let moved = local
-            .copy_in(&arrival, Comparison::Always, progress)
+            .copy_in(&arrival, CompareWhen::Always, progress)
             .map_err(of_the_item)?;
         self.clear(&self.path)?;
         Ok(moved)

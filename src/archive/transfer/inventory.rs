@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::archive::backup::{Attributes, attributes_of};
+use crate::archive::backup::{UserAttributes, attributes_of};
 use crate::archive::tree::{SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{Digest, Manifest, shown};
 use ibi::message::{Localize, Message};
@@ -51,7 +51,7 @@ pub struct InventoryEntry {
     /// Modification time: seconds since 1970, and nanoseconds.
     pub modified: (i64, u32),
     /// Extended attributes of users.
-    pub attributes: Attributes,
+    pub attributes: UserAttributes,
 }
 
 /// Everything in an item except its sidecar.
@@ -241,7 +241,7 @@ impl Lister<'_> {
         };
         let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
         let key = (stat.st_dev, stat.st_ino);
-        let mut attributes = Attributes::new();
+        let mut attributes = UserAttributes::new();
         let first = self.first_names.get(&key);
         let kind = match (FileType::from_raw_mode(stat.st_mode), first) {
             (FileType::RegularFile, Some(first)) => InventoryKind::Same(first.clone()),
@@ -365,7 +365,7 @@ fn parse_entry(words: &[&str]) -> Option<InventoryEntry> {
         // No set-user-ID or set-group-ID bit: the owner may be another user here.
         mode: mode.filter(|mode| *mode <= 0o1777)?,
         modified: (seconds.parse().ok()?, nanoseconds.min(999_999_999)),
-        attributes: Attributes::new(),
+        attributes: UserAttributes::new(),
     })
 }
 
@@ -373,7 +373,7 @@ fn entry(
     path: Vec<u8>,
     kind: InventoryKind,
     stat: &Stat,
-    attributes: Attributes,
+    attributes: UserAttributes,
 ) -> InventoryEntry {
     let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
     InventoryEntry {
@@ -386,7 +386,7 @@ fn entry(
 }
 
 /// The users' own attributes; others have a meaning on one machine only.
-fn user_attributes(file: &OwnedFd) -> Result<Attributes, Errno> {
+fn user_attributes(file: &OwnedFd) -> Result<UserAttributes, Errno> {
     let mut attributes = attributes_of(file)?;
     attributes.retain(|(name, _)| name.starts_with(b"user."));
     attributes.sort();

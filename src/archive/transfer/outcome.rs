@@ -16,7 +16,7 @@ pub type ByteProgress<'a> = dyn FnMut(u64) + 'a;
 
 /// When the content of a copy is compared with that of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
+pub enum CompareWhen {
     /// If anything was copied.
     IfNew,
     /// In every case.

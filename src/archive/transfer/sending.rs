@@ -3,7 +3,7 @@
 use super::destination::Destination;
 use super::local::Local;
 use super::outcome::{
-    ByteProgress, Comparison, Moved, RemoteStatus, TransferError, TransferOutcome, skipped,
+    ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome, skipped,
 };
 use super::skip::Skip;
 use crate::archive::{Handover, Role};
@@ -24,7 +24,7 @@ pub fn copy(
             return Err(Skip::RemovedHere.into());
         }
         may_arrive(&destination.status(names)?, brings_back)?;
-        let moved = destination.receive(source, &item.names, None, Comparison::IfNew, progress)?;
+        let moved = destination.receive(source, &item.names, None, CompareWhen::IfNew, progress)?;
         Ok(match moved.files {
             0 => TransferOutcome::Unchanged,
             _ => TransferOutcome::Copied(moved),
@@ -77,7 +77,7 @@ fn send(
     progress: &mut ByteProgress<'_>,
 ) -> Result<(Moved, String), TransferError> {
     let service = source.service();
-    let moved = destination.receive(source, names, Some(service), Comparison::Always, progress)?;
+    let moved = destination.receive(source, names, Some(service), CompareWhen::Always, progress)?;
     Ok((moved, destination.expect(names, service)?))
 }
 

@@ -20,7 +20,7 @@ pub(super) const HELD: usize = 64;
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// A directory between the start of a walk and its position.
-struct Level {
+struct OpenLevel {
     /// How many bytes of the path lead here.
     length: usize,
     directory: Option<OwnedFd>,
@@ -28,9 +28,9 @@ struct Level {
     waiting: Vec<Vec<u8>>,
 }
 
-impl Level {
+impl OpenLevel {
     /// Lists a directory: returns its level, and the names in it that are not directories.
-    fn of(directory: OwnedFd, here: &[u8]) -> Result<(Level, Vec<Vec<u8>>), Errno> {
+    fn of(directory: OwnedFd, here: &[u8]) -> Result<(OpenLevel, Vec<Vec<u8>>), Errno> {
         let (mut waiting, mut entries) = (Vec::new(), Vec::new());
         each_entry_of(&directory, |name, is_directory| {
             if is_directory {
@@ -39,7 +39,7 @@ impl Level {
                 entries.push(name.to_vec());
             }
         })?;
-        let level = Level {
+        let level = OpenLevel {
             length: here.len(),
             directory: Some(directory),
             waiting,
@@ -100,13 +100,13 @@ pub(super) fn walk_noting(
     mut note: impl FnMut(&OwnedFd, &[u8]),
 ) -> Result<(), Errno> {
     let mut here = Vec::new();
-    let mut levels: Vec<Level> = Vec::new();
+    let mut levels: Vec<OpenLevel> = Vec::new();
     let mut next = open_far(from, path, LIST);
     loop {
         if let Ok(directory) = &next {
             note(directory, &here);
         }
-        match next.and_then(|directory| Level::of(directory, &here)) {
+        match next.and_then(|directory| OpenLevel::of(directory, &here)) {
             Ok((level, entries)) => {
                 for name in entries {
                     visit(DeepEntry::Entry(joined(&here, &name)));
@@ -142,7 +142,7 @@ fn enter(
     from: &OwnedFd,
     path: &[u8],
     here: &[u8],
-    levels: &mut [Level],
+    levels: &mut [OpenLevel],
     name: &[u8],
 ) -> Result<OwnedFd, Errno> {
     if levels.last().is_some_and(|level| level.directory.is_none()) {

@@ -96,11 +96,11 @@ impl Tree {
 
     /// The content of a directory above the items: the names that lead to items, and the others. A name that
     /// is not UTF-8 is skipped: it is not part of an identifier.
-    fn level(&self, path: &str, wanted: Leaf) -> Result<Level, TreeError> {
+    fn level(&self, path: &str, wanted: Leaf) -> Result<LevelNames, TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(failed(Action::Open, path))?;
-        let mut level = Level::default();
+        let mut level = LevelNames::default();
         each_typed_of(&directory, |name, file_type| {
             if let Ok(name) = std::str::from_utf8(name) {
                 match file_type == FileType::Directory {
@@ -180,7 +180,7 @@ impl<'a> WalkEntry<'a> {
 pub type Visit<'a, E> = &'a mut dyn FnMut(WalkEntry<'_>) -> Result<(), E>;
 
 #[derive(Default)]
-struct Level {
+struct LevelNames {
     names: Vec<String>,
     others: Vec<(String, bool)>,
 }

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use super::{Client, with_causes};
 use crate::archive::Handover;
 use crate::archive::transfer::{
-    ByteProgress, Comparison, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip,
+    ByteProgress, CompareWhen, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip,
     TransferError,
 };
 use crate::archive::tree::Action;
@@ -239,7 +239,7 @@ impl Destination for Remote {
         source: &Local,
         names: &Names,
         original_at: Option<&Names>,
-        _comparison: Comparison,
+        _comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
         let link = &self.link;

@@ -47,17 +47,17 @@ pub(super) struct ScannedPlace {
 
 /// What a path in the tree should be.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expected {
+enum ExpectedAt {
     Item,
     Tombstone,
 }
 
-impl Expected {
+impl ExpectedAt {
     /// A path of an area, relative to the store.
     fn shown(self, area: Area, path: &str) -> String {
         match self {
-            Expected::Item => format!("{}/{path}", area.name()),
-            Expected::Tombstone => format!("deleted/{}/{path}", area.name()),
+            ExpectedAt::Item => format!("{}/{path}", area.name()),
+            ExpectedAt::Tombstone => format!("deleted/{}/{path}", area.name()),
         }
     }
 }
@@ -68,7 +68,7 @@ enum ScanTask {
     Named {
         area: Area,
         path: String,
-        expected: Expected,
+        expected: ExpectedAt,
     },
     /// An inconsistency that is evident without reading the place.
     Wrong(CheckFinding, Option<TreeError>),
@@ -93,13 +93,13 @@ impl Coordinator {
     fn found(
         &mut self,
         area: Area,
-        expected: Expected,
+        expected: ExpectedAt,
         seen: WalkEntry<'_>,
     ) -> Result<(), ReceiverGone> {
         let below = |path: &str| expected.shown(area, path);
         let task = match seen {
             // A tombstone that was set aside is beside the valid one.
-            WalkEntry::Named(path) if expected == Expected::Tombstone && path.contains(ASIDE) => {
+            WalkEntry::Named(path) if expected == ExpectedAt::Tombstone && path.contains(ASIDE) => {
                 return Ok(());
             }
             WalkEntry::Named(path) => ScanTask::Named {
@@ -187,12 +187,12 @@ impl Archive {
     fn walk(&self, coordinator: &mut Coordinator) -> Result<(), ReceiverGone> {
         for area in [Area::Col, Area::Ibip] {
             self.tree.survey_tombstones(area, &mut |seen| {
-                coordinator.found(area, Expected::Tombstone, seen)
+                coordinator.found(area, ExpectedAt::Tombstone, seen)
             })?;
         }
         for area in [Area::Col, Area::Ibip] {
             self.tree.survey_items(area, &mut |seen| {
-                coordinator.found(area, Expected::Item, seen)
+                coordinator.found(area, ExpectedAt::Item, seen)
             })?;
         }
         coordinator.dispatch()
@@ -236,8 +236,8 @@ impl Archive {
             });
         };
         let mut scanned = match expected {
-            Expected::Item => self.scan_item(&names),
-            Expected::Tombstone => self.scan_tombstone(&names, &shown),
+            ExpectedAt::Item => self.scan_item(&names),
+            ExpectedAt::Tombstone => self.scan_tombstone(&names, &shown),
         };
         if let Some(rep) = names.rep()
             && self.is_own_rep(rep)?
