@@ -22,6 +22,7 @@ mod http;
 mod index;
 mod inside;
 mod language;
+mod latin;
 mod layout;
 mod metadata;
 mod mint;

@@ -39,7 +39,7 @@ impl ExplainedParts {
 }
 
 /// A path in UTF-8 as it is, any other percent-encoded.
-fn path_text(path: &[u8]) -> String {
+pub(super) fn path_text(path: &[u8]) -> String {
     match std::str::from_utf8(path) {
         Ok(path) => path.to_owned(),
         Err(_) => percent_encode(path),

@@ -23,12 +23,16 @@ pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
     let archive = named.access.read()?;
     let item = archive.store().find_by_names(&named.names)?;
-    let Some(item) = item else {
+    let Some(mut item) = item else {
         return Err(ArchiveError::Unknown {
             name: named.names.preferred(),
         }
         .into());
     };
+    // The index has text, in which bytes that are not UTF-8 are lost.
+    item.target = archive
+        .default_file(&item)?
+        .map(|bytes| explain::path_text(&bytes));
     let relations = archive.relations(&item)?;
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
