@@ -155,10 +155,40 @@ fn served_archives_and_resolvers_answer_every_form() {
         r#". ./vars
         for form in rep/$secret ibi/$secret rep-/$secret attachment.cgi/$secret/doc/x col/$secret/doc/x ibi:$secret \
             upn:ABCDEF:$secret $secret-TDI ${secret//\//:} "$secret??" "col/$two/doc/mirrorget.cgi?metadatarepository=$secret" \
-            archive.cgi/$secret rep/foo/bar rep/ ibi-/none.example col/x.y/z/2009 attachment.cgi/ upn:abc:$one; do
-            status "$U/$form"
+            archive.cgi/$secret col/$one/doc/ibi:$secret/x col/$one/doc/ibi:none rep/foo/bar rep/ ibi-/none.example col/x.y/z/2009 attachment.cgi/ upn:abc:$one; do
+            status -L "$U/$form"
         done | uniq -c | tr -s ' '
         for form in rep/$one!! "$one?ibiurl.requireditemstatus=Copy"; do status "$U/$form"; done"#,
-        " 18 404\n400\n400",
+        " 20 404\n400\n400",
+    );
+}
+
+/// Relative links of pages lead to the item, a resolver leads to downloads, and a path is decoded once.
+#[test]
+fn links_of_pages_and_downloads() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        one=$(ibifs mint A | head -n 1) two=$(ibifs mint A | head -n 1)
+        mkdir A/$one/doc/pages; echo page > A/$one/doc/pages/index.html; echo other > A/$two/doc/other.html
+        echo percent > 'A/'$two'/doc/a%25b'; mkdir 'A/'$one'/doc/ibi:notes'; echo mine > 'A/'$one'/doc/ibi:notes/x'
+        mkdir -p A/83LX3W/34PGRBS; echo opaque > A/83LX3W/34PGRBS/x
+        test "$(ls A/83lx3w/34pgrbs/)" = x; ibifs show 83LX3W/34PGRBS --store A | grep -q Copy
+        ibifs id explain 83lx3w/34pgrbs --json | jq -er '.canonical == "83LX3W/34PGRBS" and .address == null and .date == "2009-02-16T17:46:00Z"'
+        if ibifs id explain data/34PGRBS 2> said; then exit 9; fi
+        ibifs show --store A "<URL:http://urlib.net/rep/$one>." | diff - <(ibifs show --store A $one)
+        ibifs umount A; ibifs fsck A.store; ibifs mount A.store A
+        echo "one=$one two=$two ibip=$(ibip A/$two)" > vars"#);
+    let served = Served::start(&env, "A.store");
+    served.prints(
+        &env,
+        r#". ./vars
+        for page in col/$one/doc/pages $one/pages $one; do
+            for link in ibi:$ibip/other.html upn:RFF2E5:$two/other.html ibi%3A$ibip/other.html; do
+                test "$(line location $U/$page/$link)" = /$link; get -L $U/$page/$link
+            done
+        done | uniq -c | tr -s ' '
+        line location "$U/col/$one/doc/pages/ibi:$one!?x=y" | sed "s:$one:ONE:"
+        get $U/col/$one/doc/ibi:notes/x; get $U/83LX3W/34PGRBS/x; status $U/col/$one/doc/pages/ibi:none/x"#,
+        " 9 other\n/ibi:ONE!?x=y\nmine\nopaque\n404",
     );
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::ArchiveQuery;
 use crate::formats::item::Names;
-use crate::formats::query::{Query, QueryError, percent_decoded_bytes};
+use crate::formats::query::{Query, QueryError, encoded, percent_decoded_bytes};
 use ibi::Quoted;
 use ibi::persistent::{
     Identifier, PersistentError as NameError, PersistentKind, PersistentName, Reader,
@@ -17,6 +17,8 @@ use ibi::relation::Request;
 pub struct Persistent {
     /// The identifier, the path and the requested related item.
     pub question: ArchiveQuery,
+    /// What is asked for: the item, a download of a file, or the whole item as one file.
+    pub kind: PersistentKind,
     /// Whether only the original is acceptable.
     pub is_original_required: bool,
 }
@@ -95,7 +97,72 @@ impl Persistent {
                 filepath: (!name.path.is_empty()).then_some(name.path),
                 request,
             },
+            kind: name.kind,
             is_original_required: name.is_original_required,
         })
+    }
+
+    /// The URL to which a reader is redirected, from the one that an Archive has answered: the same, or that
+    /// of the download or the whole item there.
+    #[must_use]
+    pub fn delivered(&self, url: &str) -> String {
+        self.delivery(url).unwrap_or_else(|| url.to_owned())
+    }
+
+    fn delivery(&self, url: &str) -> Option<String> {
+        let (script, has_path) = match self.kind {
+            PersistentKind::Download => ("attachment.cgi", true),
+            PersistentKind::Package => ("archive.cgi", false),
+            _ => return None,
+        };
+        let (scheme, rest) = url.split_once("://")?;
+        let (authority, _) = rest.split_once('/')?;
+        let name = PersistentName::parse(url).ok()?;
+        if name.request.is_some() || matches!(name.identifier, Identifier::Level(_)) {
+            return None;
+        }
+        let identifier = encoded(name.identifier.to_string().as_bytes());
+        let mut delivered = format!("{scheme}://{authority}/{script}/{identifier}");
+        if has_path && !name.path.is_empty() {
+            delivered.push_str(&format!("/{}", encoded(&name.path)));
+        }
+        Some(delivered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_download_is_reached_as_a_download() {
+        let delivered = |path: &str, url: &str| {
+            let persistent = Persistent::parse(path, "").expect(path);
+            persistent.delivered(url)
+        };
+        let file = "http://a.b:8080/col/sid.inpe.br/a/2009/02.16.17.46/doc/a%20b%25.txt";
+        let ibi = "8JMKD3MGP8W/34PGRBS";
+        assert_eq!(delivered(ibi, file), file);
+        assert_eq!(
+            delivered(&format!("attachment.cgi/{ibi}"), file),
+            "http://a.b:8080/attachment.cgi/sid.inpe.br/a/2009/02.16.17.46/doc/a%20b%25.txt"
+        );
+        assert_eq!(
+            delivered(&format!("archive.cgi/{ibi}"), file),
+            "http://a.b:8080/archive.cgi/sid.inpe.br/a/2009/02.16.17.46"
+        );
+        for other in [
+            "http://a.b/8JMKD3MGP8W/34PGRBS:",
+            "http://a.b/x.html",
+            "http://a.b",
+        ] {
+            assert_eq!(delivered(&format!("archive.cgi/{ibi}"), other), other);
+        }
+    }
+
+    #[test]
+    fn a_path_is_decoded_once() {
+        let parsed = Persistent::parse("8JMKD3MGP8W/34PGRBS/a%2525b", "").expect("a path");
+        assert_eq!(parsed.question.filepath.as_deref(), Some(&b"a%25b"[..]));
     }
 }

@@ -49,11 +49,13 @@ pub struct Ibip {
 enum PrefixOwner {
     Address(IbipPrefix),
     Legacy(Box<LegacyIbip>),
+    /// A prefix in base 27 that stands for no address and port.
+    Opaque,
 }
 
 impl Ibip {
     /// Reads an IBIp: in any case in base 27, as it is written in base 53. A prefix with a `Z` is of the
-    /// latter.
+    /// latter. A prefix in base 27 that stands for no address and port is kept as it is (ibi(7), "IBIP").
     ///
     /// # Errors
     /// Not two components, a character that an IBIp does not have, a prefix that is not the one
@@ -73,11 +75,15 @@ impl Ibip {
                 maker: PrefixOwner::Legacy(Box::new(legacy)),
             });
         }
-        let prefix = read_prefix(source, prefix)?;
+        let maker = match read_prefix(source, prefix) {
+            Ok(prefix) => PrefixOwner::Address(prefix),
+            Err(_) if is_opaque(prefix) => PrefixOwner::Opaque,
+            Err(error) => return Err(error),
+        };
         let timestamp = read_suffix(source, suffix)?;
         Ok(Ibip {
             spelling: text.to_owned(),
-            maker: PrefixOwner::Address(prefix),
+            maker,
             timestamp,
         })
     }
@@ -99,7 +105,7 @@ impl Ibip {
     #[must_use]
     pub fn canonical(&self) -> String {
         match self.maker {
-            PrefixOwner::Address(_) => self.spelling.to_ascii_uppercase(),
+            PrefixOwner::Address(_) | PrefixOwner::Opaque => self.spelling.to_ascii_uppercase(),
             PrefixOwner::Legacy(_) => self.spelling.clone(),
         }
     }
@@ -131,7 +137,7 @@ impl Ibip {
     pub fn maker(&self) -> Option<&IbipPrefix> {
         match &self.maker {
             PrefixOwner::Address(prefix) => Some(prefix),
-            PrefixOwner::Legacy(_) => None,
+            PrefixOwner::Legacy(_) | PrefixOwner::Opaque => None,
         }
     }
 
@@ -139,7 +145,7 @@ impl Ibip {
     #[must_use]
     pub fn legacy(&self) -> Option<&LegacyIbip> {
         match &self.maker {
-            PrefixOwner::Address(_) => None,
+            PrefixOwner::Address(_) | PrefixOwner::Opaque => None,
             PrefixOwner::Legacy(legacy) => Some(legacy),
         }
     }
@@ -150,6 +156,7 @@ impl Ibip {
         match &self.maker {
             PrefixOwner::Address(prefix) => Some(prefix.address),
             PrefixOwner::Legacy(legacy) => legacy.address().map(IpAddr::V4),
+            PrefixOwner::Opaque => None,
         }
     }
 
@@ -274,12 +281,16 @@ impl fmt::Display for IbipPrefix {
 /// Returns whether a name is a prefix of an IBIp, the folder that holds the items of one maker.
 ///
 /// # Errors
-/// A text that is neither the one spelling of an address and port, nor a prefix in base 53.
+/// A text that is neither the one spelling of an address and port, nor a prefix in base 53, nor one of the
+/// shape of an IBIp's that stands for no address.
 pub fn check_prefix(text: &str) -> Result<(), ParseError> {
     if is_legacy(text) {
         return legacy::check_prefix(text);
     }
-    IbipPrefix::parse(text).map(|_| ())
+    match IbipPrefix::parse(text) {
+        Err(error) if !is_opaque(text) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// The spelling that all spellings of a prefix share: upper case, or the only one in base 53.
@@ -295,6 +306,24 @@ pub fn prefix_key(text: &str) -> String {
 /// Whether a prefix is one in base 53: these have a `Z`, which base 27 does not.
 fn is_legacy(prefix: &str) -> bool {
     prefix.contains('Z')
+}
+
+/// Whether a text is a prefix although it stands for no address and port: a number, `W` or `X`, and digits and
+/// separators. One with a digit only: a word such as `text` is not taken for a prefix. Neither is a second
+/// spelling of an address or port.
+fn is_opaque(text: &str) -> bool {
+    let is_digit = |digit: char| base27::value(digit).is_some();
+    let Some((number, port)) = text.split_once(is_separator) else {
+        return false;
+    };
+    let is_default = base27::decode_number(port) == Some(u64::from(DEFAULT_PORT));
+    !number.is_empty()
+        && !number.starts_with('2')
+        && !port.starts_with('2')
+        && text.chars().all(|c| is_digit(c) || is_separator(c))
+        && !is_default
+        && text.len() <= LONGEST
+        && text.bytes().any(|byte| byte.is_ascii_digit())
 }
 
 /// Returns whether a name is a suffix of an IBIp.

@@ -197,10 +197,11 @@ impl Reader {
     }
 }
 
-/// Whether a text begins as a link does: with the scheme of persistent names. A path of a file may have any
-/// other form of them.
+/// Whether a text begins as a link does: with the scheme of persistent names, after brackets and the like. A
+/// path of a file may have any other form of them.
 #[must_use]
 pub fn is_link(text: &str) -> bool {
+    let text = reader::link_in(text);
     let begins = |scheme: &str| {
         let start = text.get(..scheme.len());
         start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))

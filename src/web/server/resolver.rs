@@ -192,7 +192,7 @@ async fn resolved(
                     reached.acknowledgment(&reader, &url_of(resolver, request)),
                 );
             }
-            redirect(&reached.url)
+            redirect(&persistent.delivered(&reached.url))
         }
         Resolution::Registered(url) => redirect(&url),
         Resolution::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
@@ -235,7 +235,6 @@ fn url_of(resolver: &Resolver, request: &Parts) -> String {
         .uri
         .path_and_query()
         .map_or("", |path| path.as_str());
-    let path = crate::formats::query::percent_decoded(path).unwrap_or_else(|| path.to_owned());
     format!("http://{address}{port}{path}")
 }
 

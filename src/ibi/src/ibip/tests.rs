@@ -149,11 +149,9 @@ fn not_ibips() {
     bad("8JMKD3MGP8W/34PGRBé", "character 'é' in the suffix at byte 19 of IBIp '8JMKD3MGP8W/34PGRBé' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do");
     bad("8JMKD3MGP8/34PGRBS", "prefix '8JMKD3MGP8' at byte 1 of IBIp '8JMKD3MGP8/34PGRBS' has neither W (after an IPv4 address) nor X (after an IPv6 address)");
     bad("W/34PGRBS", "empty address at byte 1 of IBIp 'W/34PGRBS'");
-    bad("8JMKD3MGP8WX/34PGRBS", "character 'X' in the port at byte 12 of IBIp '8JMKD3MGP8WX/34PGRBS' does not belong there: W and X separate, and have their place once");
     bad("28JMKD3MGP8W/34PGRBS", "address '28JMKD3MGP8' at byte 1 of IBIp '28JMKD3MGP8W/34PGRBS' begins with 2, the digit zero");
     bad("8JMKD3MGP8W24/34PGRBS", "port '24' at byte 12 of IBIp '8JMKD3MGP8W24/34PGRBS' begins with 2, the digit zero");
     bad("8JMKD3MGP8W34K/34PGRBS", "port '34K' at byte 12 of IBIp '8JMKD3MGP8W34K/34PGRBS' stands for port 800, which is left out");
-    bad("8JMKD3MGP8WUUUU/34PGRBS", "port 'UUUU' at byte 12 of IBIp '8JMKD3MGP8WUUUU/34PGRBS' is beyond 65535");
     bad("2W/34PGRBS", "address '2' at byte 1 of IBIp '2W/34PGRBS' stands for '', which is not an IPv4 address in its usual writing");
     bad("UUUUW/34PGRBS", "address 'UUUU' at byte 1 of IBIp 'UUUUW/34PGRBS' stands for '333308', which is not an IPv4 address in its usual writing");
     bad("UUUUX/34PGRBS", "address 'UUUU' at byte 1 of IBIp 'UUUUX/34PGRBS' stands for '662f3', which is not an IPv6 address in its usual writing");
@@ -204,5 +202,34 @@ fn whatever_is_minted_reads_back() {
             read.map(|ibip| (ibip.address(), ibip.port(), ibip.timestamp())),
             Ok((Some(address), Some(prefix.port), date))
         );
+    }
+}
+
+#[test]
+fn a_prefix_that_stands_for_no_address_is_kept() {
+    for text in [
+        "83LX3W/34PGRBS",
+        "8jmkd3wuuuuu/34pgrbs",
+        "AB3X/34PGRBS",
+        "8JMKD3MGP8WUUUU/34PGRBS",
+        "8JMKD3MGP8WX/34PGRBS",
+    ] {
+        let ibip = Ibip::parse(text).expect(text);
+        assert_eq!(ibip.to_string(), text);
+        assert_eq!(ibip.canonical(), text.to_ascii_uppercase());
+        assert_eq!(Ibip::parse(&text.to_ascii_uppercase()), Ok(ibip.clone()));
+        assert_eq!(
+            (ibip.maker(), ibip.address(), ibip.port()),
+            (None, None, None)
+        );
+        assert_eq!(ibip.timestamp().seconds(), 1_234_806_360);
+        assert!(ibip.legacy().is_none());
+        assert_eq!(check_prefix(ibip.prefix()), Ok(()));
+    }
+    for text in [
+        "text", "raw", "3W2", "28JMKD3W", "W3", "8JMKD3", "2W", "83LW3V",
+    ] {
+        assert!(check_prefix(text).is_err(), "{text}");
+        assert!(Ibip::parse(&format!("{text}/34PGRBS")).is_err(), "{text}");
     }
 }

@@ -16,35 +16,95 @@ const RECORD: &str = "metadatarepository";
 const NAME_SPACE: usize = 6;
 
 /// The parts of a text before anything is known of them.
+#[derive(Clone)]
 struct Parts<'a> {
     reader: Reader,
     text: &'a str,
     has_scheme: bool,
     archive: Option<Authority>,
-    query: &'a str,
+    query: String,
     fragment: Option<&'a str>,
     /// The components of the path, decoded.
     path: Vec<Vec<u8>>,
 }
 
+/// Signs that follow a link in running text and are none of its own: `!`, `:` and `?` may be.
+const PUNCTUATION: &[char] = &[
+    '.', ',', ';', ')', ']', '}', '>', '"', '\'', '»', '”', '’', '…',
+];
+/// Signs in which a link is enclosed in running text, and those that end it.
+const ENCLOSING: [(char, char); 9] = [
+    ('<', '>'),
+    ('(', ')'),
+    ('[', ']'),
+    ('{', '}'),
+    ('"', '"'),
+    ('\'', '\''),
+    ('«', '»'),
+    ('“', '”'),
+    ('‘', '’'),
+];
+/// The most such signs after a link.
+const MOST_SIGNS: usize = 4;
+
+/// Reads a name of a filesystem as it is, and a link also as it stands in running text.
 pub(super) fn read(reader: Reader, text: &str) -> Result<PersistentName, PersistentError> {
+    if reader.is_literal {
+        return read_exact(reader, text);
+    }
+    let text = link_in(text);
+    let found = read_exact(reader, text);
+    if found.is_ok() {
+        return found;
+    }
+    let mut rest = text;
+    for _ in 0..MOST_SIGNS {
+        let Some(shorter) = rest.strip_suffix(PUNCTUATION) else {
+            break;
+        };
+        rest = shorter.trim_end();
+        if let Ok(name) = read_exact(reader, rest) {
+            return Ok(name);
+        }
+    }
+    found
+}
+
+/// A link without the blanks, brackets and quotation marks around it, and without `URL:` (RFC 3986, appendix
+/// C).
+pub(super) fn link_in(text: &str) -> &str {
+    let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}');
+    let mut link = text.trim_matches(is_blank);
+    while let Some((open, close)) = ENCLOSING.iter().find(|(open, _)| link.starts_with(*open)) {
+        link = link.strip_prefix(*open).unwrap_or(link);
+        let end = link.rfind(*close).unwrap_or(link.len());
+        link = link.get(..end).unwrap_or(link).trim_matches(is_blank);
+    }
+    match link.split_at_checked("url:".len()) {
+        Some((label, rest)) if label.eq_ignore_ascii_case("url:") => rest.trim_matches(is_blank),
+        _ => link,
+    }
+}
+
+fn read_exact(reader: Reader, text: &str) -> Result<PersistentName, PersistentError> {
     if text.is_empty() {
         return Err(PersistentError::Empty);
     }
+    let decoded = (!reader.is_literal && is_encoded_whole(text)).then(|| percent_decode(text));
+    let decoded = decoded.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let text = decoded.as_deref().unwrap_or(text);
     let (address, fragment) = match text.split_once('#') {
         Some((before, fragment)) if !reader.is_literal => (before, Some(fragment)),
         _ => (text, None),
     };
     let (has_scheme, archive, rest) = authority(address)?;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let components = path.split('/').filter(|it| !matches!(*it, "" | "." | ".."));
-    let path = components.map(|component| {
-        if reader.is_literal {
-            component.as_bytes().to_vec()
-        } else {
-            percent_decode(component)
-        }
-    });
+    let query = if reader.is_literal {
+        query.to_owned()
+    } else {
+        // As in the source of a page.
+        query.replace("&amp;", "&").replace("&#38;", "&")
+    };
     Parts {
         reader,
         text,
@@ -52,9 +112,38 @@ pub(super) fn read(reader: Reader, text: &str) -> Result<PersistentName, Persist
         archive,
         query,
         fragment,
-        path: path.collect(),
+        path: components(reader, path),
     }
     .name()
+}
+
+/// Whether a whole URL is encoded, as in a parameter of another one.
+fn is_encoded_whole(text: &str) -> bool {
+    ["http%3a", "https%3a"].iter().any(|scheme| {
+        let start = text.get(..scheme.len());
+        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    })
+}
+
+/// The components of a path, decoded. An encoded slash separates, since no name has one. `..` takes back the
+/// component before it (RFC 3986, section 5.2.4); at the start it leads to a page of the same Archive.
+fn components(reader: Reader, path: &str) -> Vec<Vec<u8>> {
+    let mut components: Vec<Vec<u8>> = Vec::new();
+    for part in path.split('/') {
+        let decoded = if reader.is_literal {
+            part.as_bytes().to_vec()
+        } else {
+            percent_decode(part)
+        };
+        for component in decoded.split(|byte| *byte == b'/') {
+            match component {
+                b"" | b"." => {}
+                b".." => drop(components.pop()),
+                component => components.push(component.to_vec()),
+            }
+        }
+    }
+    components
 }
 
 /// Whether a text is a URL, its host and port, and what follows them. The resolver is not an Archive.
@@ -68,6 +157,10 @@ fn authority(text: &str) -> Result<(bool, Option<Authority>, &str), PersistentEr
     match scheme.to_ascii_lowercase().as_str() {
         "http" | "https" => {}
         "ibi" | "upn" => return Ok((false, None, text)),
+        // A host and a port.
+        _ if rest.starts_with(|first: char| first.is_ascii_digit()) => {
+            return Ok((false, None, text));
+        }
         _ => return Err(PersistentError::Scheme(scheme.to_owned())),
     }
     let Some(rest) = rest.strip_prefix("//") else {
@@ -100,6 +193,12 @@ fn read_authority(text: &str) -> Option<Authority> {
     })
 }
 
+/// Whether a component begins with a scheme.
+fn begins(component: &[u8], scheme: &[u8]) -> bool {
+    let start = component.get(..scheme.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+}
+
 /// What the first component of a path says of the rest.
 fn kind_of(keyword: &[u8]) -> Option<PersistentKind> {
     match keyword {
@@ -121,6 +220,9 @@ impl Parts<'_> {
         if let Some(record) = self.record() {
             return record;
         }
+        if let Some(name) = self.relative() {
+            return Ok(name);
+        }
         let Some(first) = self.path.first() else {
             return Err(self.no_identifier(None));
         };
@@ -128,12 +230,14 @@ impl Parts<'_> {
             self.path.remove(0);
             return self.identified(Some(kind), None);
         }
-        let lower = first.to_ascii_lowercase();
-        if lower.starts_with(b"ibi:") {
+        if begins(first, b"ibi:") {
             self.path[0].drain(..b"ibi:".len());
+            if self.path[0].is_empty() {
+                self.path.remove(0);
+            }
             return self.identified(None, None);
         }
-        if lower.starts_with(b"upn:") {
+        if begins(first, b"upn:") {
             return self.of_name_space();
         }
         match self.identified(None, None) {
@@ -142,6 +246,15 @@ impl Parts<'_> {
             }
             name => name,
         }
+    }
+
+    /// What a relative link names, `./ibi:IBI` or `./upn:NAME:IBI`, behind the path of the page that has it.
+    fn relative(&self) -> Option<PersistentName> {
+        let is_one = |it: &Vec<u8>| begins(it, b"ibi:") || begins(it, b"upn:");
+        let at = self.path.iter().rposition(is_one).filter(|at| *at > 0)?;
+        let mut link = self.clone();
+        link.path.drain(..at);
+        link.name().ok()
     }
 
     /// The record that a script shows, where the path ends in one and the query says which.
@@ -282,7 +395,7 @@ impl Parts<'_> {
         // IBI?? names the metadata; what follows may be a query of its own.
         let (tail, query) = match self.query.strip_prefix('?') {
             Some(query) => (format!("{tail}:"), query.trim_start_matches('?')),
-            None => (tail.to_owned(), self.query),
+            None => (tail.to_owned(), self.query.as_str()),
         };
         let parameters = parameters(query);
         let value = |name: &str| {

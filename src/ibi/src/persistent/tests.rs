@@ -134,6 +134,66 @@ fn other_spellings() {
     reads("http://a.b/ibi-/sid.inpe.br", "level sid.inpe.br at=a.b");
 }
 
+/// Links as they stand in running text, in the source of pages and in parameters of other links.
+#[test]
+#[rustfmt::skip] // one case, one line
+fn links_as_they_are_found() {
+    let item = "item 8JMKD3MGP8W/34PGRBS";
+    for text in [
+        " 8JMKD3MGP8W/34PGRBS\n", "\u{feff}8JMKD3MGP8W/34PGRBS\u{a0}", "8JMKD3MGP8W/34PGRBS.", "8JMKD3MGP8W/34PGRBS,",
+        "8JMKD3MGP8W/34PGRBS).", "\"8JMKD3MGP8W/34PGRBS\",", "“8JMKD3MGP8W/34PGRBS”", "(ibi:8JMKD3MGP8W/34PGRBS)",
+        "<http://urlib.net/8JMKD3MGP8W/34PGRBS>", "<URL:http://urlib.net/rep/8JMKD3MGP8W/34PGRBS>.", "URL: urlib.net/8JMKD3MGP8W/34PGRBS",
+        "<URL: http://urlib.net/ibi/8JMKD3MGP8W/34PGRBS >", "https://urlib.net:443/8JMKD3MGP8W/34PGRBS/", "HTTPS://URLIB.NET/8JMKD3MGP8W/34PGRBS;",
+        "8JMKD3MGP8W%2F34PGRBS", "ibi%3A8JMKD3MGP8W%2F34PGRBS", "http%3A%2F%2Furlib.net%2F8JMKD3MGP8W%2F34PGRBS", "//urlib.net/8JMKD3MGP8W/34PGRBS",
+        "HTTP%3a%2f%2Furlib.net%2frep%2f8JMKD3MGP8W%2f34PGRBS", "ibi:/8JMKD3MGP8W/34PGRBS", "ibi://8JMKD3MGP8W/34PGRBS", "IBI:8JMKD3MGP8W/34PGRBS",
+        "./ibi:8JMKD3MGP8W/34PGRBS", "../ibi:8JMKD3MGP8W/34PGRBS", "8JMKD3MGP8W/x/../34PGRBS", "8JMKD3MGP8W/%2e%2e/./8JMKD3MGP8W/34PGRBS",
+        "http://urlib.net/8JMKD3MGP8W/34PGRBS?", "http://urlib.net/ibi/ibi:8JMKD3MGP8W/34PGRBS",
+    ] {
+        reads(text, item);
+    }
+    reads("ibi:8jmkd3mgp8w/34pgrbs", "item 8jmkd3mgp8w/34pgrbs");
+    reads("localhost:8080/rep/8JMKD3MGP8W/34PGRBS", "item 8JMKD3MGP8W/34PGRBS at=localhost:8080");
+    reads("http://[2001:db8::1]:8080/rep/8JMKD3MGP8W/34PGRBS", "item 8JMKD3MGP8W/34PGRBS at=[2001:db8::1]:8080");
+    reads("http://www.urlib.net/8JMKD3MGP8W/34PGRBS", "item 8JMKD3MGP8W/34PGRBS at=www.urlib.net");
+    reads("8JMKD3MGP8W/34PGRBS!.", "item 8JMKD3MGP8W/34PGRBS request=!");
+    reads("8JMKD3MGP8W/34PGRBS+(pt-BR)),", "item 8JMKD3MGP8W/34PGRBS request=+(pt-BR)");
+    reads("8JMKD3MGP8W/34PGRBS%3A%28BibINPE%29", "item 8JMKD3MGP8W/34PGRBS request=:(BibINPE)");
+    reads("8JMKD3MGP8W/34PGRBS%2B(pt)", "item 8JMKD3MGP8W/34PGRBS request=+(pt)");
+    reads("sid.inpe.br/mtc-m18%4080/2009/02.16.17.46", "item sid.inpe.br/mtc-m18@80/2009/02.16.17.46");
+    reads("http://urlib.net/sid.inpe.br%2Fmtc-m18%4080%2F2009%2F02.16.17.46:", "item sid.inpe.br/mtc-m18@80/2009/02.16.17.46 request=:");
+    reads("SID.inpe.BR/MTC-m13@80/2009/02.16.17.46.", "item SID.inpe.BR/MTC-m13@80/2009/02.16.17.46");
+    reads("dpi.inpe.br%3Abanon%3A1997%3A08.28.18.55", "item dpi.inpe.br/banon/1997/08.28.18.55");
+    reads("dpi.inpe.br:banon-pc2@80:2006:08.30.19.42.", "item dpi.inpe.br/banon-pc2@80/2006/08.30.19.42");
+    reads("upn%3ALCETB2%3Adpi.inpe.br/sbsr@80/2006/11.12.23.09", "item dpi.inpe.br/sbsr@80/2006/11.12.23.09 upn=LCETB2");
+    reads("./upn:RFF2E5-:8JMKD3MGPCW/3EUFCFP/a b.html#x", "file 8JMKD3MGPCW/3EUFCFP upn=RFF2E5 path=a%20b.html navigates=#");
+    // A relative link, as a browser asks for it.
+    reads("http://a.b/col/sid.inpe.br/a/2009/02.16.17.46/doc/ibi:8JMKD3MGP8W/34PGRBS!", "item 8JMKD3MGP8W/34PGRBS at=a.b request=!");
+    reads("/col/sid.inpe.br/a/2009/02.16.17.46/doc/x/upn:RFF2E5:8JMKD3MGPCW/3EUFCFP/b.html", "file 8JMKD3MGPCW/3EUFCFP upn=RFF2E5 path=b.html");
+    reads("/8JMKD3MGP8W/34PGRBS/ibi:8JMKD3MGPCW/3EUFCFP", "item 8JMKD3MGPCW/3EUFCFP");
+    reads("8JMKD3MGP8W/34PGRBS/ibi:notes/x", "file 8JMKD3MGP8W/34PGRBS path=ibi:notes/x");
+    // What follows the name of a file belongs to it: the file may be named so.
+    reads("http://a.b/col/sid.inpe.br/a/2009/02.16.17.46/doc/Relatório final.pdf", "file sid.inpe.br/a/2009/02.16.17.46 at=a.b path=doc/Relat%C3%B3rio%20final.pdf");
+    reads("8JMKD3MGP8W/34PGRBS/a%2Fb%2525.txt.", "file 8JMKD3MGP8W/34PGRBS path=a/b%2525.txt.");
+    // Parameters in any order, as in the source of a page, encoded.
+    reads("http://a.b/col/sid.inpe.br/a/2009/02.16.17.46/doc/mirrorget.cgi?choice=full&amp;metadatarepository=sid.inpe.br/b/2009/02.16.17.46&amp;x=y", "record sid.inpe.br/b/2009/02.16.17.46 at=a.b navigates=choice,x");
+    reads("http://a.b/col/sid.inpe.br/a/2009/02.16.17.46/doc/mirrorget.cgi?metadatarepository=sid.inpe.br%2Fb%2F2009%2F02.16.17.46", "record sid.inpe.br/b/2009/02.16.17.46 at=a.b");
+    reads("http://a.b/8JMKD3MGP8W/34PGRBS:(BibINPE)?languagebutton=en&ibiurl.backgroundlanguage=en", "item 8JMKD3MGP8W/34PGRBS at=a.b request=:(BibINPE) navigates=languagebutton,ibiurl.backgroundlanguage");
+    reads("http://a.b/rep/sid.inpe.br/a/2009/02.16.17.46!:(BibINPE)?x=y#z", "item sid.inpe.br/a/2009/02.16.17.46 at=a.b request=!:(BibINPE) navigates=x,#");
+    reads("http://a.b/archive.cgi/8JMKD3MGP8W/34PGRBS+", "package 8JMKD3MGP8W/34PGRBS at=a.b request=+");
+    for modifier in [":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+", "+(pt)!:(oai_dc)"] {
+        for before in ["http://a.b/col/sid.inpe.br/b/2009/02.16.17.46/doc/goto-/", "http://a.b/rep/", "http://a.b/"] {
+            reads(&format!("{before}sid.inpe.br/a/2009/02.16.17.46{modifier}"), &format!("item sid.inpe.br/a/2009/02.16.17.46 at=a.b request={modifier}"));
+        }
+    }
+    // Case counts in base 53, and a prefix that stands for no address is kept.
+    assert!(read("6qtX3pFwXQZGivnK2Y/TLEBl").starts_with("no identifier in"));
+    reads("http://a.b/rep/83LX3W/34PGRBS", "item 83LX3W/34PGRBS at=a.b");
+    // Signs of modifiers are no punctuation, and what is wrong stays so.
+    for text in ["8JMKD3MGP8W/34PGRBS!!", "8JMKD3MGP8W/34PGRBS::", "8JMKD3MGP8W/34PGRBS?GetNothing.", "(", "<URL:>", "...", "ibi:.", "text/data"] {
+        assert!(PersistentName::parse(text).is_err(), "{text}");
+    }
+}
+
 #[test]
 #[rustfmt::skip] // one case, one line
 fn what_holds_no_identifier_is_refused() {

@@ -20,10 +20,11 @@ use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use super::{Site, SiteHandle, act, file, pages, zip};
 use crate::formats::item::State;
 use crate::web::server::answer::{self, Refusal};
+use ibi::persistent::PersistentName;
 use ibi::{Ibi, Rep};
 use item::{at_path, link_out, present};
 use persistent::persistent;
-use reply::{ContentReply, PathEnd, failed, read_path, refuse, text_of};
+use reply::{ContentReply, PathEnd, failed, read_path, redirect, refuse, text_of};
 
 /// The scripts of the living system that show the record named by a parameter.
 const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
@@ -104,11 +105,38 @@ fn find(
     match path.components.split_first() {
         None => Ok((ContentReply::Answer(pages::home(site, request)), false)),
         Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {
-            let found = in_repository(site, version, below, path.end, request)?;
-            Ok((found, false))
+            let found = in_repository(site, version, below, path.end, request);
+            match (found, relative_link(request)) {
+                (Ok(found), _) => Ok((found, false)),
+                (Err(_), Some(link)) => Ok((ContentReply::Answer(redirect(&link)), false)),
+                (Err(refusal), None) => Err(refusal),
+            }
         }
-        _ => persistent(site, &path, request),
+        _ => match relative_link(request) {
+            Some(link) => Ok((ContentReply::Answer(redirect(&link)), false)),
+            None => persistent(site, &path, request),
+        },
     }
+}
+
+/// A link `./ibi:IBI` or `./upn:NAME:IBI` of a page, which a browser asks for behind the path of the page, as
+/// a path of its own.
+fn relative_link(request: &Parts) -> Option<String> {
+    let path = request.uri.path();
+    let is_scheme = |text: &str| {
+        ["ibi:", "upn:", "ibi%3a", "upn%3a"].iter().any(|scheme| {
+            let start = text.get(..scheme.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })
+    };
+    let slashes = path.match_indices('/').skip(1).map(|(at, _)| at);
+    let links = slashes.filter_map(|at| path.get(at..));
+    let link = links.filter(|link| is_scheme(&link[1..])).last()?;
+    let text = match request.uri.query() {
+        Some(query) => format!("{link}?{query}"),
+        None => link.to_owned(),
+    };
+    PersistentName::parse(&text).ok().map(|_| text)
 }
 
 /// Whether a path below `col/` names something else than a file of its item: another item by `goto-`, a record
