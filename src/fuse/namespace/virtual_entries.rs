@@ -91,10 +91,9 @@ pub(super) fn related(
 
 /// The target of a link beside an item to another item, in the same tree if that item has a name there.
 pub(super) fn link_target(view: View, names: &Names) -> Vec<u8> {
-    let (climb, name) = match (view, names.rep(), names.ibip()) {
-        (View::Ibip, _, Some(ibip)) => ("..", ibip.to_string()),
-        (View::Ibip, ..) => ("..", names.preferred()),
-        (_, Some(rep), _) => ("../../..", rep.to_string()),
+    let (climb, name) = match (view, names.ibip()) {
+        (View::Ibip, Some(ibip)) => ("..", ibip.to_string()),
+        (View::Ibip, None) => ("..", names.preferred()),
         _ => ("../../..", names.preferred()),
     };
     format!("{climb}/{name}").into_bytes()
