@@ -190,3 +190,58 @@ impl Namespace {
         known.map_or(0, |known| known.bytes().len() as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::store::ItemId;
+
+    /// A text of this length. The memory is not touched.
+    fn text(length: usize) -> FileList {
+        vec![0; length].into()
+    }
+
+    #[test]
+    fn a_user_holds_so_many_bytes_until_they_are_closed() {
+        let texts = GeneratedTexts::default();
+        let hold = |length, user| texts.hold(text(length), user);
+        let first = hold(MOST_OF_ONE - 1, 1).expect("allowed");
+        let second = hold(1, 1).expect("just allowed");
+        assert_eq!(hold(1, 1).err(), Some(Errno::NOMEM));
+        assert!(hold(1, 2).is_ok(), "another user");
+        drop(second);
+        assert!(hold(1, 1).is_ok());
+        drop(first);
+        assert!(hold(MOST_OF_ONE, 1).is_ok());
+        assert!(texts.usage.lock().of_users.is_empty(), "all are closed");
+    }
+
+    #[test]
+    fn all_users_together_hold_so_many_bytes() {
+        let texts = GeneratedTexts::default();
+        let hold = |length, user| texts.hold(text(length), user);
+        let quarter = MOST / 4;
+        let held: Vec<_> = (0..4).map(|user| hold(quarter, user)).collect();
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(hold(1, 5).err(), Some(Errno::NOMEM));
+        drop(held);
+        assert!(hold(1, 5).is_ok());
+    }
+
+    #[test]
+    fn a_text_that_cannot_be_checked_is_known_while_it_is_open() {
+        let texts = GeneratedTexts::default();
+        let wanted = Generated::FileList(ItemId(1));
+        let other = Generated::FileList(ItemId(2));
+        let open = texts.hold(text(5), 1).expect("allowed");
+        texts.keep(wanted, &open);
+        assert!(
+            texts
+                .known(wanted)
+                .is_some_and(|known| Arc::ptr_eq(&known, &open))
+        );
+        assert!(texts.known(other).is_none());
+        drop(open);
+        assert!(texts.known(wanted).is_none());
+    }
+}

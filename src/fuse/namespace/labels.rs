@@ -121,16 +121,18 @@ mod tests {
     #[test]
     fn labels_are_each_users_own_and_the_oldest_gives_way() {
         let labels = Labels::default();
-        assert!(labels.add(1, "a", ItemId(1)));
-        assert!(!labels.add(1, "a", ItemId(2)));
+        // The first one is the last in the alphabet.
+        assert!(labels.add(1, "z", ItemId(1)));
+        assert!(!labels.add(1, "z", ItemId(2)));
         assert!(labels.add(2, "a", ItemId(2)));
-        assert_eq!(labels.find(1, "a"), Some(ItemId(1)));
+        assert_eq!(labels.find(1, "z"), Some(ItemId(1)));
         assert_eq!(labels.find(2, "a"), Some(ItemId(2)));
-        assert_eq!(labels.find(0, "a"), None);
+        assert_eq!(labels.find(2, "z"), None);
         for number in 0..LABELS {
             assert!(labels.add(1, &format!("b{number}"), ItemId(3)));
         }
-        assert_eq!(labels.find(1, "a"), None);
+        assert_eq!(labels.find(1, "z"), None);
+        assert!(labels.find(1, "b0").is_some());
         assert_eq!(labels.of(1).len(), LABELS);
         assert_eq!(labels.find(2, "a"), Some(ItemId(2)));
         assert_eq!(labels.forget(2, "a"), Some(ItemId(2)));

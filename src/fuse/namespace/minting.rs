@@ -206,6 +206,23 @@ mod tests {
     use crate::fuse::namespace::timer::ManualTimer;
 
     #[test]
+    fn an_item_has_the_mode_that_mkdir_asks_for() {
+        let caller = Caller {
+            uid: 1000,
+            gid: 100,
+            pid: 1,
+        };
+        for (mode, umask, expected) in [
+            (0o777, 0o022, 0o755),
+            (0o40_770, 0o007, 0o770),
+            (0o2775, 0, 0o2775),
+        ] {
+            let made = owner(&caller, mode, umask);
+            assert_eq!((made.uid, made.gid, made.mode), (1000, 100, expected));
+        }
+    }
+
+    #[test]
     fn a_wait_ends_with_the_time_or_the_caller() {
         let milliseconds = Duration::from_millis;
         for (time, interrupted_after, expected, slept) in [

@@ -170,7 +170,44 @@ pub(super) fn may_be_staged(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::may_be_staged;
+    use super::*;
+    use crate::archive::operations::testing::TestArchive;
+
+    #[test]
+    fn staged_files_are_removed_with_their_names() {
+        let archive = TestArchive::new();
+        let staging = Staging::new(archive.tree()).expect("a directory");
+        let note = |name: &str| {
+            let kept = staging.fresh_name(1).expect("allowed");
+            let path = archive.path().join("staging").join(&kept);
+            std::fs::write(&path, "x").expect("written");
+            staging.note(NodeId(1), OsStr::new(name), kept.clone());
+            (kept, path)
+        };
+        let (_, replaced) = note("a");
+        let (kept, again) = note("a");
+        assert!(!replaced.exists() && again.exists());
+        assert_eq!(staging.find(NodeId(1), OsStr::new("a")), Some(kept.clone()));
+        assert_eq!(staging.find(NodeId(2), OsStr::new("a")), None);
+        assert_eq!(staging.take(NodeId(1), OsStr::new("a")), Some(kept));
+        let (_, left) = note("b");
+        drop(staging);
+        assert!(!left.exists(), "at the unmount");
+    }
+
+    #[test]
+    fn a_user_has_so_many_staged_names() {
+        let archive = TestArchive::new();
+        let staging = Staging::new(archive.tree()).expect("a directory");
+        for number in 0..MOST_OF_A_USER {
+            let kept = staging.fresh_name(1).expect("allowed");
+            staging.note(NodeId(1), OsStr::new(&number.to_string()), kept);
+        }
+        assert_eq!(staging.fresh_name(1), Err(Errno::DQUOT));
+        assert!(staging.fresh_name(11).is_ok(), "another user");
+        staging.take(NodeId(1), OsStr::new("0"));
+        assert!(staging.fresh_name(1).is_ok());
+    }
 
     #[test]
     fn only_names_that_tools_make_are_staged() {

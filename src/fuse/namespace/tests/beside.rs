@@ -235,3 +235,142 @@ fn the_metadata_text_is_a_file_beside_the_item() {
         .expect("removed");
     assert_eq!(fixture.describe(&format!("{path}:")), Err(Errno::NOENT));
 }
+
+#[test]
+fn links_name_an_item_by_its_path_from_here_or_by_a_url() {
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.mint(None), fixture.mint(None));
+    let (namespace, caller) = (&fixture.namespace, &fixture.caller);
+    for (path, target) in [(rep(&one), rep(&other)), (ibip(&one), ibip(&other))] {
+        let (above, name) = split(&path);
+        let parent = fixture.node(above);
+        let modifier = format!("{name}!");
+        let last = split(&target).1;
+        for text in [
+            last.to_owned(),
+            format!("./{last}"),
+            format!("http://a.example/{target}"),
+        ] {
+            let declared =
+                namespace.link_beside(caller, &parent, OsStr::new(&modifier), text.as_bytes());
+            assert!(declared.is_ok(), "{text}: {declared:?}");
+            let edition = fixture.describe(&format!("{}!", rep(&one)));
+            assert_eq!(
+                edition,
+                Ok(format!("-> ../../../{}", rep(&other))),
+                "{text}"
+            );
+            namespace
+                .remove_beside(caller, &parent, OsStr::new(&modifier))
+                .expect("removed");
+        }
+    }
+}
+
+#[test]
+fn names_are_staged_only_where_items_lie() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let (year, _) = split(&path);
+    let (year, root) = (fixture.node(year), fixture.node(""));
+    let (namespace, caller) = (&fixture.namespace, &fixture.caller);
+    let (from, to) = (OsStr::new("CuAb12Cd"), OsStr::new("backup~"));
+    let link = |parent| namespace.link_beside(caller, parent, from, b"x").map(drop);
+    assert_eq!(link(&root), Err(Errno::PERM));
+    assert_eq!(link(&year), Ok(()));
+    let rename = |new_parent, to| namespace.rename_beside(caller, &year, from, new_parent, to, 0);
+    assert_eq!(rename(&root, to), Err(Errno::PERM));
+    assert_eq!(rename(&year, to), Ok(()));
+    let found = |name: &str| fixture.describe(&format!("{}/{name}", split(&path).0));
+    assert_eq!(found("CuAb12Cd"), Err(Errno::NOENT));
+    assert_eq!(found("backup~"), Ok("-> x".to_owned()));
+}
+
+#[test]
+fn a_staged_file_becomes_the_metadata_text_if_it_is_small() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let (year, name) = split(&path);
+    let parent = fixture.node(year);
+    let (namespace, caller) = (&fixture.namespace, &fixture.caller);
+    let staged = OsStr::new("CuAb12Cd");
+    let flags = (rustix::fs::OFlags::RDWR | rustix::fs::OFlags::CREATE).bits() as i32;
+    let (entry, file) = namespace
+        .create_beside(caller, &parent, staged, flags, 0o40_666, 0o022)
+        .expect("staged");
+    assert_eq!(entry.attr.permissions, 0o644);
+    let file = std::fs::File::from(file);
+    let rename = |to: &str| {
+        let to = format!("{name}{to}");
+        namespace.rename_beside(caller, &parent, staged, &parent, OsStr::new(&to), 0)
+    };
+    assert_eq!(rename("!"), Err(Errno::PERM), "a file is no edition");
+    let limit = crate::archive::tree::SMALL_FILE_LIMIT;
+    file.set_len(limit + 1).expect("longer");
+    assert_eq!(rename(":"), Err(Errno::FBIG));
+    file.set_len(limit).expect("as long as allowed");
+    assert_eq!(rename(":"), Ok(()));
+    assert_eq!(fixture.describe(&format!("{path}:")), Ok("file".into()));
+    let text = format!("{name}:");
+    let away = |to: &str| {
+        let to = OsStr::new(to);
+        namespace.rename_beside(caller, &parent, OsStr::new(&text), &parent, to, 0)
+    };
+    assert_eq!(away("notes"), Err(Errno::PERM), "a user's name");
+    assert_eq!(away(".text.swp"), Ok(()));
+}
+
+/// The rights in the item's directory decide, not those in the directory of the name.
+#[test]
+fn who_may_not_write_in_an_item_changes_nothing_beside_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    let (item, other) = (fixture.mint(None), fixture.mint(None));
+    let path = rep(&item);
+    let (year, name) = split(&path);
+    let parent = fixture.node(year);
+    fixture.write(&item, ".ibi.metadata", "%T x\n");
+    let (namespace, caller) = (&fixture.namespace, &fixture.caller);
+    let may_always = rustix::process::geteuid().is_root();
+    let denied = |outcome: Result<(), Errno>, what: &str| {
+        let expected = if may_always {
+            None
+        } else {
+            Some(Errno::ACCESS)
+        };
+        assert_eq!(outcome.err(), expected, "{what}");
+    };
+    let set_mode = |path: std::path::PathBuf, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("a mode");
+    };
+    set_mode(fixture.file(&item, ""), 0o555);
+    let target = rep(&other);
+    let modifier = |tail: &str| format!("{name}{tail}");
+    let link = |tail: &str| {
+        let name = modifier(tail);
+        let made = namespace.link_beside(caller, &parent, OsStr::new(&name), target.as_bytes());
+        made.map(drop)
+    };
+    denied(link("+(pt)"), "a relation");
+    let made = fixture.mkdir(year, &modifier("+(fr)"));
+    denied(made.map(drop), "an item that is related");
+    let text = modifier(":");
+    denied(
+        namespace.remove_beside(caller, &parent, OsStr::new(&text)),
+        "the metadata text",
+    );
+    // What cannot be read is not shown beside the item either.
+    set_mode(fixture.file(&item, ""), 0o300);
+    denied(fixture.describe(&format!("{path}!")).map(drop), "a link");
+    let list = fixture.describe(&format!("{path}?GetFileList"));
+    denied(list.map(drop), "the list of files");
+    set_mode(fixture.file(&item, ""), 0o755);
+    // Items are made by users who may write in the level.
+    set_mode(fixture.file(&item, ".."), 0o555);
+    let made = fixture.mkdir(year, "01.01.00.00");
+    set_mode(fixture.file(&item, ".."), 0o755);
+    denied(made.map(drop), "an item");
+}

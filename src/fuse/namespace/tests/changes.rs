@@ -351,3 +351,91 @@ fn a_mint_goes_on_after_its_request() {
     let entry = minted.expect("a reply").expect("an item");
     assert!(matches!(entry.node.kind, NodeKind::Item(_)), "{entry:?}");
 }
+
+#[test]
+fn a_new_item_changes_the_times_of_the_levels_above_it() {
+    let fixture = Fixture::new();
+    fixture.mkdir("", "a.example").expect("a level");
+    fixture.mkdir("a.example", "b").expect("a level");
+    fixture.mkdir("a.example/b", "2001").expect("a level");
+    let year = fixture.node("a.example/b/2001");
+    fixture.take_stale();
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    namespace
+        .make_directory(&by, &year, name("01.01.00.00"), (0o755, 0))
+        .expect("an item");
+    let levels = ["", "a.example", "a.example/b", "a.example/b/2001"];
+    let expected = levels.map(|level| Stale::Attributes(fixture.node(level).id));
+    assert_eq!(fixture.take_stale(), expected);
+}
+
+#[test]
+fn a_metadata_text_that_is_made_beside_its_item_is_listed_in_it() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let (year, last) = split(&path);
+    let (parent, here, there) = (
+        fixture.node(year),
+        fixture.node(&path),
+        fixture.node(&ibip(&item)),
+    );
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let text = format!("{last}:");
+    let flags = (OFlags::WRONLY | OFlags::CREATE).bits() as i32;
+    let created = namespace.create(&by, &parent, name(&text), flags, (0o644, 0));
+    created.expect("a text");
+    let listings = [Stale::Listing(here.id), Stale::Listing(there.id)];
+    assert_eq!(fixture.take_stale(), listings);
+    namespace
+        .remove(&by, &parent, name(&text), Removal::Unlink)
+        .expect("removed");
+    assert_eq!(fixture.take_stale(), listings);
+}
+
+/// The kernel takes the node of the replaced name for removed.
+#[test]
+fn a_directory_renamed_to_itself_in_another_tree_is_another_node() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (here, there) = (fixture.node(&rep(&item)), fixture.node(&ibip(&item)));
+    let doc = format!("{}/doc", ibip(&item));
+    fixture.node(&format!("{}/doc", rep(&item)));
+    let rename = |flags: RenameFlags| {
+        let before = fixture.node(&doc).id;
+        let renamed = fixture.namespace.rename(
+            &fixture.context(),
+            (&here, name("doc")),
+            (&there, name("doc")),
+            flags.bits(),
+        );
+        renamed.expect("the same directory");
+        fixture.node(&doc).id != before
+    };
+    assert!(!rename(RenameFlags::EXCHANGE));
+    assert!(rename(RenameFlags::empty()));
+    let names = [
+        Stale::Name(there.id, "doc".into()),
+        Stale::Name(here.id, "doc".into()),
+    ];
+    assert_eq!(
+        fixture.take_stale_after_reply(),
+        [names.clone(), names].concat()
+    );
+}
+
+#[test]
+fn only_changes_of_the_sidecar_are_logged() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let here = fixture.node(&rep(&item));
+    let doc = fixture.node(&format!("{}/doc", rep(&item)));
+    for (parent, changed, is_logged) in [
+        (&here, ".ibi", true),
+        (&here, "a", false),
+        (&doc, ".ibi", false),
+    ] {
+        let change = fixture.namespace.changing(parent, name(changed));
+        assert_eq!(change.expect("noted").is_some(), is_logged, "{changed}");
+    }
+}

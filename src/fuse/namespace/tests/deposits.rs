@@ -258,3 +258,58 @@ fn a_sidecar_that_a_program_removes_is_restored_for_others() {
     fixture.pass(Duration::from_millis(1));
     assert_eq!(own(), Ok(()));
 }
+
+/// A program that writes `.ibi.new` and renames it must not find the masked sidecar in the way.
+#[test]
+fn a_depositor_renames_its_own_sidecar_into_place() {
+    let fixture = Fixture::new();
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let item = fixture.item(item_of(&entry.node.kind));
+    let mut sidecar = fixture.sidecar(&item);
+    sidecar.set_target("map.pdf");
+    std::fs::write(fixture.file(&item, "new"), sidecar.to_bytes()).expect("written");
+    let renamed = fixture.namespace.rename(
+        &fixture.context(),
+        (&entry.node, OsStr::new("new")),
+        (&entry.node, OsStr::new(".ibi")),
+        rustix::fs::RenameFlags::NOREPLACE.bits(),
+    );
+    assert_eq!(renamed, Ok(()));
+    assert_eq!(fixture.item(item.id).target.as_deref(), Some("map.pdf"));
+}
+
+#[test]
+fn each_name_under_a_label_is_hidden_by_itself() {
+    let fixture = Fixture::new();
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let item = fixture.item(item_of(&entry.node.kind));
+    let other = fixture.other_program();
+    for name in ["a", "b", "c"] {
+        fixture.write(&item, name, "text");
+    }
+    let white_out = |name: &str| {
+        let gone =
+            fixture
+                .namespace
+                .white_out(&other, &entry.node, OsStr::new(name), Removal::Unlink);
+        gone.expect(name);
+    };
+    let shown =
+        || ["a", "b", "c"].map(|name| fixture.describe(&format!(".mint/report/{name}")).is_ok());
+    white_out("a");
+    white_out("b");
+    assert_eq!(shown(), [false, false, true]);
+    // Another file of that name is shown.
+    std::fs::rename(fixture.file(&item, "c"), fixture.file(&item, "a")).expect("replaced");
+    assert_eq!(shown(), [true, false, false]);
+    let caller = &fixture.caller;
+    let way = fixture
+        .namespace
+        .make_room(caller, &entry.node, OsStr::new("b"));
+    assert_eq!(
+        way,
+        Ok(Some(OsStr::new("b"))),
+        "what was hidden is replaced"
+    );
+    assert!(!fixture.file(&item, "b").exists());
+}

@@ -281,3 +281,143 @@ fn a_removed_item_is_stale_in_the_other_tree() {
     );
     assert_eq!(fixture.describe(&ibip), Err(Errno::NOENT));
 }
+
+#[test]
+fn names_that_are_too_long_are_refused_above_items() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (rep, ibip) = (rep(&item), ibip(&item));
+    for above in ["", ".mint", split(&ibip).0, split(&rep).0] {
+        for (length, errno) in [(255, Errno::NOENT), (256, Errno::NAMETOOLONG)] {
+            let found = fixture.describe(&format!("{above}/{}", "a".repeat(length)));
+            assert_eq!(found, Err(errno), "{length} in {above}");
+        }
+    }
+}
+
+#[test]
+fn virtual_directories_are_cached_and_virtual_links_are_not() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let (rep, ibip) = (rep(&item), ibip(&item));
+    for (path, lasting) in [
+        (".mint".to_owned(), true),
+        (split(&ibip).0.to_owned(), true),
+        (split(&ibip).0.to_lowercase(), false),
+        (format!("{rep}!"), false),
+        (split(&rep).0.to_owned(), true),
+    ] {
+        let entry = fixture.find(&path).expect("found");
+        let is_cached = entry.lifetime == NameLifetime::UntilInvalidated;
+        assert_eq!(is_cached, lasting, "{path}");
+    }
+}
+
+/// A link that stays in its item has one text, and so is one file, in both trees.
+#[test]
+fn links_that_stay_in_their_item_are_the_same_in_both_trees() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    std::fs::create_dir(fixture.file(&item, "sub")).expect("made");
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, fixture.file(&item, name)).expect("a link");
+    };
+    link("../doc", "sub/in");
+    link("../../other", "sub/out");
+    let [in_rep, in_ibip] = [rep(&item), ibip(&item)];
+    for (name, is_one) in [("sub/in", true), ("sub/out", false)] {
+        let here = fixture.find(&format!("{in_rep}/{name}")).expect("found");
+        let there = fixture.find(&format!("{in_ibip}/{name}")).expect("found");
+        assert_eq!(here.node.id == there.node.id, is_one, "{name}");
+        assert_eq!(here.node.view == there.node.view, is_one, "{name}");
+    }
+    // It may leave its item once it is moved.
+    let there = fixture.find(&format!("{in_ibip}/sub/in")).expect("found");
+    assert_eq!(there.lifetime, NameLifetime::Uncached);
+    // In the rep tree links are stored as they are.
+    let (here, there) = (fixture.node(&in_rep), fixture.node(&in_ibip));
+    let keep = |parent, target: &str| {
+        let kept = fixture.namespace.link_to_keep(parent, target.as_bytes());
+        String::from_utf8(kept.expect("kept")).expect("text")
+    };
+    for target in ["../../x", "/etc", "doc"] {
+        assert_eq!(keep(&here, target), target);
+    }
+    assert_eq!(keep(&there, "/etc"), "/etc");
+    assert_ne!(keep(&there, "../../x/y"), "../../x/y");
+}
+
+#[test]
+fn a_translated_link_is_as_long_as_a_link_can_be() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let out = fixture.file(&item, "out");
+    let read = |length: usize| {
+        let _ = std::fs::remove_file(&out);
+        let target = format!("../{}", "x".repeat(length));
+        std::os::unix::fs::symlink(target, &out).expect("a link");
+        let node = fixture.node(&format!("{}/out", ibip(&item)));
+        let read = fixture.namespace.read_link(&node);
+        fixture.namespace.nodes.forget(node.id, 1);
+        read.map(|target| target.len())
+    };
+    let more = read(1).expect("short") - 1;
+    assert!(more > 3, "by way of the root");
+    assert_eq!(read(4095 - more), Ok(4095));
+    assert_eq!(read(4096 - more), Err(Errno::NAMETOOLONG));
+}
+
+#[test]
+fn a_listing_shows_identifiers_only() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let path = rep(&item);
+    let (year, name) = split(&path);
+    std::fs::create_dir(fixture.file(&item, "../notes")).expect("made");
+    std::fs::create_dir(fixture.file(&item, "../../2001")).expect("made");
+    std::fs::write(fixture.file(&item, "../../2002"), "x").expect("written");
+    let listed = fixture.list(year).expect("listed");
+    assert!(listed.contains(&name.to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"notes".to_owned()), "{listed:?}");
+    let listed = fixture.list(split(year).0).expect("listed");
+    assert!(listed.contains(&"2001".to_owned()), "{listed:?}");
+    assert!(!listed.contains(&"2002".to_owned()), "a file: {listed:?}");
+}
+
+#[test]
+fn empty_levels_are_removed_from_below() {
+    let fixture = Fixture::new();
+    fixture.mkdir("", "Sid.inpe.br").expect("a level");
+    fixture.mkdir("Sid.inpe.br", "banon").expect("a level");
+    fixture.mkdir("Sid.inpe.br/banon", "2001").expect("a level");
+    let made = fixture.mkdir("Sid.inpe.br/banon/2001", "02.10.22.56!x");
+    assert_eq!(made.err(), Some(Errno::INVAL), "not a modifier");
+    for (parent, name) in [
+        ("Sid.inpe.br/banon", "2001"),
+        ("Sid.inpe.br", "banon"),
+        ("", "Sid.inpe.br"),
+    ] {
+        let parent = fixture.node(parent);
+        let namespace = &fixture.namespace;
+        let removed = namespace.remove_directory(&fixture.caller, &parent, OsStr::new(name));
+        assert_eq!(removed.map(drop), Ok(()), "{name}");
+    }
+    assert_eq!(fixture.describe("Sid.inpe.br"), Err(Errno::NOENT));
+}
+
+/// An alias leads to its item by a link, until the item is removed.
+#[test]
+fn an_alias_ends_with_its_item() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let alias = ibi::AliasPair::parse("LK47B6/x1").expect("an alias");
+    let fact = crate::archive::Fact::Alias(alias);
+    fixture
+        .set_fact(&fixture.caller, &item.names, fact)
+        .expect("an alias");
+    let target = format!("-> ../{}", ibip(&item));
+    assert_eq!(fixture.describe("LK47B6/x1"), Ok(target));
+    std::fs::remove_dir(fixture.file(&item, "doc")).expect("removed");
+    fixture.remove(item.id).expect("removed");
+    assert_eq!(fixture.describe("LK47B6/x1"), Err(Errno::NOENT));
+}

@@ -1,10 +1,11 @@
 //! Attributes as they are shown, native extended attributes, and the rights on the path to an item.
 
 use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{FileType, XattrFlags};
+use rustix::fs::{Access, FileType, XattrFlags};
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, ibip, rep, split};
@@ -251,4 +252,9 @@ fn a_caller_owns_what_its_user_owns() {
     assert!(caller.run(&mut || has_run = true));
     assert!(has_run);
     assert_eq!(caller.owner(), Some((caller.uid, caller.gid)));
+    let item = fixture.mint(None);
+    fixture.write(&item, "a", "x");
+    let file = std::fs::File::open(fixture.file(&item, "a")).expect("opened");
+    assert!(caller.may(file.as_fd(), Access::READ_OK));
+    assert!(!caller.may(file.as_fd(), Access::EXEC_OK), "not even root");
 }
