@@ -63,8 +63,10 @@ fn a_removed_lock_file_does_not_release_the_store() {
     assert_eq!(found.pid, Some(std::process::id()), "from the directory");
     assert!(is_held_by(directory.path(), std::process::id()));
     assert!(!ReadLock::of(directory.path()).is_alone());
+    let started = Instant::now();
     let refused = Lock::take(&tree);
     assert!(matches!(refused, Err(ArchiveError::Busy(_))), "{refused:?}");
+    assert!(started.elapsed() < TIMEOUT / 2, "it is no command");
     // It is made again by the next description.
     lock.describe(&tree, "again").expect("written");
     assert!(locked_by_other(&directory.join(FILE)));
@@ -207,4 +209,39 @@ fn words_differ() {
     assert_eq!(word_in(b"word x\n", "pid"), None);
     assert_eq!(word_in(b"pid {1}\n", "pid"), None);
     assert_eq!(word_in(b"}", "pid"), None);
+}
+
+/// A command ends by itself, a mount does not.
+#[test]
+fn a_command_is_waited_for_and_a_mount_is_not() {
+    let (_directory, tree) = tree();
+    let lock = Lock::take(&tree).expect("free");
+    lock.describe(&tree, "first").expect("written");
+    let lock = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(10 * GLANCE);
+            drop(lock);
+        });
+        Lock::take(&tree).expect("the command has ended")
+    });
+    lock.mounted_at(Path::new("/mnt"));
+    lock.describe(&tree, "second").expect("written");
+    let started = Instant::now();
+    let refused = Lock::take(&tree);
+    assert!(matches!(refused, Err(ArchiveError::Busy(_))), "{refused:?}");
+    assert!(started.elapsed() < TIMEOUT / 2);
+}
+
+#[test]
+fn a_process_between_its_two_locks_is_waited_for() {
+    let (directory, tree) = tree();
+    drop(Lock::take(&tree).expect("free"));
+    let other = locked(directory.path());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(10 * GLANCE);
+            drop(other);
+        });
+        Lock::take(&tree).expect("it has both locks, and releases them");
+    });
 }

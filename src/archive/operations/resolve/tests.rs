@@ -344,3 +344,28 @@ fn a_text_that_is_too_large_is_there() {
         Some(Related::Text(shelf.first.clone()))
     );
 }
+
+#[test]
+fn metadata_describes_one_item() {
+    let shelf = shelf();
+    let described = shelf.archive.metadata_of(&shelf.metadata).expect("read");
+    assert_eq!(described, Some(shelf.last.names));
+    let described = shelf.archive.metadata_of(&shelf.first).expect("read");
+    assert_eq!(described, None);
+}
+
+/// A text that is too large for a record can still be read and removed by its name beside the item.
+#[test]
+fn a_metadata_text_that_is_too_large_is_there() {
+    let archive = TestArchive::new();
+    let item = archive.new_item();
+    let path = archive.file(&item, ".ibi.metadata");
+    let found = || archive.resolve(&item.names, &modifier(":"), &[]);
+    assert_eq!(found().expect("read"), None);
+    std::fs::write(&path, vec![b' '; 2 << 20]).expect("written");
+    assert_eq!(found().expect("read"), Some(Related::Text(item.clone())));
+    std::fs::remove_file(&path).expect("removed");
+    std::os::unix::fs::symlink("elsewhere", &path).expect("a link");
+    let refused = found();
+    assert!(matches!(refused, Err(ArchiveError::Tree(_))), "{refused:?}");
+}

@@ -110,6 +110,13 @@ fn an_index_is_behind_after_a_crash_only() {
     assert_eq!(closed.index, IndexState::Current, "no process has it open");
 }
 
+/// Sets the version of the schema, which SQLite keeps at byte 60 of the file.
+fn set_schema(path: &Path, version: u32) {
+    let mut bytes = std::fs::read(path).expect("an index");
+    bytes[60..64].copy_from_slice(&version.to_be_bytes());
+    std::fs::write(path, bytes).expect("written");
+}
+
 #[test]
 fn what_cannot_be_read_is_reported() {
     let clock = ManualClock::at("2026-01-02T03:04:05Z");
@@ -128,6 +135,10 @@ fn what_cannot_be_read_is_reported() {
         std::fs::write(path.join(store::FILE), [7; 8192]).expect("written");
     };
     assert_eq!(of(&garble), IndexState::Damaged);
+    for (version, state) in [(1, IndexState::Older), (9999, IndexState::Newer)] {
+        let set = |path: &Path| set_schema(&path.join(store::FILE), version);
+        assert_eq!(of(&set), state);
+    }
     let facts = |path: &Path| {
         std::fs::remove_file(path.join(super::super::own_files::FACTS)).expect("removed");
     };

@@ -170,6 +170,31 @@ fn a_copy_of_the_facts_that_is_not_valid_is_replaced() {
     assert_lines(&report(&store), &[]);
 }
 
+/// An index of another version is not compared: what it says may mean something else.
+#[test]
+fn an_index_of_another_version_is_reported_alone() {
+    for (version, code, is_repairable) in [
+        (1_u32, "index-older relations.sqlite3: ", true),
+        (9999, "index-newer relations.sqlite3: ", false),
+    ] {
+        let store = closed(|_| ());
+        let path = store.directory.join(INDEX);
+        let mut bytes = std::fs::read(&path).expect("an index");
+        // SQLite keeps the version of the schema here.
+        bytes[60..64].copy_from_slice(&version.to_be_bytes());
+        std::fs::write(&path, bytes).expect("written");
+        std::fs::remove_dir_all(store.directory.join(format!("col/{COPY}"))).expect("removed");
+        let found = report(&store);
+        assert_lines(&found, &[code]);
+        assert!(
+            found
+                .findings
+                .iter()
+                .all(|it| it.repairable == is_repairable)
+        );
+    }
+}
+
 #[test]
 fn the_directory_of_a_store_is_its_owners() {
     let store = closed(|_| ());
