@@ -4,13 +4,14 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use fuser::{BackingId, FileHandle, FopenFlags, ReplyAttr, ReplyOpen};
+use fuser::{BackingId, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyOpen};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::backing::Route;
 use super::handles::{Directory, Handle};
 use super::leases::Blocked;
+use super::names::NameIn;
 use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
 use crate::archive::Bringing;
@@ -19,6 +20,7 @@ use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
 use crate::fuse::namespace::{Closing, Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
+use crate::os::charging;
 
 /// A file that is open already, because it has just been made.
 type OpenedFile = (OwnedFd, Option<OpenDeposit>);
@@ -154,8 +156,25 @@ impl Inner {
         })
     }
 
+    /// Makes and opens a file, and replies.
+    pub(super) fn create_and_reply(
+        &self,
+        caller: &Caller,
+        (parent, name): NameIn<'_>,
+        flags: i32,
+        mode: (u32, u32),
+        reply: ReplyCreate,
+    ) {
+        let _charged = charging::charge_to(caller.charged_user());
+        let created = self.node(parent).and_then(|parent| {
+            let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+            self.create_file(caller, &parent, name, flags, mode, register)
+        });
+        reply::create(reply, created);
+    }
+
     /// Makes and opens a file; `register` registers it for passthrough.
-    pub(super) fn create_file(
+    fn create_file(
         &self,
         caller: &Caller,
         parent: &Node,

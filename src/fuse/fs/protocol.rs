@@ -1,7 +1,6 @@
 //! fuser's trait, request by request: name it, call one function, reply once.
 
 use std::ffi::OsStr;
-use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::SystemTime;
@@ -211,13 +210,8 @@ impl Filesystem for Ibifs {
         reply: ReplyCreate,
     ) {
         let _worker = self.pool.work();
-        let caller = caller(request);
-        let _charged = charging::charge_to(caller.charged_user());
-        let made = self.node(parent).and_then(|parent| {
-            let register = |file: BorrowedFd<'_>| reply.open_backing(file);
-            self.create_file(&caller, &parent, name, flags, (mode, umask), register)
-        });
-        reply::create(reply, made);
+        let (name, mode) = ((parent, name), (mode, umask));
+        self.create_and_reply(&caller(request), name, flags, mode, reply);
     }
 
     fn read(
