@@ -21,6 +21,7 @@ mod item_xattrs;
 mod items;
 mod just_minted;
 mod labels;
+mod level_stamps;
 mod levels;
 mod links;
 mod listing;
@@ -68,6 +69,7 @@ pub use minting::MkdirResult;
 use generated::GeneratedTexts;
 use just_minted::JustMinted;
 use labels::Labels;
+use level_stamps::LevelStamps;
 use names::is_year;
 pub use sidecars::Closing;
 use sidecars::mark_sidecar;
@@ -123,6 +125,7 @@ pub struct Namespace {
     just_minted: Arc<JustMinted>,
     /// Items that were added since the last invalidation.
     placed: Mutex<Vec<Names>>,
+    level_stamps: LevelStamps,
     /// Items whose own directories have got or lost a name by a change beside them.
     changed: Mutex<Vec<Names>>,
     /// Sidecars that were refused when a process closed them and that another may still write: under which
@@ -164,6 +167,7 @@ impl Namespace {
             whiteouts: Whiteouts::default(),
             just_minted: Arc::new(JustMinted::new(Arc::clone(&timer))),
             placed: Mutex::default(),
+            level_stamps: LevelStamps::default(),
             changed: Mutex::default(),
             refused: Mutex::default(),
             staging,

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::Namespace;
+use super::level_stamps::Stamp;
 use crate::archive::tree::Place;
 use crate::formats::item::Names;
 use crate::fuse::inode::{Node, NodeId, NodeKind, ROOT};
@@ -50,15 +51,30 @@ fn stat_of(parent: &Node, name: &OsStr) -> ErrnoResult<Stat> {
 }
 
 impl Namespace {
-    /// Invalidates what the Archive itself has changed of items, and passes an result on.
+    /// Invalidates what the Archive itself has changed of items, and passes a result on.
     pub(super) fn settle<T>(&self, by: &Context<'_>, result: ErrnoResult<T>) -> ErrnoResult<T> {
-        by.cache.invalidate(self.stale_items());
+        self.invalidate_items(by.cache);
         result
     }
 
-    /// What our own changes since the last call have made stale: the directories of items whose sidecars or
-    /// metadata texts were written, and the times of the levels above items that were added.
-    pub(super) fn stale_items(&self) -> Vec<Stale> {
+    /// Invalidates what our own changes since the last call have made stale: the directories of items whose
+    /// sidecars or metadata texts were written, and the levels above items that were added.
+    pub(super) fn invalidate_items(&self, cache: &dyn Invalidate) {
+        let mut stale = self.stale_items();
+        let placed = std::mem::take(&mut *self.placed.lock());
+        let mut levels: Vec<(NodeId, Stamp)> = Vec::new();
+        for (level, stamp) in placed.iter().flat_map(|names| self.levels_above(names)) {
+            if self.level_stamps.is_changed(level, stamp) && !levels.contains(&(level, stamp)) {
+                levels.push((level, stamp));
+            }
+        }
+        stale.extend(levels.iter().map(|(level, _)| Stale::Attributes(*level)));
+        cache.invalidate(stale);
+        self.level_stamps.record(levels);
+    }
+
+    /// The directories of items whose sidecars or metadata texts we have written since the last call.
+    fn stale_items(&self) -> Vec<Stale> {
         let mut stale = Vec::new();
         let changed = std::mem::take(&mut *self.changed.lock());
         for names in self.archive.take_rewritten().into_iter().chain(changed) {
@@ -67,10 +83,6 @@ impl Namespace {
                 let known = self.known_directory(directory.as_fd());
                 stale.extend(known.into_iter().map(Stale::Listing));
             }
-        }
-        let placed = std::mem::take(&mut *self.placed.lock());
-        for names in placed {
-            stale.extend(self.stale_levels(&names));
         }
         stale
     }
@@ -93,9 +105,12 @@ impl Namespace {
         self.placed.lock().push(names.clone());
     }
 
-    /// The levels above an item, whose times change when it is added or removed.
-    pub(super) fn stale_levels(&self, names: &Names) -> Vec<Stale> {
-        let mut stale = vec![Stale::Attributes(ROOT)];
+    /// The levels above an item that the kernel knows, whose attributes change when it is added or removed.
+    pub(super) fn levels_above(&self, names: &Names) -> Vec<(NodeId, Stamp)> {
+        let mut levels = Vec::new();
+        if let Ok(stat) = rustix::fs::fstat(&self.collection) {
+            levels.push((ROOT, Stamp::of(&stat)));
+        }
         let mut path = "col".to_owned();
         for component in names
             .rep()
@@ -104,12 +119,14 @@ impl Namespace {
         {
             path.push('/');
             path.push_str(component);
-            if let Ok(level) = self.archive.tree().open_directory(&path) {
-                let known = self.known_directory(level.as_fd());
-                stale.extend(known.into_iter().map(Stale::Attributes));
-            }
+            let level = self.archive.tree().open_directory(&path);
+            let Some(stat) = level.ok().and_then(|level| rustix::fs::fstat(level).ok()) else {
+                break;
+            };
+            let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+            levels.extend(known.into_iter().map(|node| (node, Stamp::of(&stat))));
         }
-        stale
+        levels
     }
 
     /// What becomes stale in other trees when a directory changes; `name` is the name that was replaced or

@@ -305,7 +305,8 @@ impl Namespace {
         let tree = self.archive.tree();
         let above = tree.open_directory(place.parent())?;
         inside::check_removal(above.as_fd(), tree.open_item(&place)?.as_fd(), caller)?;
-        let mut stale = self.stale_levels(&item.names);
+        let levels = self.levels_above(&item.names).into_iter();
+        let mut stale: Vec<Stale> = levels.map(|(level, _)| Stale::Attributes(level)).collect();
         if let Some(rep) = item.names.rep()
             && let Some((year, name)) = rep.as_str().rsplit_once('/')
             && let Ok(year) = self.archive.tree().open_directory(&format!("col/{year}"))

@@ -140,7 +140,7 @@ impl Namespace {
         let spawned = thread.spawn(move || {
             let _charged = charging::charge_to(caller.charged_user());
             let minted = namespace.mint(&caller, &minting);
-            cache.invalidate(namespace.stale_items());
+            namespace.invalidate_items(&*cache);
             done(minted);
         });
         if let Err(error) = spawned {

@@ -7,3 +7,4 @@ mod deposits;
 mod fixture;
 mod lookups;
 mod native;
+mod stale;

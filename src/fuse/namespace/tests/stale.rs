@@ -1,0 +1,65 @@
+//! What a change makes stale in the kernel's cache above the items.
+
+use crate::archive::Bringing;
+use crate::fuse::inode::NodeId;
+use crate::fuse::namespace::{Closing, Stale};
+
+use super::fixture::Fixture;
+
+const YEAR: &str = "example.com/src/2021";
+
+/// The attributes that were invalidated since the last call.
+fn invalidated(fixture: &Fixture) -> Vec<NodeId> {
+    fixture.namespace.invalidate_items(&fixture.cache);
+    let stale = std::mem::take(&mut *fixture.cache.before_reply.lock());
+    let attributes = stale.into_iter().filter_map(|stale| match stale {
+        Stale::Attributes(node) => Some(node),
+        _ => None,
+    });
+    attributes.collect()
+}
+
+#[test]
+fn an_added_item_makes_stale_only_the_levels_that_have_changed() {
+    let fixture = Fixture::new();
+    for (parent, name) in [
+        ("", "example.com"),
+        ("example.com", "src"),
+        ("example.com/src", "2021"),
+        (YEAR, "01.01.00.00.07"),
+    ] {
+        fixture.mkdir(parent, name).expect(name);
+    }
+    let year = fixture.node(YEAR).id;
+    invalidated(&fixture);
+
+    fixture.mkdir(YEAR, "01.01.00.01.07").expect("an item");
+    assert_eq!(invalidated(&fixture), [year]);
+
+    // The sidecar changes the item's own directory only.
+    let path = format!("{YEAR}/01.01.00.01.07");
+    let name = path.parse().expect("a rep");
+    let item = fixture.item_at(&name).expect("an item");
+    fixture.write(&item, ".ibi", &format!("ibi {{rep {path}}}\n"));
+    let sidecar = fixture.node(&format!("{path}/.ibi"));
+    let by = fixture.context();
+    let how = Closing {
+        bringing: Bringing::Other,
+        is_last: false,
+    };
+    let closed = fixture
+        .namespace
+        .file_closed(&by, &sidecar, &fixture.caller, how);
+    assert_eq!(closed, Ok(None));
+    let accepted = fixture.store().sidecar(item.id).expect("the index");
+    assert!(accepted.is_some());
+    assert_eq!(invalidated(&fixture), []);
+
+    // A new year changes the level above it.
+    let above = fixture.node("example.com/src").id;
+    fixture.mkdir("example.com/src", "2022").expect("a year");
+    let year = fixture.node("example.com/src/2022").id;
+    let item = fixture.mkdir("example.com/src/2022", "01.01.00.00.07");
+    item.expect("an item");
+    assert_eq!(invalidated(&fixture), [above, year]);
+}
