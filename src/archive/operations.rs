@@ -68,7 +68,7 @@ use std::time::Duration;
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
-pub use describe::{FileList, RunAs, persistent_url};
+pub use describe::{FileList, MetadataFiles, RunAs, persistent_url};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use handover::{Handover, HandoverLock, Role};

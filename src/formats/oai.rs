@@ -14,11 +14,18 @@ pub use arguments::{ListSelection, OaiArguments, OaiRequest};
 pub use fault::{OaiError, OaiErrorCode};
 pub use token::ListPosition;
 
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use ibi::{Ibi, Rep};
 
-/// The only format of records.
-pub const FORMAT: &str = "oai_dc";
+/// The format of records that every service has.
+pub const FORMAT: DescriptionFormat = DescriptionFormat::OaiDc;
+
+/// The format of a prefix under which records are harvested: one that has an XML schema.
+#[must_use]
+pub fn harvested(prefix: &str) -> Option<DescriptionFormat> {
+    DescriptionFormat::from_word(prefix).filter(|format| format.schema().is_some())
+}
 
 /// The local part of an item's OAI identifier: the canonical spelling of its rep, or else of its IBIp.
 #[must_use]

@@ -16,6 +16,7 @@ use sha2::{Digest, Sha256};
 use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
 use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError, Clock, RunAs};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
 use crate::formats::oai::local_name;
 
@@ -33,6 +34,8 @@ pub struct Harvester<'a> {
     pub act: RunAs<'a>,
     /// The source of the datestamps.
     pub clock: &'a dyn Clock,
+    /// The format of the records that are returned.
+    pub format: DescriptionFormat,
 }
 
 /// A current or deleted record, with its present content.
@@ -40,7 +43,7 @@ pub struct Harvester<'a> {
 pub struct HarvestedRecord {
     /// Its item and its datestamp.
     pub stamped: Stamped,
-    /// Its `oai_dc` element. None for a deleted record.
+    /// Its element in the wanted format. None for a deleted record.
     pub metadata: Option<String>,
 }
 
@@ -74,12 +77,14 @@ impl Harvester<'_> {
             return Ok((RecordState::Withdrawn, None));
         }
         let root = self.archive.open_content(item, b"", self.act);
-        let record = root.and_then(|_| self.archive.described(item, None, self.act));
+        let record = root.and_then(|_| self.archive.description(item, None, self.act));
         match record {
-            Ok(record) => {
-                let element = record.to_oai_dc_element();
+            Ok(description) => {
+                // A record has the same datestamp in all formats.
+                let element = description.record.core.to_oai_dc_element();
                 let mut digest = Sha256::digest(element.as_bytes()).to_vec();
                 digest.truncate(MARK_BYTES);
+                let element = description.xml_element(self.format).unwrap_or(element);
                 Ok((RecordState::Present(digest), Some(element)))
             }
             Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => {

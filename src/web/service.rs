@@ -143,7 +143,7 @@ impl Service<'_> {
         let names = match &subject.target {
             RelatedItem::Item(names) => Some(names.clone()),
             RelatedItem::Text(_) => None,
-            RelatedItem::DublinCore { metadata, .. } => metadata.clone(),
+            RelatedItem::Description { metadata, .. } => metadata.clone(),
         };
         if let Some(names) = names.filter(|_| !subject.relation.is_empty()) {
             pairs.push((name("ibi"), names.to_value()));
@@ -197,7 +197,7 @@ impl Service<'_> {
                 let path = format!("{}:", encoded(item.names.preferred().as_bytes()));
                 Ok(Some((item.clone(), self.absolute(&path))))
             }
-            RelatedItem::DublinCore { item, signs, .. } => {
+            RelatedItem::Description { item, signs, .. } => {
                 let path = format!("{}{signs}", encoded(item.names.preferred().as_bytes()));
                 Ok(Some((item.clone(), self.absolute(&path))))
             }

@@ -240,7 +240,7 @@ END
 }
 
 /// The directory of the validators' own programs, which are installed once for all runs.
-fn validators() -> &'static Path {
+pub fn validators() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
         let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("validators");

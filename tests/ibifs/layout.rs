@@ -326,11 +326,20 @@ fn outside_crates_stay_at_home() {
         ("chrono", &["ibi", "archive::operations"]),
         (
             "quick_xml",
-            &["formats::metadata", "formats::oai", "formats::registration"],
+            &[
+                "formats::metadata",
+                "formats::description",
+                "formats::oai",
+                "formats::registration",
+            ],
         ),
         (
             "unicode_normalization",
-            &["formats::metadata", "archive::package"],
+            &[
+                "formats::metadata",
+                "formats::description",
+                "archive::package",
+            ],
         ),
         ("polib", &["command::language"]),
         ("quick_cache", &["web::server"]),
@@ -350,6 +359,7 @@ fn outside_crates_stay_at_home() {
         (
             "serde_json",
             &[
+                "formats::description",
                 "command::commands",
                 "command::json",
                 "web::server",

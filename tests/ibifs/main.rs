@@ -13,6 +13,7 @@ mod concurrency;
 mod corpus;
 mod damage;
 mod deposit;
+mod descriptions;
 mod documents;
 mod forms;
 mod fsck;

@@ -553,7 +553,7 @@ fn oai_dc_is_always_there_and_valid() {
         }
         prints(
             &env,
-            &format!("stat \"A/${name}:(BibINPE)\" 2>&1 | grep -o 'No such file'"),
+            &format!("stat \"A/${name}:(marc21)\" 2>&1 | grep -o 'No such file'"),
             "No such file",
         );
         prints(

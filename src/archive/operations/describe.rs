@@ -8,8 +8,12 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
 };
+use crate::formats::description::{DescribedRelation, Description, DescriptionFormat};
 use crate::formats::item::Names;
-use crate::formats::metadata::{DublinCore, Element, RecordFormat, read_metadata_text};
+use crate::formats::metadata::{
+    BibliographicRecord, DublinCore, Element, RecordFormat, read_metadata_text,
+};
+use ibi::Timestamp;
 
 /// Runs a closure with the credentials of a user.
 pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
@@ -18,26 +22,38 @@ pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
 const PERSISTENT_URL: &str = "http://urlib.net/";
 
 impl Archive {
-    /// The item's Dublin Core as an `oai_dc` XML document. The record comes from the metadata item
+    /// The item's description in a format, see ibi(7). The record comes from the metadata item
     /// `from`, else from the item's own metadata item or text. Identifier, date, type, and the
     /// known language and relations are always included. The files are read by `act`, with the
     /// credentials of the reader.
-    pub fn dublin_core(
+    pub fn document(
         &self,
         item: &Item,
         from: Option<&Names>,
+        format: DescriptionFormat,
         act: RunAs<'_>,
     ) -> Result<String, ArchiveError> {
-        Ok(self.described(item, from, act)?.to_oai_dc())
+        Ok(self.description(item, from, act)?.write(format))
     }
 
-    /// The item's Dublin Core, see [`Archive::dublin_core`], as a record.
+    /// The Dublin Core of what [`Archive::description`] returns.
     pub fn described(
         &self,
         item: &Item,
         from: Option<&Names>,
         act: RunAs<'_>,
     ) -> Result<DublinCore, ArchiveError> {
+        Ok(self.description(item, from, act)?.record.core)
+    }
+
+    /// What is known of an item for its description, see [`Archive::document`].
+    pub fn description(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        act: RunAs<'_>,
+    ) -> Result<Description, ArchiveError> {
+        let mut record = self.record_about(item, from, act)?;
         let mut core = DublinCore::default();
         for name in [
             item.names.rep().map(ToString::to_string),
@@ -49,7 +65,7 @@ impl Archive {
             core.push(Element::Identifier, name);
         }
         core.push(Element::Identifier, persistent_url(&item.names));
-        core.extend(&self.record_about(item, from, act)?);
+        core.extend(&record.core);
         if core.first(Element::Date).is_none()
             && let Some(date) = date_of(&item.names)
         {
@@ -62,14 +78,48 @@ impl Archive {
         if let Some(language) = &item.language {
             core.push(Element::Language, language.to_string());
         }
+        let mut related: Vec<(DescribedRelation, String)> = Vec::new();
         for (name, names) in self.relations_shown(item, act, &Dependencies::default())? {
-            let is_other = !names.matches(&item.names);
-            let declared = ["nextedition", "lastedition", "editionof", "translation"];
-            if is_other && declared.iter().any(|kind| name.starts_with(kind)) {
-                core.push(Element::Relation, persistent_url(&names));
+            let relation = match name.as_str() {
+                "nextedition" | "lastedition" => DescribedRelation::LaterEdition,
+                "editionof" => DescribedRelation::EarlierEdition,
+                name if name.starts_with("translation") => DescribedRelation::Translation,
+                _ => continue,
+            };
+            if !names.matches(&item.names) {
+                let url = persistent_url(&names);
+                if !related.iter().any(|(_, known)| *known == url) {
+                    related.push((relation, url.clone()));
+                }
+                core.push(Element::Relation, url);
             }
         }
-        Ok(core)
+        record.core = core;
+        Ok(Description {
+            record,
+            ibi: match item.names.ibip() {
+                Some(ibip) => ibip.to_string(),
+                None => item.names.preferred(),
+            },
+            url: persistent_url(&item.names),
+            target_file: item.target.clone(),
+            related,
+            made_on: self.today(),
+        })
+    }
+
+    /// The present date in UTC: year, month and day.
+    fn today(&self) -> (u16, u8, u8) {
+        let date = Timestamp::from_unix(self.clock.now().seconds(), 0).to_rfc3339();
+        let mut parts = date.splitn(3, '-');
+        let year = parts.next().and_then(|year| year.parse().ok());
+        let month = parts.next().and_then(|month| month.parse().ok());
+        let day = parts.next().and_then(|day| day.get(..2)?.parse().ok());
+        (
+            year.unwrap_or_default(),
+            month.unwrap_or_default(),
+            day.unwrap_or_default(),
+        )
     }
 
     /// The record that describes an item. A record that cannot be read counts as none.
@@ -78,7 +128,7 @@ impl Archive {
         item: &Item,
         from: Option<&Names>,
         act: RunAs<'_>,
-    ) -> Result<DublinCore, ArchiveError> {
+    ) -> Result<BibliographicRecord, ArchiveError> {
         let metadata = match from {
             Some(names) => Some(names.clone()),
             None => self.metadata(&item.names)?,
@@ -86,7 +136,7 @@ impl Archive {
         if let Some(names) = metadata {
             return match self.held(&names)? {
                 Some(metadata) => self.record_in(&metadata, act),
-                None => Ok(DublinCore::default()),
+                None => Ok(BibliographicRecord::default()),
             };
         }
         let text = self.acting(act, || {
@@ -94,24 +144,53 @@ impl Archive {
             open.read_small(METADATA_TEXT)
         })?;
         let Some(text) = text else {
-            return Ok(DublinCore::default());
+            return Ok(BibliographicRecord::default());
         };
-        Ok(read_metadata_text(&text).map_or_else(
-            |error| {
-                log::warn!("the metadata text of {}: {error}", item.names);
-                DublinCore::default()
-            },
-            |record| record.core,
-        ))
+        Ok(read_metadata_text(&text).unwrap_or_else(|error| {
+            log::warn!("the metadata text of {}: {error}", item.names);
+            BibliographicRecord::default()
+        }))
     }
 
     /// The best record among the files of a metadata item: in order of preference `oai_dc` XML,
     /// BibTeX, `refer`, and the metadata text of ibifs.
-    fn record_in(&self, metadata: &Item, act: RunAs<'_>) -> Result<DublinCore, ArchiveError> {
+    fn record_in(
+        &self,
+        metadata: &Item,
+        act: RunAs<'_>,
+    ) -> Result<BibliographicRecord, ArchiveError> {
         self.acting(act, || {
             let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
             self.record_of_files(metadata, &open)
         })
+    }
+
+    /// The metadata of an item, as files: those of its metadata item, or its metadata text. None if it has neither, or
+    /// if the metadata item is not held here. A file of more than a record's size is an error.
+    pub fn metadata_files(&self, names: &Names) -> Result<Option<MetadataFiles>, ArchiveError> {
+        let names = self.complete(names)?;
+        let Some(metadata) = self.metadata(&names)? else {
+            let text = self.tree.read_metadata_text(&Place::of(&names))?;
+            return Ok(text.map(MetadataFiles::Text));
+        };
+        let Some(metadata) = self.held(&metadata)? else {
+            return Ok(None);
+        };
+        let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
+        let mut files = Vec::new();
+        for file in self.tree.files_in(&open)?.paths {
+            if !file.starts_with(b"doc/") {
+                continue;
+            }
+            let Ok(path) = std::str::from_utf8(&file) else {
+                continue;
+            };
+            if let Some(bytes) = open.read_small(path)? {
+                files.push((file, bytes));
+            }
+        }
+        let is_any = !files.is_empty();
+        Ok(is_any.then_some(MetadataFiles::Item(files)))
     }
 
     /// The result of reading with the credentials of a user.
@@ -130,8 +209,8 @@ impl Archive {
         &self,
         metadata: &Item,
         open: &OpenItem,
-    ) -> Result<DublinCore, ArchiveError> {
-        let mut best: Option<(u8, DublinCore)> = None;
+    ) -> Result<BibliographicRecord, ArchiveError> {
+        let mut best: Option<(u8, BibliographicRecord)> = None;
         for file in self.tree.files_in(open)?.paths {
             let Ok(path) = String::from_utf8(file) else {
                 continue;
@@ -157,7 +236,7 @@ impl Archive {
             if best.as_ref().is_some_and(|(known, _)| *known <= rank) {
                 continue;
             }
-            match crate::formats::metadata::read_record(name, &bytes) {
+            match BibliographicRecord::read(name, &bytes) {
                 Some(Ok(record)) => best = Some((rank, record)),
                 Some(Err(error)) => log::warn!("{}: {path}: {error}", metadata.names),
                 None => {}
@@ -211,6 +290,15 @@ impl Archive {
         });
         is_so
     }
+}
+
+/// The metadata of an item, as they are on disk.
+#[derive(Debug)]
+pub enum MetadataFiles {
+    /// The metadata text.
+    Text(Vec<u8>),
+    /// The files of the metadata item below `doc/`, each with its path in the item.
+    Item(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
 /// A text made from the contents of an item.

@@ -141,7 +141,7 @@ impl Archive {
             let is_shown = match &related {
                 Related::Item(names) => self.is_shown(names, act, &dependencies)?,
                 Related::Text(item) => self.is_public(item, act, &dependencies)?,
-                Related::DublinCore { item, from } => {
+                Related::Description { item, from, .. } => {
                     self.is_public(item, act, &dependencies)?
                         && match from {
                             Some(from) => self.is_shown(from, act, &dependencies)?,

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use super::far_ends::inverse;
 use super::{Archive, ArchiveError};
 use crate::archive::store::Item;
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
 use ibi::relation::{Language, Modifier, RelationKind, Step};
@@ -20,12 +21,14 @@ pub enum Related {
     Item(Names),
     /// The metadata text of a held item that has no metadata item.
     Text(Item),
-    /// The Dublin Core of a held item, taken from this metadata item or from its own text.
-    DublinCore {
+    /// The description of a held item, taken from this metadata item or from its own text.
+    Description {
         /// The item described.
         item: Item,
         /// The metadata item to read, if it is not the item's own.
         from: Option<Names>,
+        /// The format in which it is asked for.
+        format: DescriptionFormat,
     },
 }
 
@@ -318,7 +321,7 @@ impl Archive {
         preferences: &[Language],
     ) -> Result<Option<Related>, ArchiveError> {
         let mut current = self.complete(names)?;
-        let mut described: Option<Item> = None;
+        let mut described: Option<(Item, DescriptionFormat)> = None;
         let steps = modifier.steps();
         for (index, step) in steps.iter().enumerate() {
             let next = match step {
@@ -331,17 +334,18 @@ impl Archive {
                     None if index + 1 == steps.len() => return self.text_of(&current),
                     None => None,
                 },
-                Step::Metadata(Some(format)) if format.is_oai_dc() => {
-                    let Some(item) = self.held(&current)? else {
+                Step::Metadata(Some(format)) => {
+                    let format = DescriptionFormat::from_word(format.as_str());
+                    let (Some(item), Some(format)) = (self.held(&current)?, format) else {
                         return Ok(None);
                     };
                     if index + 1 == steps.len() {
-                        return Ok(Some(Related::DublinCore { item, from: None }));
+                        let from = None;
+                        return Ok(Some(Related::Description { item, from, format }));
                     }
-                    described = Some(item);
+                    described = Some((item, format));
                     self.metadata(&current)?
                 }
-                Step::Metadata(Some(_)) => None,
             };
             match next {
                 Some(next) => current = next,
@@ -349,8 +353,9 @@ impl Archive {
             }
         }
         Ok(Some(match described {
-            Some(item) => Related::DublinCore {
+            Some((item, format)) => Related::Description {
                 item,
+                format,
                 from: Some(current),
             },
             None => Related::Item(current),

@@ -183,7 +183,13 @@ impl RecordKind {
     pub fn of_types(core: &DublinCore) -> Option<RecordKind> {
         let mut found = None;
         for value in core.values(Element::Type) {
-            let kind = RecordKind::from_word(value).or_else(|| {
+            let is_collection = value.eq_ignore_ascii_case("collection");
+            let kind = if is_collection {
+                Some(RecordKind::Collection)
+            } else {
+                RecordKind::from_word(value)
+            };
+            let kind = kind.or_else(|| {
                 // "Dissertação (Mestrado em Meteorologia)"
                 RecordKind::from_word(value.split([' ', '(', ',']).next().unwrap_or_default())
             });

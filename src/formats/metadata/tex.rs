@@ -230,6 +230,8 @@ const SIGNS: &[(&str, &str)] = &[
     ("textasciicircum", "^"),
     ("textbackslash", "\\"),
     ("textunderscore", "_"),
+    ("textbraceleft", "{"),
+    ("textbraceright", "}"),
     ("textbar", "|"),
     ("textless", "<"),
     ("textgreater", ">"),

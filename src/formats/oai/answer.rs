@@ -5,10 +5,10 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
+use super::ListPosition;
 use super::date::written;
 use super::fault::OaiError;
-use super::{FORMAT, ListPosition};
-use crate::formats::metadata::{OAI_DC, OAI_DC_SCHEMA};
+use crate::formats::description::DescriptionFormat;
 
 const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
 const SCHEMA: &str =
@@ -47,7 +47,7 @@ pub struct Header {
 pub struct OaiRecord {
     /// Its header.
     pub header: Header,
-    /// Its oai_dc element; None for a deleted record.
+    /// Its element in the wanted format; None for a deleted record.
     pub metadata: Option<String>,
 }
 
@@ -62,7 +62,7 @@ pub enum OaiContent {
     Faults(Vec<OaiError>),
     /// The description of the Archive.
     Repository(RepositoryDescription),
-    /// The only format.
+    /// The formats in which records are harvested.
     Formats,
     /// One record.
     Record(OaiRecord),
@@ -157,11 +157,16 @@ impl OaiContent {
                 Ok(())
             }),
             OaiContent::Formats => within(xml, verb, &[], |xml| {
-                within(xml, "metadataFormat", &[], |xml| {
-                    text(xml, "metadataPrefix", FORMAT)?;
-                    text(xml, "schema", OAI_DC_SCHEMA)?;
-                    text(xml, "metadataNamespace", OAI_DC)
-                })
+                let formats = DescriptionFormat::ALL.into_iter();
+                formats
+                    .filter_map(|format| format.schema().map(|schema| (format, schema)))
+                    .try_for_each(|(format, (namespace, schema))| {
+                        within(xml, "metadataFormat", &[], |xml| {
+                            text(xml, "metadataPrefix", format.word())?;
+                            text(xml, "schema", schema)?;
+                            text(xml, "metadataNamespace", namespace)
+                        })
+                    })
             }),
             OaiContent::Record(record) => within(xml, verb, &[], |xml| record.write(xml)),
             OaiContent::Headers(headers, next) => within(xml, verb, &[], |xml| {
@@ -292,6 +297,7 @@ mod tests {
             datestamp: 0,
             name: "y".to_owned(),
             until: None,
+            format: DescriptionFormat::OaiDc,
         };
         let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc")];
         let expected = format!(

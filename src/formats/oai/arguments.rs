@@ -1,9 +1,10 @@
 //! Parses the arguments of a request.
 
-use super::FORMAT;
 use super::date::Date;
 use super::fault::{OaiError, OaiErrorCode};
 use super::token::ListPosition;
+use super::{FORMAT, harvested};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::query::FormFields;
 
 /// A request.
@@ -22,6 +23,8 @@ pub enum OaiRequest {
     GetRecord {
         /// Its identifier.
         identifier: String,
+        /// The format in which it is wanted.
+        format: DescriptionFormat,
     },
     /// The headers of records.
     ListIdentifiers(ListSelection),
@@ -30,7 +33,7 @@ pub enum OaiRequest {
 }
 
 /// Selects the records of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListSelection {
     /// The first second, since 1970.
     pub from: Option<i64>,
@@ -38,6 +41,19 @@ pub struct ListSelection {
     pub until: Option<i64>,
     /// The position after which the list continues.
     pub after: Option<ListPosition>,
+    /// The format of the records.
+    pub format: DescriptionFormat,
+}
+
+impl Default for ListSelection {
+    fn default() -> ListSelection {
+        ListSelection {
+            from: None,
+            until: None,
+            after: None,
+            format: FORMAT,
+        }
+    }
 }
 
 /// A parsed request.
@@ -126,6 +142,7 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
         let listed = position.map(|position| ListSelection {
             from: None,
             until: position.until,
+            format: position.format,
             after: Some(position),
         });
         return match (verb, listed) {
@@ -138,8 +155,11 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
         };
     }
     let mut faults = Vec::new();
-    if let Some(prefix) = one("metadataPrefix").filter(|prefix| prefix != FORMAT) {
-        let sentence = format!("records are available in the format {FORMAT}, not in '{prefix}'");
+    let prefix = one("metadataPrefix");
+    let format = prefix.as_deref().and_then(harvested);
+    if let Some(prefix) = prefix.filter(|_| format.is_none()) {
+        let sentence =
+            format!("records are available in the formats oai_dc and datacite, not in '{prefix}'");
         faults.push(OaiError::new(
             OaiErrorCode::CannotDisseminateFormat,
             sentence,
@@ -158,12 +178,14 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
         from: date("from").map(Date::first_second),
         until: date("until").map(Date::last_second),
         after: None,
+        format: format.unwrap_or(FORMAT),
     };
     Ok(match verb {
         "Identify" => OaiRequest::Identify,
         "ListMetadataFormats" => OaiRequest::ListMetadataFormats { identifier },
         "GetRecord" => OaiRequest::GetRecord {
             identifier: identifier.unwrap_or_default(),
+            format: format.unwrap_or(FORMAT),
         },
         "ListIdentifiers" => OaiRequest::ListIdentifiers(listed()),
         "ListRecords" => OaiRequest::ListRecords(listed()),
@@ -286,6 +308,14 @@ mod tests {
             "identifier=oai%3Aa.b%3Ax/y&verb=GetRecord&metadataPrefix=oai_dc",
             OaiRequest::GetRecord {
                 identifier: "oai:a.b:x/y".to_owned(),
+                format: FORMAT,
+            },
+        );
+        good(
+            "identifier=oai%3Aa.b%3Ax/y&verb=GetRecord&metadataPrefix=datacite",
+            OaiRequest::GetRecord {
+                identifier: "oai:a.b:x/y".to_owned(),
+                format: DescriptionFormat::Datacite,
             },
         );
         good(
@@ -294,6 +324,7 @@ mod tests {
                 from: Some(0),
                 until: Some(86_399),
                 after: None,
+                format: FORMAT,
             }),
         );
         good(
@@ -302,12 +333,14 @@ mod tests {
                 from: None,
                 until: Some(9),
                 after: None,
+                format: FORMAT,
             }),
         );
         let position = ListPosition {
             datestamp: 5,
             name: "8JMKD3MGP8W/34PGRBS".to_owned(),
             until: Some(9),
+            format: FORMAT,
         };
         good(
             "verb=ListRecords&resumptionToken=9%2C5%2C8JMKD3MGP8W/34PGRBS",
@@ -315,6 +348,7 @@ mod tests {
                 from: None,
                 until: Some(9),
                 after: Some(position),
+                format: FORMAT,
             }),
         );
     }
@@ -411,7 +445,7 @@ mod tests {
         bad(
             "verb=ListRecords&metadataPrefix=marc21&set=a:b",
             &[
-                "cannotDisseminateFormat: records are available in the format oai_dc, not in 'marc21'",
+                "cannotDisseminateFormat: records are available in the formats oai_dc and datacite, not in 'marc21'",
                 "noSetHierarchy: this Archive has no sets; omit the argument",
             ],
         );

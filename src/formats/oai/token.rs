@@ -5,6 +5,9 @@
 
 use ibi::Ibi;
 
+use super::{FORMAT, harvested};
+use crate::formats::description::DescriptionFormat;
+
 /// The last second with a year of four digits.
 const LAST_SECOND: i64 = 253_402_300_799;
 
@@ -17,6 +20,8 @@ pub struct ListPosition {
     pub name: String,
     /// The end of the list, in Unix seconds, if it has one.
     pub until: Option<i64>,
+    /// The format of the records.
+    pub format: DescriptionFormat,
 }
 
 impl ListPosition {
@@ -24,8 +29,13 @@ impl ListPosition {
     #[must_use]
     pub fn to_token(&self) -> String {
         let until = self.until.map(|until| until.to_string());
+        // A token without a format is one for the format that all services have.
+        let format = match self.format {
+            FORMAT => String::new(),
+            format => format!("{}!", format.word()),
+        };
         format!(
-            "{},{},{}",
+            "{format}{},{},{}",
             until.unwrap_or_default(),
             self.datestamp,
             self.name
@@ -35,6 +45,13 @@ impl ListPosition {
     /// Parses a token; None where it cannot be one of ours.
     #[must_use]
     pub fn from_token(token: &str) -> Option<ListPosition> {
+        let (format, token) = match token.split_once('!') {
+            Some((word, token)) => {
+                let format = harvested(word).filter(|format| *format != FORMAT)?;
+                (format, token)
+            }
+            None => (FORMAT, token),
+        };
         let (until, rest) = token.split_once(',')?;
         let (datestamp, name) = rest.split_once(',')?;
         let second = |text: &str| {
@@ -50,6 +67,7 @@ impl ListPosition {
                 "" => None,
                 until => Some(second(until)?),
             },
+            format,
         })
     }
 }
@@ -68,11 +86,19 @@ mod tests {
                 datestamp: 1_795_305_600,
                 name: name.to_owned(),
                 until,
+                format: if until.is_some() {
+                    DescriptionFormat::Datacite
+                } else {
+                    FORMAT
+                },
             };
             let token = position.to_token();
             assert_eq!(ListPosition::from_token(&token), Some(position), "{token}");
         }
         for token in [
+            "oai_dc!,1,8JMKD3MGP8W/34PGRBS",
+            "csl!,1,8JMKD3MGP8W/34PGRBS",
+            "!,1,8JMKD3MGP8W/34PGRBS",
             "",
             ",",
             ",,",

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::{NodeId, View};
 use crate::archive::store::ItemId;
+use crate::formats::description::DescriptionFormat;
 use crate::fuse::descriptors::Pinned;
 
 /// The kind of a node.
@@ -47,6 +48,8 @@ pub enum Generated {
         item: ItemId,
         /// The metadata item that was requested, if it is not the item's own.
         from: Option<ItemId>,
+        /// The format of the text.
+        format: DescriptionFormat,
     },
 }
 

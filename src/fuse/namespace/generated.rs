@@ -149,11 +149,11 @@ impl Namespace {
                 self.texts.keep(wanted, &text);
                 Ok(text)
             }
-            Generated::Record { item, from } => {
+            Generated::Record { item, from, format } => {
                 let item = self.wanted_item(item)?;
                 let from = from.map(|from| self.wanted_item(from)).transpose()?;
                 let from = from.map(|from| from.names);
-                let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
+                let document = self.archive.document(&item, from.as_ref(), format, act)?;
                 let text = self.texts.hold(document.into_bytes().into(), caller.uid)?;
                 self.texts.keep(wanted, &text);
                 Ok(text)

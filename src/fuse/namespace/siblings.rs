@@ -70,14 +70,14 @@ impl Namespace {
                 self.virtual_entry(View::Rep, NodeKind::Generated(list))
             }
             // Generated when it is opened: it takes reading all files of the metadata item.
-            VirtualEntry::Record { item, from } => {
+            VirtualEntry::Record { item, from, format } => {
                 let item = item.id;
-                let record = Generated::Record { item, from };
+                let record = Generated::Record { item, from, format };
                 self.virtual_entry(View::Rep, NodeKind::Generated(record))
             }
-            VirtualEntry::ShortRecord { item, from } => {
+            VirtualEntry::ShortRecord { item, from, format } => {
                 let act: RunAs<'_> = &reading_as(caller);
-                let document = self.archive.dublin_core(&item, from.as_ref(), act)?;
+                let document = self.archive.document(&item, from.as_ref(), format, act)?;
                 self.virtual_entry(View::Rep, NodeKind::Text(document.into_bytes()))
             }
         }

@@ -3,6 +3,7 @@
 use super::requests::Sibling;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{Archive, Related};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::fuse::inode::View;
 use crate::fuse::inside::ErrnoResult;
@@ -24,6 +25,8 @@ pub(super) enum VirtualEntry {
         item: Item,
         /// The metadata item, if it is not the item's own.
         from: Option<ItemId>,
+        /// The format of the text.
+        format: DescriptionFormat,
     },
     /// The record of an item, which is made from what is known of it and its metadata text.
     ShortRecord {
@@ -31,6 +34,8 @@ pub(super) enum VirtualEntry {
         item: Item,
         /// The metadata item, which is not held here, if it is not the item's own.
         from: Option<Names>,
+        /// The format of the text.
+        format: DescriptionFormat,
     },
 }
 
@@ -58,7 +63,7 @@ pub(super) fn compute(
     Ok(match related(archive, languages, item, modifier)? {
         Related::Item(names) => VirtualEntry::Link(link_target(view, &names)),
         Related::Text(item) => VirtualEntry::MetadataText(item),
-        Related::DublinCore { item, from } => {
+        Related::Description { item, from, format } => {
             let metadata = match &from {
                 Some(names) => Some(names.clone()),
                 None => archive.metadata(&item.names)?,
@@ -70,9 +75,9 @@ pub(super) fn compute(
             if is_held {
                 let from = from.map(|names| archive.held(&names)).transpose()?;
                 let from = from.flatten().map(|from| from.id);
-                VirtualEntry::Record { item, from }
+                VirtualEntry::Record { item, from, format }
             } else {
-                VirtualEntry::ShortRecord { item, from }
+                VirtualEntry::ShortRecord { item, from, format }
             }
         }
     })

@@ -8,6 +8,7 @@ use ibi::relation::RelationKind;
 /// since `began` or None for a deleted record.
 fn harvested(archive: &TestArchive, harvest: &Harvest, began: i64) -> Vec<(String, Option<i64>)> {
     let harvester = Harvester {
+        format: crate::formats::oai::FORMAT,
         archive,
         harvest,
         act: &|read: &mut dyn FnMut()| read(),
@@ -91,6 +92,7 @@ fn an_item_that_was_never_seen_has_no_record() {
     let archive = TestArchive::new();
     let harvest = Harvest::temporary().expect("a database");
     let harvester = Harvester {
+        format: crate::formats::oai::FORMAT,
         archive: &archive,
         harvest: &harvest,
         act: &|read: &mut dyn FnMut()| read(),

@@ -3,6 +3,7 @@
 use super::memo::Memo;
 use crate::archive::store::Item;
 use crate::archive::{ArchiveError, matching_translation};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use ibi::relation::{Language, MetadataFormat, Modifier, Step};
 
@@ -24,8 +25,8 @@ pub(super) enum RelatedItem {
     Item(Names),
     /// The metadata text of an item whose metadata are not an item.
     Text(Item),
-    /// The Dublin Core of an item, named by these signs after its identifier.
-    DublinCore {
+    /// The description of an item in a format, named by these signs after its identifier.
+    Description {
         item: Item,
         metadata: Option<Names>,
         signs: String,
@@ -57,7 +58,7 @@ pub(super) fn all(memo: &Memo<'_>, item: &Item) -> Result<Vec<Subject>, ArchiveE
     Ok(found)
 }
 
-/// A composition as it is, and with the available metadata format.
+/// A composition as it is, and with the metadata format that every Archive has.
 fn with_formats(steps: &[Step]) -> Vec<Vec<Step>> {
     let formatted: Vec<Step> = steps
         .iter()
@@ -126,12 +127,12 @@ fn step_from(
     };
     let names = match &found.target {
         RelatedItem::Item(names) => names,
-        RelatedItem::DublinCore {
+        RelatedItem::Description {
             metadata: Some(names),
             ..
         } => names,
         // A text has no relations of its own.
-        RelatedItem::Text(_) | RelatedItem::DublinCore { metadata: None, .. } => return Ok(()),
+        RelatedItem::Text(_) | RelatedItem::Description { metadata: None, .. } => return Ok(()),
     };
     match step {
         Step::LastEdition => {
@@ -142,7 +143,7 @@ fn step_from(
         Step::Translation(wanted) => {
             // In a format, the translation of the metadata has that format too.
             let leading = |to: Names, sign: &str| match &found.target {
-                RelatedItem::DublinCore { item, signs, .. } => RelatedItem::DublinCore {
+                RelatedItem::Description { item, signs, .. } => RelatedItem::Description {
                     item: item.clone(),
                     metadata: Some(to),
                     signs: format!("{signs}{sign}"),
@@ -173,11 +174,11 @@ fn step_from(
             }
             None => {}
         },
-        Step::Metadata(Some(format)) if format.is_oai_dc() => {
+        Step::Metadata(Some(format)) if DescriptionFormat::from_word(format.as_str()).is_some() => {
             if let Some(item) = memo.held(names)? {
                 let metadata = memo.metadata(names)?;
                 let signs = format!(":({format})");
-                let target = RelatedItem::DublinCore {
+                let target = RelatedItem::Description {
                     item,
                     metadata,
                     signs,

@@ -290,7 +290,7 @@ fn modifiers_lead_to_related_items() {
          get -g \"$U/$one+(pt):\"; line content-type -g \"$U/$one+(pt):\"
          get -g \"$U/$one+(pt):(oai_dc)\" | grep -o '>Um<'; line content-type -g \"$U/$one:(oai_dc)\"
          get -g \"$U/$one?ibiurl.verblist=GetMetadata(oai_dc)\" | grep -o '>Ein<'
-         status -g \"$U/$one:(oai_dc)/x\"; status -g \"$U/$one:(BibINPE)\"; status -g \"$U/$one+(fr)\"
+         status -g \"$U/$one:(oai_dc)/x\"; status -g \"$U/$one:(marc21)\"; status -g \"$U/$one+(fr)\"
          status -g \"$U/$one:?ibiurl.verblist=GetMetadata(oai_dc)\"",
         "pt\nbr\npt\npt\ntitle: Um\ntext/plain; charset=utf-8\n>Um<\napplication/xml; charset=utf-8\n>Ein<\n404\n404\n404\n400",
     );

@@ -32,7 +32,14 @@ fn a_record_always_has_names_date_and_type() {
     assert_eq!(values(&core, Element::Type), ["Collection"]);
     assert_eq!(values(&core, Element::Language), Vec::<String>::new());
     assert_eq!(values(&core, Element::Relation), Vec::<String>::new());
-    let document = archive.dublin_core(&item, None, &own).expect("a record");
+    let document = archive
+        .document(
+            &item,
+            None,
+            crate::formats::description::DescriptionFormat::OaiDc,
+            &own,
+        )
+        .expect("a record");
     assert_eq!(document, core.to_oai_dc());
     assert!(archive.described(&item, None, &denied).is_err());
 }

@@ -147,7 +147,8 @@ fn a_modifier_is_followed_through_visible_items() {
     let shelf = shelf();
     let to = |item: &Item| Some(Related::Item(item.names.clone()));
     let core = |item: &Item, from: Option<&Item>| {
-        Some(Related::DublinCore {
+        Some(Related::Description {
+            format: crate::formats::description::DescriptionFormat::OaiDc,
             item: item.clone(),
             from: from.map(|item| item.names.clone()),
         })
@@ -194,7 +195,8 @@ fn a_modifier_does_not_lead_through_a_hidden_item() {
         (
             first,
             "!:(oai_dc)",
-            Some(Related::DublinCore {
+            Some(Related::Description {
+                format: crate::formats::description::DescriptionFormat::OaiDc,
                 item: first.clone(),
                 from: None,
             }),

@@ -105,7 +105,8 @@ fn the_metadata_of_an_item_may_be_a_text_in_it() {
     )
     .expect("a text");
     assert_eq!(resolve(":"), Some(Related::Text(shelf.first.clone())));
-    let core = |item: &Item| Related::DublinCore {
+    let core = |item: &Item| Related::Description {
+        format: crate::formats::description::DescriptionFormat::OaiDc,
         item: item.clone(),
         from: None,
     };
@@ -208,7 +209,8 @@ fn metadata_in_a_format_is_taken_from_what_the_modifier_names() {
     };
     assert_eq!(
         resolve(&last, ":(oai_dc)+(pt)"),
-        Some(Related::DublinCore {
+        Some(Related::Description {
+            format: crate::formats::description::DescriptionFormat::OaiDc,
             item: last.clone(),
             from: Some(translated.names.clone()),
         })
@@ -219,7 +221,7 @@ fn metadata_in_a_format_is_taken_from_what_the_modifier_names() {
     );
     // Without a metadata item, none of it has a translation.
     std::fs::write(archive.file(&shelf.first, ".ibi.metadata"), "title x\n").expect("a text");
-    for text in [":+(pt)", ":(oai_dc)+(pt)", ":(BibINPE)"] {
+    for text in [":+(pt)", ":(oai_dc)+(pt)", ":(marc21)"] {
         assert_eq!(resolve(&shelf.first, text), None, "{text}");
     }
     let unknown = archive.resolve(

@@ -194,6 +194,7 @@ fn a_list_of_files_is_generated_again_when_it_changed() {
     let record = Generated::Record {
         item: item.id,
         from: None,
+        format: crate::formats::description::DescriptionFormat::OaiDc,
     };
     let size = fixture
         .namespace

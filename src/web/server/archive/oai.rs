@@ -16,8 +16,9 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::{Site, act};
 use crate::archive::ArchiveError;
 use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::oai::{
-    Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
+    FORMAT, Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
     OaiErrorCode, OaiRecord, OaiRequest, RepositoryDescription, identifier, named_by,
 };
 use crate::formats::query::FormFields;
@@ -114,8 +115,9 @@ pub(super) fn open(site: &Site) -> Result<(), StoreError> {
     harvest(site).map(drop)
 }
 
-fn harvester(site: &Site) -> Result<Harvester<'_>, StoreError> {
+fn harvester(site: &Site, format: DescriptionFormat) -> Result<Harvester<'_>, StoreError> {
     Ok(Harvester {
+        format,
         archive: &site.archive,
         harvest: harvest(site)?,
         act: &act,
@@ -211,7 +213,7 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
         OaiRequest::ListMetadataFormats { identifier: None } => OaiContent::Formats,
         OaiRequest::ListMetadataFormats {
             identifier: Some(identifier),
-        } => match found(site, identifier)? {
+        } => match found(site, identifier, FORMAT)? {
             None => unknown(identifier),
             Some(found) if found.stamped.is_deleted => {
                 let sentence = format!("'{identifier}' is deleted");
@@ -219,7 +221,7 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
             }
             Some(_) => OaiContent::Formats,
         },
-        OaiRequest::GetRecord { identifier } => match found(site, identifier)? {
+        OaiRequest::GetRecord { identifier, format } => match found(site, identifier, *format)? {
             None => unknown(identifier),
             Some(found) => OaiContent::Record(record(host, found)),
         },
@@ -269,7 +271,7 @@ fn part(
     listed: &ListSelection,
     look: impl Fn(&Harvester<'_>, &Window) -> Result<RecordPage, ArchiveError>,
 ) -> Result<Option<RecordPage>, ArchiveError> {
-    let harvester = harvester(site)?;
+    let harvester = harvester(site, listed.format)?;
     if !harvester.harvest.is_whole()? {
         return Ok(None);
     }
@@ -307,9 +309,13 @@ fn no_records(listed: &ListSelection) -> String {
     }
 }
 
-fn found(site: &Site, identifier: &str) -> Result<Option<HarvestedRecord>, ArchiveError> {
+fn found(
+    site: &Site,
+    identifier: &str,
+    format: DescriptionFormat,
+) -> Result<Option<HarvestedRecord>, ArchiveError> {
     match named_by(&site.archive.facts().host, identifier) {
-        Some(ibi) => harvester(site)?.record(&name_of(ibi)),
+        Some(ibi) => harvester(site, format)?.record(&name_of(ibi)),
         None => Ok(None),
     }
 }
@@ -339,6 +345,7 @@ fn next(part: &RecordPage, listed: &ListSelection) -> Option<Option<ListPosition
         datestamp,
         name,
         until: listed.until,
+        format: listed.format,
     });
     match (next, &listed.after) {
         (None, None) => None,
@@ -385,7 +392,7 @@ async fn apart<T: Send + 'static>(
     act: impl FnOnce(&Harvester<'_>) -> Result<T, ArchiveError> + Send + 'static,
 ) -> Result<T, ArchiveError> {
     let site = Arc::clone(site);
-    let done = threads::aside(move || act(&harvester(&site)?));
+    let done = threads::aside(move || act(&harvester(&site, FORMAT)?));
     match done.await {
         Ok(done) => done,
         // The service shuts down, and this task with it.

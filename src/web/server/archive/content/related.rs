@@ -8,6 +8,7 @@ use super::item::{ContentRequest, of_item, present};
 use super::reply::{ContentReply, failed, redirect, refuse};
 use crate::archive::store::Item;
 use crate::archive::{Related, persistent_url};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
 use crate::web::server::answer::{self, Refusal};
@@ -62,16 +63,13 @@ pub(super) fn of_related(
                 is_download: false,
             })
         }
-        Some(Related::DublinCore { item, from }) => {
+        Some(Related::Description { item, from, format }) => {
             wanted.refuse_paths()?;
             wanted.refuse_copies(&item)?;
             let root = site.archive.open_content(&item, b"", &act);
             root.map_err(failed)?;
-            Ok(ContentReply::Answer(dublin_core(
-                site,
-                &item,
-                from.as_ref(),
-            )))
+            let document = description(site, &item, from.as_ref(), format);
+            Ok(ContentReply::Answer(document))
         }
         None => elsewhere(site, modified, wanted),
     }
@@ -145,10 +143,15 @@ fn onward(names: &Names, signs: &str, wanted: &ContentRequest) -> String {
     }
 }
 
-fn dublin_core(site: &Site, item: &Item, from: Option<&Names>) -> Response<Body> {
-    match site.archive.dublin_core(item, from, &act) {
+fn description(
+    site: &Site,
+    item: &Item,
+    from: Option<&Names>,
+    format: DescriptionFormat,
+) -> Response<Body> {
+    match site.archive.document(item, from, format, &act) {
         Ok(document) => {
-            let kind = "application/xml; charset=utf-8";
+            let kind = format.media_type();
             answer::fresh(answer::whole(StatusCode::OK, kind, document))
         }
         Err(error) => failure::of(&error),

@@ -1,0 +1,239 @@
+//! An item's description in the formats that readers ask for: `<ibi>:(FORMAT)`, see ibi(7).
+//!
+//! Every format is written from the same record, and every value is escaped for its format: whatever a record has,
+//! a document in a format is valid in it. This module knows no item, no clock and no disk.
+
+mod bibtex;
+mod csl;
+mod datacite;
+mod jsonld;
+mod person;
+mod refer;
+
+use crate::formats::metadata::{BibliographicRecord, Element, OAI_DC, OAI_DC_SCHEMA, RecordKind};
+
+pub use datacite::{DATACITE, DATACITE_SCHEMA};
+pub use person::PersonName;
+
+/// A format in which every item can be described.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DescriptionFormat {
+    /// Dublin Core as in OAI-PMH 2.0.
+    OaiDc,
+    /// BibTeX as the institute writes it.
+    BibInpe,
+    /// BibTeX.
+    Bibtex,
+    /// refer.
+    Refer,
+    /// CSL-JSON.
+    Csl,
+    /// DataCite 4.
+    Datacite,
+    /// schema.org in JSON-LD.
+    JsonLd,
+}
+
+impl DescriptionFormat {
+    /// All formats, in the order in which they are listed.
+    pub const ALL: [DescriptionFormat; 7] = [
+        DescriptionFormat::OaiDc,
+        DescriptionFormat::BibInpe,
+        DescriptionFormat::Bibtex,
+        DescriptionFormat::Refer,
+        DescriptionFormat::Csl,
+        DescriptionFormat::Datacite,
+        DescriptionFormat::JsonLd,
+    ];
+
+    /// Its word in a modifier, see ibi(7).
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            DescriptionFormat::OaiDc => "oai_dc",
+            DescriptionFormat::BibInpe => "BibINPE",
+            DescriptionFormat::Bibtex => "bibtex",
+            DescriptionFormat::Refer => "refer",
+            DescriptionFormat::Csl => "csl",
+            DescriptionFormat::Datacite => "datacite",
+            DescriptionFormat::JsonLd => "jsonld",
+        }
+    }
+
+    /// The format with this word, whose case counts.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<DescriptionFormat> {
+        DescriptionFormat::ALL
+            .into_iter()
+            .find(|format| format.word() == word)
+    }
+
+    /// The media type of its documents, all in UTF-8.
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        match self {
+            DescriptionFormat::OaiDc => "application/xml; charset=utf-8",
+            DescriptionFormat::BibInpe | DescriptionFormat::Bibtex => {
+                "application/x-bibtex; charset=utf-8"
+            }
+            DescriptionFormat::Refer => "application/x-research-info-refer; charset=utf-8",
+            DescriptionFormat::Csl => "application/vnd.citationstyles.csl+json",
+            DescriptionFormat::Datacite => "application/vnd.datacite.datacite+xml; charset=utf-8",
+            DescriptionFormat::JsonLd => "application/ld+json",
+        }
+    }
+
+    /// The namespace and the schema of an XML format.
+    #[must_use]
+    pub fn schema(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            DescriptionFormat::OaiDc => Some((OAI_DC, OAI_DC_SCHEMA)),
+            DescriptionFormat::Datacite => Some((DATACITE, DATACITE_SCHEMA)),
+            _ => None,
+        }
+    }
+}
+
+/// How a related item is related to the described one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DescribedRelation {
+    /// It is a later edition.
+    LaterEdition,
+    /// It is an earlier edition.
+    EarlierEdition,
+    /// It is a translation, or what this one was translated from.
+    Translation,
+}
+
+/// What is known of an item for its description.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Description {
+    /// Its record; the identifiers of the item are among the record's.
+    pub record: BibliographicRecord,
+    /// Its identifier, the IBIp if it has one.
+    pub ibi: String,
+    /// Its persistent URL.
+    pub url: String,
+    /// Its default file.
+    pub target_file: Option<String>,
+    /// Related items, by their persistent URLs.
+    pub related: Vec<(DescribedRelation, String)>,
+    /// The date on which the description is made: year, month and day.
+    pub made_on: (u16, u8, u8),
+}
+
+impl Description {
+    /// The document in a format, in UTF-8.
+    #[must_use]
+    pub fn write(&self, format: DescriptionFormat) -> String {
+        match format {
+            DescriptionFormat::OaiDc => self.record.core.to_oai_dc(),
+            DescriptionFormat::BibInpe => bibtex::write(self, bibtex::Dialect::Inpe),
+            DescriptionFormat::Bibtex => bibtex::write(self, bibtex::Dialect::Common),
+            DescriptionFormat::Refer => refer::write(self),
+            DescriptionFormat::Csl => csl::write(self),
+            DescriptionFormat::Datacite => format!(
+                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
+                datacite::element(self)
+            ),
+            DescriptionFormat::JsonLd => jsonld::write(self),
+        }
+    }
+
+    /// The root element of an XML format, for use in another document; None for other formats.
+    #[must_use]
+    pub fn xml_element(&self, format: DescriptionFormat) -> Option<String> {
+        match format {
+            DescriptionFormat::OaiDc => Some(self.record.core.to_oai_dc_element()),
+            DescriptionFormat::Datacite => Some(datacite::element(self)),
+            _ => None,
+        }
+    }
+
+    fn kind(&self) -> RecordKind {
+        self.record.kind()
+    }
+
+    fn first(&self, element: Element) -> Option<&str> {
+        self.record.core.first(element)
+    }
+
+    /// The title, or the identifier of an item whose record has none.
+    fn title(&self) -> &str {
+        self.first(Element::Title).unwrap_or(&self.ibi)
+    }
+
+    fn creators(&self) -> impl Iterator<Item = PersonName<'_>> {
+        self.record
+            .core
+            .values(Element::Creator)
+            .map(PersonName::of)
+    }
+
+    /// The names of a kept field, such as `editor`.
+    fn named(&self, field: &'static str) -> impl Iterator<Item = PersonName<'_>> {
+        self.record.values(field).map(PersonName::of)
+    }
+
+    /// The publisher, or the school or institution that issued the item.
+    fn publisher(&self) -> Option<&str> {
+        self.first(Element::Publisher)
+    }
+
+    /// The date, as far as it is given: a year, perhaps a month, perhaps a day.
+    fn date(&self) -> Option<Vec<u16>> {
+        date_parts(self.first(Element::Date)?)
+    }
+
+    /// A kept field that is a standard number, or the identifier of that scheme: `https://doi.org/`, `urn:isbn:`.
+    fn number(&self, field: &str, scheme: &str) -> Option<&str> {
+        let mut identifiers = self.record.core.values(Element::Identifier);
+        identifiers
+            .find_map(|value| value.strip_prefix(scheme))
+            .or_else(|| self.record.field(field))
+    }
+
+    fn doi(&self) -> Option<&str> {
+        self.number("doi", "https://doi.org/")
+            .filter(|doi| is_doi(doi))
+    }
+
+    /// The journal or book in which it appeared.
+    fn container(&self) -> Option<&str> {
+        let named = self.record.field("journal");
+        let named = named.or_else(|| self.record.field("booktitle"));
+        named.or_else(|| self.first(Element::Source))
+    }
+}
+
+/// Whether a text has the form of a DOI: `10.1000/182`.
+fn is_doi(text: &str) -> bool {
+    let parts = text
+        .strip_prefix("10.")
+        .and_then(|rest| rest.split_once('/'));
+    parts.is_some_and(|(registrant, rest)| {
+        (4..=9).contains(&registrant.len())
+            && registrant.bytes().all(|byte| byte.is_ascii_digit())
+            && !rest.is_empty()
+            && !rest.contains(char::is_whitespace)
+    })
+}
+
+/// The beginning of a date of ISO 8601: year, month and day, as far as they are given.
+fn date_parts(text: &str) -> Option<Vec<u16>> {
+    let day = text.split('T').next().unwrap_or_default();
+    let mut parts = Vec::new();
+    for (part, (digits, most)) in day.split('-').zip([(4, 9999), (2, 12), (2, 31)]) {
+        let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
+        let number = part.parse::<u16>().ok().filter(|_| is_number);
+        match number.filter(|number| (1..=most).contains(number)) {
+            Some(number) => parts.push(number),
+            None => return None,
+        }
+    }
+    let is_whole = day.split('-').count() == parts.len();
+    (is_whole && !parts.is_empty()).then_some(parts)
+}
+
+#[cfg(test)]
+mod tests;
