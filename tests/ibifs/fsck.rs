@@ -114,7 +114,7 @@ fn shows(code: CheckCode) {
     let after = files(&env);
     let Some(promised) = promised else {
         assert_eq!(after, before, "{word}");
-        env.exits(&fsck(word, ""), 1);
+        env.exits(&fsck(word, ""), status);
         return;
     };
     assert_eq!(changes(&before, &after), promised, "{word}");
@@ -276,6 +276,9 @@ shown! {
     date_ahead DateAhead
     staging_left StagingLeft
     loose_permissions LoosePermissions
+    unknown_field UnknownField
+    broken_metadata BrokenMetadata
+    no_title NoTitle
     store_open StoreOpen
     two_originals TwoOriginals
     original_removed OriginalRemoved

@@ -8,6 +8,7 @@
 //! Each module uses modules above it in this list, never one below.
 //!
 //! - [`finding`]: codes, findings and the report of a check.
+//! - [`metadata`]: what is wrong with metadata texts.
 //! - [`item_set`]: a set of items.
 //! - [`context`]: what a scan is compared with, and what it adds up to.
 //! - [`scan`]: reads the whole tree, with several threads.
@@ -26,6 +27,7 @@ mod consistency;
 mod context;
 mod finding;
 mod item_set;
+mod metadata;
 mod pass;
 mod record;
 mod reindex;

@@ -143,6 +143,15 @@ findings! {
         LoosePermissions "loose-permissions" Warning repaired
             "all users may write what only the Archive should"
             "--repair removes that permission"
+        UnknownField "unknown-field" Warning reported
+            "the metadata text has a field with an unknown name; the field is not read"
+            "correct the name; ibifs-tree(7) has the names"
+        BrokenMetadata "broken-metadata" Warning reported
+            "the metadata text, or a line of it, cannot be read"
+            "correct it"
+        NoTitle "no-title" Notice reported
+            "the metadata text has no title"
+            "add one"
         StoreOpen "store-open" Warning reported
             "other users may enter the store directly, without the mount"
             "remove that permission with 'chmod o-x', unless a service of another user reads the store"

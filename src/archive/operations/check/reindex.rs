@@ -88,6 +88,10 @@ impl Archive {
                 let (Some(place), Some(read)) = (scanned.place, scanned.record) else {
                     return Ok(());
                 };
+                if scanned.is_here && !before.is_last {
+                    let findings = self.metadata_findings(&place);
+                    summary.report.findings.extend(findings);
+                }
                 let accepted_before = before.sidecar(&place)?;
                 let context = PlaceContext {
                     place: &place,

@@ -1,0 +1,56 @@
+//! Checks the metadata texts of items: what their authors should correct. What is wrong there changes no relation and
+//! no name.
+
+use super::finding::{CheckCode, CheckFinding};
+use crate::archive::Archive;
+use crate::archive::tree::Place;
+use crate::formats::item::Names;
+use crate::formats::metadata::{MetadataProblem, MetadataProblemKind, check};
+use ibi::message::{Localize, Message};
+
+impl Archive {
+    /// The findings about the metadata text of an item; none if it has no text, or one that cannot be read from the
+    /// disk.
+    pub(super) fn metadata_findings(&self, names: &Names) -> Vec<CheckFinding> {
+        let Ok(Some(text)) = self.tree.read_metadata_text(&Place::of(names)) else {
+            return Vec::new();
+        };
+        let problems = check(&text);
+        let mut findings = Vec::new();
+        for code in [
+            CheckCode::UnknownField,
+            CheckCode::BrokenMetadata,
+            CheckCode::NoTitle,
+        ] {
+            let is_its = |problem: &&MetadataProblem| code_of(problem) == code;
+            let mut its = problems.iter().filter(is_its);
+            let Some(first) = its.next() else {
+                continue;
+            };
+            let finding = CheckFinding::of(code, names);
+            findings.push(match code {
+                CheckCode::NoTitle => finding,
+                _ => {
+                    let all = std::iter::once(first).chain(its.take(MOST_LINES - 1));
+                    let all: Vec<Message> = all.map(Localize::message).collect();
+                    match Message::joined(all) {
+                        Some(all) => finding.with_detail(all),
+                        None => finding,
+                    }
+                }
+            });
+        }
+        findings
+    }
+}
+
+/// The most lines that one finding names.
+const MOST_LINES: usize = 3;
+
+fn code_of(problem: &MetadataProblem) -> CheckCode {
+    match problem.kind {
+        MetadataProblemKind::UnknownName { .. } => CheckCode::UnknownField,
+        MetadataProblemKind::Unreadable(_) => CheckCode::BrokenMetadata,
+        MetadataProblemKind::NoTitle => CheckCode::NoTitle,
+    }
+}
