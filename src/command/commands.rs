@@ -8,6 +8,7 @@ mod complete;
 mod explain;
 mod export;
 mod import;
+mod inherited;
 mod init;
 mod items;
 mod listen;

@@ -353,6 +353,41 @@ fn mint_relates_what_it_makes() {
     );
 }
 
+/// `--with-metadata` gives a next edition the metadata of the one before, on a mount and on a store: a text as a text,
+/// an item as a new item with the same files. Without metadata nothing is minted.
+#[test]
+fn mint_copies_metadata_to_a_next_edition() {
+    let env = TestEnv::new().with_a();
+    for place in ["A", "A.store"] {
+        if place == "A.store" {
+            env.sh("ibifs umount A");
+        }
+        env.sh(&format!(
+            "of() {{ ibifs show $1 --store {place} --json | jq -r \"$2\"; }}
+             m() {{ ibifs mint {place} \"$@\" | head -n 1; }}
+             at() {{ case {place} in A) echo A/$1;; *) echo A.store/col/$1;; esac; }}
+             m > text; echo 'title: Rain' > $(at $(< text))/.ibi.metadata
+             m --edition-of $(< text) --with-metadata > next
+             cmp $(at $(< text))/.ibi.metadata $(at $(< next))/.ibi.metadata
+             test $(of $(< next) .relations.editionof.rep) = $(< text)
+             m > item; m --metadata-of $(< item) > record; mkdir -p $(at $(< record))/doc/more
+             echo '%T Rain' > $(at $(< record))/doc/r.refer; echo '%T Rain' > $(at $(< record))/doc/more/r.refer
+             m --edition-of $(< item) --with-metadata > next; of $(< next) .relations.metadata.rep > copy
+             test $(< copy) != $(< record); diff -r $(at $(< record))/doc $(at $(< copy))/doc
+             m > plain; ibifs ls {place} | wc -l > before"
+        ));
+        let none = format!("ibifs mint {place} --edition-of $(< plain) --with-metadata");
+        env.exits(&none, 1);
+        env.complains(&none, "no metadata");
+        env.prints(&format!("ibifs ls {place} | wc -l"), &env.sh("cat before"));
+        env.exits(&format!("ibifs mint {place} --with-metadata"), 2);
+    }
+    env.prints(
+        "ibifs fsck A.store",
+        &env.sh("ibifs fsck A.store | tail -n 1"),
+    );
+}
+
 /// `ibifs relate` and `unrelate` declare and take back, on a mount and on a store.
 #[test]
 fn relate_and_unrelate() {

@@ -15,6 +15,9 @@ pub struct Mint {
     /// The new item is the next edition of this one
     #[arg(long, value_name = "ITEM", group = "relative")]
     pub edition_of: Option<String>,
+    /// Give the new edition a copy of the metadata of that item
+    #[arg(long, requires = "edition_of")]
+    pub with_metadata: bool,
     /// The new item is a translation of this one
     #[arg(long, value_name = "ITEM", group = "relative", requires = "lang")]
     pub translation_of: Option<String>,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::access::{self, Named, StoreAccess};
+use super::inherited::Inherited;
 use super::relations::relate_through;
 use super::{language, print, say};
 use crate::archive::{Process, Relative};
@@ -30,7 +31,18 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
         (_, _, Some(of), _) => Some(Relative::MetadataOf(item(of)?)),
         _ => None,
     };
+    let inherited = match &relative {
+        Some(Relative::EditionOf(of)) if options.with_metadata => Some(Inherited::of(&access, of)?),
+        _ => None,
+    };
     let names = mint_through(&access, relative.as_ref())?;
+    if let Some(inherited) = inherited {
+        let mint_metadata = || {
+            let relative = Relative::MetadataOf(names.clone());
+            mint_through(&access, Some(&relative))
+        };
+        inherited.copy_to(&access, &names, mint_metadata)?;
+    }
     say(&if options.output.json {
         json::pretty(&json::item_with(&names, State::Original, None).into())
     } else {
