@@ -94,6 +94,12 @@ fn commands_and_links_take_every_form() {
             http://urlib.net/upn:9HFNHE:$one $one-TDI ${one//\//:} ../../../../../col/$one "$ibip?GetFileList"; do
             ibifs show --store A "$form" | diff plain -
         done
+        for form in http://urlib.net/rep/example.org/a/2009/02.16.17.46 ibi:example.org/a/2009/02.16.17.46; do
+            ibifs init R --service "$form"; ibifs show example.org/a/2009/02.16.17.46 --store R | grep -q Original; rm -r R
+        done
+        for bad in http://a.b/x http://a.b/rep/example.org/a/2009/02.16.17.46! http://a.b/example.org/a/2009/02.16.17.46/doc/x; do
+            status=0; ibifs init R --service $bad 2> said || status=$?; test $status = 2; test ! -e R
+        done
         ibifs relate http://urlib.net/rep/$one --next-edition ibi:$two --store A
         ibifs show --store A "http://urlib.net/$ibip!" | grep -q $two
         ibifs show --store A "$one!" | grep -q $two

@@ -15,6 +15,7 @@ use crate::command::progress::ProgressLine;
 use crate::formats::item::Names;
 use crate::fuse::mount::Mounted;
 use ibi::distributor::Granularity;
+use ibi::persistent::{Identifier, PersistentKind, PersistentName};
 use ibi::{Ibi, message};
 
 pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
@@ -185,8 +186,18 @@ fn adopted_store(directory: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
+/// The names of a service, each as an identifier or as a link to the item.
 fn service_names(texts: &[String]) -> Result<Option<Names>, Failure> {
-    let ibis: Result<Vec<Ibi>, _> = texts.iter().map(|text| Ibi::parse(text)).collect();
+    let ibi = |text: &String| match PersistentName::parse(text) {
+        Ok(PersistentName {
+            kind: PersistentKind::Item,
+            identifier: Identifier::Ibi(ibi),
+            request: None,
+            ..
+        }) => Ok(ibi),
+        _ => Ibi::parse(text),
+    };
+    let ibis: Result<Vec<Ibi>, _> = texts.iter().map(ibi).collect();
     Ok(Names::collect(ibis.map_err(usage)?))
 }
 
