@@ -226,7 +226,7 @@ fn what_makes_no_sense_is_refused() {
         ("ln -s ../../../$two \"A/$one+\"", "Invalid argument"),
         ("ln -s ../../../$two \"A/$one!+\"", "Invalid argument"),
         (
-            "ln -s ../../../$two \"A/$one:(BibINPE)\"",
+            "ln -s ../../../$two \"A/$one:(marc21)\"",
             "Invalid argument",
         ),
         ("ln -s ../../../$two A/$one-x", "Operation not permitted"),
