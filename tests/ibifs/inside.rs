@@ -437,6 +437,28 @@ print(os.copy_file_range(a, b, 100, (5 << 20) - 50, 7), os.pread(b, 200, 7)[-10:
     }
 }
 
+/// What a mapping has changed is in the times of the file as soon as its descriptor is closed, and a moment
+/// later if the mapping outlives the descriptor.
+#[test]
+fn mapped_writes_change_times() {
+    for options in ["passthrough=yes", "passthrough=no"] {
+        let places = Places::mounted(options);
+        places.same(
+            "py \"
+for turn in range(20):
+    f = os.open('f', os.O_RDWR | os.O_CREAT); os.ftruncate(f, 8192); m = mmap.mmap(f, 8192); a = os.stat('f').st_mtime_ns
+    time.sleep(0.02); assert os.stat('f').st_mtime_ns == a == os.fstat(f).st_mtime_ns
+    m[0] = turn; m.flush(); m.close(); os.close(f); b = os.stat('f').st_mtime_ns; assert a < b, turn
+f = os.open('f', os.O_RDWR); m = mmap.mmap(f, 8192); os.stat('f'); os.close(f); assert os.stat('f').st_mtime_ns == b
+time.sleep(0.02); m[5000] = 1; m.flush(); time.sleep(0.3); c = os.stat('f').st_mtime_ns; m.close(); print(b < c)
+child = os.fork()
+if child == 0:
+    f = os.open('f', os.O_RDWR); m = mmap.mmap(f, 8192); os.fstat(f); time.sleep(0.02); m[1] = 7; os._exit(0)
+os.waitpid(child, 0); print(c < os.stat('f').st_mtime_ns)\"",
+        );
+    }
+}
+
 /// Bytes written through a shared mapping or a descriptor in one tree are read in the other.
 #[test]
 fn mappings_are_shared_between_the_trees() {

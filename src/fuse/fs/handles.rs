@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::backing::Backing;
 use crate::archive::WriteIntent;
-use crate::fuse::inode::{Node, NodeId};
+use crate::fuse::inode::{MappableOpen, Node, NodeId};
 use crate::fuse::inside::{self, ErrnoResult, ListedPart};
 use crate::fuse::namespace::{DirectoryEntry, GeneratedText, OpenDeposit};
 use crate::os::caller::Caller;
@@ -37,6 +37,8 @@ pub(super) enum Handle {
         /// Lives as long as any handle of the file, since the kernel reads and writes through it.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         backing: Option<Arc<Backing>>,
+        #[allow(dead_code, reason = "kept for as long as the handle")]
+        mapping: Option<MappableOpen>,
     },
     /// A virtual file.
     Text(Arc<Node>),

@@ -5,11 +5,16 @@ use std::time::Duration;
 use rustix::fs::FileType;
 
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inode::{Mapping, Node, NodeKind};
 use crate::fuse::namespace::{Entry, NameLifetime};
 
 /// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
 const CACHED: Duration = Duration::from_secs(60);
+
+/// The lifetime of the attributes of a file that a mapping may still write although all its descriptors are closed.
+/// POSIX lets the change of the times wait for msync(2), so that a moment is early enough; and a program that
+/// has written a file asks for its attributes several times at once.
+const MAPPING_MAY_REMAIN: Duration = Duration::from_millis(100);
 
 /// The lifetime of a name.
 pub(super) fn of_name(entry: &Entry) -> Duration {
@@ -25,10 +30,11 @@ pub(super) fn of_name(entry: &Entry) -> Duration {
 pub(super) fn of_attributes(node: &Node, attr: &Attr) -> Duration {
     let has_set_id = attr.kind == FileType::RegularFile && attr.permissions & 0o6000 != 0;
     let is_generated = matches!(node.kind, NodeKind::Generated(_));
-    if has_set_id || is_generated || node.learnt.may_be_mapped() {
-        Duration::ZERO
-    } else {
-        CACHED
+    match node.learnt.mapping() {
+        _ if has_set_id || is_generated => Duration::ZERO,
+        Mapping::None => CACHED,
+        Mapping::MayRemain => MAPPING_MAY_REMAIN,
+        Mapping::Open => Duration::ZERO,
     }
 }
 
@@ -42,6 +48,17 @@ pub(super) fn of_attributes_with_name(entry: &Entry) -> Duration {
     }
 }
 
+/// The lifetime of the name and the attributes of a file that is made and opened, for which our library has one. No
+/// mapping can have changed the file yet; the caller makes the attributes stale after the reply if one may.
+pub(super) fn of_created(entry: &Entry) -> Duration {
+    let has_set_id = entry.attr.permissions & 0o6000 != 0;
+    if entry.node.learnt.mapping() == Mapping::Open && !has_set_id {
+        of_name(entry)
+    } else {
+        of_both(entry)
+    }
+}
+
 /// The lifetime where the protocol has one for both.
 pub(super) fn of_both(entry: &Entry) -> Duration {
     of_name(entry).min(of_attributes_with_name(entry))
@@ -51,7 +68,7 @@ pub(super) fn of_both(entry: &Entry) -> Duration {
 mod tests {
     use super::*;
     use crate::archive::store::ItemId;
-    use crate::fuse::inode::{Generated, NodeTable, View};
+    use crate::fuse::inode::{Generated, MappableOpen, NodeTable, View};
 
     fn entry(kind: NodeKind, file_type: FileType, permissions: u16) -> Entry {
         let node = NodeTable::default().remember_virtual(View::Rep, kind);
@@ -84,9 +101,32 @@ mod tests {
             );
             assert_eq!(of_both(&entry), lifetime);
         }
-        let mapped = entry(text(), FileType::RegularFile, 0o444);
-        mapped.node.learnt.note_mapped();
-        assert_eq!(of_both(&mapped), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_a_mapping_may_change_is_cached_for_a_moment_after_the_last_close() {
+        let file = || {
+            let text = NodeKind::Text(b"text".to_vec());
+            entry(text, FileType::RegularFile, 0o444)
+        };
+        let (made, uncached) = (
+            file(),
+            Entry {
+                lifetime: NameLifetime::Uncached,
+                ..file()
+            },
+        );
+        for (entry, created) in [(made, CACHED), (uncached, Duration::ZERO)] {
+            let open = [(); 2].map(|()| MappableOpen::new(&entry.node));
+            assert_eq!(of_attributes(&entry.node, &entry.attr), Duration::ZERO);
+            assert_eq!(of_created(&entry), created);
+            let [first, last] = open;
+            drop(first);
+            assert_eq!(of_attributes(&entry.node, &entry.attr), Duration::ZERO);
+            drop(last);
+            let lifetime = of_attributes(&entry.node, &entry.attr);
+            assert_eq!(lifetime, MAPPING_MAY_REMAIN);
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
 use crate::archive::Bringing;
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inode::{MappableOpen, Mapping, Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
 use crate::fuse::namespace::{Closing, Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
@@ -170,7 +170,11 @@ impl Inner {
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
             self.create_file(caller, &parent, name, flags, mode, register)
         });
+        let node = created.as_ref().ok().map(|(entry, _)| entry.node.clone());
         reply::create(reply, created);
+        if let Some(node) = node {
+            self.created(&node);
+        }
     }
 
     /// Makes and opens a file; `register` registers it for passthrough.
@@ -227,6 +231,7 @@ impl Inner {
             }
             change = self.namespace.changing_file(node)?;
         }
+        let is_made = made.is_some();
         let (file, deposit) = match made {
             Some(made) => made,
             None => {
@@ -237,11 +242,15 @@ impl Inner {
         let route = self
             .backings
             .route(node.id, file.as_fd(), access, caller, register);
+        let mut mapping = None;
         let (mut flags, backing) = match route {
             Route::Kernel(backing) => {
-                if access == OFlags::RDWR && node.learnt.note_mapped() {
-                    self.invalidator
-                        .invalidate(vec![Stale::Attributes(node.id)]);
+                if access == OFlags::RDWR {
+                    let was = node.learnt.mapping();
+                    mapping = Some(MappableOpen::new(node));
+                    if was != Mapping::Open && !is_made {
+                        self.invalidate_attributes(node);
+                    }
                 }
                 (FopenFlags::empty(), Some(backing))
             }
@@ -261,6 +270,7 @@ impl Inner {
             deposit,
             change: parking_lot::Mutex::new(change),
             backing: backing.clone(),
+            mapping,
         };
         Ok(OpenFile {
             handle: self.handles.add(caller.uid, handle),
@@ -306,6 +316,18 @@ impl Inner {
             return Ok(opened);
         }
         inside::open(node.file()?.as_fd(), flags, caller)
+    }
+
+    /// After the reply to a request that made and opened a file.
+    pub(super) fn created(&self, node: &Node) {
+        if node.learnt.mapping() == Mapping::Open {
+            self.invalidate_attributes(node);
+        }
+    }
+
+    fn invalidate_attributes(&self, node: &Node) {
+        self.invalidator
+            .invalidate(vec![Stale::Attributes(node.id)]);
     }
 
     /// After a process has closed a file. EINVAL or EFBIG: what it has written is refused as a sidecar.

@@ -70,7 +70,7 @@ pub(super) fn create(reply: ReplyCreate, result: ErrnoResult<(Entry, OpenFile)>)
     match result {
         Ok((entry, opened)) => {
             let attr = file_attr(entry.node.id.0, &entry.attr);
-            let lifetime = lifetimes::of_both(&entry);
+            let lifetime = lifetimes::of_created(&entry);
             let (handle, flags) = (opened.handle, opened.flags);
             match &opened.backing {
                 Some(backing) => {

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
 use rustix::io::Errno;
 
@@ -103,7 +103,40 @@ impl Node {
 pub struct Learnt {
     sidecar_of: AtomicI64,
     lacks_capability: AtomicBool,
-    may_be_mapped: AtomicBool,
+    was_mappable: AtomicBool,
+    mappable_opens: AtomicU32,
+}
+
+/// Whether the kernel may write a file through a shared mapping without a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mapping {
+    /// It was never opened so that it could be.
+    None,
+    /// It was: a mapping may have outlived the descriptor.
+    MayRemain,
+    /// It is open so that it can be.
+    Open,
+}
+
+/// A file is open so that it can be mapped for writing, until this value is dropped.
+#[derive(Debug)]
+pub struct MappableOpen(Arc<Node>);
+
+impl MappableOpen {
+    /// Notes that a file is opened.
+    pub fn new(node: &Arc<Node>) -> MappableOpen {
+        let learnt = &node.learnt;
+        learnt.mappable_opens.fetch_add(1, Ordering::Relaxed);
+        learnt.was_mappable.store(true, Ordering::Relaxed);
+        MappableOpen(Arc::clone(node))
+    }
+}
+
+impl Drop for MappableOpen {
+    fn drop(&mut self) {
+        let opens = &self.0.learnt.mappable_opens;
+        opens.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Learnt {
@@ -132,12 +165,13 @@ impl Learnt {
     }
 
     /// Whether the kernel may write this file through a mapping without a request.
-    pub fn may_be_mapped(&self) -> bool {
-        self.may_be_mapped.load(Ordering::Relaxed)
-    }
-
-    /// Records that the kernel may write this file through a mapping. Returns whether that is new.
-    pub fn note_mapped(&self) -> bool {
-        !self.may_be_mapped.swap(true, Ordering::Relaxed)
+    pub fn mapping(&self) -> Mapping {
+        if !self.was_mappable.load(Ordering::Relaxed) {
+            Mapping::None
+        } else if self.mappable_opens.load(Ordering::Relaxed) == 0 {
+            Mapping::MayRemain
+        } else {
+            Mapping::Open
+        }
     }
 }

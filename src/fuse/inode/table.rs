@@ -318,6 +318,7 @@ mod tests {
 
     use super::*;
     use crate::fuse::descriptors::{Descriptors, Pinning};
+    use crate::fuse::inode::{MappableOpen, Mapping};
 
     fn real(inode: u64) -> Real {
         let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
@@ -486,10 +487,12 @@ mod tests {
         assert_eq!(node.learnt.sidecar_of(), None);
         node.learnt.set_sidecar_of(Some(ItemId(3)));
         node.learnt.set_lacks_capability(true);
-        assert!(node.learnt.note_mapped() && !node.learnt.note_mapped());
+        assert_eq!(node.learnt.mapping(), Mapping::None);
+        drop(MappableOpen::new(&node));
         let again = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!(again.learnt.sidecar_of(), Some(ItemId(3)));
-        assert!(again.learnt.lacks_capability() && again.learnt.may_be_mapped());
+        assert!(again.learnt.lacks_capability());
+        assert_eq!(again.learnt.mapping(), Mapping::MayRemain);
         again.learnt.set_sidecar_of(None);
         assert_eq!(node.learnt.sidecar_of(), None);
     }
