@@ -529,7 +529,7 @@ fn an_item_without_a_rep_is_listed_once_and_copied() {
     env.prints("rsync -ai B/ C/", "");
     env.prints(
         "cd C; cat 8JMKD3MGP8W/34PGRBS/doc/bare 8JMKD3MGP8W/35MMLL8/doc/printed; state 8JMKD3MGP8W/35MMLL8",
-        "bare\ntold\nCopy",
+        "bare\nprinted\nCopy",
     );
     env.prints(
         "du -s B | wc -l; tar -C B -cf - . | tar -t | grep -c printed",
