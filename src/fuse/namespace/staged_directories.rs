@@ -22,8 +22,8 @@ use crate::os::caller::Caller;
 
 /// Whether unison gives such a name to a directory that it fills before it renames it.
 pub(super) fn is_staged_directory(name: &OsStr) -> bool {
-    let bytes = name.as_bytes();
-    bytes.starts_with(b".unison.") && bytes.ends_with(b".unison.tmp")
+    let rest = name.as_bytes().strip_prefix(b".unison.");
+    rest.is_some_and(|rest| rest.ends_with(b".unison.tmp"))
 }
 
 /// The names in a directory, the sidecar last: when it is accepted, the item is complete.
