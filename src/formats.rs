@@ -6,6 +6,7 @@
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
+//! - [`citation`]: the citation of an item in a style of the Citation Style Language.
 //! - [`table`]: the import table, from its text to rows.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
@@ -13,6 +14,7 @@
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 
+pub mod citation;
 pub mod description;
 pub mod fixity;
 pub mod hex;

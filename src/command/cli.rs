@@ -24,7 +24,7 @@ use crate::formats::item::State;
 pub use care::{Backup, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
-pub use items::{Id, IdCommand, List, Mint, Relate, Show, Unrelate};
+pub use items::{Cite, Id, IdCommand, List, Mint, Relate, Show, Unrelate};
 pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
@@ -89,6 +89,11 @@ pub enum Command {
     /// relations.
     #[command(after_long_help = examples::SHOW)]
     Show(Show),
+    /// Print the citation of an item in a style
+    ///
+    /// It is made from the item's metadata, as one line of text.
+    #[command(after_long_help = examples::CITE)]
+    Cite(Cite),
     /// Declare a relation of an item
     ///
     /// It replaces the relation of the same kind. This Archive must hold the original of one of the

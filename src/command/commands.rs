@@ -4,6 +4,7 @@
 mod access;
 mod backup;
 mod check;
+mod cite;
 mod complete;
 mod explain;
 mod export;
@@ -48,6 +49,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Status(options) => status::run(&options),
         Command::Mint(options) => mint::mint(&options),
         Command::Show(options) => items::show(&options),
+        Command::Cite(options) => cite::run(&options),
         Command::Relate(options) => relations::relate(&options),
         Command::Unrelate(options) => relations::unrelate(&options),
         Command::Ls(options) => items::list(&options),

@@ -50,6 +50,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         r#".state == "Original""#,
     ),
     (
+        "cite",
+        "ibifs cite --list-styles --json; ibifs cite A/$(cat one) --style abnt --language pt-BR --json",
+        r#".language == "pt-BR" and (.citation | length > 0)"#,
+    ),
+    (
         "relate",
         "ibifs relate A/$(cat one) --metadata A/$(cat two) --json",
         r#".relation == "metadata" and .target.rep != null"#,
@@ -171,6 +176,11 @@ const REFUSALS: &[(&str, i32)] = &[
     ("show A", 2),
     ("show no-identifier --store A", 2),
     ("show 8JMKD3MGP8W/34PGRBS --store A", 3),
+    ("cite A/$(cat one) --style none", 2),
+    ("cite A/$(cat one) --language fr", 2),
+    ("cite A/$(cat one) --list-styles", 2),
+    ("cite", 2),
+    ("cite 8JMKD3MGP8W/34PGRBS --store A", 3),
     ("relate A/$(cat one)", 2),
     (
         "relate 8JMKD3MGP8W/34PGRBS --metadata A/$(cat one) --store A",

@@ -69,13 +69,14 @@ fn environment() -> TestEnv {
 const COPY: &str = "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46";
 
 /// What is typed, `^` for the tabulator key, and what the command is given.
-const LINES: [(&str, &[&str]); 12] = [
+const LINES: [(&str, &[&str]); 13] = [
     ("stat^", &["status"]),
     (
         "resolver unreg^--d^ x",
         &["resolver", "unregister", "--db", "x"],
     ),
     ("ls A --state o^", &["ls", "A", "--state", "original"]),
+    ("cite A --style ab^", &["cite", "A", "--style", "abnt"]),
     // As far as there is one way to go, by path and by identifier.
     ("show A/sid^", &["show", COPY]),
     (

@@ -341,6 +341,7 @@ fn outside_crates_stay_at_home() {
                 "archive::package",
             ],
         ),
+        ("hayagriva", &["formats::citation"]),
         ("polib", &["command::language"]),
         ("quick_cache", &["web::server"]),
         ("maud", &["web::server"]),
@@ -360,6 +361,7 @@ fn outside_crates_stay_at_home() {
             "serde_json",
             &[
                 "formats::description",
+                "formats::citation",
                 "command::commands",
                 "command::json",
                 "web::server",

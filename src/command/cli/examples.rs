@@ -53,6 +53,12 @@ Examples:
   ibifs show 'mnt/example.org/archive/2026/11.22.10.15!'
   ibifs show 8JMKD3MGP8W/34PGRBS --store store";
 
+pub(super) const CITE: &str = "\
+Examples:
+  ibifs cite mnt/example.org/archive/2026/11.22.10.15
+  ibifs cite 'mnt/example.org/archive/2026/11.22.10.15!' --style abnt --language pt-BR
+  ibifs cite 8JMKD3MGP8W/34PGRBS --store store --style ieee";
+
 pub(super) const RELATE: &str = "\
 Examples:
   ibifs relate mnt/example.org/archive/2026/11.22.10.15 --next-edition 8JMKD3MGP8W/34PGRBS

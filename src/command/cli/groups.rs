@@ -14,7 +14,7 @@ const GROUPS: &[(Title, &[&str])] = &[
         || message!("Stores"),
         &["init", "mount", "umount", "status", "quickstart"],
     ),
-    (|| message!("Items"), &["mint", "show", "ls", "id"]),
+    (|| message!("Items"), &["mint", "show", "cite", "ls", "id"]),
     (|| message!("Relations"), &["relate", "unrelate"]),
     (|| message!("Care"), &["fsck", "reindex", "scrub", "backup"]),
     (

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{ItemState, Output};
+use super::{ItemState, Output, value};
 
 /// `ibifs mint`
 #[derive(Debug, Args)]
@@ -38,6 +38,29 @@ pub struct Show {
     /// Path in a mount or store, or an identifier
     #[arg(value_name = "PATH-OR-IBI")]
     pub item: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs cite`
+#[derive(Debug, Args)]
+pub struct Cite {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI", required_unless_present = "list_styles")]
+    pub item: Option<String>,
+    /// Style of the citation: abnt, apa, chicago, harvard, ieee, mla, vancouver ...
+    #[arg(long, default_value = "apa", value_parser = value::StyleParser, hide_possible_values = true)]
+    pub style: String,
+    /// Language of the words that the style adds [default: that of the messages]
+    #[arg(long, value_parser = ["en", "pt-BR"], ignore_case = true)]
+    pub language: Option<String>,
+    /// Print the names of the styles
+    #[arg(long, conflicts_with_all = ["item", "style", "language", "store"])]
+    pub list_styles: bool,
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,

@@ -1,9 +1,13 @@
 //! Values of options, and why one is refused.
 
+use std::ffi::OsStr;
 use std::fmt;
 
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use ibi::message;
 use ibi::message::{Localize, Message};
+
+use crate::formats::citation::style_names;
 
 /// Why a value is refused. [`Refusal`](super::Refusal) prints it in the chosen language.
 #[derive(Debug)]
@@ -22,6 +26,27 @@ impl fmt::Display for Invalid {
 }
 
 impl std::error::Error for Invalid {}
+
+/// The style of a citation: any text; completion offers the names of styles.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StyleParser;
+
+impl TypedValueParser for StyleParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(style_names().map(PossibleValue::new)))
+    }
+}
 
 /// A port of TCP.
 pub(super) fn port(text: &str) -> Result<u16, Invalid> {
