@@ -1,5 +1,6 @@
 //! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
 //!
+//! - [`address`]: addresses of Archives on the network, as texts.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
@@ -11,11 +12,14 @@
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
 //! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
+//! - [`federation`]: the list of Archives that a resolver publishes and reads.
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 
+pub mod address;
 pub mod citation;
 pub mod description;
+pub mod federation;
 pub mod fixity;
 pub mod hex;
 pub mod item;

@@ -3,6 +3,7 @@
 pub mod announcement;
 pub mod archive;
 pub(crate) mod archive_service;
+mod hosts;
 
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+
+use archive_service::Reach;
+use hosts::Hosts;
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -36,6 +40,8 @@ pub(crate) enum ClientError {
     Status(u16, String),
     /// The body is longer than this limit, in bytes.
     TooLong(usize),
+    /// The address in the URL is not one of the public Internet.
+    NotPublic,
 }
 
 impl Localize for ClientError {
@@ -49,6 +55,7 @@ impl Localize for ClientError {
             ClientError::Status(status, text) => {
                 message!("status {status}: {text}", status, text = text.trim_end())
             }
+            ClientError::NotPublic => message!("the address is not public"),
             ClientError::TooLong(most) => message!("the answer has more than {most} bytes", most),
         }
     }
@@ -58,11 +65,22 @@ display_message!(ClientError);
 
 /// An HTTP client with a connection pool.
 #[derive(Clone, Debug)]
-pub(crate) struct Client(hyper_util::client::legacy::Client<HttpConnector, Empty<Bytes>>);
+pub(crate) struct Client {
+    inner: hyper_util::client::legacy::Client<HttpConnector<Hosts>, Empty<Bytes>>,
+    reach: Reach,
+}
 
 impl Default for Client {
     fn default() -> Client {
-        let mut connector = HttpConnector::new();
+        Client::reaching(Reach::Any)
+    }
+}
+
+impl Client {
+    /// A client whose requests reach these addresses. With [`Reach::Public`] each address is checked after
+    /// its name is looked up, when the connection is made.
+    pub(crate) fn reaching(reach: Reach) -> Client {
+        let mut connector = HttpConnector::new_with_resolver(Hosts::new(reach));
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
         let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
@@ -72,11 +90,12 @@ impl Default for Client {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(MOST_IDLE)
             .http1_max_buf_size(LONGEST_HEAD);
-        Client(builder.build(connector))
+        Client {
+            inner: builder.build(connector),
+            reach,
+        }
     }
-}
 
-impl Client {
     /// Gets the body at a URL. The status must be 200, the body at most `most` bytes, the whole within
     /// `timeout`.
     pub(crate) async fn get(
@@ -91,10 +110,14 @@ impl Client {
 
     async fn ask(&self, url: &str, most: usize) -> Result<Bytes, ClientError> {
         let uri: Uri = url.parse().map_err(|_| ClientError::Url)?;
+        // The connector looks up names only, so an address in the URL is checked here.
+        if !hosts::may_reach(self.reach, uri.host().unwrap_or_default()) {
+            return Err(ClientError::NotPublic);
+        }
         let request = Request::get(uri)
             .body(Empty::new())
             .map_err(|_| ClientError::Url)?;
-        let response = self.0.request(request).await;
+        let response = self.inner.request(request).await;
         let response = response.map_err(|error| ClientError::Failed(with_causes(&error)))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), most).collect().await;

@@ -28,13 +28,14 @@ use std::path::Path;
 use rusqlite::{Connection, Row, params};
 
 use crate::archive::database::{self, OpenFor};
+use crate::formats::address::Address;
 use crate::formats::item::Names;
 use ibi::message::Message;
 use ibi::{Ibi, Timestamp};
 
 use bounds::Bounds;
 pub use error::RegistryError;
-pub use inclusion::{Address, Inclusion, InclusionError};
+pub use inclusion::{Inclusion, InclusionError};
 pub use key::{ArchiveKey, KeyError};
 pub use lapse::{LAPSE_DAYS, ToTry};
 pub use lists::{ListedActor, ListedDocument};

@@ -1,6 +1,7 @@
 //! The HTTP door, `ibifs serve` and `ibifs resolver`, asked with the programs that people ask with.
 
 mod content;
+mod federation;
 mod interoperation;
 mod kept;
 mod limits;

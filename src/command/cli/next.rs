@@ -238,6 +238,8 @@ mod tests {
             Some(ValueKind::File),
             None,
         );
+        let list = "resolver --db r.db --federated-archives ";
+        wants(list, Some(ValueKind::File), None);
         wants("show -- ", Some(ValueKind::Item), None);
         wants("show x ", None, None);
         wants("init --host ", None, None);

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueHint};
 
 use super::{Output, value};
 
@@ -60,6 +60,9 @@ pub struct Resolver {
     /// always are
     #[arg(long, value_name = "ADDRESS")]
     pub proxy: Vec<IpAddr>,
+    /// File or URL with a list of Archives that are asked after the registered ones
+    #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
+    pub federated_archives: Vec<String>,
     /// Accept registrations by the protocol of 2009, by which anyone may register documents
     #[arg(long)]
     pub registration_2009: bool,

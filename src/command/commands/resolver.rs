@@ -11,11 +11,16 @@ use crate::command::cli::{Actors, Documents, Register, Resolver, ResolverCommand
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
+use crate::formats::federation::FederatedArchive;
 use crate::formats::item::Names;
 use crate::os::caller::Caller;
 use crate::web::registry::{ArchiveKey, Registry, RegistryError};
+use crate::web::server::resolver::ListSource;
 use crate::web::server::{self, resolver};
 use ibi::{Ibi, message};
+
+/// A list of federated Archives, with what has been read of it.
+type FederatedList = (ListSource, Option<Vec<FederatedArchive>>);
 
 pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
     match &options.command {
@@ -94,6 +99,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     crate::os::caller::set_no_new_privileges();
     let db = options.db.as_deref().unwrap_or(Path::new(""));
     let mut registry = Some(Registry::open(db)?);
+    let mut lists = Some(lists(&options.federated_archives)?);
     let (mut failure, mut refused) = (None, None);
     let proxies = server::Proxies::new(&options.proxy);
     let listened = server::run(options.listen, &proxies, |local| {
@@ -104,6 +110,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         let made = match made {
             Some(Ok(made)) => {
                 let made = made.behind(proxies.clone());
+                let made = made.federated(lists.take().unwrap_or_default());
                 Arc::new(if options.registration_2009 {
                     made.registering()
                 } else {
@@ -116,7 +123,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             }
             None => return server::Started::nothing(),
         };
-        // The database is open, and no other file is needed.
+        // The database is open, and the lists have been read once.
         if let Err(error) = Caller::NOBODY.become_for_good() {
             refused = Some(listen::cannot_give_up(&error));
             return server::Started::nothing();
@@ -146,6 +153,21 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         (None, Some(refused)) => Err(refused),
         (None, None) => Ok(Exit::Done),
     }
+}
+
+/// The lists of federated Archives. Those in files are read now, so that a fault is seen at once.
+fn lists(texts: &[String]) -> Result<Vec<FederatedList>, Failure> {
+    let read = |text: &String| {
+        let source = ListSource::parse(text).map_err(|error| Failure::new(Exit::Usage, error))?;
+        let archives = source.read_file().map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                message!("{path}: {error}", path = text, error),
+            )
+        })?;
+        Ok((source, archives))
+    };
+    texts.iter().map(read).collect()
 }
 
 fn register(options: &Register) -> Result<Exit, Failure> {

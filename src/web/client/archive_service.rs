@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Client, ClientError};
+use crate::formats::address::Address;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
-use crate::web::registry::{Address, ArchiveId, Inclusion};
+use crate::web::registry::{ArchiveId, Inclusion};
 use ibi::pairs::Pairs;
 
 /// The timeout of a request.
@@ -27,11 +28,22 @@ const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest confirmation, in bytes.
 const LONGEST_CONFIRMATION: usize = 4096;
 
-/// The service of an Archive that is included with a resolver.
+/// Which addresses the requests to an Archive may reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// All: an administrator has named the Archive.
+    Any,
+    /// Those of the public Internet: the Archive is on a list from the network.
+    Public,
+}
+
+/// The service of an Archive that a resolver asks.
 #[derive(Debug)]
 pub(crate) struct ArchiveService {
-    /// The Archive.
-    pub(crate) id: ArchiveId,
+    /// Its row, if it is registered; None for an Archive on a list of federated Archives.
+    pub(crate) id: Option<ArchiveId>,
+    /// Which addresses the requests may reach.
+    pub(crate) reach: Reach,
     /// Its address: `host` or `host:port`.
     pub(crate) address: String,
     /// The URL of its service.
@@ -54,9 +66,15 @@ impl Drop for PendingRequest<'_> {
 
 impl ArchiveService {
     /// The service of this identifier, at this address.
-    pub(crate) fn new(id: ArchiveId, address: &Address, service: &Names) -> ArchiveService {
+    pub(crate) fn new(
+        id: Option<ArchiveId>,
+        reach: Reach,
+        address: &Address,
+        service: &Names,
+    ) -> ArchiveService {
         ArchiveService {
             id,
+            reach,
             address: address.to_string(),
             url: service_url(address, service),
             failures: AtomicU32::new(0),
@@ -146,7 +164,7 @@ mod tests {
     fn service() -> ArchiveService {
         let names = Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an IBIp"));
         let address = Address::parse("a:1905").expect("an address");
-        ArchiveService::new(ArchiveId::for_test(1), &address, &names)
+        ArchiveService::new(Some(ArchiveId::for_test(1)), Reach::Any, &address, &names)
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The messages by which an Archive asks to be included or excluded (ibi-resolution(7), "Inclusion"): reading
 //! and writing.
 
-use std::fmt;
 use std::net::IpAddr;
 
 use super::{ArchiveKey, KeyError};
+use crate::formats::address::{Address, AddressError};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
 use ibi::message::{Localize, Message};
@@ -13,71 +13,6 @@ use ibi::{display_message, message};
 
 /// The longest text in a message, in bytes.
 const LONGEST_TEXT: usize = 255;
-
-/// The address of an Archive: `host` or `host:port` (RFC 3986, `host [":" port]`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Address(String);
-
-impl Address {
-    /// Parses an address.
-    ///
-    /// # Errors The host is neither a name nor an IP address, or the port is not valid.
-    pub fn parse(text: &str) -> Result<Address, InclusionError> {
-        let refuse = || InclusionError::Address(text.to_owned());
-        let end = if text.starts_with('[') {
-            text.find(']').map(|at| at + 1).ok_or_else(refuse)?
-        } else {
-            text.find(':').unwrap_or(text.len())
-        };
-        let (host, port) = text.split_at_checked(end).ok_or_else(refuse)?;
-        let inner = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'));
-        let is_host = match inner {
-            Some(inner) => inner.parse::<std::net::Ipv6Addr>().is_ok(),
-            None => is_name(host),
-        };
-        let is_port = match port.strip_prefix(':') {
-            // `parse` accepts a sign, and a port has none.
-            Some(port) => !port.starts_with('+') && port.parse::<u16>().is_ok_and(|port| port > 0),
-            None => port.is_empty(),
-        };
-        if is_host && is_port && text.len() <= LONGEST_TEXT {
-            Ok(Address(text.to_ascii_lowercase()))
-        } else {
-            Err(refuse())
-        }
-    }
-
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// The host. An IPv6 address has no brackets.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        match self.0.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or(rest),
-            None => self.0.split(':').next().unwrap_or(&self.0),
-        }
-    }
-}
-
-fn is_name(host: &str) -> bool {
-    let is_label = |label: &str| {
-        let is_good = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(is_good)
-    };
-    host.trim_end_matches('.').split('.').all(is_label)
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// What an Archive says of itself when it asks to be included or excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +37,7 @@ pub enum InclusionError {
     /// A pair is missing.
     Missing(&'static str),
     /// Not a `host` or `host:port`.
-    Address(String),
+    Address(AddressError),
     /// Not an identifier.
     Service(String),
     /// Not an IP address.
@@ -119,10 +54,7 @@ impl Localize for InclusionError {
     fn message(&self) -> Message {
         match self {
             InclusionError::Missing(name) => message!("the query has no {name}", name),
-            InclusionError::Address(text) => message!(
-                "{text} is not an archiveaddress; write host or host:port, without http://",
-                text = Quoted(text)
-            ),
+            InclusionError::Address(error) => error.message(),
             InclusionError::Service(text) => {
                 message!(
                     "archiveserviceibi {text} is not an identifier",
@@ -173,7 +105,7 @@ impl Inclusion {
             other => return Err(InclusionError::Protocol(other.to_owned())),
         }
         Ok(Inclusion {
-            address: Address::parse(get("archiveaddress")?)?,
+            address: Address::parse(get("archiveaddress")?).map_err(InclusionError::Address)?,
             service: Ibi::parse(service)
                 .map(Names::from)
                 .map_err(|_| InclusionError::Service(service.to_owned()))?,
@@ -242,44 +174,5 @@ mod tests {
         bad("banon@dpi.inpe.br", "", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
         bad("banon@dpi.inpe.br", "a%0d%0ab", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
         bad("1234567890", "12345", &KeyError.to_string());
-    }
-
-    #[test]
-    fn addresses() {
-        for good in [
-            "localhost",
-            "127.0.0.1:8080",
-            "a-b.example.org:80",
-            "[::1]:8080",
-            "[::1]",
-            "archive_a:8080",
-            "example.org.",
-        ] {
-            assert_eq!(Address::parse(good).expect(good).as_str(), good);
-        }
-        assert_eq!(
-            Address::parse("Example.ORG").expect("a host").as_str(),
-            "example.org"
-        );
-        for bad in [
-            "",
-            ":80",
-            "a:0",
-            "a:65536",
-            "a:",
-            "a:+80",
-            "a b",
-            "a/b",
-            "a@b",
-            "[::1",
-            "[x]",
-            "::1",
-            "a..b",
-            "a?b",
-            "a#b",
-            &"a".repeat(64),
-        ] {
-            assert!(Address::parse(bad).is_err(), "{bad}");
-        }
     }
 }

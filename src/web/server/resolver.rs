@@ -5,6 +5,7 @@ mod alive;
 mod archives;
 mod asking;
 mod failure;
+mod federation;
 mod inclusion;
 mod lookups;
 mod pages;
@@ -23,11 +24,14 @@ use tokio::sync::Semaphore;
 
 use super::share::Proxies;
 use super::{Peer, SiteClock, answer, languages, threads};
+use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::resolution::{ArchiveQuery, Persistent};
 use crate::web::client::Client;
+use crate::web::client::archive_service::{ArchiveService, Reach};
 use crate::web::registry::{RESOLVER_SERVICE, Registry, RegistryError};
 use archives::Archives;
 use asking::Resolution;
+pub use federation::ListSource;
 use ibi::relation::Step;
 use registration::Registrations;
 
@@ -49,6 +53,10 @@ pub struct Resolver {
     clock: SiteClock,
     address: String,
     client: Client,
+    /// For Archives on lists from the network.
+    public_client: Client,
+    /// The lists of federated Archives.
+    lists: Vec<ListSource>,
     archives: Archives,
     turns: Semaphore,
     hashing: Semaphore,
@@ -71,6 +79,8 @@ impl Resolver {
             clock,
             address,
             client: Client::default(),
+            public_client: Client::reaching(Reach::Public),
+            lists: Vec::new(),
             archives: Archives::default(),
             turns: Semaphore::new(MOST_RESOLUTIONS),
             hashing: Semaphore::new(inclusion::MOST_AT_ONCE),
@@ -88,6 +98,28 @@ impl Resolver {
         Resolver {
             registrations: Some(Registrations::default()),
             ..self
+        }
+    }
+
+    /// Adds the lists of federated Archives, in order of precedence, each with what has been read of it.
+    #[must_use]
+    pub fn federated(
+        mut self,
+        lists: Vec<(ListSource, Option<Vec<FederatedArchive>>)>,
+    ) -> Resolver {
+        for (at, (source, archives)) in lists.into_iter().enumerate() {
+            self.archives.add_list(source.reach());
+            self.archives.federate(at, archives.unwrap_or_default());
+            self.lists.push(source);
+        }
+        self
+    }
+
+    /// The client that asks an Archive.
+    fn client_of(&self, archive: &ArchiveService) -> &Client {
+        match archive.reach {
+            Reach::Any => &self.client,
+            Reach::Public => &self.public_client,
         }
     }
 
@@ -121,7 +153,8 @@ pub async fn go_on(resolver: Arc<Resolver>) {
             alive::go_on(Arc::clone(&resolver), registrations.lookups.clone()).await;
         }
     };
-    tokio::join!(keep_up(Arc::clone(&resolver)), trying);
+    let lists = federation::go_on(Arc::clone(&resolver));
+    tokio::join!(keep_up(Arc::clone(&resolver)), trying, lists);
 }
 
 /// Reloads the included Archives whenever another process has changed the database.
@@ -160,8 +193,20 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
     if path.is_empty() {
         return pages::home(&resolver, &parts);
     }
+    if path == PATH {
+        let list = resolver.archives.published().to_string();
+        return answer::fresh(answer::whole(StatusCode::OK, "text/plain", list));
+    }
     if path.trim_end_matches('/') == RESOLVER_SERVICE && query.contains("servicesubject=") {
         return inclusion::answer(&resolver, &parts.method, query).await;
+    }
+    if query
+        .split('&')
+        .any(|pair| pair.starts_with("servicesubject="))
+    {
+        // Two resolvers that list each other as Archives must not ask each other without end.
+        let sentence = "a resolver does not answer requests to the service of an Archive";
+        return answer::refusal(StatusCode::BAD_REQUEST, sentence);
     }
     match Persistent::parse(path, query) {
         Ok(persistent) => resolved(&resolver, &persistent, &parts).await,

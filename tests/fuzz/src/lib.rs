@@ -5,6 +5,7 @@
 //! or takes memory without bound is what the fuzzer watches.
 
 pub mod facts;
+pub mod federations;
 pub mod identifiers;
 pub mod imports;
 pub mod links;
@@ -21,8 +22,9 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 10] = [
+pub const TARGETS: [(&str, Check); 11] = [
     ("facts", facts::check),
+    ("federations", federations::check),
     ("identifiers", identifiers::check),
     ("imports", imports::check),
     ("links", links::check),

@@ -51,6 +51,22 @@ impl Stub {
         stub
     }
 
+    /// Starts a server that answers every request with this text, and returns its address.
+    pub fn text(text: String) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address").to_string();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+                if lines.take_while(|line| !line.is_empty()).count() > 0 {
+                    let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
+                    let _ = write!(stream, "{head} {}\r\n\r\n{text}", text.len());
+                }
+            }
+        });
+        address
+    }
+
     /// Registers and includes it.
     pub fn include(&self, registry: &Registry) {
         let key = "1234567890";

@@ -5,7 +5,7 @@
 //! followed, and only the status line of the answer is read.
 
 use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use super::Resolver;
 use super::lookups::{LOOKUP_TIMEOUT, Lookups};
 use crate::archive::Clock;
+use crate::formats::address::is_public;
 use crate::formats::registration::WebUrl;
 use crate::web::registry::{RegistryError, ToTry};
 use crate::web::server::threads;
@@ -146,69 +147,9 @@ fn is_answer(line: &[u8]) -> bool {
     is_http && matches!(status, Some(200..=399 | 401 | 403 | 405 | 429 | 501))
 }
 
-/// Whether an address belongs to the public Internet. Addresses that are private, local or reserved are not
-/// tried.
-fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(address) => {
-            let [first, second, third, _] = address.octets();
-            !(address.is_private()
-                || address.is_loopback()
-                || address.is_link_local()
-                || address.is_documentation()
-                || first == 0
-                || first >= 224
-                || (first == 100 && (64..128).contains(&second))
-                || (first == 192 && second == 0 && third == 0)
-                || (first == 192 && second == 88 && third == 99)
-                || (first == 198 && (18..20).contains(&second)))
-        }
-        // Of 2000::/3, ranges that can embed an IPv4 address and those for documentation are excluded.
-        IpAddr::V6(address) => {
-            let [first, second, ..] = Ipv6Addr::segments(&address);
-            (0x2000..0x4000).contains(&first)
-                && first != 0x2002
-                && !(first == 0x2001 && (second < 0x200 || second == 0xdb8))
-                && first != 0x3fff
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_not_public_is_not_tried() {
-        for text in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "0.0.0.0",
-            "255.255.255.255",
-            "224.0.0.1",
-            "192.0.2.1",
-            "::1",
-            "::",
-            "fe80::1",
-            "fd00::1",
-            "ff02::1",
-            "::ffff:127.0.0.1",
-            "::ffff:10.0.0.1",
-            "64:ff9b::7f00:1",
-            "2002:7f00:1::",
-            "2001::1",
-            "2001:db8::1",
-        ] {
-            assert!(!is_public(text.parse().expect(text)), "{text}");
-        }
-        for text in ["150.163.34.243", "2001:4860:4860::8888"] {
-            assert!(is_public(text.parse().expect(text)), "{text}");
-        }
-    }
 
     #[test]
     fn answers() {

@@ -1,20 +1,46 @@
-//! The Archives that a resolver asks, and which of them answered last for a prefix.
+//! The Archives that a resolver asks, registered ones and those of lists, and which of the registered ones
+//! answered last for a prefix.
 
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::web::client::archive_service::{ArchiveService, service_url};
+use crate::formats::address::Address;
+use crate::formats::federation::{self, FederatedArchive};
+use crate::formats::item::Names;
+use crate::web::client::archive_service::{ArchiveService, Reach, service_url};
 use crate::web::registry::{ArchiveId, IdentifierMaker, RegisteredArchive};
 
 /// The most prefixes for which the last answer is remembered.
 const MOST_REMEMBERED: usize = 100_000;
 
+type Services = Arc<Vec<Arc<ArchiveService>>>;
+
+/// The lists, and the Archives that have precedence over those of lists.
+#[derive(Debug, Default)]
+struct Sources {
+    registered: Vec<RegisteredArchive>,
+    lists: Vec<FederatedList>,
+}
+
+/// A list that is in force.
+#[derive(Debug)]
+struct FederatedList {
+    reach: Reach,
+    archives: Vec<FederatedArchive>,
+}
+
 /// The Archives of a resolver.
 #[derive(Debug, Default)]
 pub(super) struct Archives {
-    included: RwLock<Arc<Vec<Arc<ArchiveService>>>>,
+    included: RwLock<Services>,
+    /// The Archives of lists that are asked.
+    federated: RwLock<Services>,
+    /// What [`Self::federated`] is made from.
+    sources: Mutex<Sources>,
+    /// The included Archives, as the list that is published.
+    published: RwLock<Arc<str>>,
     /// The number of Archives that are registered and not included. They cannot answer.
     absent: AtomicUsize,
     /// The Archive that answered last, by prefix.
@@ -31,9 +57,17 @@ impl Archives {
             let address = &archive.included.as_ref()?.address;
             let url = service_url(address, &archive.service);
             let is_known =
-                |known: &&Arc<ArchiveService>| known.id == archive.id && known.url == url;
+                |known: &&Arc<ArchiveService>| known.id == Some(archive.id) && known.url == url;
             Some(known.iter().find(is_known).map_or_else(
-                || Arc::new(ArchiveService::new(archive.id, address, &archive.service)),
+                || {
+                    let id = Some(archive.id);
+                    Arc::new(ArchiveService::new(
+                        id,
+                        Reach::Any,
+                        address,
+                        &archive.service,
+                    ))
+                },
                 Arc::clone,
             ))
         };
@@ -41,10 +75,83 @@ impl Archives {
         let absent = registered.len() - included.len();
         self.absent.store(absent, Ordering::Relaxed);
         *self.included.write() = Arc::new(included);
+        let published = registered.iter().filter_map(|archive| {
+            Some(FederatedArchive {
+                address: archive.included.as_ref()?.address.clone(),
+                service: archive.service.clone(),
+            })
+        });
+        let published: Vec<FederatedArchive> = published.collect();
+        *self.published.write() = federation::written(&published).into();
+        let mut sources = self.sources.lock();
+        sources.registered = registered.to_vec();
+        self.settle(&sources);
+    }
+
+    /// Adds an empty list, after all others in precedence.
+    pub(super) fn add_list(&self, reach: Reach) {
+        let archives = Vec::new();
+        self.sources
+            .lock()
+            .lists
+            .push(FederatedList { reach, archives });
+    }
+
+    /// Puts a list in force in the place of its last version. Returns whether it differs.
+    pub(super) fn federate(&self, list: usize, archives: Vec<FederatedArchive>) -> bool {
+        let mut sources = self.sources.lock();
+        match sources.lists.get_mut(list) {
+            Some(list) if list.archives != archives => list.archives = archives,
+            _ => return false,
+        }
+        self.settle(&sources);
+        true
+    }
+
+    /// Finds the Archives of lists that are asked: those that are not registered, at this address or any
+    /// other, and are not on an earlier list. The state of those that remain is kept.
+    fn settle(&self, sources: &Sources) {
+        let known = self.federated();
+        let mut taken: Vec<(&Names, Option<&Address>)> = Vec::new();
+        taken.extend(sources.registered.iter().map(|archive| {
+            let included = archive.included.as_ref();
+            (&archive.service, included.map(|included| &included.address))
+        }));
+        let mut asked = Vec::new();
+        for list in &sources.lists {
+            for archive in &list.archives {
+                let (service, address) = (&archive.service, &archive.address);
+                let is_taken = taken.iter().any(|(other, at)| {
+                    other.matches(service) || at.is_some_and(|at| at.is_same_place(address))
+                });
+                if is_taken {
+                    continue;
+                }
+                taken.push((service, Some(address)));
+                let url = service_url(address, service);
+                let is_known =
+                    |known: &&Arc<ArchiveService>| known.reach == list.reach && known.url == url;
+                asked.push(known.iter().find(is_known).map_or_else(
+                    || Arc::new(ArchiveService::new(None, list.reach, address, service)),
+                    Arc::clone,
+                ));
+            }
+        }
+        *self.federated.write() = Arc::new(asked);
+    }
+
+    /// The Archives of lists that are asked.
+    pub(super) fn federated(&self) -> Services {
+        Arc::clone(&self.federated.read())
+    }
+
+    /// The list that the resolver publishes: the included Archives.
+    pub(super) fn published(&self) -> Arc<str> {
+        Arc::clone(&self.published.read())
     }
 
     /// The included Archives.
-    pub(super) fn all(&self) -> Arc<Vec<Arc<ArchiveService>>> {
+    pub(super) fn all(&self) -> Services {
         Arc::clone(&self.included.read())
     }
 
@@ -55,28 +162,34 @@ impl Archives {
 
     /// Notes that an Archive holds an original of a maker. Returns whether that is new since the last start
     /// or overflow.
-    pub(super) fn note_original(&self, maker: &IdentifierMaker, archive: &ArchiveService) -> bool {
+    pub(super) fn note_original(&self, maker: &IdentifierMaker, archive: ArchiveId) -> bool {
         let mut known = self.originals.lock();
         if known.len() >= MOST_REMEMBERED {
             known.clear();
         }
-        known.insert((archive.id, maker.clone()))
+        known.insert((archive, maker.clone()))
     }
 
     /// The Archive that answered last for an identifier with the same prefix.
     pub(super) fn remembered(&self, ibi: &str) -> Option<Arc<ArchiveService>> {
         let id = *self.remembered.lock().get(prefix(ibi))?;
-        self.all().iter().find(|known| known.id == id).cloned()
+        self.all()
+            .iter()
+            .find(|known| known.id == Some(id))
+            .cloned()
     }
 
-    /// Remembers the Archive that answered.
+    /// Remembers the Archive that answered, if it is registered: one of a list is not asked before those.
     pub(super) fn remember(&self, ibi: &str, archive: &ArchiveService) {
+        let Some(id) = archive.id else {
+            return;
+        };
         let mut remembered = self.remembered.lock();
         // The map is soon filled again.
         if remembered.len() >= MOST_REMEMBERED {
             remembered.clear();
         }
-        remembered.insert(prefix(ibi).to_owned(), archive.id);
+        remembered.insert(prefix(ibi).to_owned(), id);
     }
 }
 

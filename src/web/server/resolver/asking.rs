@@ -216,11 +216,29 @@ impl QueryRound<'_> {
         for archive in all.iter().filter(|archive| !is_asked(archive)) {
             self.ask(archive, answers);
         }
-        while let Some(answer) = self.next(answers, &tally).await {
+        if let Some(round) = self.taken(answers, &mut tally).await {
+            return round;
+        }
+        // Archives of lists come after registered ones, and do not learn what these answer.
+        if !tally.is_settled() {
+            for archive in self.resolver.archives.federated().iter() {
+                self.ask(archive, answers);
+            }
+            if let Some(round) = self.taken(answers, &mut tally).await {
+                return round;
+            }
+        }
+        tally.result()
+    }
+
+    /// Takes the answers of the Archives that have been asked. Returns the result if one of them ends the
+    /// round.
+    async fn taken(&self, answers: &mut Answers, tally: &mut AnswerTally) -> Option<RoundResult> {
+        while let Some(answer) = self.next(answers, tally).await {
             match answer {
                 Ok((archive, answer)) => {
-                    if let Some(round) = self.take(archive, answer, &mut tally) {
-                        return round;
+                    if let Some(round) = self.take(archive, answer, tally) {
+                        return Some(round);
                     }
                 }
                 Err(error) => {
@@ -229,7 +247,7 @@ impl QueryRound<'_> {
                 }
             }
         }
-        tally.result()
+        None
     }
 
     /// The next answer. None if all have come, or the wait for the others is over.
@@ -249,7 +267,8 @@ impl QueryRound<'_> {
     /// Asks one Archive. The result is added to `answers`.
     fn ask(&self, archive: &Arc<ArchiveService>, answers: &mut Answers) {
         let query = self.question.query(self.reader);
-        let (archive, client) = (Arc::clone(archive), self.resolver.client.clone());
+        let client = self.resolver.client_of(archive).clone();
+        let archive = Arc::clone(archive);
         let (question, languages) = (Arc::clone(&self.question), Arc::clone(&self.languages));
         let reader = self.reader.to_owned();
         answers.spawn(async move {
@@ -338,11 +357,15 @@ impl QueryRound<'_> {
         let Ok(ibi) = Ibi::parse(&self.question.ibi) else {
             return;
         };
+        // No Archive of a list is a maker: its administrator has registered nothing here.
+        let Some(id) = archive.id else {
+            return;
+        };
         let maker = IdentifierMaker::of(&ibi);
-        if !self.resolver.archives.note_original(&maker, archive) {
+        if !self.resolver.archives.note_original(&maker, id) {
             return;
         }
-        let (registry, id) = (Arc::clone(&self.resolver.registry), archive.id);
+        let registry = Arc::clone(&self.resolver.registry);
         let clock = self.resolver.clock.clone();
         // In the background, so that the reader does not wait.
         threads::aside(move || {
@@ -354,6 +377,11 @@ impl QueryRound<'_> {
 }
 
 impl AnswerTally {
+    /// Whether the answers decide, so that Archives of lists are not asked.
+    fn is_settled(&self) -> bool {
+        self.hearsay.is_some() || self.onward.is_some() || !self.originals.is_empty()
+    }
+
     /// The result of all answers.
     fn result(mut self) -> RoundResult {
         if let Some((_, round)) = self.hearsay {
@@ -380,7 +408,8 @@ impl AnswerTally {
 
 /// Notifies an Archive that its answer was chosen, in the background.
 pub(super) fn acknowledge(resolver: &Arc<Resolver>, archive: &Arc<ArchiveService>, query: String) {
-    let (client, archive) = (resolver.client.clone(), Arc::clone(archive));
+    let client = resolver.client_of(archive).clone();
+    let archive = Arc::clone(archive);
     tokio::spawn(async move {
         if let Err(error) = archive.acknowledge(&client, &query).await {
             log::info!("{} takes no acknowledgment: {error}", archive.address);

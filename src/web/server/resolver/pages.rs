@@ -116,7 +116,8 @@ pub(super) fn alert(
 /// The home page.
 pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
     let page = Page::asked(resolver.address(), BOTH, request, &FORMS);
-    let (words, archives) = (page.words, resolver.archives.all().len());
+    let archives = resolver.archives.all().len() + resolver.archives.federated().len();
+    let words = page.words;
     match page.form {
         Representation::Json => page.json(&json!({ "archives": archives })),
         Representation::Html | Representation::Text => page.html(

@@ -1,0 +1,186 @@
+//! The list of federated Archives, `federatedArchives.txt` (ibi-resolution(7), "Federated Archives"): one
+//! Archive a line, as a list of pairs.
+
+use ibi::message::{Localize, Message};
+use ibi::pairs::{Pairs, PairsError, Value};
+use ibi::{display_message, message};
+
+use super::address::{Address, AddressError};
+use super::item::{Names, NamesError};
+
+/// The path at which a resolver publishes its list, without the slash.
+pub const PATH: &str = "federatedArchives.txt";
+/// The longest list, in bytes.
+pub const LONGEST_LIST: usize = 256 * 1024;
+/// The most lines of a list, comments and empty lines among them.
+pub const MOST_LINES: usize = 1024;
+/// The most Archives of a list.
+pub const MOST_ARCHIVES: usize = 256;
+/// The longest line, in bytes.
+const LONGEST_LINE: usize = 1024;
+
+/// The pair with the address of an Archive.
+const ADDRESS: &str = "archiveaddress";
+/// The pair with the identifier of an Archive's service.
+const SERVICE: &str = "ibi.archiveservice";
+
+/// An Archive of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FederatedArchive {
+    /// Where it is reached.
+    pub address: Address,
+    /// The identifier of its service.
+    pub service: Names,
+}
+
+/// Why a list is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FederationError {
+    /// The line, counted from 1. None for a fault of the whole list.
+    line: Option<usize>,
+    fault: Fault,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Fault {
+    Long,
+    Lines,
+    Archives,
+    LongLine,
+    Pairs(PairsError),
+    Missing(&'static str),
+    Twice(&'static str),
+    Address(AddressError),
+    Service(NamesError),
+    NotPublic(Address),
+    Repeated(usize),
+}
+
+impl Localize for Fault {
+    fn message(&self) -> Message {
+        match self {
+            Fault::Long => message!("the list has more than {most} bytes", most = LONGEST_LIST),
+            Fault::Lines => message!("the list has more than {most} lines", most = MOST_LINES),
+            Fault::Archives => message!(
+                "the list has more than {most} Archives",
+                most = MOST_ARCHIVES
+            ),
+            Fault::LongLine => message!("the line has more than {most} bytes", most = LONGEST_LINE),
+            Fault::Pairs(error) => error.message(),
+            Fault::Missing(name) => message!("the pair {name} is missing", name),
+            Fault::Twice(name) => message!("the pair {name} is there twice", name),
+            Fault::Address(error) => error.message(),
+            Fault::Service(error) => error.message(),
+            Fault::NotPublic(address) => message!(
+                "{address} is not a public address",
+                address = address.as_str()
+            ),
+            Fault::Repeated(line) => {
+                message!("it has the same address or service as line {line}", line)
+            }
+        }
+    }
+}
+
+impl Localize for FederationError {
+    fn message(&self) -> Message {
+        let what = self.fault.message();
+        match self.line {
+            Some(line) => message!("line {line}: {what}", line, what),
+            None => what,
+        }
+    }
+}
+
+display_message!(FederationError);
+
+impl std::error::Error for FederationError {}
+
+/// Whether a list may have addresses that are not public, such as 10.0.0.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    /// All addresses.
+    All,
+    /// Addresses of the public Internet, and names.
+    Public,
+}
+
+/// Reads a list. An empty line, and one that begins with `#`, says nothing.
+///
+/// # Errors
+/// The list is too long, or a line is not an Archive, has an address that is not admitted, or repeats the
+/// address or the service of an earlier one. No part of such a list is used.
+pub fn parse(bytes: &[u8], admitted: Admitted) -> Result<Vec<FederatedArchive>, FederationError> {
+    let whole = |fault| FederationError { line: None, fault };
+    if bytes.len() > LONGEST_LIST {
+        return Err(whole(Fault::Long));
+    }
+    let mut found: Vec<(usize, FederatedArchive)> = Vec::new();
+    for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let number = at + 1;
+        let refused = |fault| FederationError {
+            line: Some(number),
+            fault,
+        };
+        if at >= MOST_LINES && !line.is_empty() {
+            return Err(whole(Fault::Lines));
+        }
+        if line.len() > LONGEST_LINE {
+            return Err(refused(Fault::LongLine));
+        }
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let archive = archive(line).map_err(refused)?;
+        if admitted == Admitted::Public && !archive.address.may_be_public() {
+            return Err(refused(Fault::NotPublic(archive.address)));
+        }
+        let is_same = |(_, known): &&(usize, FederatedArchive)| {
+            known.service.matches(&archive.service) || known.address.is_same_place(&archive.address)
+        };
+        if let Some((earlier, _)) = found.iter().find(is_same) {
+            return Err(refused(Fault::Repeated(*earlier)));
+        }
+        if found.len() >= MOST_ARCHIVES {
+            return Err(whole(Fault::Archives));
+        }
+        found.push((number, archive));
+    }
+    Ok(found.into_iter().map(|(_, archive)| archive).collect())
+}
+
+/// Reads a line. Pairs of other names say nothing here.
+fn archive(line: &[u8]) -> Result<FederatedArchive, Fault> {
+    let pairs = Pairs::parse(line).map_err(Fault::Pairs)?;
+    let one = |name: &'static str| {
+        let mut values = pairs.iter().filter(|(found, _)| *found == name);
+        let value = values.next().ok_or(Fault::Missing(name))?.1;
+        match values.next() {
+            None => Ok(value),
+            Some(_) => Err(Fault::Twice(name)),
+        }
+    };
+    let address = one(ADDRESS)?.to_string();
+    Ok(FederatedArchive {
+        address: Address::parse(&address).map_err(Fault::Address)?,
+        service: Names::from_value(one(SERVICE)?).map_err(Fault::Service)?,
+    })
+}
+
+/// Writes a list.
+#[must_use]
+pub fn written<'a>(archives: impl IntoIterator<Item = &'a FederatedArchive>) -> String {
+    let lines = archives.into_iter().map(|archive| {
+        let mut pairs = Pairs::default();
+        pairs.set(ADDRESS, Value::Word(archive.address.to_string()));
+        pairs.set(SERVICE, archive.service.to_value());
+        let line = pairs.to_string();
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        format!("{}\n", words.join(" "))
+    });
+    lines.collect()
+}
+
+#[cfg(test)]
+mod tests;
