@@ -25,6 +25,7 @@ mod level_stamps;
 mod levels;
 mod links;
 mod listing;
+mod metadata_text;
 mod minting;
 mod modes;
 mod names;

@@ -26,6 +26,7 @@ mod language;
 mod latin;
 mod layout;
 mod metadata;
+mod metadata_texts;
 mod mint;
 mod model;
 mod modifiers;

@@ -88,6 +88,8 @@ impl Archive {
         let accepted = self.store.sidecar(id)?;
         let kept_as = match (bytes.as_deref(), &accepted) {
             (Some([]), None) => return Ok(None),
+            // The sidecar was hidden from the program that has made this file.
+            (Some([]), Some(_)) if bringing == Bringing::Deposit => return Ok(None),
             (Some([]), Some(_)) => None,
             (bytes, Some(accepted)) => {
                 let name = self.tree.keep_refused(&place, file.as_fd(), bytes)?;

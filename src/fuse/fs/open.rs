@@ -257,7 +257,7 @@ impl Inner {
             Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
             Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
         };
-        if !is_sidecar {
+        if !is_sidecar && node.learnt.metadata_of().is_none() {
             // A close writes nothing back: the kernel need not send a flush.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }

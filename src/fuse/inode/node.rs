@@ -102,6 +102,7 @@ impl Node {
 #[derive(Debug, Default)]
 pub struct Learnt {
     sidecar_of: AtomicI64,
+    metadata_of: AtomicI64,
     lacks_capability: AtomicBool,
     was_mappable: AtomicBool,
     mappable_opens: AtomicU32,
@@ -152,6 +153,19 @@ impl Learnt {
     pub fn set_sidecar_of(&self, item: Option<ItemId>) {
         self.sidecar_of
             .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
+    }
+
+    /// The item whose metadata text this file is, if it was found by its name beside the item.
+    pub fn metadata_of(&self) -> Option<ItemId> {
+        match self.metadata_of.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(ItemId(id)),
+        }
+    }
+
+    /// Records which item's metadata text this file is.
+    pub fn set_metadata_of(&self, item: ItemId) {
+        self.metadata_of.store(item.0, Ordering::Relaxed);
     }
 
     /// Whether this file is known to have no `security.capability`.

@@ -275,6 +275,7 @@ impl Namespace {
                     return Err(Errno::FBIG);
                 }
                 let directory = self.check_text(caller, &sibling.item)?;
+                self.check_staged_text(&sibling.item, &staged)?;
                 let from = self.staging.directory();
                 self.note_changed(&sibling.item.names);
                 inside::rename(from, kept, directory.as_fd(), OsStr::new(METADATA_TEXT), 0)

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::Namespace;
 use super::level_stamps::Stamp;
-use crate::archive::tree::Place;
+use crate::archive::tree::{METADATA_TEXT, Place};
 use crate::formats::item::Names;
 use crate::fuse::inode::{Node, NodeId, NodeKind, ROOT};
 use crate::fuse::inside::ErrnoResult;
@@ -77,14 +77,23 @@ impl Namespace {
     fn stale_items(&self) -> Vec<Stale> {
         let mut stale = Vec::new();
         let changed = std::mem::take(&mut *self.changed.lock());
-        for names in self.archive.take_rewritten().into_iter().chain(changed) {
-            // A removed item has nothing to invalidate.
-            if let Ok(directory) = self.archive.tree().open_item(&Place::of(&names)) {
-                let known = self.known_directory(directory.as_fd());
-                stale.extend(known.into_iter().map(Stale::Listing));
-            }
+        for names in &changed {
+            let name = |node| Stale::Name(node, METADATA_TEXT.into());
+            stale.extend(self.known_directory_of(names).into_iter().map(name));
+        }
+        for names in self.archive.take_rewritten().iter().chain(&changed) {
+            let known = self.known_directory_of(names);
+            stale.extend(known.into_iter().map(Stale::Listing));
         }
         stale
+    }
+
+    /// The numbers by which the kernel knows the directory of an item; none if the item was removed.
+    fn known_directory_of(&self, names: &Names) -> Vec<NodeId> {
+        match self.archive.tree().open_item(&Place::of(names)) {
+            Ok(directory) => self.known_directory(directory.as_fd()),
+            Err(_) => Vec::new(),
+        }
     }
 
     /// The numbers by which the kernel knows a directory.
@@ -95,7 +104,7 @@ impl Namespace {
         self.nodes.in_all_views(stat.st_dev, stat.st_ino)
     }
 
-    /// Notes that an item's own directory has got or lost a name.
+    /// Notes that an item's own directory has got or lost its metadata text.
     pub(super) fn note_changed(&self, names: &Names) {
         self.changed.lock().push(names.clone());
     }

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::Access;
 use rustix::io::Errno;
 
+use super::metadata_text::mark_metadata_text;
 use super::requests::Sibling;
 use super::virtual_entries::{self, VirtualEntry};
 use super::{Entry, NameLifetime, Namespace};
@@ -87,12 +88,10 @@ impl Namespace {
     pub(super) fn text_entry(&self, item: &Item) -> ErrnoResult<Entry> {
         let directory = self.item_directory(item)?;
         let descriptor = inside::find(directory.as_fd(), OsStr::new(METADATA_TEXT))?;
-        self.real(
-            descriptor,
-            View::Rep,
-            NodeKind::Inside,
-            NameLifetime::Uncached,
-        )
+        let lifetime = NameLifetime::Uncached;
+        let entry = self.real(descriptor, View::Rep, NodeKind::Inside, lifetime)?;
+        mark_metadata_text(&entry, item);
+        Ok(entry)
     }
 
     /// EACCES if a caller does not have this access to an item's directory.

@@ -172,9 +172,20 @@ os.close(os.open('A/.mint/three/.ibi', os.O_CREAT | os.O_EXCL | os.O_WRONLY))
 assert os.path.exists('A/.mint/three/.ibi')
 for make in (lambda path: os.mkdir(path), lambda path: os.symlink('x', path), lambda path: os.mkfifo(path)):
     os.mkdir('A/.mint/four'); make('A/.mint/four/.ibi'); os.rmdir('A/.mint/four')
-os.mkdir('A/.mint/five'); open('A/.mint/five/x', 'w').write('no sidecar'); os.link('A/.mint/five/x', 'A/.mint/five/.ibi')
-os.mkdir('A/.mint/six'); open('A/.mint/six/x', 'w').write('no sidecar'); os.rename('A/.mint/six/x', 'A/.mint/six/.ibi')
-print(open('A/.mint/six/.ibi').read())
+def sidecar_of(item):
+    text = open('A/.mint/one/.ibi').read()
+    for name in ('user.ibi.rep', 'user.ibi.ibip'):
+        of = lambda item: os.getxattr(item, name).decode()
+        text = text.replace(of('A/.mint/one'), of(item))
+    return text
+for make in (os.link, os.rename):
+    bad, item = ('A/.mint/' + kind + make.__name__ for kind in ('bad-', 'good-'))
+    os.mkdir(bad); open(bad + '/x', 'w').write('no sidecar')
+    try: make(bad + '/x', bad + '/.ibi'); assert False, 'a bad sidecar'
+    except OSError as error: assert error.errno == 22
+    os.mkdir(item); text = sidecar_of(item) + '\n'; open(item + '/x', 'w').write(text); make(item + '/x', item + '/.ibi')
+    assert open(item + '/.ibi').read() == text
+print('no sidecar')
 END
         test "$(python3 maker.py)" = 'no sidecar'"#,
     );

@@ -1,0 +1,42 @@
+//! A metadata text with an unknown field fails where its author writes it, and nowhere on the way of a
+//! collection.
+
+use crate::support::TestEnv;
+
+/// In both trees, with the kernel's passthrough and without: what was written in place stays as it is, what
+/// would replace the text does not, and close(2) or rename(2) fails.
+#[test]
+fn an_unknown_field_fails_where_it_is_written() {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one; echo $(rep A/.mint/one) $(ibip A/.mint/one) > names; printf 'title: Rain\\n' > good; printf 'title: Rain\\ntitel: Rain\\n' > bad");
+    for options in ["passthrough=yes", "passthrough=no"] {
+        env.sh(&format!(
+            "umount A; ibifs mount A.store A -o {options}
+             for item in $(<names); do item=A/$item
+                 cp good $item:; cmp good $item/.ibi.metadata
+                 ! cp bad $item: 2> why; grep -q 'Invalid argument' why; cmp bad $item/.ibi.metadata
+                 cat $item: | cmp - bad; grep -q 'Rain</dc:title>' \"$item:(oai_dc)\"
+                 ! dd if=bad of=$item: status=none 2> why; grep -q 'Invalid argument' why
+                 cp good $item:; echo 'author: Silva, Ana' >> $item:; cat $item: > good-2
+                 ! sed -i s/title/titel/ $item: 2> why; grep -q 'Invalid argument' why
+                 cmp good-2 $item/.ibi.metadata; test -z \"$(ls $(dirname $item) | grep ^sed)\"
+                 rm $item:
+                 ! sh -c \"cat bad > $item:\" 2> why; cmp bad $item/.ibi.metadata; rm $item:
+             done"
+        ));
+    }
+}
+
+/// Old texts arrive with their items, whole, and fsck reports them.
+#[test]
+fn a_collection_with_unknown_fields_is_copied() {
+    let env = TestEnv::new().with_a().with_b();
+    env.sh(
+        "mint A one; item=$(rep A/.mint/one); printf 'titel: Rain\\n' > A/$item/.ibi.metadata
+         year=$(dirname $item); mkdir -p B/$year; cp -a A/$item B/$year/; cmp A/$item/.ibi.metadata B/$item/.ibi.metadata
+         rm B/$item/.ibi.metadata; rsync -aHAX A/$item B/$year/; cmp A/$item/.ibi.metadata B/$item/.ibi.metadata
+         echo longer >> A/$item/.ibi.metadata; rsync -aHAX A/$item B/$year/; cmp A/$item/.ibi.metadata B/$item/.ibi.metadata
+         tar -C A -cf - $item | tar -C B -xf -; cp -a A/$item/. B/$item/; cmp A/$item/.ibi.metadata B/$item/.ibi.metadata
+         umount B; no ibifs fsck B.store > found; grep -q unknown-field found",
+    );
+}
