@@ -218,24 +218,24 @@ fn tools_write_metadata_beside_the_item() {
                 expected,
             );
         };
-        tool("printf 'title One\\n' > \"$M\"", "title One");
-        tool("printf 'title Two\\n' > t; cp t \"$M\"", "title Two");
+        tool("printf 'title: One\\n' > \"$M\"", "title: One");
+        tool("printf 'title: Two\\n' > t; cp t \"$M\"", "title: Two");
         tool(
-            "printf 'title Three, longer\\n' > t; rsync -a t \"$M\"; rsync -aic t \"$M\"",
-            "title Three, longer",
+            "printf 'title: Three, longer\\n' > t; rsync -a t \"$M\"; rsync -aic t \"$M\"",
+            "title: Three, longer",
         );
-        tool("sed -i 's/Three/Four/' \"$M\"", "title Four, longer");
+        tool("sed -i 's/Three/Four/' \"$M\"", "title: Four, longer");
         tool(
             "vim -es -u NONE -i NONE -c '%s/Four/Five/' -c wq \"$M\" < /dev/null",
-            "title Five, longer",
+            "title: Five, longer",
         );
         tool(
             "vim -es -u NONE -i NONE -c 'set backup backupcopy=no' -c '%s/Five/Six/' -c wq \"$M\" < /dev/null; rm -f \"$M~\"",
-            "title Six, longer",
+            "title: Six, longer",
         );
         tool(
-            "echo 'title Seven' >> \"$M\"; truncate -s 10 \"$M\"",
-            "title Six,",
+            "echo 'title: Seven' >> \"$M\"; truncate -s 11 \"$M\"",
+            "title: Six,",
         );
         env.sh(&format!(
             "{names} rm \"{base}:\"; no cat \"$ITEM:\" \"$OPAQUE:\" 2>/dev/null; clean"

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::invalidation::{Context, Stale};
 use super::{Entry, NameLifetime, Namespace};
 use crate::archive::store::ItemId;
-use crate::archive::tree::{Place, SIDECAR};
+use crate::archive::tree::{METADATA_TEXT, Place, SIDECAR};
 use crate::archive::{Acceptance, Bringing, RefusedSidecar, WriteIntent};
 use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, View};
@@ -17,13 +17,14 @@ use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
 /// Marks the entry of an item's sidecar. The file under that name is replaced when a relation is declared or
-/// a sidecar is rejected, so that the name is not cached. Neither is a temporary name that rsync renames to
-/// it (`..ibi.AbCd12`): the kernel would keep the lifetime of that name.
+/// a sidecar is rejected, and the metadata text by its name beside the item, so that neither name is cached. A
+/// temporary name that rsync renames to one of them (`..ibi.AbCd12`) is: the kernel keeps its lifetime
+/// until the new name is invalidated ([`Namespace::name_made`], `note_changed`).
 pub(super) fn mark_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
     if name == SIDECAR {
         entry.node.learnt.set_sidecar_of(Some(item));
     }
-    if name.to_str().is_some_and(|name| name.contains(SIDECAR)) {
+    if name == SIDECAR || name == METADATA_TEXT {
         entry.lifetime = NameLifetime::Uncached;
     }
 }
@@ -100,7 +101,10 @@ impl Namespace {
         how: Closing,
     ) -> ErrnoResult<Option<Errno>> {
         let (Some(item), Some(real)) = (node.learnt.sidecar_of(), &node.real) else {
-            return Ok(None);
+            return match node.learnt.metadata_of() {
+                Some(item) if !how.is_last => Ok(self.metadata_text_closed(item).err()),
+                _ => Ok(None),
+            };
         };
         let caller = by.caller;
         let is_opener = (caller.uid, caller.gid) == (opener.uid, opener.gid);

@@ -311,6 +311,10 @@ fn a_staged_file_becomes_the_metadata_text_if_it_is_small() {
     file.set_len(limit + 1).expect("longer");
     assert_eq!(rename(":"), Err(Errno::FBIG));
     file.set_len(limit).expect("as long as allowed");
+    assert_eq!(rename(":"), Err(Errno::INVAL), "NUL bytes are no metadata");
+    let text = b"title: Rain\n".to_vec();
+    let lines = [text, vec![b'\n'; limit as usize - 12]].concat();
+    std::os::unix::fs::FileExt::write_all_at(&file, &lines, 0).expect("written");
     assert_eq!(rename(":"), Ok(()));
     assert_eq!(fixture.describe(&format!("{path}:")), Ok("file".into()));
     let text = format!("{name}:");

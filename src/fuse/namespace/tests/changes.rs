@@ -385,12 +385,14 @@ fn a_metadata_text_that_is_made_beside_its_item_is_listed_in_it() {
     let flags = (OFlags::WRONLY | OFlags::CREATE).bits() as i32;
     let created = namespace.create(&by, &parent, name(&text), flags, (0o644, 0));
     created.expect("a text");
-    let listings = [Stale::Listing(here.id), Stale::Listing(there.id)];
-    assert_eq!(fixture.take_stale(), listings);
+    let nodes = [here.id, there.id];
+    let names = nodes.map(|node| Stale::Name(node, ".ibi.metadata".into()));
+    let stale = [names, nodes.map(Stale::Listing)].concat();
+    assert_eq!(fixture.take_stale(), stale);
     namespace
         .remove(&by, &parent, name(&text), Removal::Unlink)
         .expect("removed");
-    assert_eq!(fixture.take_stale(), listings);
+    assert_eq!(fixture.take_stale(), stale);
 }
 
 /// The kernel takes the node of the replaced name for removed.
