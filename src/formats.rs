@@ -8,6 +8,7 @@
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
 //! - [`citation`]: the citation of an item in a style of the Citation Style Language.
+//! - [`name_spaces`]: the prefixes that complete the identifiers of `upn:` names.
 //! - [`table`]: the import table, from its text to rows.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
@@ -26,6 +27,7 @@ pub mod item;
 pub mod links;
 pub mod metadata;
 pub mod mtree;
+pub mod name_spaces;
 pub mod oai;
 pub mod query;
 pub mod registration;

@@ -14,7 +14,7 @@
 //!
 //! - The store: `init`, `open`, `lock`, `status`, `clock`, `facts`, `own_files`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
-//! - Items: `identifiers`, `lookup`, `register`, `take_in`, `import`, `handover`.
+//! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read).
@@ -41,6 +41,7 @@ mod links_out;
 mod lock;
 mod lookup;
 mod mint;
+mod name_spaces;
 mod open;
 mod own_files;
 mod public;
@@ -62,7 +63,7 @@ mod take_in;
 pub(crate) mod testing;
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
@@ -76,6 +77,7 @@ pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::Relative;
+pub use name_spaces::{change_name_spaces, name_spaces};
 pub use open::StoreLock;
 pub use own_files::BACKUP_NOTE;
 pub use publish::{Listing, PublicFile};
@@ -93,6 +95,7 @@ use settle_queue::SettleQueue;
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::archive::store::Store;
 use crate::archive::tree::Tree;
+use crate::formats::name_spaces::NameSpaces;
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -109,6 +112,8 @@ pub struct Archive {
     recovery: RecoveryLog,
     minted: SettleQueue,
     rewritten: RewrittenSidecars,
+    /// The table of name spaces, see [`Archive::keep_name_spaces`].
+    name_spaces: OnceLock<NameSpaces>,
     lock: Option<lock::Lock>,
 }
 
@@ -136,6 +141,7 @@ impl Archive {
             recovery: RecoveryLog::new(Arc::clone(&tree), Arc::clone(&store)),
             minted: SettleQueue::new(Arc::clone(&tree), Arc::clone(&store)),
             rewritten: RewrittenSidecars::default(),
+            name_spaces: OnceLock::new(),
             facts,
             tree,
             store,

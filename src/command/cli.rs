@@ -32,7 +32,7 @@ pub use services::{
     Actors, Documents, Register, Registered, Resolver, ResolverCommand, Serve, Unregister,
 };
 pub use shell::{Complete, Completions, Shell};
-pub use store::{Init, Mount, Quickstart, Status, Umount};
+pub use store::{Init, Mount, Quickstart, Status, Umount, Upn};
 pub use translated::translated;
 
 /// Archives as a filesystem: every identifier is a path.
@@ -180,6 +180,11 @@ pub enum Command {
     /// Nothing is looked up: host or address, port and date are written in the identifier itself.
     #[command(after_long_help = examples::ID)]
     Id(Id),
+    /// List or set the prefixes that complete 'upn:' names
+    ///
+    /// A name with a whole identifier needs no table: the identifier says which item it is.
+    #[command(after_long_help = examples::UPN)]
+    Upn(Upn),
     /// Create a demonstration store, mount it, and print what to try
     ///
     /// The store is created beside the mount point; one that exists already is mounted as it is.

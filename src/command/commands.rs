@@ -26,6 +26,7 @@ mod serve;
 mod start;
 mod status;
 mod transfer;
+mod upn;
 
 use std::io::Write;
 use std::path::Path;
@@ -64,6 +65,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Claim(options) => transfer::claim(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Resolver(options) => resolver::run(&options),
+        Command::Upn(options) => upn::run(&options),
         Command::Id(options) => items::id(&options),
         Command::Quickstart(options) => quickstart::run(&options),
         Command::Completions(options) => complete::print(&options),

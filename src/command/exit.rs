@@ -131,11 +131,13 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Wait(_)
             | ArchiveError::NotEmpty(_)
             | ArchiveError::Given(_)
+            | ArchiveError::NotStoreOwner { .. }
             | ArchiveError::ReadOnly => Exit::Refused,
             ArchiveError::Ibi(_) => Exit::Usage,
             ArchiveError::Store(_)
             | ArchiveError::Tree(_)
             | ArchiveError::Facts { .. }
+            | ArchiveError::NameSpaces { .. }
             | ArchiveError::FactsChanged
             | ArchiveError::Handover { .. }
             | ArchiveError::Lock { .. }

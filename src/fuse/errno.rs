@@ -18,7 +18,9 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::NotAStore { .. } | ArchiveError::Missing { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,
+        ArchiveError::NotStoreOwner { .. } => Errno::ACCESS,
         ArchiveError::Facts { .. }
+        | ArchiveError::NameSpaces { .. }
         | ArchiveError::FactsChanged
         | ArchiveError::Lock { .. }
         | ArchiveError::Handover { .. } => Errno::IO,
@@ -145,6 +147,8 @@ mod tests {
             ArchiveError::Given(_) => 36,
             ArchiveError::Handover { .. } => 37,
             ArchiveError::Missing { .. } => 38,
+            ArchiveError::NameSpaces { .. } => 39,
+            ArchiveError::NotStoreOwner { .. } => 40,
         }
     }
 
@@ -250,6 +254,14 @@ mod tests {
             (ArchiveError::Given(item()), Errno::PERM),
             (ArchiveError::Handover { path: path() }, Errno::IO),
             (ArchiveError::Missing { path: path() }, Errno::NOENT),
+            (
+                ArchiveError::NameSpaces {
+                    path: path(),
+                    what: what(),
+                },
+                Errno::IO,
+            ),
+            (ArchiveError::NotStoreOwner { path: path() }, Errno::ACCESS),
         ]
     }
 
@@ -261,7 +273,7 @@ mod tests {
             assert_eq!(of(error), *errno, "{error}");
         }
         // The last row of the match above.
-        assert_eq!(table.len(), 39);
+        assert_eq!(table.len(), 41);
     }
 
     #[test]

@@ -103,6 +103,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         ".items == 1 and .skipped == 0",
     ),
     (
+        "upn",
+        "ibifs upn A abcdef a.b/c 8JMKD3MGP8W --json",
+        r#". == [{"name": "ABCDEF", "prefixes": ["a.b/c", "8JMKD3MGP8W"]}]"#,
+    ),
+    (
         "serve",
         service!("ibifs serve --listen 127.0.0.1:0 --json B.store"),
         r#".url | startswith("http://127.0.0.1:")"#,
@@ -215,6 +220,9 @@ const REFUSALS: &[(&str, i32)] = &[
     ("serve nowhere", 3),
     ("resolver register --db db2 no-identifier", 2),
     ("resolver unregister --db db2 8JMKD3MGP8W/34PGRBS", 3),
+    ("upn A abc a.b", 2),
+    ("upn A ABCDEF", 2),
+    ("upn A --remove NOBODY", 3),
     ("id check no-identifier", 1),
 ];
 

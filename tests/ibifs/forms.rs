@@ -198,3 +198,55 @@ fn links_of_pages_and_downloads() {
         " 9 other\n/ibi:ONE!?x=y\nmine\nopaque\n404",
     );
 }
+
+/// The table of name spaces completes names that lack the beginning of their identifier: in commands, in
+/// targets of links, at the Archive's service. A whole identifier does without it.
+#[test]
+fn names_are_completed_by_their_name_space() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        one=$(ibifs mint A | head -n 1) two=$(ibifs mint A | head -n 1); ibip=$(ibip A/$one)
+        prefix=${one%/*/*} suffix=${one#$prefix/}; echo content > A/$one/doc/f.txt; chmod -R a+rX A/$one
+        printf '%s\n' one=$one two=$two ibip=$ibip prefix=$prefix suffix=$suffix > vars
+        ibifs show $one --store A > plain
+        status=0; ibifs show upn:ABCDEF:$suffix --store A 2> said || status=$?
+        test $status = 2; grep -q "registered with 'ibifs upn'" said
+        test -z "$(ibifs upn A)"
+        # No item is under the first prefix.
+        test "$(ibifs upn A abcdef example.net/none $prefix ${ibip%/*})" = "ABCDEF example.net/none $prefix ${ibip%/*}"
+        test "$(ibifs upn A.store)" = "$(cat A.store/upn.txt)"; test "$(stat -c %a A.store/upn.txt)" = 644
+        for form in upn:ABCDEF:$suffix http://urlib.net/upn:abcdef:$suffix UPN:ABCDEF-:$suffix upn:ABCDEF:${ibip#*/} \
+            upn:ABCDEF:$suffix/f.txt upn:ABCDEF:$one upn:QQQQQQ:$ibip "<upn:ABCDEF:$suffix>."; do
+            ibifs show "$form" --store A | diff plain -; ibifs show "$form" --store A.store | diff plain -
+        done
+        ln -sfn upn:ABCDEF:${two#$prefix/} "A/$one!"; ibifs show "A/$one!" | grep -q $two; rm "A/$one!"
+        for bad in upn:QQQQQQ:$suffix upn:ABCDEF:2009/01.01.01.01 upn:ABCDEF:x_y; do
+            if ibifs show $bad --store A 2> said; then exit 9; fi
+            test $(wc -l < said) = 1; if ln -sfn $bad "A/$one:" 2> said; then exit 9; fi
+        done
+        # One prefix alone makes an identifier, which is not held here.
+        ibifs upn A ZZZZZZ $prefix > said; status=0
+        ibifs show upn:ZZZZZZ:2009/01.01.01.01 --store A 2> said || status=$?
+        test $status = 3; grep -q "no item '$prefix/2009/01.01.01.01'" said
+        ibifs upn A --remove zzzzzz; test $(ibifs upn A | wc -l) = 1
+        seq 20 | xargs -P 8 -I{} ibifs upn A.store NSP0{} a.b > said 2>&1 || true
+        test $(grep -c '^NSP0' A.store/upn.txt) = 11; test ! -e A.store/upn.txt.new
+        chmod 711 .; chmod 755 A.store; cp A.store/upn.txt kept
+        if setpriv --reuid 1234 --clear-groups ibifs upn A.store ABCDEF x.y 2> said; then exit 9; fi
+        grep -q 'only the owner of the store may' said; cmp kept A.store/upn.txt; chmod 700 A.store
+        ibifs backup A saved > said; cmp kept saved/upn.txt
+        printf 'ABCDEF a.b\nBAD\n' > A.store/upn.txt
+        for command in "upn A" "upn A ABCDEF c.d" "show upn:ABCDEF:$suffix --store A"; do
+            status=0; ibifs $command 2> said || status=$?
+            test $status = 1; grep -q "A.store/upn.txt: line 2: name space 'BAD'" said
+        done
+        ibifs show upn:ABCDEF:$one --store A | diff plain -; cp kept A.store/upn.txt"#);
+    let served = Served::start(&env, "A.store");
+    served.prints(
+        &env,
+        r#". ./vars
+        for form in upn:ABCDEF:$suffix upn:ABCDEF:$suffix/f.txt col/$two/doc/upn:ABCDEF:$suffix; do get -L $U/$form; done
+        for form in upn:QQQQQQ:$suffix upn:ABCDEF:2009/01.01.01.01; do status $U/$form; done"#,
+        "content\ncontent\ncontent\n404\n404",
+    );
+}

@@ -61,6 +61,18 @@ pub enum ArchiveError {
         /// The cause.
         what: Message,
     },
+    /// The table of name spaces cannot be read.
+    NameSpaces {
+        /// The file.
+        path: PathBuf,
+        /// The line, and what is wrong there.
+        what: Message,
+    },
+    /// Only the owner of the store changes this file.
+    NotStoreOwner {
+        /// The file.
+        path: PathBuf,
+    },
     /// The store cannot be locked.
     Lock {
         /// The cause.
@@ -219,6 +231,15 @@ impl Localize for ArchiveError {
                     what
                 )
             }
+            ArchiveError::NameSpaces { path, what } => message!(
+                "{path}: {what}; correct it, or restore it from a backup",
+                path = path.display(),
+                what
+            ),
+            ArchiveError::NotStoreOwner { path } => message!(
+                "'{path}' may not be changed: only the owner of the store may; run the command as that user",
+                path = path.display()
+            ),
             ArchiveError::Lock { what } => what.clone(),
             ArchiveError::Busy(holder) => {
                 let at = holder.mount_point.as_ref().map(|at| at.display());
@@ -343,6 +364,8 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::IsAStore { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::Facts { .. }
+            | ArchiveError::NameSpaces { .. }
+            | ArchiveError::NotStoreOwner { .. }
             | ArchiveError::Lock { .. }
             | ArchiveError::Busy(..)
             | ArchiveError::ReadOnly

@@ -87,7 +87,8 @@ impl Archive {
 
     /// The names of the item that a link names; None for one that names a file of it or a related item.
     fn names_in_link(&self, text: &str) -> Option<Names> {
-        let name = Reader::new().with_aliases().parse(text).ok()?;
+        let reader = Reader::new().with_aliases();
+        let name = self.read_name(reader, text).ok()?.ok()?;
         let is_item = matches!(name.kind, PersistentKind::Item | PersistentKind::Record);
         match name.identifier {
             _ if !is_item || name.request.is_some() => None,

@@ -3,5 +3,8 @@
 /// The file with the facts of an Archive: the parts of its identifiers, and its service.
 pub(super) const FACTS: &str = "archive.ibi";
 
+/// The table of name spaces of `upn:` names.
+pub(super) const NAME_SPACES: &str = "upn.txt";
+
 /// The file in which a backup describes itself. A backup is not opened unless the file says `finished`.
 pub const BACKUP_NOTE: &str = "backup.ibi";

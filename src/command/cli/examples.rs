@@ -139,6 +139,12 @@ Examples:
   ibifs id explain 8JMKD3MGP8W/34PGRBS
   ibifs id check sid.inpe.br/mtc-m18@80/2009/02.16.17.46";
 
+pub(super) const UPN: &str = "\
+Examples:
+  ibifs upn store
+  ibifs upn store LCETB2 dpi.inpe.br/sbsr@80
+  ibifs upn store --remove LCETB2";
+
 pub(super) const QUICKSTART: &str = "\
 Examples:
   ibifs quickstart

@@ -14,7 +14,10 @@ const GROUPS: &[(Title, &[&str])] = &[
         || message!("Stores"),
         &["init", "mount", "umount", "status", "quickstart"],
     ),
-    (|| message!("Items"), &["mint", "show", "cite", "ls", "id"]),
+    (
+        || message!("Items"),
+        &["mint", "show", "cite", "ls", "id", "upn"],
+    ),
     (|| message!("Relations"), &["relate", "unrelate"]),
     (|| message!("Care"), &["fsck", "reindex", "scrub", "backup"]),
     (

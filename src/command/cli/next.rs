@@ -189,7 +189,7 @@ fn value_name(argument: &Arg) -> &str {
 fn wanted(argument: &Arg) -> Option<ValueKind> {
     match (value_name(argument), argument.get_id().as_str()) {
         ("ITEM" | "PATH-OR-IBI", _) => Some(ValueKind::Item),
-        (_, "prefix" | "ibi") => Some(ValueKind::Identifier),
+        (_, "prefix" | "prefixes" | "ibi") => Some(ValueKind::Identifier),
         ("FILE", _) => Some(ValueKind::File),
         _ => match argument.get_value_hint() {
             ValueHint::FilePath => Some(ValueKind::File),
@@ -232,6 +232,8 @@ mod tests {
         wants("mint ", Some(ValueKind::Directory), None);
         wants("scrub A x y ", Some(ValueKind::Item), Some("A"));
         wants("ls A ", Some(ValueKind::Identifier), Some("A"));
+        wants("upn A ", None, Some("A"));
+        wants("upn A ABCDEF x ", Some(ValueKind::Identifier), Some("A"));
         wants("id explain ", Some(ValueKind::Identifier), None);
         wants(
             "serve --registration-key-file ",

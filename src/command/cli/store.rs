@@ -93,3 +93,23 @@ pub struct Quickstart {
     #[command(flatten)]
     pub output: Output,
 }
+
+/// `ibifs upn`
+#[derive(Debug, Args)]
+pub struct Upn {
+    /// Store or mount point [default: the only one that is mounted]
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: Option<PathBuf>,
+    /// Name space of six letters and digits, to which the prefixes belong
+    #[arg(value_name = "NAME", requires = "prefixes")]
+    pub name: Option<String>,
+    /// How identifiers begin: example.org/archive, 8JMKD3MGP8W ...
+    #[arg(value_name = "PREFIX")]
+    pub prefixes: Vec<String>,
+    /// Remove this name space and its prefixes
+    #[arg(long, value_name = "NAME", requires = "place", conflicts_with = "name")]
+    pub remove: Option<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}

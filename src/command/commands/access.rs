@@ -285,7 +285,7 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
         let name = text.to_owned();
         Failure::from(ArchiveError::Unknown { name })
     };
-    let name = persistent_name(text)?;
+    let name = persistent_name(text, archive.read_name(reader(text), text)?)?;
     let base = name.identifier.to_string();
     let item = archive.find_named(&base)?.ok_or_else(|| unknown(&base))?;
     let Some(Request::Modifier(modifier)) = name.request else {
@@ -300,14 +300,24 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
     }
 }
 
-/// Reads an identifier as a user writes it, or a link to an item, in any form that ibi(7) lists. A link to a
-/// file of an item names the item.
-fn persistent_name(text: &str) -> Result<PersistentName, Failure> {
-    let (reader, base) = if is_link(text) {
-        (Reader::new().with_aliases(), text)
+/// How a link or the name of a file is read.
+fn reader(text: &str) -> Reader {
+    if is_link(text) {
+        Reader::new().with_aliases()
     } else {
-        let base = split_name(text).map_or(text, |(base, _)| base);
-        (Reader::new().literal().with_aliases(), base)
+        Reader::new().literal().with_aliases()
+    }
+}
+
+/// Judges what was read from an identifier as a user writes it, or a link to an item, in any form that ibi(7) lists. A link to a
+/// file of an item names the item.
+fn persistent_name(
+    text: &str,
+    read: Result<PersistentName, PersistentError>,
+) -> Result<PersistentName, Failure> {
+    let base = match split_name(text) {
+        Some((base, _)) if !is_link(text) => base,
+        _ => text,
     };
     let no_identifier = |error: ibi::ParseError| {
         let message = message!(
@@ -317,7 +327,7 @@ fn persistent_name(text: &str) -> Result<PersistentName, Failure> {
         );
         Failure::new(Exit::Usage, message)
     };
-    match reader.parse(text) {
+    match read {
         Ok(name) if matches!(name.identifier, Identifier::Level(_)) => {
             let shown = text;
             let message = message!(
@@ -343,7 +353,7 @@ fn persistent_name(text: &str) -> Result<PersistentName, Failure> {
 
 /// The names in an identifier or a link that a user names an item by; the item need not be known here.
 pub(super) fn names_in(text: &str) -> Result<Names, Failure> {
-    match persistent_name(text)?.identifier {
+    match persistent_name(text, reader(text).parse(text))?.identifier {
         Identifier::Ibi(ibi) => Ok(Names::from(ibi)),
         Identifier::Alias(_) | Identifier::Level(_) => {
             Ibi::parse(text).map(Names::from).map_err(super::usage)

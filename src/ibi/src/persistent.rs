@@ -193,7 +193,16 @@ impl Reader {
     /// A text that holds no identifier, a modifier or verb that does not exist, another scheme than `http`,
     /// `https`, `ibi` and `upn`, an authority that is none.
     pub fn parse(self, text: &str) -> Result<PersistentName, PersistentError> {
-        reader::read(self, text)
+        reader::read(self, text, None)
+    }
+
+    /// Reads a `upn:` name with the beginning of its identifier, such as `8JMKD3MGPCW` or
+    /// `dpi.inpe.br/sbsr@80`, which it lacks. Any other name is read as it is.
+    ///
+    /// # Errors
+    /// What [`Reader::parse`] refuses, where the two together are no identifier either.
+    pub fn parse_below(self, prefix: &str, text: &str) -> Result<PersistentName, PersistentError> {
+        reader::read(self, text, Some(prefix))
     }
 }
 

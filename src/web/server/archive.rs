@@ -84,6 +84,9 @@ impl Site {
             log::warn!("records cannot be harvested: {}", error.cause());
         }
         self.accesses.open(&self.archive);
+        if let Err(error) = self.archive.keep_name_spaces() {
+            log::warn!("names of name spaces are not completed: {error}");
+        }
         NOBODY.become_for_good()
     }
 

@@ -11,9 +11,10 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 13] = [
+const OWN: [&str; 14] = [
     ".",
     own_files::FACTS,
+    own_files::NAME_SPACES,
     LEDGER,
     lock::FILE,
     "staging",

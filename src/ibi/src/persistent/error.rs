@@ -24,6 +24,13 @@ pub enum PersistentError {
         /// Why that is not an identifier.
         reason: Option<ParseError>,
     },
+    /// What follows the name space of a `upn:` name is no identifier. It may be the end of one.
+    Suffix {
+        /// The name space.
+        name_space: String,
+        /// Why it is no identifier.
+        cause: Box<PersistentError>,
+    },
     /// What follows the identifier is not a modifier, or a verb is not known.
     Modifier(ModifierError),
     /// Another state than the one that can be required.
@@ -40,6 +47,7 @@ impl PersistentError {
                 | PersistentError::Scheme(_)
                 | PersistentError::NameSpace(_)
                 | PersistentError::NoIdentifier { .. }
+                | PersistentError::Suffix { .. }
         )
     }
 }
@@ -81,6 +89,11 @@ impl Localize for PersistentError {
                  sid.inpe.br/mtc-m18@80/2009/02.16.17.46, or two, as in 8JMKD3MGP8W/34PGRBS",
                 found = Quoted(found)
             ),
+            PersistentError::Suffix { name_space, cause } => message!(
+                "{error}; a prefix for name space {name} may be registered with 'ibifs upn'",
+                error = cause,
+                name = name_space
+            ),
             PersistentError::Modifier(error) => error.message(),
             PersistentError::Status(status) => message!(
                 "ibiurl.requireditemstatus is {status}; it can be Original",
@@ -99,6 +112,7 @@ impl std::error::Error for PersistentError {
                 reason: Some(reason),
                 ..
             } => Some(reason),
+            PersistentError::Suffix { cause, .. } => Some(cause.as_ref()),
             PersistentError::Modifier(error) => Some(error),
             _ => None,
         }

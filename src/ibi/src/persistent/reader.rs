@@ -21,6 +21,8 @@ struct Parts<'a> {
     reader: Reader,
     text: &'a str,
     has_scheme: bool,
+    /// The beginning of the identifier of a `upn:` name.
+    prefix: Option<&'a str>,
     archive: Option<Authority>,
     query: String,
     fragment: Option<&'a str>,
@@ -48,12 +50,16 @@ const ENCLOSING: [(char, char); 9] = [
 const MOST_SIGNS: usize = 4;
 
 /// Reads a name of a filesystem as it is, and a link also as it stands in running text.
-pub(super) fn read(reader: Reader, text: &str) -> Result<PersistentName, PersistentError> {
+pub(super) fn read(
+    reader: Reader,
+    text: &str,
+    prefix: Option<&str>,
+) -> Result<PersistentName, PersistentError> {
     if reader.is_literal {
-        return read_exact(reader, text);
+        return read_exact(reader, text, prefix);
     }
     let text = link_in(text);
-    let found = read_exact(reader, text);
+    let found = read_exact(reader, text, prefix);
     if found.is_ok() {
         return found;
     }
@@ -63,7 +69,7 @@ pub(super) fn read(reader: Reader, text: &str) -> Result<PersistentName, Persist
             break;
         };
         rest = shorter.trim_end();
-        if let Ok(name) = read_exact(reader, rest) {
+        if let Ok(name) = read_exact(reader, rest, prefix) {
             return Ok(name);
         }
     }
@@ -86,7 +92,11 @@ pub(super) fn link_in(text: &str) -> &str {
     }
 }
 
-fn read_exact(reader: Reader, text: &str) -> Result<PersistentName, PersistentError> {
+fn read_exact(
+    reader: Reader,
+    text: &str,
+    prefix: Option<&str>,
+) -> Result<PersistentName, PersistentError> {
     if text.is_empty() {
         return Err(PersistentError::Empty);
     }
@@ -109,6 +119,7 @@ fn read_exact(reader: Reader, text: &str) -> Result<PersistentName, PersistentEr
         reader,
         text,
         has_scheme,
+        prefix,
         archive,
         query,
         fragment,
@@ -305,9 +316,18 @@ impl Parts<'_> {
         let Some(identifier) = fields.next() else {
             return Err(self.no_identifier(None));
         };
-        self.path[0] = identifier.as_bytes().to_vec();
+        let before = self.prefix.iter().flat_map(|prefix| prefix.split('/'));
+        let before = before.chain([identifier]).map(|it| it.as_bytes().to_vec());
+        self.path.splice(..1, before);
         let kind = is_list.then_some(PersistentKind::FileList);
-        self.identified(kind, Some(name.to_ascii_uppercase()))
+        let name_space = name.to_ascii_uppercase();
+        match self.identified(kind, Some(name_space.clone())) {
+            Err(cause @ PersistentError::NoIdentifier { .. }) if self.prefix.is_none() => {
+                let cause = Box::new(cause);
+                Err(PersistentError::Suffix { name_space, cause })
+            }
+            found => found,
+        }
     }
 
     fn begins_with_host(&self) -> bool {

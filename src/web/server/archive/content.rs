@@ -20,7 +20,7 @@ use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use super::{Site, SiteHandle, act, file, pages, zip};
 use crate::formats::item::State;
 use crate::web::server::answer::{self, Refusal};
-use ibi::persistent::PersistentName;
+use ibi::persistent::Reader;
 use ibi::{Ibi, Rep};
 use item::{at_path, link_out, present};
 use persistent::persistent;
@@ -106,13 +106,13 @@ fn find(
         None => Ok((ContentReply::Answer(pages::home(site, request)), false)),
         Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {
             let found = in_repository(site, version, below, path.end, request);
-            match (found, relative_link(request)) {
+            match (found, relative_link(site, request)) {
                 (Ok(found), _) => Ok((found, false)),
                 (Err(_), Some(link)) => Ok((ContentReply::Answer(redirect(&link)), false)),
                 (Err(refusal), None) => Err(refusal),
             }
         }
-        _ => match relative_link(request) {
+        _ => match relative_link(site, request) {
             Some(link) => Ok((ContentReply::Answer(redirect(&link)), false)),
             None => persistent(site, &path, request),
         },
@@ -121,7 +121,7 @@ fn find(
 
 /// A link `./ibi:IBI` or `./upn:NAME:IBI` of a page, which a browser asks for behind the path of the page, as
 /// a path of its own.
-fn relative_link(request: &Parts) -> Option<String> {
+fn relative_link(site: &Site, request: &Parts) -> Option<String> {
     let path = request.uri.path();
     let is_scheme = |text: &str| {
         ["ibi:", "upn:", "ibi%3a", "upn%3a"].iter().any(|scheme| {
@@ -136,7 +136,8 @@ fn relative_link(request: &Parts) -> Option<String> {
         Some(query) => format!("{link}?{query}"),
         None => link.to_owned(),
     };
-    PersistentName::parse(&text).ok().map(|_| text)
+    let name = site.archive.read_name(Reader::new(), &text);
+    name.ok()?.ok().map(|_| text)
 }
 
 /// Whether a path below `col/` names something else than a file of its item: another item by `goto-`, a record

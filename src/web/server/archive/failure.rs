@@ -42,6 +42,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::Missing { .. }
         | ArchiveError::Unfinished { .. }
         | ArchiveError::Facts { .. }
+        | ArchiveError::NameSpaces { .. }
         | ArchiveError::FactsChanged
         | ArchiveError::Sidecar { .. }
         | ArchiveError::OtherItem { .. }
@@ -50,6 +51,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
         | ArchiveError::Lock { .. }
+        | ArchiveError::NotStoreOwner { .. }
         | ArchiveError::Busy(_)
         | ArchiveError::ReadOnly
         | ArchiveError::Exists(_)

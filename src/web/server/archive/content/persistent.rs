@@ -90,7 +90,8 @@ fn read_name(site: &Site, path: &Path, request: &Parts) -> Result<PersistentName
         let text = String::from_utf8_lossy(&text);
         Box::new(pages::unknown(site, &text, request))
     };
-    match Reader::new().with_aliases().parse(&text) {
+    let reader = Reader::new().with_aliases();
+    match site.archive.read_name(reader, &text).map_err(failed)? {
         Ok(name) => Ok(name),
         Err(error) if error.holds_no_identifier() => Err(unknown()),
         Err(error) => Err(refuse(StatusCode::BAD_REQUEST, &error.to_string())),
