@@ -19,7 +19,7 @@
 //! - [`directories`]: names in a directory.
 //! - [`copier`]: a directory and its copy.
 //! - [`entry`]: files, links and special files.
-//! - [`unit`]: items and the levels above them.
+//! - [`mod@unit`]: items and the levels above them.
 //! - [`item`]: one item, for a transfer.
 //! - [`settling`]: a tree that agrees with its index.
 

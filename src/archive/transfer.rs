@@ -22,7 +22,7 @@
 //! - [`destination`]: an Archive that receives items.
 //! - [`sending`]: a copy or a transfer, step by step.
 //! - [`incoming`]: an item that arrives over HTTP.
-//! - [`claim`]: a copy that becomes the original.
+//! - [`mod@claim`]: a copy that becomes the original.
 
 mod arrival;
 mod claim;

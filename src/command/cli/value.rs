@@ -9,7 +9,7 @@ use ibi::message::{Localize, Message};
 
 use crate::formats::citation::style_names;
 
-/// Why a value is refused. [`Refusal`](super::Refusal) prints it in the chosen language.
+/// Why a value is refused. [`super::refusal`] prints it in the chosen language.
 #[derive(Debug)]
 pub(super) struct Invalid(Message);
 

@@ -4,7 +4,7 @@
 //! - [`reply`]: what requests are answered with, and the paths that they name.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
-//! - [`persistent`]: persistent names.
+//! - [`mod@persistent`]: persistent names.
 
 mod item;
 mod persistent;
