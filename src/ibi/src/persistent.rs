@@ -37,6 +37,7 @@
 //! ```
 
 mod error;
+mod leading;
 mod reader;
 #[cfg(test)]
 mod tests;
