@@ -387,10 +387,7 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
-        let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
-            name: names.preferred(),
-        })?;
-        self.refuse_others(actor, &item)?;
+        let item = self.held_by(actor, names)?;
         let author = self.author_after(actor, &item.names)?;
         let change = self
             .recovery

@@ -288,11 +288,7 @@ impl Archive {
         most: usize,
         act: RunAs<'_>,
     ) -> Result<Listing, ArchiveError> {
-        self.acting(act, || -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let mut walk = Walk::new(&open, after, NextEntries::Files);
-            Ok(walk.listing(most)?)
-        })
+        self.listing_of(item, (after, most), NextEntries::Files, act)
     }
 
     /// The same with the directories. What the reader may not read is left out here, too. Any other error
@@ -304,10 +300,20 @@ impl Archive {
         most: usize,
         act: RunAs<'_>,
     ) -> Result<Listing, ArchiveError> {
+        let with_directories = NextEntries::FilesAndDirectories;
+        self.listing_of(item, (after, most), with_directories, act)
+    }
+
+    fn listing_of(
+        &self,
+        item: &Item,
+        (after, most): (&[u8], usize),
+        entries: NextEntries,
+        act: RunAs<'_>,
+    ) -> Result<Listing, ArchiveError> {
         self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let mut walk = Walk::new(&open, after, NextEntries::FilesAndDirectories);
-            Ok(walk.listing(most)?)
+            Ok(Walk::new(&open, after, entries).listing(most)?)
         })
     }
 }

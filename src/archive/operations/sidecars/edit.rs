@@ -148,6 +148,19 @@ impl Archive {
         }
     }
 
+    /// An item that is held here, whose sidecar the user may change.
+    pub(in crate::archive::operations) fn held_by(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+    ) -> Result<Item, ArchiveError> {
+        let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
+            name: names.preferred(),
+        })?;
+        self.refuse_others(actor, &item)?;
+        Ok(item)
+    }
+
     /// Sets or removes a language or a target file of an original, or adds an alias.
     pub fn set_fact(
         &self,
@@ -157,10 +170,7 @@ impl Archive {
     ) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
-        let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
-            name: names.preferred(),
-        })?;
-        self.refuse_others(actor, &item)?;
+        let item = self.held_by(actor, names)?;
         if item.state != State::Original {
             return Err(ArchiveError::NotOriginal {
                 what: message!("{names}, of which a copy is held here,", names = item.names),
