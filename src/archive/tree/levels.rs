@@ -57,7 +57,11 @@ impl Tree {
     pub fn remove_levels(&self, levels: &[String]) -> Result<(), TreeError> {
         for level in levels {
             let (parent, name) = level.rsplit_once('/').unwrap_or((".", level));
-            let directory = self.open_directory(parent)?;
+            let directory = match self.open_directory(parent) {
+                // The level above could not be made either.
+                Err(error) if error.errno() == Errno::NOENT => continue,
+                opened => opened?,
+            };
             match rustix::fs::unlinkat(&directory, name, AtFlags::REMOVEDIR) {
                 Ok(()) => self.sync_directory(parent)?,
                 Err(Errno::NOENT) => {}

@@ -156,8 +156,11 @@ impl Archive {
         let accepted = self
             .make_levels(bringer, &new_place)
             .and_then(|()| self.apply_accepted(actor, &item, &place, names, &sidecar, bytes));
-        if !matches!(accepted, Ok(Acceptance::Accepted(_))) {
-            self.tree.remove_levels(&missing)?;
+        if !matches!(accepted, Ok(Acceptance::Accepted(_)))
+            && let Err(error) = self.tree.remove_levels(&missing)
+        {
+            // The caller learns why the item was not placed, not that an empty level stays.
+            log::warn!("{error}");
         }
         accepted
     }
