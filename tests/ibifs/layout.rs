@@ -60,7 +60,7 @@ fn listed(file: &str) -> Vec<String> {
             let names = line.split(": ").next().unwrap_or_default();
             names
                 .split(", ")
-                .filter_map(|name| Some(name.strip_prefix("[`")?.strip_suffix("`]")?))
+                .filter_map(|name| name.strip_prefix("[`")?.strip_suffix("`]"))
                 .map(|name| name.strip_prefix("mod@").unwrap_or(name).to_owned())
                 .collect::<Vec<_>>()
         })
