@@ -17,7 +17,7 @@ use crate::fuse::namespace::{Namespace, Options};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-pub use error::MountError;
+pub use error::{MountError, option_words};
 pub use settings::Settings;
 pub use table::{Mounted, mounts};
 

@@ -61,15 +61,22 @@ fn environment() -> TestEnv {
          copy=A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46
          next=$(ibifs mint A --edition-of $copy | head -n 1)
          ibifs mint A --translation-of A/$next --lang pt > names; head -n 1 names > translation
-         ibifs mint A --metadata-of A/$next > names",
+         ibifs mint A --metadata-of A/$next > names
+         ibifs upn A LCETB2 example.net/none sid.inpe.br/mtc-m18@80",
     );
     env
 }
 
 const COPY: &str = "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46";
 
+macro_rules! copy {
+    () => {
+        "sid.inpe.br/mtc-m18@80/2009/02.16.17.46"
+    };
+}
+
 /// What is typed, `^` for the tabulator key, and what the command is given.
-const LINES: [(&str, &[&str]); 13] = [
+const LINES: [(&str, &[&str]); 24] = [
     ("stat^", &["status"]),
     (
         "resolver unreg^--d^ x",
@@ -113,6 +120,79 @@ const LINES: [(&str, &[&str]); 13] = [
     (
         "serve --registration-key-file typ^",
         &["serve", "--registration-key-file", "typist.py"],
+    ),
+    (
+        "mount A.store A -o ro,list=i^",
+        &["mount", "A.store", "A", "-o", "ro,list=items"],
+    ),
+    // Links go on as the identifier in them does, and keep what was typed.
+    (
+        "show --store A http://urlib.net/rep/sid.in^",
+        &[
+            "show",
+            "--store",
+            "A",
+            concat!("http://urlib.net/rep/", copy!()),
+        ],
+    ),
+    (
+        "show --store A HTTPS://a.b:8080/sid^!+^",
+        &[
+            "show",
+            "--store",
+            "A",
+            concat!("HTTPS://a.b:8080/", copy!(), "!+(pt)"),
+        ],
+    ),
+    (
+        "show --store A urlib.net/ibi/sid.in^",
+        &["show", "--store", "A", concat!("urlib.net/ibi/", copy!())],
+    ),
+    (
+        "show --store A ibi:sid^!^:^",
+        &["show", "--store", "A", concat!("ibi:", copy!(), "!:")],
+    ),
+    (
+        "show --store A ./ibi:s^",
+        &["show", "--store", "A", concat!("./ibi:", copy!())],
+    ),
+    (
+        "show --store A upn:LCETB2-:sid.inpe.br/m^",
+        &["show", "--store", "A", concat!("upn:LCETB2-:", copy!())],
+    ),
+    (
+        "show --store A http://urlib.net/upn:lcetb2:20^",
+        &[
+            "show",
+            "--store",
+            "A",
+            "http://urlib.net/upn:lcetb2:2009/02.16.17.46",
+        ],
+    ),
+    (
+        "show --store A sid.inpe.br:mtc^",
+        &[
+            "show",
+            "--store",
+            "A",
+            "sid.inpe.br:mtc-m18@80:2009:02.16.17.46",
+        ],
+    ),
+    (
+        "show --store A http://a.b/m/mirrorget.cgi\\\\?choice=x\\\\&metadatarepository=sid^",
+        &[
+            "show",
+            "--store",
+            "A",
+            concat!(
+                "http://a.b/m/mirrorget.cgi?choice=x&metadatarepository=",
+                copy!()
+            ),
+        ],
+    ),
+    (
+        "show --store A http://a.b/col/no^",
+        &["show", "--store", "A", "http://a.b/col/no"],
     ),
 ];
 

@@ -28,6 +28,10 @@ pub enum ValueKind {
     Item,
     /// An identifier only.
     Identifier,
+    /// The beginning of an identifier.
+    Prefix,
+    /// Options of a mount, joined by commas.
+    MountOptions,
     /// A file.
     File,
     /// A directory.
@@ -189,7 +193,9 @@ fn value_name(argument: &Arg) -> &str {
 fn wanted(argument: &Arg) -> Option<ValueKind> {
     match (value_name(argument), argument.get_id().as_str()) {
         ("ITEM" | "PATH-OR-IBI", _) => Some(ValueKind::Item),
-        (_, "prefix" | "prefixes" | "ibi") => Some(ValueKind::Identifier),
+        (_, "prefix" | "prefixes") => Some(ValueKind::Prefix),
+        (_, "ibi") => Some(ValueKind::Identifier),
+        ("OPTIONS", _) => Some(ValueKind::MountOptions),
         ("FILE", _) => Some(ValueKind::File),
         _ => match argument.get_value_hint() {
             ValueHint::FilePath => Some(ValueKind::File),
@@ -231,9 +237,9 @@ mod tests {
         wants("mint A --edition-of ", Some(ValueKind::Item), Some("A"));
         wants("mint ", Some(ValueKind::Directory), None);
         wants("scrub A x y ", Some(ValueKind::Item), Some("A"));
-        wants("ls A ", Some(ValueKind::Identifier), Some("A"));
+        wants("ls A ", Some(ValueKind::Prefix), Some("A"));
         wants("upn A ", None, Some("A"));
-        wants("upn A ABCDEF x ", Some(ValueKind::Identifier), Some("A"));
+        wants("upn A ABCDEF x ", Some(ValueKind::Prefix), Some("A"));
         wants("id explain ", Some(ValueKind::Identifier), None);
         wants(
             "serve --registration-key-file ",
@@ -242,6 +248,11 @@ mod tests {
         );
         let list = "resolver --db r.db --federated-archives ";
         wants(list, Some(ValueKind::File), None);
+        wants(
+            "mount A.store A -o ",
+            Some(ValueKind::MountOptions),
+            Some("A.store"),
+        );
         wants("show -- ", Some(ValueKind::Item), None);
         wants("show x ", None, None);
         wants("init --host ", None, None);

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 
 use super::access::{self, StoreAccess};
 use super::{put_out, say};
-use crate::archive::{Archive, Related};
+use crate::archive::{Archive, Related, name_spaces};
 use crate::command::cli::{Candidates, Complete, Completions, Shell, ValueKind, next};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::help;
+use crate::fuse::mount::option_words;
 use ibi::Ibi;
+use ibi::persistent::IncompleteLink;
 use ibi::relation::{Modifier, split_name};
 
 /// The most identifiers of a form that are offered.
@@ -195,12 +197,26 @@ fn values(next: &Candidates, typed: &str) -> Vec<String> {
         None => Vec::new(),
         Some(ValueKind::File) => entries(typed, Entries::All),
         Some(ValueKind::Directory) => entries(typed, Entries::Directories),
-        Some(ValueKind::Identifier) => further(typed, |typed| identifiers(typed, store.as_deref())),
+        Some(ValueKind::Prefix) => further(typed, |typed| identifiers(typed, store.as_deref())),
+        Some(ValueKind::Identifier) => {
+            let found = further(typed, |typed| identifiers(typed, store.as_deref()));
+            or_in_link(found, typed, store.as_deref())
+        }
+        Some(ValueKind::MountOptions) => mount_options(typed),
         Some(ValueKind::Item) => items(typed, store.as_deref()),
     };
     found.sort();
     found.dedup();
     found
+}
+
+/// The options of a mount that are not there yet, behind those that are.
+fn mount_options(typed: &str) -> Vec<String> {
+    let start = typed.rfind(',').map_or(0, |at| at + 1);
+    let (head, _) = typed.split_at(start);
+    let is_there = |word: &String| head.split(',').any(|it| it == word);
+    let words = option_words().filter(|word| !is_there(word));
+    words.map(|word| format!("{head}{word}")).collect()
 }
 
 /// Items by path and by identifier, and the modifiers of a named item. A single item is offered with its
@@ -216,6 +232,60 @@ fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
         _ => typed,
     };
     found.extend(modifiers(named, store).unwrap_or_default());
+    or_in_link(found, typed, store)
+}
+
+/// What has been found, else the identifiers that go on in a link, behind what is in front of them there.
+fn or_in_link(found: Vec<String>, typed: &str, store: Option<&Path>) -> Vec<String> {
+    if !found.is_empty() {
+        return found;
+    }
+    let colons = || {
+        // SUBDOMAIN:WORD:YEAR:DATE
+        let slashes = typed.replace(':', "/");
+        let found = further(&slashes, |typed| identifiers(typed, store)).into_iter();
+        found.map(|it| it.replace('/', ":")).collect()
+    };
+    let Some(link) = IncompleteLink::parse(typed) else {
+        return if typed.contains('/') { found } else { colons() };
+    };
+    let found = match &link.name_space {
+        Some(name) => in_name_space(name, link.identifier, store),
+        None => Vec::new(),
+    };
+    let found = if found.is_empty() {
+        of_store(link.identifier, store)
+    } else {
+        found
+    };
+    let found = found.into_iter();
+    found.map(|it| format!("{}{it}", link.head)).collect()
+}
+
+/// Items of a store by identifier alone, with their modifiers.
+fn of_store(typed: &str, store: Option<&Path>) -> Vec<String> {
+    let mut found = further(typed, |typed| identifiers(typed, store));
+    let named = match &found[..] {
+        [one] if !one.ends_with('/') => one,
+        _ => typed,
+    };
+    found.extend(modifiers(named, store).unwrap_or_default());
+    found
+}
+
+/// The ends of identifiers that begin as those of a name space do.
+fn in_name_space(name: &str, typed: &str, store: Option<&Path>) -> Vec<String> {
+    let access = StoreAccess::for_identifier(store, typed);
+    let table = access.ok().and_then(|it| name_spaces(&it.store).ok());
+    let Some(entry) = table.as_ref().and_then(|table| table.get(name)) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for prefix in entry.prefixes() {
+        let before = format!("{prefix}/");
+        let whole = of_store(&format!("{before}{typed}"), store).into_iter();
+        found.extend(whole.filter_map(|it| it.get(before.len()..).map(str::to_owned)));
+    }
     found
 }
 

@@ -30,6 +30,26 @@ pub(super) const OPTION_NAMES: [&str; 19] = [
     "dirsync",
 ];
 
+/// Values of these options, as completion offers them. Of languages there are more.
+const OPTION_VALUES: [(&str, &[&str]); 5] = [
+    ("lang=", &["en", "pt"]),
+    ("list=", &["all", "items"]),
+    ("log=", &["error", "warn", "info", "debug"]),
+    ("passthrough=", &["yes", "no"]),
+    ("allow_other", &["=yes", "=no"]),
+];
+
+/// The options of `-o` with their values, as they may be written.
+pub fn option_words() -> impl Iterator<Item = String> {
+    OPTION_NAMES.into_iter().flat_map(|name| {
+        let values = OPTION_VALUES.iter().find(|(option, _)| *option == name);
+        let values = values.map_or(&[][..], |(_, values)| values);
+        let alone = (!name.ends_with('=')).then(|| name.to_owned());
+        let with = values.iter().map(move |value| format!("{name}{value}"));
+        alone.into_iter().chain(with)
+    })
+}
+
 /// Why a store was not mounted.
 #[derive(Debug)]
 pub enum MountError {

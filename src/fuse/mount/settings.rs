@@ -302,6 +302,25 @@ mod tests {
     }
 
     #[test]
+    fn the_words_of_completion_are_options() {
+        let words: Vec<String> = super::super::option_words().collect();
+        for word in &words {
+            assert!(settings(&[word], &[]).is_ok(), "{word}");
+        }
+        for word in [
+            "ro",
+            "list=all",
+            "log=debug",
+            "allow_other",
+            "portable-names",
+        ] {
+            assert!(words.iter().any(|it| it == word), "{word}");
+        }
+        let has_values = |name: &&str| words.iter().any(|it| it.starts_with(*name));
+        assert!(OPTION_NAMES.iter().all(has_values));
+    }
+
+    #[test]
     fn languages_come_from_the_option_or_the_environment() {
         assert_eq!(languages(&["lang=pt-BR,pt,en"], &[]), "pt-BR pt en");
         assert_eq!(languages(&["lang=pt,ro"], &[]), "pt");

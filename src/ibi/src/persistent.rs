@@ -37,6 +37,7 @@
 //! ```
 
 mod error;
+mod incomplete;
 mod leading;
 mod reader;
 #[cfg(test)]
@@ -49,6 +50,7 @@ use crate::relation::Request;
 use crate::{AliasPair, Ibi};
 
 pub use error::PersistentError;
+pub use incomplete::IncompleteLink;
 
 /// The host that a name says is only a resolver: it holds no items.
 pub const RESOLVER: &str = "urlib.net";

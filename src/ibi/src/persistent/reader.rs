@@ -9,9 +9,9 @@ use crate::pairs::percent_decode;
 use crate::relation::Request;
 
 /// The scripts that show the record of an item whose identifier is a parameter.
-const RECORDS: [&str; 2] = ["mirrorget.cgi", "mirror.cgi"];
+pub(super) const RECORDS: [&str; 2] = ["mirrorget.cgi", "mirror.cgi"];
 /// The parameter that names the record.
-const RECORD: &str = "metadatarepository";
+pub(super) const RECORD: &str = "metadatarepository";
 /// How long the name of a name space is.
 const NAME_SPACE: usize = 6;
 
@@ -211,7 +211,7 @@ fn begins(component: &[u8], scheme: &[u8]) -> bool {
 }
 
 /// What the first component of a path says of the rest.
-fn kind_of(keyword: &[u8]) -> Option<PersistentKind> {
+pub(super) fn kind_of(keyword: &[u8]) -> Option<PersistentKind> {
     match keyword {
         b"rep" | b"ibi" => Some(PersistentKind::Item),
         b"rep-" | b"ibi-" => Some(PersistentKind::FileList),
