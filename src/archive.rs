@@ -13,11 +13,13 @@
 //! - [`operations`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first.
 //! - [`backup`]: copies a store to another one that is the same at one instant.
+//! - [`deposit`]: a directory becomes what is in a new item.
 //! - [`package`]: exports and imports items as BagIt bags and OCFL objects.
 //! - [`transfer`]: copies items to another Archive, and transfers originals to it.
 
 pub(crate) mod backup;
 pub(crate) mod database;
+pub(crate) mod deposit;
 pub(crate) mod finding;
 pub(crate) mod lock_order;
 pub(crate) mod operations;

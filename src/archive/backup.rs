@@ -48,7 +48,7 @@ pub use content::copy_content;
 use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
-pub use item::{ItemCopier, UNCOMPARED};
+pub use item::{DEPOSIT_MARK, ItemCopier, UNCOMPARED};
 pub use metadata::{UserAttributes, attributes_of};
 use unit::Vanished;
 

@@ -28,6 +28,7 @@ mod layout;
 mod metadata;
 mod metadata_texts;
 mod mint;
+mod mint_from;
 mod model;
 mod modifiers;
 mod mounting;

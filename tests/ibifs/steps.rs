@@ -6,6 +6,7 @@
 
 mod claim;
 mod damage;
+mod deposit;
 mod disk;
 mod errors;
 mod fixture;

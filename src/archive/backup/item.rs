@@ -13,6 +13,18 @@ use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
 
 /// The file in an item that marks a copy that was begun and not compared since.
 pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
+/// The file in a directory that is being deposited, with the names of the item.
+pub const DEPOSIT_MARK: &str = ".ibifs-deposit";
+
+/// Whether a path is not copied with the rest.
+fn is_left(path: &[u8]) -> bool {
+    let is_mark = |rest: &[u8]| matches!(rest, b"" | b"-");
+    path == SIDECAR.as_bytes()
+        || path == UNCOMPARED.as_bytes()
+        || path
+            .strip_prefix(DEPOSIT_MARK.as_bytes())
+            .is_some_and(is_mark)
+}
 
 /// All entries that are not directories, except those that are not copied with the rest.
 fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
@@ -20,7 +32,7 @@ fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
     tree.each_deep_entry("", |entry| match entry {
         DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => paths.push(path),
     })?;
-    paths.retain(|path| path != SIDECAR.as_bytes() && path != UNCOMPARED.as_bytes());
+    paths.retain(|path| !is_left(path));
     let stat = |path: Vec<u8>| {
         let opened = tree.open_far(&path, OFlags::PATH | OFlags::NOFOLLOW);
         let stat = opened.and_then(rustix::fs::fstat).ok()?;
@@ -46,9 +58,7 @@ impl<'a> ItemCopier<'a> {
     ) -> ItemCopier<'a> {
         let temporaries = format!("{}{}-", ItemCopier::TEMPORARY, std::process::id());
         let copier = Copier::over(from, to, staging, temporaries, report, progress);
-        ItemCopier(
-            copier.leaving(|path| path == SIDECAR.as_bytes() || path == UNCOMPARED.as_bytes()),
-        )
+        ItemCopier(copier.leaving(is_left))
     }
 
     /// The name prefix of incomplete files.

@@ -45,7 +45,8 @@ pub(super) const MINT: &str = "\
 Examples:
   ibifs mint mnt
   ibifs mint mnt --edition-of mnt/example.org/archive/2026/11.22.10.15
-  ibifs mint mnt --translation-of 8JMKD3MGP8W/34PGRBS --lang pt-BR";
+  ibifs mint mnt --translation-of 8JMKD3MGP8W/34PGRBS --lang pt-BR
+  ibifs mint mnt --from ~/measurements";
 
 pub(super) const SHOW: &str = "\
 Examples:

@@ -27,6 +27,12 @@ pub struct Mint {
     /// Language of the translation: pt, pt-BR ...
     #[arg(long, requires = "translation_of")]
     pub lang: Option<String>,
+    /// Move what is in this directory into the new item
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+    /// Copy the directory of --from and leave it as it is
+    #[arg(long, requires = "from")]
+    pub keep: bool,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

@@ -1,5 +1,7 @@
 //! `ibifs mint`: through the mount if the store is mounted, by the mkdir that a shell would use.
 
+mod from;
+
 use std::path::Path;
 
 use super::access::{self, Named, StoreAccess};
@@ -11,10 +13,20 @@ use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
+use from::Deposit;
 use ibi::{Ibi, message};
+
+/// Whether a newly minted item gets `doc/`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Doc {
+    Made,
+    /// What is deposited in the item may have another one.
+    Missing,
+}
 
 pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
+    let deposit = Deposit::of(options, &access)?;
     let language = language(options.lang.as_deref())?;
     let item = |text: &str| {
         let named = access::find(text, Some(&access.store))?;
@@ -35,11 +47,14 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
         Some(Relative::EditionOf(of)) if options.with_metadata => Some(Inherited::of(&access, of)?),
         _ => None,
     };
-    let names = mint_through(&access, relative.as_ref())?;
+    let names = match &deposit {
+        None => mint_through(&access, relative.as_ref(), Doc::Made)?,
+        Some(deposit) => deposit.make(|| mint_through(&access, relative.as_ref(), Doc::Missing))?,
+    };
     if let Some(inherited) = inherited {
         let mint_metadata = || {
             let relative = Relative::MetadataOf(names.clone());
-            mint_through(&access, Some(&relative))
+            mint_through(&access, Some(&relative), Doc::Made)
         };
         inherited.copy_to(&access, &names, mint_metadata)?;
     }
@@ -52,7 +67,11 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
 }
 
 /// Mints through the mount if the store is mounted, by the mkdir that a shell would use.
-fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Names, Failure> {
+fn mint_through(
+    access: &StoreAccess,
+    relative: Option<&Relative>,
+    doc: Doc,
+) -> Result<Names, Failure> {
     let Some(mount_point) = &access.mount_point else {
         return access.change(|archive| Ok(archive.mint(&Process, relative, None)?.names));
     };
@@ -74,7 +93,7 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
         (Ok(()), _) => {}
         // The last edition of an item without a next one is the item itself: the name exists.
         (Err(rustix::io::Errno::EXIST), Some(relative)) => {
-            return mint_and_relate(access, relative);
+            return mint_and_relate(access, relative, doc);
         }
         (Err(error), _) => {
             if error == rustix::io::Errno::AGAIN {
@@ -94,7 +113,8 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
     }
     let names = minted_names(&path)?;
     // `doc/` is where a person puts the files of the new item.
-    if let Err(error) = rustix::fs::mkdir(access::bytes(&path.join("doc")), mode)
+    if doc == Doc::Made
+        && let Err(error) = rustix::fs::mkdir(access::bytes(&path.join("doc")), mode)
         && error != rustix::io::Errno::EXIST
     {
         return Err(access::refused(
@@ -109,8 +129,8 @@ fn mint_through(access: &StoreAccess, relative: Option<&Relative>) -> Result<Nam
 }
 
 /// Mints first and then relates, for a relation that mkdir cannot express.
-fn mint_and_relate(access: &StoreAccess, relative: &Relative) -> Result<Names, Failure> {
-    let names = mint_through(access, None)?;
+fn mint_and_relate(access: &StoreAccess, relative: &Relative, doc: Doc) -> Result<Names, Failure> {
+    let names = mint_through(access, None, doc)?;
     let named = Named {
         access: access.clone(),
         names: relative.source().clone(),

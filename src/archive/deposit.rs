@@ -1,0 +1,17 @@
+//! Deposits: a directory becomes what is in an item that was just minted, by rename on the same filesystem, by
+//! copy elsewhere.
+//!
+//! All is done with the rights of the process: nobody deposits what they may not read or move. A directory that
+//! is moved gets a file [`MARK`] with the names of the item before the first change. Each file is in the
+//! directory or in the item at every moment, and a second run goes on with the item of the mark.
+//!
+//! - [`source`]: which directories may be deposited.
+//! - [`filling`]: moves or copies.
+
+mod filling;
+mod source;
+
+pub use filling::fill;
+pub use source::{Moving, Source, SourceError};
+
+use crate::archive::backup::DEPOSIT_MARK as MARK;

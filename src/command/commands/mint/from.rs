@@ -1,0 +1,114 @@
+//! `ibifs mint --from`: a directory becomes what is in the new item.
+
+use std::path::PathBuf;
+
+use rustix::fs::{Access, AtFlags, CWD};
+
+use super::super::access::{self, StoreAccess};
+use crate::archive::ArchiveError;
+use crate::archive::deposit::{self, Moving, Source, SourceError};
+use crate::archive::scrub::{Scrub, ScrubFinding, ScrubOptions};
+use crate::archive::tree::{METADATA_TEXT, Place, Tree};
+use crate::command::cli::Mint;
+use crate::command::exit::{Exit, Failure};
+use crate::formats::item::Names;
+use ibi::message;
+
+/// A directory to be deposited in a store.
+pub(super) struct Deposit<'a> {
+    access: &'a StoreAccess,
+    shown: String,
+    source: Source,
+}
+
+impl<'a> Deposit<'a> {
+    /// The directory that the options name, checked before anything is minted.
+    pub(super) fn of(
+        options: &Mint,
+        access: &'a StoreAccess,
+    ) -> Result<Option<Deposit<'a>>, Failure> {
+        let Some(path) = &options.from else {
+            return Ok(None);
+        };
+        let moving = if options.keep {
+            Moving::Copied
+        } else {
+            Moving::Moved
+        };
+        let refused = |error: &SourceError| {
+            let exit = match error {
+                SourceError::Io(_, rustix::io::Errno::NOENT) => Exit::NotFound,
+                SourceError::Io(..) => Exit::Failed,
+                _ => Exit::Refused,
+            };
+            Failure::new(exit, error)
+        };
+        if access::is_in_mount(path) && path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
+            return Err(refused(&SourceError::InStore(path.clone())));
+        }
+        let source = Source::check(path, moving).map_err(|error| refused(&error))?;
+        let metadata = path.join(METADATA_TEXT);
+        if options.with_metadata && metadata.symlink_metadata().is_ok() {
+            return Err(Failure::new(
+                Exit::Refused,
+                message!(
+                    "'{path}' is a metadata text of its own; leave --with-metadata out",
+                    path = metadata.display()
+                ),
+            ));
+        }
+        Ok(Some(Deposit {
+            access,
+            shown: path.display().to_string(),
+            source,
+        }))
+    }
+
+    /// Mints an item, or goes on with that of a run that did not end, and fills it.
+    pub(super) fn make(
+        &self,
+        mint: impl FnOnce() -> Result<Names, Failure>,
+    ) -> Result<Names, Failure> {
+        let failed = |error: &SourceError| Failure::new(Exit::Failed, error);
+        let names = match self.source.begun().map_err(|error| failed(&error))? {
+            Some(names) => access::find(&names.preferred(), Some(&self.access.store))?.names,
+            None => {
+                let names = mint()?;
+                self.source.mark(&names).map_err(|error| failed(&error))?;
+                names
+            }
+        };
+        let native = self.access.store.join(Place::of(&names).as_str());
+        let shown = self.access.path_in_mount(&names);
+        let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+        let may = rustix::fs::accessat(CWD, &native, access, AtFlags::EACCESS).is_ok();
+        let shown: PathBuf = shown.unwrap_or_else(|| native.clone());
+        deposit::fill(&self.source, may.then_some(&native), &shown).map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                message!(
+                    "'{directory}' is not deposited yet in {item}: {error}; run the command again",
+                    directory = &self.shown,
+                    item = names.preferred(),
+                    error
+                ),
+            )
+        })?;
+        self.record(&names);
+        Ok(names)
+    }
+
+    /// Records the digests of the files, if this user may; otherwise the next scrub does.
+    fn record(&self, names: &Names) {
+        let recorded = || {
+            let tree = Tree::open(&self.access.store).map_err(ArchiveError::from)?;
+            let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
+            let scrub = Scrub::new(&tree, ScrubOptions::default(), &mut report, &mut progress)?;
+            scrub.some(&[Place::of(names)])?;
+            Ok::<(), Failure>(())
+        };
+        if let Err(failure) = recorded() {
+            log::info!("the digests of {names} are left to the next scrub: {failure}");
+        }
+    }
+}
