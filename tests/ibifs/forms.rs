@@ -91,7 +91,9 @@ fn commands_and_links_take_every_form() {
             http://a.b/col/$one/doc/x.pdf#page=3 http://a.b/attachment.cgi/$one/doc/x http://a.b/archive.cgi/$one \
             "http://a.b/col/$two/doc/mirrorget.cgi?choice=full&metadatarepository=$one" \
             http://a.b/col/$two/doc/goto-/$ibip upn:9HFNHE:$ibip upn:9HFNHE-:$one ./upn:9HFNHE:$one \
-            http://urlib.net/upn:9HFNHE:$one $one-TDI ${one//\//:} ../../../../../col/$one "$ibip?GetFileList"; do
+            http://urlib.net/upn:9HFNHE:$one $one-TDI ${one//\//:} ../../../../../col/$one "$ibip?GetFileList" \
+            oai:a.b:$ibip "ibi：$ibip" "http：//urlib.net/rep/$one." "IBI: $ibip" "http://urlib.net/rep/
+$ibip" "<http://urlib.net/${ibip/\// \/}>" "${one//-/‑}" "${ibip/\//／}" "($ibip)." "${ibip/\//%2F}"; do
             ibifs show --store A "$form" | diff plain -
         done
         for form in http://urlib.net/rep/example.org/a/2009/02.16.17.46 ibi:example.org/a/2009/02.16.17.46; do
@@ -108,9 +110,13 @@ fn commands_and_links_take_every_form() {
         ibifs show --store A $one --json | jq -r .relations.metadata.ibip | grep -x 8JMKD3MGP8W/34PGRBS
         ibifs unrelate ibi:$one --metadata --store A; ibifs unrelate $one --next-edition --store A
         ln -sfn http://urlib.net/upn:9HFNHE:$two "A/$one!"; ibifs show "A/$one!" | grep -q $two; rm "A/$one!"
+        ln -sfn "oai:urlib.net:$two" "A/$one!"; ibifs show "A/$one!" | grep -q $two; rm "A/$one!"
+        ln -sfn "ibi： $two" "A/$one!"; ibifs show "A/$one!" | grep -q $two; rm "A/$one!"
         ln -sfn ibi:$(ibip A/$two) "A/$one+(pt)"; ibifs show "A/$one+(pt)" | grep -q $two; rm "A/$one+(pt)"
         ln -sfn http://a.b/rep/$two "A/$one:"; ibifs show "A/$one:" | grep -q $two; rm "A/$one:"
         for bad in http://urlib.net/rep/ http://urlib.net/index.html ftp://a.b/$one http://a.b/col/example.org/ upn:abc:$one \
+            oai:$one "https://doi.org/$ibip and" "$ibip $ibip" "$ibip; $ibip" http://a.b:80:80/$one "ibi:${one%.*}.
+${one##*.}" \
             "http://urlib.net/$one!!" "$one?GetNothing" ibi: http://a.b/col/$one/doc/mirrorget.cgi?metadatarepository=x; do
             status=0; ibifs show --store A "$bad" 2> said || status=$?
             test $status = 2; test $(wc -l < said) = 1
@@ -136,7 +142,7 @@ fn served_archives_and_resolvers_answer_every_form() {
         &env,
         r#". ./vars
         for form in $one rep/$ibip ibi/$one rep/$one?languagebutton=en "ibi/$ibip?mirror=$two&metadatarepository=$two" \
-            ibi:$ibip upn:ABCDEF:$one col/$two/doc/goto-/$ibip $one-TDI ${one//\//:} \
+            ibi:$ibip oai:a.b:$one upn:ABCDEF:$one col/$two/doc/goto-/$ibip $one-TDI ${one//\//:} \
             "col/$two/doc/mirrorget.cgi?choice=full&metadatarepository=$one"; do
             test "$(line location "$U/$form")" = "/col/$one/doc/a%20b.txt"; get -L "$U/$form"
         done | uniq -c | tr -s ' '
@@ -153,7 +159,7 @@ fn served_archives_and_resolvers_answer_every_form() {
             get -H 'Accept: text/plain' $U/$form | grep -x -e $one -e $two -e $secret
         done | sort | uniq -c | tr -s ' ' | sed "s:$two:TWO:; s:$one:ONE:"
         get -H 'Accept: application/json' $U/rep-/$level/ | jq -r --arg one $one '.items[] | select(.rep == $one).ibip' | cmp - <(echo $ibip)"#,
-        " 11 content\n 4 doc/a b.txt\ncontent\ncontent\ncontent\nattachment; filename*=UTF-8''a%20b.txt\n\
+        " 12 content\n 4 doc/a b.txt\ncontent\ncontent\ncontent\nattachment; filename*=UTF-8''a%20b.txt\n\
          attachment; filename*=UTF-8''a%20b.txt\nrecord\nold\n404\n 4 ONE\n 4 TWO",
     );
     served.prints(

@@ -285,7 +285,15 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
         let name = text.to_owned();
         Failure::from(ArchiveError::Unknown { name })
     };
-    let name = persistent_name(text, archive.read_name(reader(text), text)?)?;
+    let mut read = archive.read_name(reader(text), text)?;
+    if read.is_err() && !is_link(text) {
+        // As it stands in running text.
+        let found = archive.read_name(Reader::new().with_aliases(), text)?;
+        if found.as_ref().is_ok_and(|name| name.path.is_empty()) {
+            read = found;
+        }
+    }
+    let name = persistent_name(text, read)?;
     let base = name.identifier.to_string();
     let item = archive.find_named(&base)?.ok_or_else(|| unknown(&base))?;
     let Some(Request::Modifier(modifier)) = name.request else {

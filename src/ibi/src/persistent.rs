@@ -20,6 +20,7 @@
 //! | `.../goto-/IBI[modifier]` | item |
 //! | `upn:NAME:IBI[/PATH]`, `upn:NAME-:IBI[/PATH]`, also behind `http://HOST/` | item, list of files or file |
 //! | `REP-TDI` | item, with a citation key |
+//! | `oai:HOST:IBI` | item |
 //! | `SUBDOMAIN:WORD:YEAR:DATE` | item |
 //!
 //! A modifier, `?` with verbs, or `??` may follow each identifier. `./` and `../` before a name are passed
@@ -36,7 +37,9 @@
 //! # Ok::<(), ibi::persistent::PersistentError>(())
 //! ```
 
+mod authority;
 mod error;
+mod found;
 mod incomplete;
 mod leading;
 mod reader;
@@ -194,7 +197,7 @@ impl Reader {
     ///
     /// # Errors
     /// A text that holds no identifier, a modifier or verb that does not exist, another scheme than `http`,
-    /// `https`, `ibi` and `upn`, an authority that is none.
+    /// `https`, `ibi`, `upn` and `oai`, an authority that is none.
     pub fn parse(self, text: &str) -> Result<PersistentName, PersistentError> {
         reader::read(self, text, None)
     }
@@ -213,14 +216,15 @@ impl Reader {
 /// path of a file may have any other form of them.
 #[must_use]
 pub fn is_link(text: &str) -> bool {
-    let text = reader::link_in(text);
-    let begins = |scheme: &str| {
-        let start = text.get(..scheme.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+    let text = found::link_in(text);
+    let begins = |text: &str| {
+        let mut schemes = ["http://", "https://", "ibi:", "upn:", "oai:"].into_iter();
+        schemes.any(|scheme| {
+            let start = text.get(..scheme.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        })
     };
-    ["http://", "https://", "ibi:", "upn:"]
-        .into_iter()
-        .any(begins)
+    begins(text) || found::mended(text).is_some_and(|text| begins(&text))
 }
 
 impl PersistentName {

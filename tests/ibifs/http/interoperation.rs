@@ -145,6 +145,37 @@ fn readers_are_led_between_two_archives() {
     );
 }
 
+/// A resolver leads `archive.cgi` to the zip file of the item, and `attachment.cgi` to the download, at the Archive
+/// that holds it, by either form of the identifier.
+#[test]
+fn a_resolver_leads_to_downloads() {
+    let fixture = Fixture::new();
+    fixture.env.sh(
+        "mint B thesis > x; ibip B/.mint/thesis > xi; mkdir B/$(< x)/doc/maps
+         echo first > B/$(< x)/doc/index.html; echo map > \"B/$(< x)/doc/maps/São.txt\"
+         mint B secret > s; echo secret > B/$(< s)/doc/x; chmod 700 B/$(< s)",
+    );
+    fixture.prints(
+        r#"
+        for ibi in $(< x) $(< xi) ibi:$(< xi); do
+            curl -sSL --fail -o whole.zip -w '%{content_type} %{num_redirects}\n' $R/archive.cgi/$ibi
+            rm -rf whole; unzip -q whole.zip -d whole; (cd whole; find . -name index.html -execdir cat {} +; find . -name 'São.txt' -execdir cat {} +)
+        done
+        mkdir saved; cd saved
+        curl -sSL --fail -OJ "$R/attachment.cgi/$(< ../x)/doc/maps/S%C3%A3o.txt"; cat S*
+        curl -sSL -D - -o file $R/attachment.cgi/$(< ../xi) | tr -d '\r' | grep -i '^content-disposition'; cat file; cd ..
+        to archive.cgi/$(< x) | sed "s:$(< x):X:"; to attachment.cgi/$(< x)/maps/S%C3%A3o.txt | sed "s:$(< x):X:"
+        for none in archive.cgi/$(< s) attachment.cgi/$(< s)/doc/x archive.cgi/x.y/none/2009/01.01.01.01 attachment.cgi/$(< x)/none archive.cgi/; do
+            curl -sL -o body -w '%{http_code}\n' $R/$none
+        done"#,
+        &format!(
+            "{}map\ncontent-disposition: attachment; filename*=UTF-8''index.html\nfirst\n302 B/archive.cgi/X\n\
+             302 B/attachment.cgi/X/doc/maps/S%C3%A3o.txt\n404\n404\n404\n404\n404",
+            "application/zip 1\nfirst\nmap\n".repeat(3)
+        ),
+    );
+}
+
 /// What a browser shows: the item behind a link, and the alert of one that was removed.
 #[test]
 fn a_browser_is_led_to_the_item() {

@@ -57,7 +57,7 @@ impl Localize for PersistentError {
         match self {
             PersistentError::Empty => message!("empty persistent name"),
             PersistentError::Scheme(scheme) => message!(
-                "scheme {scheme} is not one of persistent names; they begin with http, https, ibi or upn",
+                "scheme {scheme} is not one of persistent names; they begin with http, https, ibi, upn or oai",
                 scheme = Quoted(scheme)
             ),
             PersistentError::Authority(found) => {

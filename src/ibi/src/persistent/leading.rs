@@ -28,12 +28,12 @@ pub(super) fn identifier(
     };
     let mut reason = None;
     if let Some(joined) = text(1)
-        && let Some((rep, tail)) = rep_with_colons(&joined)
+        && let Some((rep, tail, citation_key)) = rep_with_colons(&joined)
     {
         return Ok(LeadingIdentifier {
             identifier: Identifier::Ibi(Ibi::Rep(rep)),
             tail,
-            citation_key: None,
+            citation_key,
             below: 1,
         });
     }
@@ -80,14 +80,15 @@ pub(super) fn identifier(
 }
 
 /// `dpi.inpe.br:banon:1997:08.28.18.55`
-fn rep_with_colons(text: &str) -> Option<(Rep, String)> {
+fn rep_with_colons(text: &str) -> Option<(Rep, String, Option<String>)> {
     let fields: Vec<&str> = text.splitn(4, ':').collect();
     let [subdomain, word, year, last] = fields[..] else {
         return None;
     };
     let (date, tail) = split_tail(last);
+    let (date, citation_key) = split_citation_key(date);
     let rep = Rep::parse(&format!("{subdomain}/{word}/{year}/{date}")).ok()?;
-    Some((rep, tail.to_owned()))
+    Some((rep, tail.to_owned(), citation_key.map(str::to_owned)))
 }
 
 /// A citation key ends with a hyphen and the kind of document, in upper case.

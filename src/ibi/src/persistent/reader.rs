@@ -1,5 +1,7 @@
 //! Reading: from a text to its parts, and from the parts to what they name.
 
+use super::authority::{authority, read_authority};
+use super::found::{MOST_SIGNS, PUNCTUATION, link_in, mended};
 use super::leading::{LeadingIdentifier, identifier, level};
 use super::{
     Authority, Identifier, PersistentError, PersistentKind, PersistentName, RESOLVER, Reader,
@@ -30,25 +32,6 @@ struct Parts<'a> {
     path: Vec<Vec<u8>>,
 }
 
-/// Signs that follow a link in running text and are none of its own: `!`, `:` and `?` may be.
-const PUNCTUATION: &[char] = &[
-    '.', ',', ';', ')', ']', '}', '>', '"', '\'', '»', '”', '’', '…',
-];
-/// Signs in which a link is enclosed in running text, and those that end it.
-const ENCLOSING: [(char, char); 9] = [
-    ('<', '>'),
-    ('(', ')'),
-    ('[', ']'),
-    ('{', '}'),
-    ('"', '"'),
-    ('\'', '\''),
-    ('«', '»'),
-    ('“', '”'),
-    ('‘', '’'),
-];
-/// The most such signs after a link.
-const MOST_SIGNS: usize = 4;
-
 /// Reads a name of a filesystem as it is, and a link also as it stands in running text.
 pub(super) fn read(
     reader: Reader,
@@ -59,6 +42,24 @@ pub(super) fn read(
         return read_exact(reader, text, prefix);
     }
     let text = link_in(text);
+    let found = read_with_punctuation(reader, text, prefix);
+    if found.is_ok() {
+        return found;
+    }
+    // The name of a file may have any sign, so that it is not mended.
+    let mended = mended(text).map(|text| read_with_punctuation(reader, &text, prefix));
+    match mended {
+        Some(Ok(name)) if name.path.is_empty() => Ok(name),
+        _ => found,
+    }
+}
+
+/// Reads a link; one that cannot be read, without the punctuation after it.
+fn read_with_punctuation(
+    reader: Reader,
+    text: &str,
+    prefix: Option<&str>,
+) -> Result<PersistentName, PersistentError> {
     let found = read_exact(reader, text, prefix);
     if found.is_ok() {
         return found;
@@ -74,22 +75,6 @@ pub(super) fn read(
         }
     }
     found
-}
-
-/// A link without the blanks, brackets and quotation marks around it, and without `URL:` (RFC 3986, appendix
-/// C).
-pub(super) fn link_in(text: &str) -> &str {
-    let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{200b}' | '\u{feff}');
-    let mut link = text.trim_matches(is_blank);
-    while let Some((open, close)) = ENCLOSING.iter().find(|(open, _)| link.starts_with(*open)) {
-        link = link.strip_prefix(*open).unwrap_or(link);
-        let end = link.rfind(*close).unwrap_or(link.len());
-        link = link.get(..end).unwrap_or(link).trim_matches(is_blank);
-    }
-    match link.split_at_checked("url:".len()) {
-        Some((label, rest)) if label.eq_ignore_ascii_case("url:") => rest.trim_matches(is_blank),
-        _ => link,
-    }
 }
 
 fn read_exact(
@@ -157,53 +142,6 @@ fn components(reader: Reader, path: &str) -> Vec<Vec<u8>> {
     components
 }
 
-/// Whether a text is a URL, its host and port, and what follows them. The resolver is not an Archive.
-fn authority(text: &str) -> Result<(bool, Option<Authority>, &str), PersistentError> {
-    let Some((scheme, rest)) = text.split_once(':') else {
-        return Ok((false, None, text));
-    };
-    if scheme.is_empty() || !scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-        return Ok((false, None, text));
-    }
-    match scheme.to_ascii_lowercase().as_str() {
-        "http" | "https" => {}
-        "ibi" | "upn" => return Ok((false, None, text)),
-        // A host and a port.
-        _ if rest.starts_with(|first: char| first.is_ascii_digit()) => {
-            return Ok((false, None, text));
-        }
-        _ => return Err(PersistentError::Scheme(scheme.to_owned())),
-    }
-    let Some(rest) = rest.strip_prefix("//") else {
-        return Err(PersistentError::Authority(rest.to_owned()));
-    };
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (found, rest) = rest.split_at(end);
-    let authority =
-        read_authority(found).ok_or_else(|| PersistentError::Authority(found.to_owned()))?;
-    let is_resolver = authority.host == RESOLVER;
-    Ok((true, (!is_resolver).then_some(authority), rest))
-}
-
-fn read_authority(text: &str) -> Option<Authority> {
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.ends_with(']') => {
-            let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
-            let port = match port {
-                "" => None,
-                port => Some(port.parse().ok().filter(|_| is_number)?),
-            };
-            (host, port)
-        }
-        _ => (text, None),
-    };
-    let takes = |byte: u8| byte.is_ascii_alphanumeric() || b".-_[]:".contains(&byte);
-    (!host.is_empty() && host.bytes().all(takes)).then(|| Authority {
-        host: host.to_ascii_lowercase(),
-        port,
-    })
-}
-
 /// Whether a component begins with a scheme.
 fn begins(component: &[u8], scheme: &[u8]) -> bool {
     let start = component.get(..scheme.len());
@@ -239,23 +177,42 @@ impl Parts<'_> {
         };
         if let Some(kind) = kind_of(first) {
             self.path.remove(0);
+            self.pass_over_scheme();
             return self.identified(Some(kind), None);
         }
         if begins(first, b"ibi:") {
-            self.path[0].drain(..b"ibi:".len());
-            if self.path[0].is_empty() {
-                self.path.remove(0);
-            }
+            self.pass_over_scheme();
             return self.identified(None, None);
         }
         if begins(first, b"upn:") {
             return self.of_name_space();
         }
+        if begins(first, b"oai:") {
+            return self.of_record();
+        }
         match self.identified(None, None) {
-            Err(PersistentError::NoIdentifier { .. }) if self.begins_with_host() => {
-                self.without_scheme()
+            Err(error @ PersistentError::NoIdentifier { .. }) if self.begins_with_host() => {
+                // The error is that of the whole path, unless a keyword shows that it begins with a host.
+                let has_keyword = self.path.get(1).is_some_and(|it| kind_of(it).is_some());
+                let name = self.without_scheme();
+                if has_keyword {
+                    name
+                } else {
+                    name.map_err(|_| error)
+                }
             }
             name => name,
+        }
+    }
+
+    /// Leaves `ibi:` out where an identifier follows it.
+    fn pass_over_scheme(&mut self) {
+        let Some(first) = self.path.first_mut().filter(|it| begins(it, b"ibi:")) else {
+            return;
+        };
+        first.drain(..b"ibi:".len());
+        if first.is_empty() {
+            self.path.remove(0);
         }
     }
 
@@ -263,6 +220,10 @@ impl Parts<'_> {
     fn relative(&self) -> Option<PersistentName> {
         let is_one = |it: &Vec<u8>| begins(it, b"ibi:") || begins(it, b"upn:");
         let at = self.path.iter().rposition(is_one).filter(|at| *at > 0)?;
+        let is_of_keyword = |first, link| kind_of(first).is_some() && begins(link, b"ibi:");
+        if at == 1 && is_of_keyword(&self.path[0], &self.path[1]) {
+            return None;
+        }
         let mut link = self.clone();
         link.path.drain(..at);
         link.name().ok()
@@ -297,6 +258,21 @@ impl Parts<'_> {
             is_original_required: false,
             navigation: self.navigation(|name| name == RECORD),
         }))
+    }
+
+    /// `oai:HOST:IBI`, the identifier of a record in OAI-PMH.
+    fn of_record(mut self) -> Result<PersistentName, PersistentError> {
+        let first = String::from_utf8_lossy(&self.path[0]).into_owned();
+        let mut fields = first.splitn(3, ':').skip(1);
+        let host = fields.next().unwrap_or_default();
+        let archive =
+            read_authority(host).ok_or_else(|| PersistentError::Authority(host.to_owned()))?;
+        let identifier = fields.next().unwrap_or_default();
+        self.path[0] = identifier.as_bytes().to_vec();
+        if self.archive.is_none() {
+            self.archive = (archive.host != RESOLVER).then_some(archive);
+        }
+        self.identified(None, None)
     }
 
     /// `upn:NAME[-]:IBI[/PATH]`

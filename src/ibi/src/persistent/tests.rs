@@ -185,6 +185,9 @@ fn links_as_they_are_found() {
             reads(&format!("{before}sid.inpe.br/a/2009/02.16.17.46{modifier}"), &format!("item sid.inpe.br/a/2009/02.16.17.46 at=a.b request={modifier}"));
         }
     }
+    for (keyword, kind) in [("archive.cgi", "package"), ("attachment.cgi", "download"), ("rep-", "filelist"), ("col", "item")] {
+        reads(&format!("http://a.b/{keyword}/ibi:8JMKD3MGP8W/34PGRBS"), &format!("{kind} 8JMKD3MGP8W/34PGRBS at=a.b"));
+    }
     // Case counts in base 53, and a prefix that stands for no address is kept.
     assert!(read("6qtX3pFwXQZGivnK2Y/TLEBl").starts_with("no identifier in"));
     reads("http://a.b/rep/83LX3W/34PGRBS", "item 83LX3W/34PGRBS at=a.b");
@@ -192,6 +195,46 @@ fn links_as_they_are_found() {
     for text in ["8JMKD3MGP8W/34PGRBS!!", "8JMKD3MGP8W/34PGRBS::", "8JMKD3MGP8W/34PGRBS?GetNothing.", "(", "<URL:>", "...", "ibi:.", "text/data"] {
         assert!(PersistentName::parse(text).is_err(), "{text}");
     }
+}
+
+/// Links as printed pages, word processors and extracted text have them. What could be read in two ways is
+/// refused.
+#[test]
+#[rustfmt::skip] // one case, one line
+fn links_as_they_are_printed() {
+    for text in [
+        "http：//urlib.net/8JMKD3MGP8W/34PGRBS", "ibi：8JMKD3MGP8W/34PGRBS", "8JMKD3MGP8W／34PGRBS", "8JMKD3MGP8W∕34PGRBS.",
+        "http://urlib.net/rep/\n8JMKD3MGP8W/34PGRBS", "http://urlib.net/8JMKD3MGP8W/\r\n  34PGRBS", "http://urlib.net/ 8JMKD3MGP8W/\u{a0}34PGRBS",
+        "8JMKD3MGP8W /34PGRBS", "8JMKD3MGP8W/\u{200b}34PGRBS", "IBI: 8JMKD3MGP8W/34PGRBS", "ibi:\n8JMKD3MGP8W/34PGRBS.", "<http://urlib.net/rep/\n8JMKD3MGP8W/34PGRBS>.",
+        "oai:urlib.net:8JMKD3MGP8W/34PGRBS", "OAI:urlib.net:8JMKD3MGP8W/34PGRBS", "http://urlib.net./8JMKD3MGP8W/34PGRBS",
+    ] {
+        reads(text, "item 8JMKD3MGP8W/34PGRBS");
+    }
+    for hyphen in ['‐', '‑', '‒', '–', '−', '－'] {
+        reads(&format!("sid.inpe.br/mtc{hyphen}m18@80/2009/02.16.17.46"), "item sid.inpe.br/mtc-m18@80/2009/02.16.17.46");
+    }
+    reads("sid.inpe.br/mtc-m18＠80/2009/\n02.16.17.46-TDI", "item sid.inpe.br/mtc-m18@80/2009/02.16.17.46 key=TDI");
+    reads("sid.inpe.br:mtc-m19:2012:05.10.21.43-TDI", "item sid.inpe.br/mtc-m19/2012/05.10.21.43 key=TDI");
+    reads("oai:a.b:sid.inpe.br/mtc-m18@80/2009/02.16.17.46", "item sid.inpe.br/mtc-m18@80/2009/02.16.17.46 at=a.b");
+    reads("8JMKD3MGP8W/34PGRBS/a – b：c.pdf", "file 8JMKD3MGP8W/34PGRBS path=a%20%E2%80%93%20b%EF%BC%9Ac.pdf");
+    for text in [
+        // A file whose name may have been mended, too.
+        "http://a.b/col/sid.inpe.br/mtc–m18@80/2009/02.16.17.46/doc/a–b.pdf", "8JMKD3MGP8W/ 34PGRBS/a",
+        // The hyphen of a line that ends, the number of seconds, another word.
+        "sid.inpe.br/mtc-\nm18@80/2009/02.16.17.46", "sid.inpe.br/mtc\u{ad}m18@80/2009/02.16.17.46", "sid.inpe.br/a/2009/02.16.17.46.\n12",
+        "8JMKD3MGP8W/34PGRBS and others", "8JMKD3MGP8W/34PGRBS 8JMKD3MGPCW/3EUFCFP", "8JMKD3MGP8W/34PGRBS, 8JMKD3MGPCW/3EUFCFP",
+        "8JMKD3MGP8W/34PGRBS / 8JMKD3MGPCW/3EUFCFP", "8JMKD3MGP8W/34PGRBS :", "8JMKD3MGP8W 34PGRBS", "8JMKD3MGP8W-34PGRBS",
+        // Names of other systems, and addresses that are none.
+        "10.1000/182", "https://doi.org/10.1000/182", "https://hdl.handle.net/20.500.12345/678", "INPE-7116-TDI/672",
+        "http://a.b:80:80/8JMKD3MGP8W/34PGRBS", "http://user:pw@a.b/8JMKD3MGP8W/34PGRBS", "oai:8JMKD3MGP8W/34PGRBS", "oai:a.b:x",
+        "https://www.google.com/url?q=http://urlib.net/8JMKD3MGP8W/34PGRBS", "https://web.archive.org/web/2020/http://urlib.net/8JMKD3MGP8W/34PGRBS",
+    ] {
+        assert!(PersistentName::parse(text).is_err(), "{text}: {}", read(text));
+    }
+    for text in ["doi:10.1000/182", "hdl:2263/8JMKD3MGP8W", "isbn:978/8JMKD3MGP8W/34PGRBS"] {
+        assert!(read(text).starts_with("scheme '"), "{}", read(text));
+    }
+    assert!(read("sid.inpe.br/mtc-m19@80/2010/1.20.19.25").contains("of rep 'sid.inpe.br/mtc-m19@80/2010/1.20.19.25'"));
 }
 
 #[test]
@@ -205,7 +248,7 @@ fn what_holds_no_identifier_is_refused() {
     reads("upn:LCETB2", &format!("no identifier in 'upn:LCETB2'; {remedy}"));
     reads("http://a.b/rep/foo/bar", "no identifier in 'http://a.b/rep/foo/bar': character 'o' in the prefix at byte 2 of IBIp 'foo/bar' does not belong there: only 2 to 9 and letters except I, O, V, Y and Z do");
     reads("http://a.b/sid.inpe.br/a/2009/02.30.17.46", "no identifier in 'http://a.b/sid.inpe.br/a/2009/02.30.17.46': day '30' at byte 23 of rep 'sid.inpe.br/a/2009/02.30.17.46' does not exist in month 02 of the year 2009");
-    reads("mailto:x@y", "scheme 'mailto' is not one of persistent names; they begin with http, https, ibi or upn");
+    reads("mailto:x@y", "scheme 'mailto' is not one of persistent names; they begin with http, https, ibi, upn or oai");
     reads("http:a.b", "'a.b' is not a host and a port");
     reads("http://", "'' is not a host and a port");
     reads("http://a:99999/8JMKD3MGP8W/34PGRBS", "'a:99999' is not a host and a port");
