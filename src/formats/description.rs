@@ -11,6 +11,7 @@ mod person;
 mod refer;
 
 use crate::formats::metadata::{BibliographicRecord, Element, OAI_DC, OAI_DC_SCHEMA, RecordKind};
+use ibi::relation::FORMATS;
 
 pub use datacite::{DATACITE, DATACITE_SCHEMA};
 pub use person::PersonName;
@@ -32,10 +33,12 @@ pub enum DescriptionFormat {
     Datacite,
     /// schema.org in JSON-LD.
     JsonLd,
+    /// The list of the others.
+    Formats,
 }
 
 impl DescriptionFormat {
-    /// All formats, in the order in which they are listed.
+    /// All formats that describe an item, in the order in which they are listed.
     pub const ALL: [DescriptionFormat; 7] = [
         DescriptionFormat::OaiDc,
         DescriptionFormat::BibInpe,
@@ -57,14 +60,16 @@ impl DescriptionFormat {
             DescriptionFormat::Csl => "csl",
             DescriptionFormat::Datacite => "datacite",
             DescriptionFormat::JsonLd => "jsonld",
+            DescriptionFormat::Formats => FORMATS,
         }
     }
 
     /// The format with this word, whose case counts.
     #[must_use]
     pub fn from_word(word: &str) -> Option<DescriptionFormat> {
-        DescriptionFormat::ALL
-            .into_iter()
+        let formats = DescriptionFormat::ALL.into_iter();
+        formats
+            .chain([DescriptionFormat::Formats])
             .find(|format| format.word() == word)
     }
 
@@ -80,6 +85,22 @@ impl DescriptionFormat {
             DescriptionFormat::Csl => "application/vnd.citationstyles.csl+json",
             DescriptionFormat::Datacite => "application/vnd.datacite.datacite+xml; charset=utf-8",
             DescriptionFormat::JsonLd => "application/ld+json",
+            DescriptionFormat::Formats => "text/plain; charset=utf-8",
+        }
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn about(self) -> &'static str {
+        match self {
+            DescriptionFormat::OaiDc => "Dublin Core in XML, as in OAI-PMH 2.0",
+            DescriptionFormat::BibInpe => "BibTeX with all fields of the record, and those of INPE",
+            DescriptionFormat::Bibtex => "BibTeX",
+            DescriptionFormat::Refer => "tagged lines of refer, with fields %@name of URLib",
+            DescriptionFormat::Csl => "CSL-JSON 1.0.2, for citation programs",
+            DescriptionFormat::Datacite => "DataCite 4 in XML",
+            DescriptionFormat::JsonLd => "schema.org in JSON-LD",
+            DescriptionFormat::Formats => "the list of these formats",
         }
     }
 
@@ -137,6 +158,11 @@ impl Description {
                 datacite::element(self)
             ),
             DescriptionFormat::JsonLd => jsonld::write(self),
+            DescriptionFormat::Formats => {
+                let formats = DescriptionFormat::ALL.into_iter();
+                let line = |it: DescriptionFormat| format!("{}\t{}\n", it.word(), it.about());
+                formats.map(line).collect()
+            }
         }
     }
 

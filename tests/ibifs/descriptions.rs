@@ -182,3 +182,32 @@ Rain",
         "Rain\n1\nPrefix>oai_dc\nPrefix>datacite\ncode=\"cannotDisseminateFormat\"",
     );
 }
+
+/// `GetFormats` lists each format that an item can be described in, in the mount, at a service and through a
+/// resolver; what it lists is there.
+#[test]
+fn the_formats_are_listed() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "one=$(ibifs mint A | head -n 1) two=$(ibifs mint A --edition-of A/$one | head -n 1); ibip=$(ibip A/$one)
+         printf '%s\\n' one=$one ibip=$ibip > vars; echo x > A/$one/doc/x; echo x > A/$two/doc/x
+         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer csl datacite jsonld '
+         cut -f 2 \"A/$one:(formats)\" | grep -x 'DataCite 4 in XML'
+         for name in \"$one:(formats)\" \"$ibip?GetFormats\" \"$one!:(formats)\" \"$ibip?GetLastEdition+GetFormats\" \"$ibip?GetMetadata(formats)\"; do
+             cmp \"A/$one?GetFormats\" \"A/$name\"
+         done
+         for format in $(cut -f 1 \"A/$one?GetFormats\"); do test -s \"A/$ibip:($format)\"; done
+         if cat \"A/$one?GetFormats(x)\" 2> said || echo > \"A/$one?GetFormats\" 2> said; then exit 9; fi
+         ibifs id explain \"$one?GetFormats\" --json | jq -e '.modifier == \":(formats)\"'",
+    );
+    let served = Served::start(&env, "A.store");
+    served.sh(
+        &env,
+        ". ./vars
+         for name in \"$one?GetFormats\" \"$ibip:(formats)\" \"rep/$one?ibiurl.verblist=GetFormats\" \"$ibip!?ibiurl.verblist=GetFormats\"; do
+             get -L \"$U/$name\" | cmp - \"A/$one?GetFormats\"
+         done
+         line content-type \"$U/$one:(formats)\" | grep -x 'text/plain; charset=utf-8'
+         get \"$U/oai?verb=ListMetadataFormats\" > list; ! grep -q formats.*metadataPrefix list",
+    );
+}

@@ -339,6 +339,9 @@ impl fmt::Display for Request {
     }
 }
 
+/// The word of the list of formats, in the place of a format: `GetFormats` is `GetMetadata(formats)`.
+pub const FORMATS: &str = "formats";
+
 /// Reads the verb after the first `before` bytes of the text; `None` is GetFileList, no step.
 fn parse_verb(text: &str, before: usize, verb: &str) -> Result<Option<Step>, ModifierError> {
     let refuse = |cause| ModifierError::new(verb, cause).within(Form::Verbs, text, before);
@@ -359,8 +362,12 @@ fn parse_verb(text: &str, before: usize, verb: &str) -> Result<Option<Step>, Mod
             .transpose()
             .map(Step::Metadata),
         ("GetLastEdition", None) => Ok(Step::LastEdition),
+        // The list is what metadata in a format of its own are.
+        ("GetFormats", None) => MetadataFormat::parse(FORMATS).map(|it| Step::Metadata(Some(it))),
         ("GetFileList", None) => return Ok(None),
-        ("GetLastEdition" | "GetFileList", Some(_)) => return Err(refuse(Cause::NoParameter)),
+        ("GetLastEdition" | "GetFileList" | "GetFormats", Some(_)) => {
+            return Err(refuse(Cause::NoParameter));
+        }
         _ => return Err(refuse(Cause::Verb)),
     };
     // A parameter stands after its verb and the parenthesis.

@@ -165,12 +165,13 @@ fn a_resolver_leads_to_downloads() {
         curl -sSL --fail -OJ "$R/attachment.cgi/$(< ../x)/doc/maps/S%C3%A3o.txt"; cat S*
         curl -sSL -D - -o file $R/attachment.cgi/$(< ../xi) | tr -d '\r' | grep -i '^content-disposition'; cat file; cd ..
         to archive.cgi/$(< x) | sed "s:$(< x):X:"; to attachment.cgi/$(< x)/maps/S%C3%A3o.txt | sed "s:$(< x):X:"
+        for list in $(< xi)?GetFormats "$(< x)?ibiurl.verblist=GetFormats" "$(< x):(formats)"; do curl -sSL --fail "$R/$list" | head -n 1 | cut -f 1; done
         for none in archive.cgi/$(< s) attachment.cgi/$(< s)/doc/x archive.cgi/x.y/none/2009/01.01.01.01 attachment.cgi/$(< x)/none archive.cgi/; do
             curl -sL -o body -w '%{http_code}\n' $R/$none
         done"#,
         &format!(
             "{}map\ncontent-disposition: attachment; filename*=UTF-8''index.html\nfirst\n302 B/archive.cgi/X\n\
-             302 B/attachment.cgi/X/doc/maps/S%C3%A3o.txt\n404\n404\n404\n404\n404",
+             302 B/attachment.cgi/X/doc/maps/S%C3%A3o.txt\noai_dc\noai_dc\noai_dc\n404\n404\n404\n404\n404",
             "application/zip 1\nfirst\nmap\n".repeat(3)
         ),
     );

@@ -316,7 +316,7 @@ fn malformed_requests_get_a_sentence() {
         ),
         (
             "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E&parsedibiurl.verblist=Get",
-            "verb 'Get' at byte 1 of verbs 'Get' is not one of GetLastEdition, GetTranslation, GetMetadata and GetFileList",
+            "verb 'Get' at byte 1 of verbs 'Get' is not one of GetLastEdition, GetTranslation, GetMetadata, GetFileList and GetFormats",
         ),
     ] {
         let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);

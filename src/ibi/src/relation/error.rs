@@ -87,7 +87,7 @@ impl Cause {
             Cause::Verb => (
                 message!("verb"),
                 message!(
-                    "is not one of GetLastEdition, GetTranslation, GetMetadata and GetFileList"
+                    "is not one of GetLastEdition, GetTranslation, GetMetadata, GetFileList and GetFormats"
                 ),
             ),
             Cause::NoParameter => (message!("verb"), message!("takes no parameter")),

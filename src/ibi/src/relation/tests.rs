@@ -184,7 +184,7 @@ fn what_is_no_modifier() {
     let fourteen =
         "is not one of the fourteen compositions of last edition, translation and metadata";
     let language = "is not two lower-case letters, or these with a hyphen and two upper-case ones, as pt or pt-BR";
-    let verb = "is not one of GetLastEdition, GetTranslation, GetMetadata and GetFileList";
+    let verb = "is not one of GetLastEdition, GetTranslation, GetMetadata, GetFileList and GetFormats";
     bad("", &format!("modifier '' {fourteen}"));
     bad("!!", &format!("modifier '!!' {fourteen}"));
     bad(":!", &format!("modifier ':!' {fourteen}"));
