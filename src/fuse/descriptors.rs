@@ -109,11 +109,13 @@ fn last_error() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// A file, open or to be opened again: at least one of the two is there.
+/// A file, open or to be opened again: a descriptor or a handle is there.
 #[derive(Debug)]
 struct OpenState {
     descriptor: Option<Arc<OwnedFd>>,
     handle: Option<FileHandle>,
+    /// The file as a program has opened it, if it still does: it need not be opened once more.
+    opened: Weak<OwnedFd>,
 }
 
 type Slot = Mutex<OpenState>;
@@ -289,6 +291,7 @@ impl Descriptors {
             slot: Arc::new(Mutex::new(OpenState {
                 descriptor: descriptor.map(Arc::new),
                 handle,
+                opened: Weak::new(),
             })),
             identity: (stat.st_dev, stat.st_ino),
             keeper: Arc::clone(self),
@@ -361,11 +364,19 @@ impl Drop for Pinned {
 }
 
 impl Pinned {
-    /// The open file, with O_PATH.
+    /// Notes that a program has opened the file.
+    pub fn note_opened(&self, opened: &Arc<OwnedFd>) {
+        self.slot.lock().opened = Arc::downgrade(opened);
+    }
+
+    /// The open file, with O_PATH or as a program has opened it.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
         let mut state = self.slot.lock();
         if let Some(descriptor) = &state.descriptor {
             return Ok(Arc::clone(descriptor));
+        }
+        if let Some(opened) = state.opened.upgrade() {
+            return Ok(opened);
         }
         let handle = state.handle.as_ref().ok_or(Errno::STALE)?;
         let descriptor = Arc::new(self.open_by(handle, NAMED)?);

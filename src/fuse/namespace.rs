@@ -62,6 +62,7 @@ use ibi::relation::Language;
 
 pub use changes::Created;
 pub use generated::GeneratedText;
+use invalidation::Added;
 pub use invalidation::{Context, Invalidate, Stale};
 pub use just_minted::OpenDeposit;
 pub use listing::DirectoryEntry;
@@ -125,7 +126,7 @@ pub struct Namespace {
     whiteouts: Whiteouts,
     just_minted: Arc<JustMinted>,
     /// Items that were added since the last invalidation.
-    placed: Mutex<Vec<Names>>,
+    placed: Mutex<Vec<Added>>,
     level_stamps: LevelStamps,
     /// Items whose own directories have got or lost a name by a change beside them.
     changed: Mutex<Vec<Names>>,

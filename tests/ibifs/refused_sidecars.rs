@@ -141,3 +141,43 @@ fn editors_are_refused_a_bad_sidecar() {
         ));
     }
 }
+
+/// A sidecar is read again when its last user has gone, if it can have changed since it was closed: a process
+/// that has inherited the descriptor writes it, or a mapping does.
+#[test]
+fn what_is_written_after_a_close_is_accepted() {
+    let env = world();
+    for option in ["", "-o passthrough=no"] {
+        env.sh(&format!("ibifs umount A; ibifs mount {option} A.store A"));
+        env.sh(r#"python3 - A/$(<mine)/.ibi <<'end'
+import ctypes, mmap, os, sys, subprocess, time
+def language():
+    wanted = b'language en' if b'language pt' in open(sys.argv[1], 'rb').read() else b'language pt'
+    return wanted, wanted + b'\n'
+def shown(wanted):
+    for _ in range(100):
+        text = subprocess.run(['ibifs', 'show', os.path.dirname(sys.argv[1])], capture_output=True).stdout
+        if wanted.split()[1] in [line.split()[-1] for line in text.splitlines() if line.startswith(b'language')]: return
+        time.sleep(0.05)
+    sys.exit('%s is not shown: %s' % (wanted, text))
+def without(): return b''.join(line for line in open(sys.argv[1], 'rb') if b'language' not in line)
+
+wanted, line = language(); rest = without()
+file = os.open(sys.argv[1], os.O_WRONLY | os.O_TRUNC)
+ready, go = os.pipe()
+if os.fork() == 0:
+    os.close(go); os.read(ready, 1)
+    os.write(file, line); os._exit(0)
+os.write(file, rest); os.close(file); os.close(go); os.wait()
+shown(wanted)
+
+wanted, line = language()
+libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p
+file = os.open(sys.argv[1], os.O_RDWR); size = os.fstat(file).st_size
+mapped = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0); os.close(file)
+at = ctypes.string_at(mapped, size).find(b'language'); ctypes.memmove(mapped + at, line, len(line))
+libc.munmap(ctypes.c_void_p(mapped), size)
+shown(wanted)
+end"#);
+    }
+}

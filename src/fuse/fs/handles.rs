@@ -23,14 +23,18 @@ use crate::os::caller::Caller;
 pub(super) enum Handle {
     /// A real file.
     File {
-        file: OwnedFd,
+        file: Arc<OwnedFd>,
         writable: bool,
+        /// Whether a program can map it for writing.
+        mappable: bool,
         /// The user who opened it. This user is charged for pages that are written through a mapping, and is
         /// responsible for the content of a sidecar.
         opener: Caller,
         node: Arc<Node>,
         /// The write intent of a sidecar that may be written: its content is applied when it is closed.
         change: Mutex<Option<WriteIntent>>,
+        /// The state in which a close has found the file, if that close succeeded and no mapping can change it.
+        closed: Mutex<Option<ContentState>>,
         /// For a file that a depositor has created: the deposit lasts until the handle is closed.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         deposit: Option<OpenDeposit>,
@@ -51,6 +55,27 @@ pub(super) enum Handle {
         listed: Vec<DirectoryEntry>,
         node: Arc<Node>,
     },
+}
+
+/// What shows that the content of a file has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContentState {
+    size: i64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl ContentState {
+    /// The state of an open file; None if it is not known.
+    #[allow(clippy::unnecessary_cast, reason = "the types depend on the platform")]
+    pub(super) fn of(file: &OwnedFd) -> Option<ContentState> {
+        let stat = rustix::fs::fstat(file).ok()?;
+        Some(ContentState {
+            size: stat.st_size,
+            modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
+            changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+        })
+    }
 }
 
 /// A real directory. It is opened when it is first read, since the kernel usually lists it from its cache.

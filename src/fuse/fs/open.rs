@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::backing::Route;
-use super::handles::{Directory, Handle};
+use super::handles::{ContentState, Directory, Handle};
 use super::leases::Blocked;
 use super::names::NameIn;
 use super::reply::{self, OpenFile};
@@ -261,14 +261,20 @@ impl Inner {
             // A close writes nothing back: the kernel need not send a flush.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
+        let file = Arc::new(file);
+        if let Some(real) = &node.real {
+            real.file.note_opened(&file);
+        }
         let handle = Handle::File {
             file,
             writable: access != OFlags::RDONLY,
+            mappable: access == OFlags::RDWR,
             // The thread may have ended by then, and its number may be another's.
             opener: Caller { pid: 0, ..*caller },
             node: Arc::clone(node),
             deposit,
             change: parking_lot::Mutex::new(change),
+            closed: parking_lot::Mutex::new(None),
             backing: backing.clone(),
             mapping,
         };
@@ -346,19 +352,33 @@ impl Inner {
     ) -> ErrnoResult<Option<Errno>> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File {
+                file,
                 writable: true,
                 opener,
                 node,
                 deposit,
+                closed,
+                mappable,
                 ..
             }) => {
+                // Every descriptor of the file sends a FLUSH when it is closed, so that the last one has usually
+                // left nothing to do here.
+                let state = match node.learnt.sidecar_of() {
+                    Some(_) if !mappable => ContentState::of(file),
+                    _ => None,
+                };
+                if is_last && state.is_some() && *closed.lock() == state {
+                    return Ok(None);
+                }
                 let bringing = match deposit {
                     Some(_) => Bringing::Deposit,
                     None => Bringing::Other,
                 };
                 let how = Closing { bringing, is_last };
-                self.namespace
-                    .file_closed(&self.context(caller), node, opener, how)
+                let by = self.context(caller);
+                let refused = self.namespace.file_closed(&by, node, opener, how)?;
+                *closed.lock() = state.filter(|_| refused.is_none());
+                Ok(refused)
             }
             _ => Ok(None),
         }

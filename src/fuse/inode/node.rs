@@ -84,7 +84,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// The file, open with O_PATH. EPERM for a virtual node.
+    /// The file, open with O_PATH or as a program has opened it. EPERM for a virtual node.
     pub fn file(&self) -> Result<Arc<OwnedFd>, Errno> {
         match &self.real {
             Some(real) => real.file.open(),

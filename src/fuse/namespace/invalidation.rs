@@ -45,6 +45,14 @@ pub struct Context<'a> {
     pub cache: &'a dyn Invalidate,
 }
 
+/// An item that was added.
+#[derive(Debug)]
+pub(super) struct Added {
+    names: Names,
+    /// The directory in which a request asked for it. The kernel itself drops the attributes of that.
+    by_kernel_in: Option<NodeId>,
+}
+
 /// The attributes of a name in a directory, links not followed.
 fn stat_of(parent: &Node, name: &OsStr) -> ErrnoResult<Stat> {
     rustix::fs::statat(&*parent.file()?, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -63,12 +71,17 @@ impl Namespace {
         let mut stale = self.stale_items();
         let placed = std::mem::take(&mut *self.placed.lock());
         let mut levels: Vec<(NodeId, Stamp)> = Vec::new();
-        for (level, stamp) in placed.iter().flat_map(|names| self.levels_above(names)) {
-            if self.level_stamps.is_changed(level, stamp) && !levels.contains(&(level, stamp)) {
+        for added in &placed {
+            for (level, stamp) in self.levels_above(&added.names) {
+                if !self.level_stamps.is_changed(level, stamp) || levels.contains(&(level, stamp)) {
+                    continue;
+                }
                 levels.push((level, stamp));
+                if added.by_kernel_in != Some(level) {
+                    stale.push(Stale::Attributes(level));
+                }
             }
         }
-        stale.extend(levels.iter().map(|(level, _)| Stale::Attributes(*level)));
         cache.invalidate(stale);
         self.level_stamps.record(levels);
     }
@@ -111,7 +124,19 @@ impl Namespace {
 
     /// Notes that an item was added.
     pub(super) fn note_placed(&self, names: &Names) {
-        self.placed.lock().push(names.clone());
+        self.note_added(names, None);
+    }
+
+    /// Notes that an item was added by a request for a name in this directory.
+    pub(super) fn note_made_in(&self, parent: &Node, names: &Names) {
+        self.note_added(names, Some(parent.id));
+    }
+
+    fn note_added(&self, names: &Names, by_kernel_in: Option<NodeId>) {
+        self.placed.lock().push(Added {
+            names: names.clone(),
+            by_kernel_in,
+        });
     }
 
     /// The levels above an item that the kernel knows, whose attributes change when it is added or removed.
@@ -120,16 +145,18 @@ impl Namespace {
         if let Ok(stat) = rustix::fs::fstat(&self.collection) {
             levels.push((ROOT, Stamp::of(&stat)));
         }
-        let mut path = "col".to_owned();
+        let mut path = String::new();
         for component in names
             .rep()
             .iter()
             .flat_map(|rep| rep.components().into_iter().take(3))
         {
-            path.push('/');
+            if !path.is_empty() {
+                path.push('/');
+            }
             path.push_str(component);
-            let level = self.archive.tree().open_directory(&path);
-            let Some(stat) = level.ok().and_then(|level| rustix::fs::fstat(level).ok()) else {
+            let stat = rustix::fs::statat(&self.collection, &path, AtFlags::SYMLINK_NOFOLLOW);
+            let Ok(stat) = stat else {
                 break;
             };
             let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);

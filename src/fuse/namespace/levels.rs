@@ -252,7 +252,7 @@ impl Namespace {
     ) -> ErrnoResult<Entry> {
         self.check_making(caller, parent)?;
         let item = self.archive.register(caller, &Names::from(ibi), creator)?;
-        self.note_placed(&item.names);
+        self.note_made_in(parent, &item.names);
         self.item_entry(&item, view)
     }
 
