@@ -225,6 +225,14 @@ fn names_are_completed_by_their_name_space() {
             upn:ABCDEF:$suffix/f.txt upn:ABCDEF:$one upn:QQQQQQ:$ibip "<upn:ABCDEF:$suffix>."; do
             ibifs show "$form" --store A | diff plain -; ibifs show "$form" --store A.store | diff plain -
         done
+        for place in A A.store; do
+            ibifs id explain upn:ABCDEF-:$suffix/f.txt --store $place --json |
+                jq -e --arg one $one '.canonical == $one and .name_space == "ABCDEF" and .path == "f.txt" and .kind == "file"'
+            ibifs id explain $ibip --store $place | diff - <(ibifs id explain $ibip)
+        done
+        for bad in "upn:ABCDEF:$suffix" "upn:QQQQQQ:$suffix --store A" "upn:ABCDEF:x_y --store A"; do
+            status=0; ibifs id explain $bad 2> said || status=$?; test $status = 1; grep -q "with 'ibifs upn'" said
+        done
         ln -sfn upn:ABCDEF:${two#$prefix/} "A/$one!"; ibifs show "A/$one!" | grep -q $two; rm "A/$one!"
         for bad in upn:QQQQQQ:$suffix upn:ABCDEF:2009/01.01.01.01 upn:ABCDEF:x_y; do
             if ibifs show $bad --store A 2> said; then exit 9; fi

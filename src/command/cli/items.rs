@@ -160,6 +160,9 @@ pub enum IdCommand {
     Explain {
         /// A rep, an IBIp, or a link to one
         ibi: String,
+        /// Store or mount point whose table completes 'upn:' names
+        #[arg(long, value_name = "STORE-OR-MNT")]
+        store: Option<PathBuf>,
         /// What is printed
         #[command(flatten)]
         output: Output,

@@ -1,5 +1,7 @@
 //! `ibifs show`, `ibifs ls` and `ibifs id`: items and identifiers.
 
+use std::path::Path;
+
 use super::access::{self, StoreAccess};
 use super::{explain, print, say};
 use crate::archive::ArchiveError;
@@ -8,7 +10,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
-use ibi::persistent::{PersistentError, PersistentName};
+use ibi::persistent::{PersistentError, PersistentName, Reader};
 use ibi::relation::from_portable;
 
 /// A persistent name, also one with a modifier in the portable spelling of a mount.
@@ -17,6 +19,16 @@ fn explained(text: &str) -> Result<PersistentName, PersistentError> {
         let portable = from_portable(text).ok_or_else(|| error.clone())?;
         PersistentName::parse(&portable).map_err(|_| error)
     })
+}
+
+/// A persistent name; one without a whole identifier is completed by the table of a store.
+fn completed(text: &str, store: &Path) -> Result<Result<PersistentName, PersistentError>, Failure> {
+    let read = explained(text);
+    if !matches!(read, Err(PersistentError::Suffix { .. })) {
+        return Ok(read);
+    }
+    let archive = StoreAccess::at(store)?.read()?;
+    Ok(archive.read_name(Reader::new(), text)?)
 }
 
 pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
@@ -83,8 +95,12 @@ pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
                 say(&json::pretty(&json::names(&Names::from(ibi)).into()))?;
             }
         }
-        IdCommand::Explain { ibi, output } => {
-            let name = explained(ibi).map_err(|error| Failure::new(Exit::Failed, error))?;
+        IdCommand::Explain { ibi, store, output } => {
+            let name = match store {
+                Some(store) => completed(ibi, store)?,
+                None => explained(ibi),
+            };
+            let name = name.map_err(|error| Failure::new(Exit::Failed, error))?;
             say(&if output.json {
                 explain::as_json(&name)
             } else {
