@@ -63,6 +63,9 @@ pub struct Resolver {
     /// File or URL with a list of Archives that are asked after the registered ones
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub federated_archives: Vec<String>,
+    /// File with the prefixes that complete 'upn:' names, as upn.txt of a store
+    #[arg(long, value_name = "FILE")]
+    pub upn: Option<PathBuf>,
     /// Accept registrations by the protocol of 2009, by which anyone may register documents
     #[arg(long)]
     pub registration_2009: bool,

@@ -1,5 +1,6 @@
 //! `ibifs resolver`: the resolver over HTTP, and the list of Archives registered with it.
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,11 +14,16 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::federation::FederatedArchive;
 use crate::formats::item::Names;
+use crate::formats::name_spaces::NameSpaces;
 use crate::os::caller::Caller;
 use crate::web::registry::{ArchiveKey, Registry, RegistryError};
 use crate::web::server::resolver::ListSource;
 use crate::web::server::{self, resolver};
+use ibi::message::Message;
 use ibi::{Ibi, message};
+
+/// The most bytes that are read of a table of name spaces.
+const LONGEST_TABLE: u64 = 1 << 20;
 
 /// A list of federated Archives, with what has been read of it.
 type FederatedList = (ListSource, Option<Vec<FederatedArchive>>);
@@ -100,6 +106,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let db = options.db.as_deref().unwrap_or(Path::new(""));
     let mut registry = Some(Registry::open(db)?);
     let mut lists = Some(lists(&options.federated_archives)?);
+    let mut table = options.upn.as_deref().map(name_spaces).transpose()?;
     let (mut failure, mut refused) = (None, None);
     let proxies = server::Proxies::new(&options.proxy);
     let listened = server::run(options.listen, &proxies, |local| {
@@ -111,6 +118,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             Some(Ok(made)) => {
                 let made = made.behind(proxies.clone());
                 let made = made.federated(lists.take().unwrap_or_default());
+                let made = made.completing(table.take().unwrap_or_default());
                 Arc::new(if options.registration_2009 {
                     made.registering()
                 } else {
@@ -153,6 +161,22 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         (None, Some(refused)) => Err(refused),
         (None, None) => Ok(Exit::Done),
     }
+}
+
+/// The table of name spaces in a file.
+fn name_spaces(path: &Path) -> Result<NameSpaces, Failure> {
+    let failed = |error: Message| {
+        let path = path.display();
+        Failure::new(Exit::Failed, message!("{path}: {error}", path, error))
+    };
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path)?;
+        file.take(LONGEST_TABLE).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| failed(Message::foreign(error.to_string())))?;
+    NameSpaces::parse(&bytes).map_err(failed)
 }
 
 /// The lists of federated Archives. Those in files are read now, so that a fault is seen at once.

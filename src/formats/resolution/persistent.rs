@@ -5,12 +5,16 @@ use std::fmt;
 
 use super::ArchiveQuery;
 use crate::formats::item::Names;
+use crate::formats::name_spaces::{NameSpace, NameSpaces};
 use crate::formats::query::{Query, QueryError, encoded, percent_decoded_bytes};
 use ibi::Quoted;
 use ibi::persistent::{
     Identifier, PersistentError as NameError, PersistentKind, PersistentName, Reader,
 };
 use ibi::relation::Request;
+
+/// The most prefixes that complete one name: each may be a resolution of its own.
+const MOST_COMPLETED: usize = 4;
 
 /// The request of a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,21 @@ impl Persistent {
     /// # Errors
     /// The path holds no identifier, or the request is not valid.
     pub fn parse(path: &str, query: &str) -> Result<Persistent, PersistentUrlError> {
+        let mut all = Persistent::parse_all(path, query, &NameSpaces::default())?;
+        Ok(all.swap_remove(0))
+    }
+
+    /// Parses as [`Persistent::parse`] does. A `upn:` name without a whole identifier is completed by the
+    /// prefixes of its name space: the first few that make an identifier of it, in the order of the table.
+    /// There is always one result.
+    ///
+    /// # Errors
+    /// The path holds no identifier, also with a prefix, or the request is not valid.
+    pub fn parse_all(
+        path: &str,
+        query: &str,
+        table: &NameSpaces,
+    ) -> Result<Vec<Persistent>, PersistentUrlError> {
         // A second question mark belongs to the identifier: `<ibi>??`.
         Query::parse(query.trim_start_matches('?')).map_err(PersistentUrlError::Query)?;
         if path
@@ -74,8 +93,25 @@ impl Persistent {
         } else {
             format!("/{path}?{query}")
         };
-        let name = Reader::new().with_aliases().parse(&text);
-        Persistent::of(name.map_err(PersistentUrlError::Name)?)
+        let reader = Reader::new().with_aliases();
+        let name = reader.parse(&text);
+        let name_space = match &name {
+            Err(NameError::Suffix { name_space, .. }) => Some(name_space),
+            Ok(name) if !matches!(name.identifier, Identifier::Ibi(_)) => name.name_space.as_ref(),
+            _ => None,
+        };
+        let entry = name_space.and_then(|it| table.get(it));
+        let prefixes = entry.map_or(&[][..], NameSpace::prefixes).iter();
+        let completed = prefixes.filter_map(|prefix| reader.parse_below(prefix, &text).ok());
+        let completed = completed.filter(|it| matches!(it.identifier, Identifier::Ibi(_)));
+        let completed = completed.take(MOST_COMPLETED).map(Persistent::of);
+        let mut all = completed.collect::<Result<Vec<Persistent>, PersistentUrlError>>()?;
+        match name {
+            Ok(name) => all.push(Persistent::of(name)?),
+            Err(error) if all.is_empty() => return Err(PersistentUrlError::Name(error)),
+            Err(_) => {}
+        }
+        Ok(all)
     }
 
     fn of(name: PersistentName) -> Result<Persistent, PersistentUrlError> {
@@ -157,6 +193,30 @@ mod tests {
             "http://a.b",
         ] {
             assert_eq!(delivered(&format!("archive.cgi/{ibi}"), other), other);
+        }
+    }
+
+    #[test]
+    fn a_name_is_completed_by_a_table() {
+        let table = b"ABCDEF a.b/c 8JMKD3MGP8W x.y/z/2009\n";
+        let table = NameSpaces::parse(table).expect("a table");
+        let names = |path: &str| -> Vec<String> {
+            let all = Persistent::parse_all(path, "", &table);
+            let all = all.unwrap_or_default().into_iter();
+            all.map(|it| it.question.ibi).collect()
+        };
+        assert_eq!(
+            names("upn:abcdef:2009/01.02.03.04"),
+            ["a.b/c/2009/01.02.03.04"]
+        );
+        assert_eq!(names("upn:ABCDEF:01.02.03.04"), ["x.y/z/2009/01.02.03.04"]);
+        assert_eq!(names("upn:ABCDEF:34PGRBS"), ["8JMKD3MGP8W/34PGRBS"]);
+        assert_eq!(
+            names("upn:ABCDEF:8JMKD3MGPCW/3EUFCFP"),
+            ["8JMKD3MGPCW/3EUFCFP"]
+        );
+        for none in ["upn:QQQQQQ:34PGRBS", "upn:ABCDEF:x_y", "34PGRBS"] {
+            assert!(names(none).is_empty(), "{none}");
         }
     }
 

@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::share::Proxies;
 use super::{Peer, SiteClock, answer, languages, threads};
 use crate::formats::federation::{FederatedArchive, PATH};
+use crate::formats::name_spaces::NameSpaces;
 use crate::formats::resolution::{ArchiveQuery, Persistent};
 use crate::web::client::Client;
 use crate::web::client::archive_service::{ArchiveService, Reach};
@@ -58,6 +59,8 @@ pub struct Resolver {
     /// The lists of federated Archives.
     lists: Vec<ListSource>,
     archives: Archives,
+    /// The table that completes `upn:` names.
+    name_spaces: NameSpaces,
     turns: Semaphore,
     hashing: Semaphore,
     /// The state of the protocol of 2009. None if it is disabled.
@@ -82,6 +85,7 @@ impl Resolver {
             public_client: Client::reaching(Reach::Public),
             lists: Vec::new(),
             archives: Archives::default(),
+            name_spaces: NameSpaces::default(),
             turns: Semaphore::new(MOST_RESOLUTIONS),
             hashing: Semaphore::new(inclusion::MOST_AT_ONCE),
             registrations: None,
@@ -97,6 +101,15 @@ impl Resolver {
         self.registry.prepare();
         Resolver {
             registrations: Some(Registrations::default()),
+            ..self
+        }
+    }
+
+    /// Sets the table that completes `upn:` names.
+    #[must_use]
+    pub fn completing(self, name_spaces: NameSpaces) -> Resolver {
+        Resolver {
+            name_spaces,
             ..self
         }
     }
@@ -208,18 +221,14 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
         let sentence = "a resolver does not answer requests to the service of an Archive";
         return answer::refusal(StatusCode::BAD_REQUEST, sentence);
     }
-    match Persistent::parse(path, query) {
-        Ok(persistent) => resolved(&resolver, &persistent, &parts).await,
+    match Persistent::parse_all(path, query, &resolver.name_spaces) {
+        Ok(all) => resolved(&resolver, &all, &parts).await,
         Err(error) => failure::of_link(&error),
     }
 }
 
-/// Redirects a reader to the target of a persistent URL, or explains why not.
-async fn resolved(
-    resolver: &Arc<Resolver>,
-    persistent: &Persistent,
-    request: &Parts,
-) -> Response<Body> {
+/// Redirects a reader to the target of the first of these persistent URLs that has one, or explains why not.
+async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts) -> Response<Body> {
     let turn = tokio::time::timeout(TURN_TIMEOUT, resolver.turns.acquire()).await;
     let Ok(Ok(_turn)) = turn else {
         let sentence = "too many identifiers are being resolved; try again later";
@@ -227,7 +236,20 @@ async fn resolved(
     };
     let reader = addresses(request);
     let preferred = languages::preferred(&request.headers);
-    let resolution = asking::resolve(resolver, persistent, &preferred, &reader).await;
+    let mut found = None;
+    for persistent in all {
+        let resolution = asking::resolve(resolver, persistent, &preferred, &reader).await;
+        let is_alert = matches!(resolution, Resolution::Alert(_));
+        if !is_alert || found.is_none() {
+            found = Some((persistent, resolution));
+        }
+        if !is_alert {
+            break;
+        }
+    }
+    let Some((persistent, resolution)) = found else {
+        return answer::refusal(StatusCode::NOT_FOUND, "the path holds no identifier");
+    };
     let response = match resolution {
         Resolution::Found(archive, reached) => {
             if request.method == Method::GET {

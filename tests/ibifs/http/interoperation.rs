@@ -177,6 +177,30 @@ fn a_resolver_leads_to_downloads() {
     );
 }
 
+/// A resolver completes `upn:` names by its table: by the first prefix under which an Archive has the item.
+#[test]
+fn a_resolver_completes_names_of_name_spaces() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "ibifs mint A > names; head -n 1 names > x; echo content > A/$(< x)/doc/f.txt
+         echo 'ABCDEF none.example/none' $(dirname $(dirname $(< x))) > table; echo BAD > bad
+         for file in bad none; do
+             status=0; ibifs resolver --db r.db --upn $file --listen 127.0.0.1:0 2> said || status=$?
+             test $status = 1; grep -q \"^ibifs: $file: \" said
+         done",
+    );
+    let resolver = Served::resolver(&env, "--upn table");
+    let a = included(&env, &resolver, "A.store");
+    resolver.prints(
+        &env,
+        "suffix=$(basename $(dirname $(< x)))/$(basename $(< x))
+         for path in upn:ABCDEF:$suffix upn:abcdef:$suffix/f.txt upn:ABCDEF:$(< x) upn:QQQQQQ:$(< x); do get -L $U/$path; done
+         for path in upn:QQQQQQ:$suffix upn:ABCDEF:2001/01.01.01.01 upn:ABCDEF:x; do status $U/$path; done",
+        "content\ncontent\ncontent\ncontent\n404\n404\n404",
+    );
+    drop(a);
+}
+
 /// What a browser shows: the item behind a link, and the alert of one that was removed.
 #[test]
 fn a_browser_is_led_to_the_item() {
