@@ -64,7 +64,7 @@ fn nothing_makes_it_an_original_where_it_was_removed() {
         }
         env.sh("cp -a old M/$(< one)");
         env.prints(STATES, "Copy\nOriginal");
-        env.sh("rm -r M/$(< one); cp -a N/$(< one) M/$(< one); cp old/.ibi M/$(< one)/.ibi");
+        env.sh("rm -r M/$(< one); cp -a N/$(< one) M/$(< one); no cp old/.ibi M/$(< one)/.ibi; cmp old/.ibi M/$(< one)/.ibi.broken-1; rm M/$(< one)/.ibi.broken-1");
         env.prints(STATES, "Copy\nOriginal");
         // It comes back by a transfer, and is the original there.
         env.sh("rm M/$(< one)/.ibi; ibifs transfer N/$(< one) M");

@@ -181,3 +181,31 @@ shown(wanted)
 end"#);
     }
 }
+
+/// A sidecar that would take the service away from its item, or an original back from the Archive that has
+/// it now, fails where it is written, too. It was restored without an error before.
+#[test]
+fn a_sidecar_that_contradicts_the_archive_fails_where_it_is_written() {
+    let env = TestEnv::new();
+    env.sh("mkdir M
+         ibifs init A --host archive-a.example.org > /dev/null
+         ibifs init B --host archive-b.example.net > /dev/null
+         ibifs mint A | head -n 1 > one; ibifs mint A | head -n 1 > two; cp A/col/$(< one)/.ibi kept
+         service=$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\) .*/\\1/p' A/archive.ibi); echo $service > service
+         sed \"s:^ibi.archiveservice.*:ibi.archiveservice {rep $(< two)}:\" A/col/$service/.ibi > wrong
+         ! cmp -s wrong A/col/$service/.ibi
+         ibifs transfer --store A $(< one) B
+         mkdir -p A/handover/col/$(dirname $(< one)); other=$(sed -n 's/^ibi.archiveservice //p' B/archive.ibi)
+         printf 'ibi {rep %s}\\nto %s\\nword 0123456789abcdef\\n' $(< one) \"$other\" > A/handover/col/$(< one)
+         ibifs mount A M");
+    env.sh("for pair in 'kept one' 'wrong service'; do
+             set $pair; D=M/$(< $2); cp $D/.ibi before
+             if cp $1 $D/.ibi 2> printed; then exit 1; fi
+             grep -q 'Invalid argument' printed; cmp before $D/.ibi; cmp $1 $D/.ibi.broken-1; rm $D/.ibi.broken-1
+             if rsync --inplace $1 $D/.ibi 2> printed; then exit 1; fi
+             grep -q 'Invalid argument' printed; cmp before $D/.ibi; cmp $1 $D/.ibi.broken-1; rm $D/.ibi.broken-1
+             cp $1 $D/new; no mv $D/new $D/.ibi; cmp $1 $D/new; cmp before $D/.ibi; rm $D/new $D/.ibi.broken-1
+         done
+         test $(state M/$(< one)) = Copy; ibifs umount M
+         test \"$(ibifs fsck A --json | jq -r '.findings[].code' | xargs)\" = handover-pending");
+}

@@ -244,7 +244,7 @@ impl Archive {
         }
     }
 
-    fn claims_original(&self, sidecar: &Sidecar) -> bool {
+    pub(super) fn claims_original(&self, sidecar: &Sidecar) -> bool {
         let service = sidecar.archive_service();
         service.is_some_and(|service| service.matches(&self.facts.service))
     }

@@ -1,7 +1,8 @@
 //! Texts that are refused as the sidecar of an item where a program writes them.
 //!
-//! What counts is what `ibifs fsck` reports as `broken-sidecar` or `foreign-sidecar`. The bytes are kept in
-//! the item under another name, and the accepted sidecar is written again. An empty file stays: a program
+//! What counts is what `ibifs fsck` reports as `broken-sidecar` or `foreign-sidecar`, and a sidecar that takes
+//! the service away from the service item, or that claims an original which another Archive has been given.
+//! The bytes are kept in the item under another name, and the accepted sidecar is written again. An empty file stays: a program
 //! that has just truncated a sidecar is about to write it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,7 +14,7 @@ use super::full_disk::with_reserve;
 use super::{Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Action, Author, Place};
-use crate::formats::item::State;
+use crate::formats::item::{Sidecar, State};
 
 /// A text that was refused as the sidecar of an item.
 #[derive(Debug)]
@@ -172,11 +173,30 @@ impl Archive {
                 && item.state == State::Original
                 && bringing == Bringing::Deposit
         };
-        match self.parse_for(&item.names, &bytes) {
-            Ok(_) => Ok(None),
-            Err(error) if is_left_out(&error) => Ok(None),
-            Err(error) => Ok(Some((error, Some(bytes)))),
+        let error = match self.parse_for(&item.names, &bytes) {
+            Ok(sidecar) => self.contradiction(item, &sidecar)?,
+            Err(error) if is_left_out(&error) => None,
+            Err(error) => Some(error),
+        };
+        Ok(error.map(|error| (error, Some(bytes))))
+    }
+
+    /// Why a valid sidecar may not replace the one that was accepted: the service item would not name the
+    /// service any more, or a copy would become an original again that another Archive has been given.
+    pub(super) fn contradiction(
+        &self,
+        item: &Item,
+        sidecar: &Sidecar,
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
+        let claims = self.claims_original(sidecar);
+        if !claims && item.names.matches(&self.facts.service) {
+            return Ok(Some(ArchiveError::ServiceItem));
         }
+        let is_given = claims
+            && item.state != State::Original
+            && self.given(&item.names)?.is_some()
+            && self.store.sidecar(item.id)?.is_some();
+        Ok(is_given.then(|| ArchiveError::Given(item.names.clone().into())))
     }
 
     /// The author of a sidecar that is restored after this file was written in its place. A file of the

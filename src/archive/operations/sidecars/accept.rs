@@ -112,28 +112,15 @@ impl Archive {
                 return Ok(Acceptance::Rejected(error));
             }
         };
-        let is_service = item.names.matches(&self.facts.service);
-        if is_service
-            && !sidecar
-                .archive_service()
-                .is_some_and(|service| service.matches(&self.facts.service))
-        {
+        if let Some(error) = self.contradiction(&item, &sidecar)? {
+            // A user may have kept an earlier sidecar.
             self.restore(&item)?;
-            return Ok(Acceptance::Rejected(ArchiveError::ServiceItem));
+            return Ok(Acceptance::Rejected(error));
         }
-        let claims = sidecar
-            .archive_service()
-            .is_some_and(|service| service.matches(&self.facts.service));
-        if claims
-            && item.state != State::Original
+        if item.state != State::Original
+            && self.claims_original(&sidecar)
             && let Some(given) = self.given(&item.names)?
         {
-            if self.store.sidecar(id)?.is_some() {
-                // The user may have kept an earlier sidecar. It must not reclaim the original,
-                // which the other Archive may have by now.
-                self.restore(&item)?;
-                return Ok(Acceptance::Rejected(ArchiveError::Given(item.names.into())));
-            }
             // The item was removed, is restored now, and another Archive has claimed it in between.
             sidecar.set_archive_service(&given.other);
             bytes = sidecar.to_bytes();
