@@ -3,6 +3,7 @@
 //! - [`credentials`]: the user and the group that a thread acts as.
 //! - [`random`]: random numbers of the system.
 //! - [`mounts`]: the table of mounts.
+//! - [`processors`]: the processors on which threads run.
 //! - [`charging`]: the user to whom written disk blocks are charged.
 //! - [`opening`]: opening files that other users own, without waiting for them.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
@@ -15,6 +16,7 @@ pub(crate) mod credentials;
 pub(crate) mod limits;
 pub(crate) mod mounts;
 pub(crate) mod opening;
+pub(crate) mod processors;
 pub(crate) mod random;
 #[cfg(test)]
 pub(crate) mod testing;

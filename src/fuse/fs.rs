@@ -19,6 +19,7 @@ mod listing;
 mod names;
 mod negotiation;
 mod open;
+mod placement;
 mod protocol;
 mod readdirplus;
 mod reply;

@@ -393,6 +393,7 @@ fn outside_crates_stay_at_home() {
                 "fuse::mount",
                 "os::charging",
                 "os::credentials",
+                "os::processors",
             ],
         ),
     ];
@@ -406,6 +407,44 @@ fn outside_crates_stay_at_home() {
                 if line.contains(&format!("{name}::")) {
                     strays.push(format!("{name} in {}: {}", file.display(), line.trim()));
                 }
+            }
+        }
+    }
+    assert!(strays.is_empty(), "{}", strays.join("\n"));
+}
+
+/// What a request starts is not bound to the processor of the worker that took it: threads are started by
+/// `processors::spawn_unbound`, but for those that start with the mount, and no worker starts a program.
+#[test]
+fn what_a_request_starts_is_not_bound() {
+    let of_the_start = [
+        "fuse/mount.rs",
+        "fuse/descriptors.rs",
+        "fuse/fs/invalidator.rs",
+        "fuse/fs/leases.rs",
+        "fuse/fs/worker_pool.rs",
+        "archive/operations/check/scan.rs",
+        "archive/store/harvest.rs",
+    ];
+    let mut strays = Vec::new();
+    for (module, file, lines) in modules() {
+        let is_concerned = ["fuse::", "archive::"]
+            .iter()
+            .any(|it| module.starts_with(it));
+        if !is_concerned || of_the_start.iter().any(|it| file == Path::new(it)) {
+            continue;
+        }
+        for line in &lines {
+            if [
+                "thread::Builder",
+                "thread::spawn",
+                "thread::scope",
+                "Command::new",
+            ]
+            .iter()
+            .any(|start| line.contains(start))
+            {
+                strays.push(format!("{}: {}", file.display(), line.trim()));
             }
         }
     }

@@ -254,10 +254,15 @@ fn the_architecture_names_the_libraries() {
     }
 }
 
-/// Each tuned constant of the worker pool names rows of the benchmark that pay for it.
+/// Each tuned constant of the worker pool and of its placement names rows of the benchmark that pay for it.
 #[test]
 fn the_constants_of_the_worker_pool_name_their_rows() {
-    let source = read("src/fuse/fs/worker_pool.rs");
+    for source in ["worker_pool", "placement"] {
+        constants_name_rows(&read(&format!("src/fuse/fs/{source}.rs")));
+    }
+}
+
+fn constants_name_rows(source: &str) {
     let results = read("tests/bench/RESULTS.md");
     let (_, tuned) = source
         .split_once("// The constants name the rows")

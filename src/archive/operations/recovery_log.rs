@@ -18,6 +18,7 @@ use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::{JointNumber, Store};
 use crate::archive::tree::{Place, Tree};
 use crate::formats::item::{Names, Sidecar};
+use crate::os::processors;
 use ibi::relation::RelationKind;
 
 /// With this many dirty regions, the idle ones are synced, to limit the work of a start after a crash.
@@ -292,8 +293,7 @@ impl RecoveryLog {
                 log::warn!("cannot sync what was changed: {error}");
             }
         };
-        let thread = std::thread::Builder::new().name("settle".to_owned());
-        if let Err(error) = thread.spawn(settling) {
+        if let Err(error) = processors::spawn_unbound("settle", settling) {
             // The regions stay in the log, and the next start reads them.
             log::warn!("cannot sync what was changed: {error}");
         }

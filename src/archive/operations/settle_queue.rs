@@ -9,6 +9,7 @@ use super::ArchiveError;
 use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::{ItemId, Store};
 use crate::archive::tree::{Place, Tree};
+use crate::os::processors;
 
 /// How many minted items are synced at once: as many as a start after a crash checks quickly.
 const GROUP: usize = 1024;
@@ -52,8 +53,7 @@ impl SettleQueue {
                 log::warn!("cannot sync what was minted: {error}");
             }
         };
-        let thread = std::thread::Builder::new().name("settle".to_owned());
-        if let Err(error) = thread.spawn(settling) {
+        if let Err(error) = processors::spawn_unbound("settle", settling) {
             // They stay in the index's list, and the next start checks them.
             log::warn!("cannot sync what was minted: {error}");
         }

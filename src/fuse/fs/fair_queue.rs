@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use crate::fuse::inside::ErrnoResult;
+use crate::os::processors;
 
 /// How many requests of one user may wait; the next one is refused with EAGAIN.
 const MOST_WAITING: usize = 1024;
@@ -105,8 +106,7 @@ impl FairQueue {
         drop(queue);
         let (kept, held) = (Arc::clone(&self.waiting), Arc::new(Mutex::new(Some(job))));
         let (given, is_last) = (Arc::clone(&held), self.is_last);
-        let thread = std::thread::Builder::new().name("queued".to_owned());
-        let spawned = thread.spawn(move || {
+        let spawned = processors::spawn_unbound("queued", move || {
             if is_last {
                 // SAFETY: takes no pointer; 0 is the calling thread.
                 unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };

@@ -36,7 +36,7 @@ impl Filesystem for Ibifs {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         reply::entry(reply, self.look_up(&caller(request), parent, name));
     }
 
@@ -52,7 +52,7 @@ impl Filesystem for Ibifs {
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         match self.node(number) {
             Ok(node) => self.attributes_and_reply(caller(request), node, reply),
             Err(error) => reply.error(errno(error)),
@@ -77,7 +77,7 @@ impl Filesystem for Ibifs {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let change = AttributeChange {
             mode,
             uid,
@@ -92,8 +92,8 @@ impl Filesystem for Ibifs {
         }
     }
 
-    fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
-        let _worker = self.pool.work();
+    fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
+        let _worker = self.pool.work(request.pid());
         let target = self
             .node(number)
             .and_then(|node| self.namespace.read_link(&node));
@@ -110,7 +110,7 @@ impl Filesystem for Ibifs {
         device: u32,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
         reply::entry(reply, self.make_node(&caller(request), name, device, mode));
     }
@@ -124,13 +124,13 @@ impl Filesystem for Ibifs {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
         self.make_directory_and_reply(caller(request), name, mode, reply);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         reply::empty(
             reply,
             self.remove(&caller(request), (parent, name), Removal::Unlink),
@@ -139,7 +139,7 @@ impl Filesystem for Ibifs {
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         reply::empty(
             reply,
             self.remove(&caller(request), (parent, name), Removal::Rmdir),
@@ -155,7 +155,7 @@ impl Filesystem for Ibifs {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let (name, target) = ((parent, name), target.as_os_str().as_bytes());
         reply::entry(reply, self.make_link(&caller(request), name, target));
     }
@@ -170,7 +170,7 @@ impl Filesystem for Ibifs {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let (from, to) = ((parent, name), (new_parent, new_name));
         let renamed = self.rename_name(&caller(request), from, to, flags.bits());
         reply::empty(reply, renamed);
@@ -185,14 +185,14 @@ impl Filesystem for Ibifs {
         new_name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let name = (new_parent, new_name);
         reply::entry(reply, self.make_hard_link(&caller(request), number, name));
         self.invalidator.replied();
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         match self.node(number) {
             Ok(node) => self.open_and_reply(caller(request), node, flags.0, reply),
             Err(error) => reply.error(errno(error)),
@@ -209,7 +209,7 @@ impl Filesystem for Ibifs {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
         self.create_and_reply(&caller(request), name, flags, mode, reply);
     }
@@ -225,7 +225,7 @@ impl Filesystem for Ibifs {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work_ahead();
         reply::data(reply, self.read_file(handle, offset, size as usize));
     }
 
@@ -256,7 +256,7 @@ impl Filesystem for Ibifs {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let caller = caller(request);
         let _charged = charging::charge_to(caller.charged_user());
         reply::empty(reply, self.closed(&caller, handle));
@@ -272,7 +272,7 @@ impl Filesystem for Ibifs {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let closed = self.release_file(&caller(request), handle);
         // Closing the descriptor may take time, for which no process waits.
         reply::empty(reply, closed.0);
@@ -287,12 +287,12 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         self.sync_and_reply(&caller(request), handle, content_only, reply);
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         match self.node(number) {
             Ok(node) => self.open_directory_and_reply(caller(request), node, reply),
             Err(error) => reply.error(errno(error)),
@@ -301,13 +301,13 @@ impl Filesystem for Ibifs {
 
     fn readdir(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
         reply: ReplyDirectory,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         self.list_and_reply(handle, offset, reply);
     }
 
@@ -319,20 +319,20 @@ impl Filesystem for Ibifs {
         offset: u64,
         reply: ReplyDirectoryPlus,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let directory = NodeId(number.0);
         self.list_with_nodes_and_reply(&caller(request), directory, handle, offset, reply);
     }
 
     fn releasedir(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let handle = self.handles.remove(handle);
         reply.ok();
         drop(handle);
@@ -340,20 +340,20 @@ impl Filesystem for Ibifs {
 
     fn fsyncdir(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         handle: FileHandle,
         content_only: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let node = self.node(number);
         let synced = node.and_then(|node| self.sync_directory(&node, handle, content_only));
         reply::empty(reply, synced);
     }
 
-    fn statfs(&self, _request: &Request, number: INodeNo, reply: ReplyStatfs) {
-        let _worker = self.pool.work();
+    fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
+        let _worker = self.pool.work(request.pid());
         let node = self.node(number);
         let found = node.and_then(|node| self.namespace.statistics(&node));
         reply::statistics(reply, found);
@@ -369,27 +369,27 @@ impl Filesystem for Ibifs {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let name = (number, name);
         reply::empty(reply, self.set_xattr(&caller(request), name, value, flags));
     }
 
     fn getxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         name: &OsStr,
         size: u32,
         reply: ReplyXattr,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let node = self.node(number);
         let value = node.and_then(|node| self.xattr(&node, name, size as usize));
         reply::xattr(reply, size, value);
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let names = self.node(number).and_then(|node| {
             let namespace = &self.namespace;
             namespace.xattr_names(&caller(request), &node, size as usize)
@@ -398,7 +398,7 @@ impl Filesystem for Ibifs {
     }
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         reply::empty(reply, self.remove_xattr(&caller(request), (number, name)));
     }
 
@@ -412,20 +412,20 @@ impl Filesystem for Ibifs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         self.allocate_and_reply(caller(request), handle, (offset, length), mode, reply);
     }
 
     fn lseek(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let position = self.with_file(handle, |file| inside::seek(file, offset, whence));
         reply::offset(reply, position);
     }
@@ -443,7 +443,7 @@ impl Filesystem for Ibifs {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         // The kernel does not know that the source is read.
         self.invalidator
             .invalidate(vec![Stale::Attributes(NodeId(source.0))]);
@@ -462,14 +462,14 @@ impl Filesystem for Ibifs {
         _output_size: u32,
         reply: ReplyIoctl,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         let done = self.control(&caller(request), (number, handle), command, input);
         reply::ioctl(reply, done);
     }
 
     fn poll(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         _handle: FileHandle,
         _notifier: PollNotifier,
@@ -477,20 +477,20 @@ impl Filesystem for Ibifs {
         _flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         // The kernel then answers for itself: a regular file is always ready.
         reply.error(errno(Errno::NOSYS));
     }
 
     fn bmap(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         _block_size: u32,
         _index: u64,
         reply: ReplyBmap,
     ) {
-        let _worker = self.pool.work();
+        let _worker = self.pool.work(request.pid());
         reply.error(errno(Errno::NOSYS));
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use super::placement::{Asker, Following, Place, Placement, PlacementWatch};
 use crate::os::charging;
 
 // The constants name the rows of `tests/bench/RESULTS.md` that pay for them.
@@ -68,6 +69,7 @@ pub(super) struct WorkerPool {
     watchdog_sleeps: AtomicBool,
     watchdog_lock: Mutex<()>,
     watchdog_signal: Condvar,
+    placement: Placement,
 }
 
 /// The state of one worker. Its end, which comes with the mount's, unparks all others.
@@ -77,6 +79,8 @@ struct Worker {
     idle: Duration,
     since: Instant,
     finished: Instant,
+    place: Arc<Place>,
+    following: Following,
 }
 
 thread_local! {
@@ -93,8 +97,11 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    fn note_begin(&mut self, now: Instant) {
-        self.idle += now.saturating_duration_since(self.finished);
+    fn note_begin(&mut self, now: Instant, asker: Asker) {
+        let placement = &self.pool.placement;
+        let waited = now.saturating_duration_since(self.finished);
+        placement.note(&self.place, &mut self.following, asker, now, waited);
+        self.idle += waited;
         self.requests += 1;
         if self.requests < WINDOW {
             return;
@@ -145,6 +152,7 @@ impl WorkerPool {
             watchdog_sleeps: AtomicBool::new(false),
             watchdog_lock: Mutex::default(),
             watchdog_signal: Condvar::new(),
+            placement: Placement::new(),
         });
         let watched = Arc::clone(&pool);
         std::thread::Builder::new()
@@ -153,18 +161,28 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// A request begins: this worker charges no user.
-    pub(super) fn work(self: &Arc<Self>) -> RequestGuard<'_> {
+    /// A request begins, for which this thread waits: this worker charges no user.
+    pub(super) fn work(self: &Arc<Self>, caller: u32) -> RequestGuard<'_> {
         charging::stop();
-        self.work_for_the_same_payer()
+        self.begin(Asker::Waits(caller))
+    }
+
+    /// A request to read data begins.
+    pub(super) fn work_ahead(self: &Arc<Self>) -> RequestGuard<'_> {
+        charging::stop();
+        self.begin(Asker::GoesOn)
     }
 
     /// The same for a write: if the one before was of the same user, this worker still charges that user.
     pub(super) fn work_for_the_same_payer(self: &Arc<Self>) -> RequestGuard<'_> {
+        self.begin(Asker::GoesOn)
+    }
+
+    fn begin(self: &Arc<Self>, asker: Asker) -> RequestGuard<'_> {
         let began = Instant::now();
         self.busy.fetch_add(1, Ordering::Relaxed);
         WORKER.with_borrow_mut(|worker| match worker {
-            Some(worker) => worker.note_begin(began),
+            Some(worker) => worker.note_begin(began, asker),
             None => {
                 *worker = Some(Worker {
                     pool: Arc::clone(self),
@@ -172,6 +190,8 @@ impl WorkerPool {
                     idle: Duration::ZERO,
                     since: began,
                     finished: began,
+                    place: self.placement.join(),
+                    following: Following::new(began),
                 });
                 self.seen.fetch_add(1, Ordering::Relaxed);
             }
@@ -218,6 +238,10 @@ impl WorkerPool {
     }
 
     fn park(&self, most: Duration) {
+        // The one that stays is the one on the processor of the process that asks.
+        if WORKER.with_borrow(|worker| worker.as_ref().is_some_and(|it| it.place.is_bound())) {
+            return;
+        }
         let mut permits = self.permits.lock();
         // Checked again under the lock, so that two workers do not both park.
         if !self.is_surplus() {
@@ -255,12 +279,14 @@ impl WorkerPool {
         self.unpark(1);
     }
 
-    /// Unparks a worker when all unparked ones are busy and no request finishes.
+    /// Unparks a worker when all unparked ones are busy and no request finishes, and unbinds those that are idle.
     fn watchdog(&self) {
         let mut before = 0;
         let mut quiet = Duration::ZERO;
+        let mut placement = PlacementWatch::default();
         while !self.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(STUCK);
+            placement.look(&self.placement, STUCK);
             let finished = self.finished.load(Ordering::Relaxed);
             let busy = self.busy.load(Ordering::Relaxed);
             if finished != before {
@@ -299,7 +325,7 @@ mod tests {
                     loop {
                         let request = requests.lock().recv();
                         let Ok(time) = request else { return };
-                        let _worker = pool.work();
+                        let _worker = pool.work(1);
                         if !time.is_zero() {
                             std::thread::sleep(time);
                         }

@@ -23,6 +23,7 @@ use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 use crate::os::charging;
+use crate::os::processors;
 
 /// The result of a mkdir.
 #[derive(Debug)]
@@ -136,8 +137,7 @@ impl Namespace {
         done: impl FnOnce(ErrnoResult<Entry>) + Send + 'static,
     ) {
         let namespace = Arc::clone(self);
-        let thread = std::thread::Builder::new().name("mint".to_owned());
-        let spawned = thread.spawn(move || {
+        let spawned = processors::spawn_unbound("mint", move || {
             let _charged = charging::charge_to(caller.charged_user());
             let minted = namespace.mint(&caller, &minting);
             namespace.invalidate_items(&*cache);
