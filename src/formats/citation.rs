@@ -136,12 +136,15 @@ pub fn cite(
     let Some(item) = item else {
         return Err(CitationError::NotCited { name });
     };
-    let formatted = std::panic::catch_unwind(|| format(&item, archived, language));
-    let line = match formatted {
-        Ok(line) => line,
-        Err(_) => return Err(CitationError::NotCited { name }),
-    };
-    line.ok_or(CitationError::NoBibliography { name })
+    match shielded(|| format(&item, archived, language)) {
+        Some(line) => line.ok_or(CitationError::NoBibliography { name }),
+        None => Err(CitationError::NotCited { name }),
+    }
+}
+
+/// What the library returns; None if it panics. Records are by others, and it has many rules.
+fn shielded<T>(call: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
+    std::panic::catch_unwind(call).ok()
 }
 
 /// The text of the bibliography; None of a style that has none.
@@ -235,6 +238,13 @@ mod tests {
               volume = 3, number = 2, pages = {1--9}, year = 2009}",
         );
         description(record.unwrap_or_else(|error| panic!("{error}")))
+    }
+
+    #[test]
+    fn a_panic_of_the_library_is_an_error() {
+        assert_eq!(shielded(|| Some("a citation")), Some(Some("a citation")));
+        let panics = || -> Option<String> { panic!("a rule of the library") };
+        assert_eq!(shielded(panics), None);
     }
 
     #[test]
