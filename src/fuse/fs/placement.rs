@@ -28,8 +28,9 @@ use crate::os::processors;
 /// and `2p-cp-a-in`: two processes that ask in turn are served where the kernel sees fit.
 const RUN: u32 = 8;
 /// If a worker waits for so long on average before each request of a run, processors halt between them. Rows
-/// `create-1k` and `cp-a-in`: on processors that are kept awake it waits for 6 to 8 us, and these rows lose 7 % if it is
-/// bound nevertheless, because nothing is then done beside the process; on processors that halt it is 22 us and more.
+/// `create-1k` and `cp-a-in`: on processors that are kept awake they lost 7 % with a worker that was bound nevertheless,
+/// because nothing is then done beside the process. The limit is not measured but estimated from the times of these rows
+/// for each request: some 7 us of waiting on processors that are kept awake, 22 us and more on those that halt.
 const HALTED: Duration = Duration::from_micros(12);
 /// A longer wait counts as so long: the process has done something else. Row `cp-a-in`, which also reads.
 const LONGEST: Duration = Duration::from_micros(40);
