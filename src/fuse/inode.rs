@@ -14,7 +14,7 @@
 mod node;
 mod table;
 
-pub use node::{Generated, MappableOpen, Mapping, Node, NodeKind, Real};
+pub use node::{CloseNotice, Generated, MappableOpen, Mapping, Node, NodeKind, Real};
 pub use table::NodeTable;
 
 /// The number by which the kernel knows a node.

@@ -34,14 +34,13 @@ pub(super) enum Handle {
         /// The write intent of a sidecar that may be written: its content is applied when it is closed.
         change: Mutex<Option<WriteIntent>>,
         /// The state in which a close has found the file, if that close succeeded and no mapping can change it.
-        closed: Mutex<Option<ContentState>>,
+        closed: Mutex<Option<Box<ContentState>>>,
         /// For a file that a depositor has created: the deposit lasts until the handle is closed.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         deposit: Option<OpenDeposit>,
         /// Lives as long as any handle of the file, since the kernel reads and writes through it.
         #[allow(dead_code, reason = "kept for as long as the handle")]
         backing: Option<Arc<Backing>>,
-        #[allow(dead_code, reason = "kept for as long as the handle")]
         mapping: Option<MappableOpen>,
     },
     /// A virtual file.
@@ -68,13 +67,13 @@ pub(super) struct ContentState {
 impl ContentState {
     /// The state of an open file; None if it is not known.
     #[allow(clippy::unnecessary_cast, reason = "the types depend on the platform")]
-    pub(super) fn of(file: &OwnedFd) -> Option<ContentState> {
+    pub(super) fn of(file: &OwnedFd) -> Option<Box<ContentState>> {
         let stat = rustix::fs::fstat(file).ok()?;
-        Some(ContentState {
+        Some(Box::new(ContentState {
             size: stat.st_size,
             modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-        })
+        }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::fs::FileType;
 
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Mapping, Node, NodeKind};
+use crate::fuse::inode::{CloseNotice, Mapping, Node, NodeKind};
 use crate::fuse::namespace::{Entry, NameLifetime};
 
 /// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
@@ -15,6 +15,12 @@ const CACHED: Duration = Duration::from_secs(60);
 /// POSIX lets the change of the times wait for msync(2), so that a moment is early enough; and a program that
 /// has written a file asks for its attributes several times at once.
 const MAPPING_MAY_REMAIN: Duration = Duration::from_millis(100);
+
+/// The lifetime of the attributes of a file that is open so that a mapping may write it, if each close is seen: then
+/// they are made stale. Until then a change of the times by a mapping may be seen as much later as on a disk whose
+/// clock has this granularity, the usual tick of the kernel; the size is right at any time, since no mapping changes
+/// it. A database asks for the size of its files several times in each statement (row `pgbench-select`).
+const MAPPED: Duration = Duration::from_millis(4);
 
 /// The lifetime of a name.
 pub(super) fn of_name(entry: &Entry) -> Duration {
@@ -34,7 +40,8 @@ pub(super) fn of_attributes(node: &Node, attr: &Attr) -> Duration {
         _ if has_set_id || is_generated => Duration::ZERO,
         Mapping::None => CACHED,
         Mapping::MayRemain => MAPPING_MAY_REMAIN,
-        Mapping::Open => Duration::ZERO,
+        Mapping::Open(CloseNotice::Sent) => MAPPED,
+        Mapping::Open(CloseNotice::None) => Duration::ZERO,
     }
 }
 
@@ -52,7 +59,7 @@ pub(super) fn of_attributes_with_name(entry: &Entry) -> Duration {
 /// mapping can have changed the file yet; the caller makes the attributes stale after the reply if one may.
 pub(super) fn of_created(entry: &Entry) -> Duration {
     let has_set_id = entry.attr.permissions & 0o6000 != 0;
-    if entry.node.learnt.mapping() == Mapping::Open && !has_set_id {
+    if matches!(entry.node.learnt.mapping(), Mapping::Open(_)) && !has_set_id {
         of_name(entry)
     } else {
         of_both(entry)
@@ -117,12 +124,15 @@ mod tests {
             },
         );
         for (entry, created) in [(made, CACHED), (uncached, Duration::ZERO)] {
-            let open = [(); 2].map(|()| MappableOpen::new(&entry.node));
+            let open = [CloseNotice::None, CloseNotice::Sent, CloseNotice::Sent]
+                .map(|notice| MappableOpen::new(&entry.node, notice));
             assert_eq!(of_attributes(&entry.node, &entry.attr), Duration::ZERO);
             assert_eq!(of_created(&entry), created);
-            let [first, last] = open;
+            let [unseen, first, last] = open;
+            drop(unseen);
+            assert_eq!(of_attributes(&entry.node, &entry.attr), MAPPED);
             drop(first);
-            assert_eq!(of_attributes(&entry.node, &entry.attr), Duration::ZERO);
+            assert_eq!(of_attributes(&entry.node, &entry.attr), MAPPED);
             drop(last);
             let lifetime = of_attributes(&entry.node, &entry.attr);
             assert_eq!(lifetime, MAPPING_MAY_REMAIN);

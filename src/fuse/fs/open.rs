@@ -16,7 +16,7 @@ use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
 use crate::archive::Bringing;
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{MappableOpen, Mapping, Node, NodeKind};
+use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping, Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
 use crate::fuse::namespace::{Closing, Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
@@ -246,9 +246,15 @@ impl Inner {
         let (mut flags, backing) = match route {
             Route::Kernel(backing) => {
                 if access == OFlags::RDWR {
+                    // Most files are made, written and closed once; a FLUSH for each would be for nothing.
+                    let notice = if is_made {
+                        CloseNotice::None
+                    } else {
+                        CloseNotice::Sent
+                    };
                     let was = node.learnt.mapping();
-                    mapping = Some(MappableOpen::new(node));
-                    if was != Mapping::Open && !is_made {
+                    mapping = Some(MappableOpen::new(node, notice));
+                    if !matches!(was, Mapping::Open(_)) && !is_made {
                         self.invalidate_attributes(node);
                     }
                 }
@@ -257,7 +263,10 @@ impl Inner {
             Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
             Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
         };
-        if !is_sidecar && node.learnt.metadata_of().is_none() {
+        let is_awaited = mapping
+            .as_ref()
+            .is_some_and(|mapping| mapping.notice() == CloseNotice::Sent);
+        if !is_sidecar && !is_awaited && node.learnt.metadata_of().is_none() {
             // A close writes nothing back: the kernel need not send a flush.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
@@ -326,7 +335,7 @@ impl Inner {
 
     /// After the reply to a request that made and opened a file.
     pub(super) fn created(&self, node: &Node) {
-        if node.learnt.mapping() == Mapping::Open {
+        if matches!(node.learnt.mapping(), Mapping::Open(_)) {
             self.invalidate_attributes(node);
         }
     }
@@ -359,8 +368,13 @@ impl Inner {
                 deposit,
                 closed,
                 mappable,
+                mapping,
                 ..
             }) => {
+                if !is_last && mapping.is_some() {
+                    // What a mapping has changed is in the attributes when close(2) returns.
+                    self.invalidate_attributes(node);
+                }
                 // Every descriptor of the file sends a FLUSH when it is closed, so that the last one has usually
                 // left nothing to do here.
                 let state = match node.learnt.sidecar_of() {

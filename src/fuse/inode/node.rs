@@ -106,6 +106,7 @@ pub struct Learnt {
     lacks_capability: AtomicBool,
     was_mappable: AtomicBool,
     mappable_opens: AtomicU32,
+    unseen_closes: AtomicU32,
 }
 
 /// Whether the kernel may write a file through a shared mapping without a request.
@@ -116,27 +117,51 @@ pub enum Mapping {
     /// It was: a mapping may have outlived the descriptor.
     MayRemain,
     /// It is open so that it can be.
-    Open,
+    Open(CloseNotice),
+}
+
+/// Whether the kernel says when a process closes a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseNotice {
+    /// With a FLUSH, before close(2) returns.
+    Sent,
+    /// Not before the last process has closed the file, and after close(2) has returned.
+    None,
 }
 
 /// A file is open so that it can be mapped for writing, until this value is dropped.
 #[derive(Debug)]
-pub struct MappableOpen(Arc<Node>);
+pub struct MappableOpen {
+    node: Arc<Node>,
+    notice: CloseNotice,
+}
 
 impl MappableOpen {
     /// Notes that a file is opened.
-    pub fn new(node: &Arc<Node>) -> MappableOpen {
+    pub fn new(node: &Arc<Node>, notice: CloseNotice) -> MappableOpen {
         let learnt = &node.learnt;
+        if notice == CloseNotice::None {
+            learnt.unseen_closes.fetch_add(1, Ordering::Relaxed);
+        }
         learnt.mappable_opens.fetch_add(1, Ordering::Relaxed);
         learnt.was_mappable.store(true, Ordering::Relaxed);
-        MappableOpen(Arc::clone(node))
+        let node = Arc::clone(node);
+        MappableOpen { node, notice }
+    }
+
+    /// Whether the kernel says when a process closes the file.
+    pub fn notice(&self) -> CloseNotice {
+        self.notice
     }
 }
 
 impl Drop for MappableOpen {
     fn drop(&mut self) {
-        let opens = &self.0.learnt.mappable_opens;
-        opens.fetch_sub(1, Ordering::Relaxed);
+        let learnt = &self.node.learnt;
+        learnt.mappable_opens.fetch_sub(1, Ordering::Relaxed);
+        if self.notice == CloseNotice::None {
+            learnt.unseen_closes.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -184,8 +209,10 @@ impl Learnt {
             Mapping::None
         } else if self.mappable_opens.load(Ordering::Relaxed) == 0 {
             Mapping::MayRemain
+        } else if self.unseen_closes.load(Ordering::Relaxed) == 0 {
+            Mapping::Open(CloseNotice::Sent)
         } else {
-            Mapping::Open
+            Mapping::Open(CloseNotice::None)
         }
     }
 }

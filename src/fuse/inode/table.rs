@@ -318,7 +318,7 @@ mod tests {
 
     use super::*;
     use crate::fuse::descriptors::{Descriptors, Pinning};
-    use crate::fuse::inode::{MappableOpen, Mapping};
+    use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping};
 
     fn real(inode: u64) -> Real {
         let root = OwnedFd::from(std::fs::File::open("/").expect("the root opens"));
@@ -488,7 +488,7 @@ mod tests {
         node.learnt.set_sidecar_of(Some(ItemId(3)));
         node.learnt.set_lacks_capability(true);
         assert_eq!(node.learnt.mapping(), Mapping::None);
-        drop(MappableOpen::new(&node));
+        drop(MappableOpen::new(&node, CloseNotice::Sent));
         let again = table.remember(real(7), View::Rep, NodeKind::Inside);
         assert_eq!(again.learnt.sidecar_of(), Some(ItemId(3)));
         assert!(again.learnt.lacks_capability());
