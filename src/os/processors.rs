@@ -2,11 +2,17 @@
 //!
 //! Decides nothing; see `fuse/fs/placement.rs`.
 
-use std::time::Duration;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// How often a wakeup is measured.
+const WAKEUPS: usize = 15;
+/// How long the thread sleeps that is woken: long enough for its processor to halt, if it does.
+const ASLEEP: Duration = Duration::from_micros(100);
 
 /// The calling thread.
 pub fn own_thread() -> Pid {
@@ -113,6 +119,48 @@ pub fn can_bind() -> bool {
     probe.is_ok_and(|probe| probe.join().unwrap_or(false))
 }
 
+/// How long a thread that sleeps for a moment needs to run again after another processor has woken it: the median of
+/// some attempts. None if there are not two processors. Takes some milliseconds.
+pub fn wakeup_time() -> Option<Duration> {
+    let allowed = allowed().ok()?;
+    let mut processors = (0..CpuSet::MAX_CPU).filter(|at| allowed.is_set(*at));
+    let (first, second) = (processors.next()?, processors.next()?);
+    let stay_on = |processor| {
+        let mut one = CpuSet::new();
+        one.set(processor);
+        sched_setaffinity(None, &one).is_ok()
+    };
+    let (send, woken) = channel();
+    let sleeping = move || {
+        if stay_on(second) {
+            for _ in 0..WAKEUPS {
+                std::thread::park();
+                let sent = send.send(Instant::now());
+                if sent.is_err() {
+                    return;
+                }
+            }
+        }
+    };
+    let measuring = move || {
+        let sleeper = std::thread::Builder::new().spawn(sleeping).ok()?;
+        if !stay_on(first) {
+            return None;
+        }
+        let mut times = Vec::new();
+        for _ in 0..WAKEUPS {
+            std::thread::sleep(ASLEEP);
+            let at = Instant::now();
+            sleeper.thread().unpark();
+            times.push(woken.recv().ok()?.saturating_duration_since(at));
+        }
+        times.sort();
+        times.get(times.len() / 2).copied()
+    };
+    let measuring = std::thread::Builder::new().spawn(measuring).ok()?;
+    measuring.join().ok()?
+}
+
 /// Spawns a thread that continues what a request began. The new thread would inherit the binding of the
 /// calling one; it is an ordinary thread of the process instead.
 pub fn spawn_unbound(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -175,6 +223,15 @@ mod tests {
             assert_eq!(bind(thread, CpuSet::MAX_CPU), Err(Errno::INVAL));
         };
         std::thread::spawn(bound).join().expect("no panic");
+    }
+
+    #[test]
+    fn a_wakeup_takes_time() {
+        let processors = allowed().expect("a mask").count();
+        match wakeup_time() {
+            Some(time) => assert!(processors > 1 && time > Duration::ZERO, "{time:?}"),
+            None => assert_eq!(processors, 1),
+        }
     }
 
     #[test]

@@ -32,6 +32,10 @@ const RUN: u32 = 8;
 /// because nothing is then done beside the process. The limit is not measured but estimated from the times of these rows
 /// for each request: some 7 us of waiting on processors that are kept awake, 22 us and more on those that halt.
 const HALTED: Duration = Duration::from_micros(12);
+/// If a wakeup takes so long, processors halt. A worker waits for a process that computes or sleeps, too, so that its
+/// waits alone do not tell. Row `sqlite-delete`, which waits for the disk: 0.43 of native on processors that are kept
+/// awake, 0.35 if the worker is bound there.
+const WAKEUP: Duration = Duration::from_micros(15);
 /// A longer wait counts as so long: the process has done something else. Row `cp-a-in`, which also reads.
 const LONGEST: Duration = Duration::from_micros(40);
 /// After so many requests a bound worker looks where the process is, if it waits again: the kernel has woken the process
@@ -44,6 +48,8 @@ const LATE_RUN: u32 = 3;
 const STREAM: Duration = Duration::from_millis(1);
 /// How long no worker is bound after one was not given its processor; twice as long each time, up to the second.
 const HOLD_OFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
+/// How long a measured wakeup counts.
+const MEASURED: Duration = Duration::from_secs(5);
 /// A worker that was bound for so many requests shows that the processors are free again.
 const PROVEN: usize = 4096;
 
@@ -158,11 +164,49 @@ impl HoldOff {
     }
 }
 
+/// Whether processors halt, as last measured.
+#[derive(Debug, Default)]
+struct Halting {
+    halts: AtomicBool,
+    measured_at: Mutex<Option<Instant>>,
+    is_asked: AtomicBool,
+}
+
+impl Halting {
+    /// Whether they halt. What was measured too long ago, or never, is asked for.
+    fn is_so(&self, now: Instant) -> bool {
+        let measured_at = *self.measured_at.lock();
+        if measured_at.is_none_or(|at| now.saturating_duration_since(at) > MEASURED) {
+            self.is_asked.store(true, Ordering::Relaxed);
+        }
+        self.halts.load(Ordering::Relaxed)
+    }
+
+    /// Measures, in a thread of its own, if that was asked for.
+    fn measure(halting: &Arc<Halting>) {
+        if !halting.is_asked.swap(false, Ordering::Relaxed) {
+            return;
+        }
+        // Not asked for again meanwhile.
+        *halting.measured_at.lock() = Some(Instant::now());
+        let halting = Arc::clone(halting);
+        let measuring = move || {
+            let time = processors::wakeup_time();
+            let halts = time.is_some_and(|time| time >= WAKEUP);
+            halting.halts.store(halts, Ordering::Relaxed);
+        };
+        if let Err(error) = processors::spawn_unbound("measuring", measuring) {
+            log::debug!("it is not known whether processors halt: {error}");
+        }
+    }
+}
+
 /// The places of all workers.
 #[derive(Debug)]
 pub(super) struct Placement {
     places: Mutex<Vec<Arc<Place>>>,
     hold_off: Mutex<HoldOff>,
+    halting: Arc<Halting>,
     is_possible: bool,
 }
 
@@ -172,6 +216,7 @@ impl Placement {
         Placement {
             places: Mutex::default(),
             hold_off: Mutex::default(),
+            halting: Arc::default(),
             is_possible: processors > 1 && processors::can_bind(),
         }
     }
@@ -217,7 +262,7 @@ impl Placement {
         if there.is_some() && *processor == there {
             return;
         }
-        let may = self.hold_off.lock().is_over(now);
+        let may = self.hold_off.lock().is_over(now) && self.halting.is_so(now);
         match there {
             Some(there) if may && processors::bind(place.thread, there).is_ok() => {
                 if processor.is_none() {
@@ -271,6 +316,7 @@ impl PlacementWatch {
         if !placement.is_possible {
             return;
         }
+        Halting::measure(&placement.halting);
         let places = placement.places.lock().clone();
         self.seen.resize(places.len(), Seen::default());
         for (place, seen) in places.iter().zip(&mut self.seen) {
@@ -411,6 +457,22 @@ mod tests {
     }
 
     #[test]
+    fn what_was_measured_counts_for_a_while() {
+        let halting = Arc::new(Halting::default());
+        let is_asked = || halting.is_asked.load(Ordering::Relaxed);
+        Halting::measure(&halting);
+        assert_eq!(*halting.measured_at.lock(), None, "it was not asked for");
+        let now = Instant::now();
+        assert!(!halting.is_so(now) && is_asked());
+        Halting::measure(&halting);
+        assert!(!is_asked());
+        halting.is_so(now);
+        assert!(!is_asked());
+        halting.is_so(now + 2 * MEASURED);
+        assert!(is_asked());
+    }
+
+    #[test]
     fn a_bound_worker_without_requests_is_unbound() {
         let placement = Placement::new();
         if !placement.is_possible {
@@ -418,6 +480,9 @@ mod tests {
         }
         let place = placement.join();
         let own = place.thread.as_raw_nonzero().get().unsigned_abs();
+        placement.follow(&place, own, Instant::now());
+        assert!(!place.is_bound(), "before it is known that processors halt");
+        placement.halting.halts.store(true, Ordering::Relaxed);
         placement.follow(&place, own, Instant::now());
         assert!(place.is_bound());
         let mut watch = PlacementWatch::default();
