@@ -71,7 +71,11 @@ impl<'a> Deposit<'a> {
     ) -> Result<Names, Failure> {
         let failed = |error: &SourceError| Failure::new(Exit::Failed, error);
         let names = match self.source.begun().map_err(|error| failed(&error))? {
-            Some(names) => access::find(&names.preferred(), Some(&self.access.store))?.names,
+            // A user who may not look into the store sees the item in the mount.
+            Some(names) => match self.access.path_in_mount(&names) {
+                Some(path) if path.is_dir() => names,
+                _ => access::find(&names.preferred(), Some(&self.access.store))?.names,
+            },
             None => {
                 let names = mint()?;
                 self.source.mark(&names).map_err(|error| failed(&error))?;
