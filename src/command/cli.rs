@@ -24,7 +24,7 @@ use crate::formats::item::State;
 pub use care::{Backup, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
-pub use items::{Cite, Id, IdCommand, List, Mint, Relate, Show, Unrelate};
+pub use items::{Cite, Id, IdCommand, List, Mint, Relate, Show, Unrelate, Work};
 pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
@@ -83,6 +83,12 @@ pub enum Command {
     /// the same identifiers.
     #[command(after_long_help = examples::MINT)]
     Mint(Mint),
+    /// Run a command that reads and writes items without the mount
+    ///
+    /// The command finds the directories of the store under the paths of the items. After it, the sidecars
+    /// are read again.
+    #[command(after_long_help = examples::WORK)]
+    Work(Work),
     /// Show what is known of an item
     ///
     /// Identifiers, state, the Archive that holds the original, language, target file, and all

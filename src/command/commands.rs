@@ -27,6 +27,7 @@ mod start;
 mod status;
 mod transfer;
 mod upn;
+mod work;
 
 use std::io::Write;
 use std::path::Path;
@@ -49,6 +50,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Umount(options) => mounting::umount(&options),
         Command::Status(options) => status::run(&options),
         Command::Mint(options) => mint::mint(&options),
+        Command::Work(options) => work::run(&options),
         Command::Show(options) => items::show(&options),
         Command::Cite(options) => cite::run(&options),
         Command::Relate(options) => relations::relate(&options),

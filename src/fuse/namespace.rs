@@ -9,10 +9,12 @@
 //! - `levels`, `items`, `siblings`, `labels`, `listing`, `links`: lookups and listings.
 //! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`,
 //!   `staged_directories`: changes.
+//! - `changed_beside`: changes that did not come through the mount.
 //! - `invalidation`: what a change makes stale in the kernel's cache.
 
 mod actor;
 mod attributes;
+mod changed_beside;
 mod changes;
 mod declarations;
 mod generated;
@@ -60,6 +62,7 @@ use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 use ibi::relation::Language;
 
+pub use changed_beside::CHANGED_BESIDE;
 pub use changes::Created;
 pub use generated::GeneratedText;
 use invalidation::Added;

@@ -51,3 +51,4 @@ mod texts;
 mod tools;
 mod transfer;
 mod trees;
+mod work;

@@ -48,6 +48,11 @@ Examples:
   ibifs mint mnt --translation-of 8JMKD3MGP8W/34PGRBS --lang pt-BR
   ibifs mint mnt --from ~/measurements";
 
+pub(super) const WORK: &str = "\
+Examples:
+  ibifs work mnt/example.org/archive/2026/11.22.10.15 -- make -C mnt/example.org/archive/2026/11.22.10.15/doc
+  ibifs work 8JMKD3MGP8W/34PGRBS";
+
 pub(super) const SHOW: &str = "\
 Examples:
   ibifs show mnt/example.org/archive/2026/11.22.10.15

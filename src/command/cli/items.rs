@@ -38,6 +38,20 @@ pub struct Mint {
     pub output: Output,
 }
 
+/// `ibifs work`
+#[derive(Debug, Args)]
+pub struct Work {
+    /// Items: paths in a mount, or identifiers
+    #[arg(value_name = "ITEM", required = true, num_args = 1..)]
+    pub items: Vec<String>,
+    /// The command and its arguments [default: $SHELL]
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<std::ffi::OsString>,
+    /// Store or mount point, where identifiers alone are given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+}
+
 /// `ibifs show`
 #[derive(Debug, Args)]
 pub struct Show {

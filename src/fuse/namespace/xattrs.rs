@@ -7,6 +7,7 @@ use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
 use super::Namespace;
+use super::changed_beside::CHANGED_BESIDE;
 use super::invalidation::Context;
 use super::item_xattrs::is_virtual;
 use super::modes::ACL;
@@ -73,6 +74,11 @@ impl Namespace {
                 (false, XattrFlags::REPLACE) => Err(Errno::NODATA),
                 _ => self.settle(by, self.set_item_xattr(by.caller, item, name, value)),
             };
+        }
+        if name == CHANGED_BESIDE
+            && let Some(item) = node.learnt.sidecar_of()
+        {
+            return self.changed_beside(by, item, value);
         }
         if node.real.is_none() {
             // A tool that copies a prefix directory can do without.

@@ -1,0 +1,238 @@
+//! `ibifs work`: runs a command that finds the directories of the store under the paths of items in a mount.
+//!
+//! The item's sidecar is open for writing through the mount meanwhile: the daemon has logged, durably, that it may
+//! change, and reads it again when it is closed, however this process ends. What the command has changed is
+//! found by comparing two snapshots, and the daemon invalidates what the kernel knows of it.
+
+mod snapshot;
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{Access, AtFlags, CWD, XattrFlags};
+
+use super::access::{self, Named, attribute_of};
+use crate::archive::tree::{Place, SIDECAR};
+use crate::command::cli::Work;
+use crate::command::exit::{Exit, Failure};
+use crate::command::language::localized;
+use crate::fuse::mount::Mounted;
+use crate::fuse::namespace::CHANGED_BESIDE;
+use crate::os::namespaces::{self, Bound, RunError};
+use ibi::message;
+use snapshot::Snapshot;
+
+/// How many bytes of paths the daemon is told of at once.
+const BATCH: usize = 16_384;
+
+/// An item that is worked on.
+struct Item {
+    /// Its directory in the mount.
+    shown: PathBuf,
+    /// Its directory in the store.
+    native: PathBuf,
+    /// Its sidecar, open through the mount; None for a user who may not write it.
+    sidecar: Option<File>,
+    before: Snapshot,
+    refused: BTreeSet<OsString>,
+}
+
+pub(super) fn run(options: &Work) -> Result<Exit, Failure> {
+    let mut items: Vec<Item> = Vec::new();
+    for text in &options.items {
+        let item = Item::begin(text, options.store.as_deref())?;
+        if items.iter().all(|known| known.shown != item.shown) {
+            items.push(item);
+        }
+    }
+    let bound: Vec<Bound> = items
+        .iter()
+        .map(|item| Bound {
+            directory: item.native.clone(),
+            over: item.shown.clone(),
+        })
+        .collect();
+    let ended = namespaces::run(command(options), &bound);
+    let mut is_refused = false;
+    for item in items {
+        is_refused |= !item.end();
+    }
+    match ended {
+        Ok(0) if is_refused => Ok(Exit::Refused),
+        // The status is that of the command, whatever it means.
+        Ok(0) => Ok(Exit::Done),
+        Ok(status) => std::process::exit(i32::from(status)),
+        Err(RunError::Namespace(errno)) => Err(Failure::new(
+            Exit::Failed,
+            message!(
+                "no mount namespace: {error}; an ordinary user needs user namespaces, see user_namespaces(7)",
+                error = std::io::Error::from(errno)
+            ),
+        )),
+        Err(RunError::Command(error)) => {
+            let program = command(options).get_program().to_owned();
+            Err(super::failed_at(Path::new(&program), Exit::Failed, &error))
+        }
+    }
+}
+
+fn command(options: &Work) -> Command {
+    match options.command.split_first() {
+        Some((program, arguments)) => {
+            let mut command = Command::new(program);
+            command.args(arguments);
+            command
+        }
+        None => Command::new(std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into())),
+    }
+}
+
+/// The directory of an item in a mount that a path names or lies in.
+fn item_above(path: &Path) -> Option<PathBuf> {
+    let resolved = std::fs::canonicalize(path).ok()?;
+    Mounted::containing(&resolved)?;
+    let names = ["user.ibi.rep", "user.ibi.ibip"];
+    let is_item = |above: &&Path| names.iter().any(|name| attribute_of(above, name).is_some());
+    resolved.ancestors().find(is_item).map(Path::to_owned)
+}
+
+impl Item {
+    fn begin(text: &str, store: Option<&Path>) -> Result<Item, Failure> {
+        let Named { access, names } = access::find(text, store)?;
+        let shown = item_above(Path::new(text)).or_else(|| access.path_in_mount(&names));
+        let Some(shown) = shown else {
+            return Err(Failure::new(
+                Exit::Refused,
+                message!(
+                    "'{store}' is not mounted; mount it first, with 'ibifs mount'",
+                    store = access.store.display()
+                ),
+            ));
+        };
+        let found = std::fs::canonicalize(&shown);
+        let shown = found.map_err(|error| super::failed_at(&shown, Exit::NotFound, &error))?;
+        let native = access.store.join(Place::of(&names).as_str());
+        let enter = Access::READ_OK | Access::EXEC_OK;
+        if let Err(errno) = rustix::fs::accessat(CWD, &native, enter, AtFlags::EACCESS) {
+            return Err(Failure::new(
+                Exit::Refused,
+                message!(
+                    "'{path}': {error}; this user works in it through the mount only, unless the owner of the store opens its directories",
+                    path = native.display(),
+                    error = std::io::Error::from(errno)
+                ),
+            ));
+        }
+        let sidecar = writing().open(shown.join(SIDECAR)).ok();
+        Ok(Item {
+            before: Snapshot::of(&native),
+            refused: refused_in(&native),
+            shown,
+            native,
+            sidecar,
+        })
+    }
+
+    /// Has the sidecar read again, and what was changed looked up again. False for a sidecar that was refused.
+    fn end(self) -> bool {
+        let sidecar = self.shown.join(SIDECAR);
+        let native = self.native.join(SIDECAR);
+        let changed = Snapshot::of(&self.native).changed_since(&self.before);
+        let mut batch = Vec::new();
+        let tell = |batch: &mut Vec<u8>| {
+            // The open file has the attribute even if the command has removed its name.
+            let flags = XattrFlags::empty();
+            let told = match &self.sidecar {
+                Some(file) => rustix::fs::fsetxattr(file, CHANGED_BESIDE, batch, flags),
+                None => rustix::fs::setxattr(&sidecar, CHANGED_BESIDE, batch, flags),
+            };
+            batch.clear();
+            told
+        };
+        let mut told = Ok(());
+        // The directory itself.
+        batch.extend(b"=\0");
+        for path in changed {
+            batch.extend(path);
+            batch.push(0);
+            if batch.len() > BATCH {
+                told = told.and(tell(&mut batch));
+            }
+        }
+        if !batch.is_empty() {
+            told = told.and(tell(&mut batch));
+        }
+        if let Err(errno) = told {
+            log::warn!(
+                "the mount shows some changes late: {}",
+                std::io::Error::from(errno)
+            );
+        }
+        let mut is_refused = false;
+        let after = native
+            .symlink_metadata()
+            .map(|found| (found.dev(), found.ino()));
+        if after.is_ok_and(|number| Some(number) != self.before.number_of(SIDECAR.as_bytes())) {
+            // Another file than the one that is open: the mount judges it as one that is renamed into place.
+            let arriving = OsString::from(format!(".ibi.work-{}", std::process::id()));
+            let (beside, shown) = (self.native.join(&arriving), self.shown.join(&arriving));
+            if std::fs::rename(&native, &beside).is_ok()
+                && std::fs::rename(&shown, &sidecar).is_err()
+            {
+                // Its text is kept under another name.
+                is_refused = true;
+                let _ = std::fs::remove_file(&shown);
+            }
+        }
+        // The daemon now reads the sidecar again, and restores one that was removed.
+        is_refused |= self
+            .sidecar
+            .is_some_and(|file| namespaces::closed(file).is_err());
+        if native.symlink_metadata().is_err() {
+            // Removed through the mount, it is restored as well.
+            drop(writing().create_new(true).open(&sidecar));
+            let _ = std::fs::remove_file(&sidecar);
+        }
+        let refused = refused_in(&self.native);
+        let item = self.shown.display();
+        let kept: Vec<_> = refused.difference(&self.refused).collect();
+        for name in &kept {
+            let sentence = message!(
+                "the sidecar in '{item}' was refused, and the one in force stays; it is kept as '{name}'",
+                item,
+                name = name.to_string_lossy().as_ref()
+            );
+            eprintln!("ibifs: {}", localized(&sentence));
+        }
+        if is_refused && kept.is_empty() {
+            let sentence = message!(
+                "the sidecar in '{item}' was refused again, and the one in force stays",
+                item
+            );
+            eprintln!("ibifs: {}", localized(&sentence));
+        }
+        !is_refused && kept.is_empty()
+    }
+}
+
+/// The sidecars in an item that were refused.
+fn refused_in(native: &Path) -> BTreeSet<OsString> {
+    let listed = std::fs::read_dir(native).into_iter().flatten().flatten();
+    let names = listed.map(|entry| entry.file_name());
+    names
+        .filter(|name| name.to_string_lossy().starts_with(".ibi.broken-"))
+        .collect()
+}
+
+/// How a sidecar is opened.
+fn writing() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
+    options.custom_flags(flags);
+    options
+}
