@@ -214,21 +214,27 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
         for view in &fixture.views {
             let doc = view.display();
             let fill = fixture.native.join("fill");
+            let mut filler = None;
             user().run(|| {
                 let _ = writes(&made(&view.join("file"), false));
-                let file = made(&fill, false);
-                let mut length = 0;
-                // What was removed before is freed some time later.
+                filler = Some(made(&fill, false));
+            });
+            let filler = filler.expect("a file");
+            let mut length = 0;
+            // What was removed before is freed some time later, also between two attempts.
+            let mut fill_up = || {
                 for _ in 0..5 {
                     rustix::fs::sync();
-                    for size in [MIB, 4096] {
-                        let keep = FallocateFlags::empty();
-                        while rustix::fs::fallocate(&file, keep, length, size).is_ok() {
-                            length += size;
+                    user().run(|| {
+                        for size in [MIB, 4096] {
+                            let keep = FallocateFlags::empty();
+                            while rustix::fs::fallocate(&filler, keep, length, size).is_ok() {
+                                length += size;
+                            }
                         }
-                    }
+                    });
                 }
-            });
+            };
             let as_user = "setpriv --reuid 60001 --regid 60001 --clear-groups";
             for what in [
                 format!("mkdir {doc}/directory"),
@@ -238,6 +244,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
                 format!("setfattr -n user.ibi.language -v en {}/..", doc),
                 format!("mkdir {}/A/8JMKD3MGP7W", fixture.env.root().display()),
             ] {
+                fill_up();
                 let output = fixture.env.run(&format!("{as_user} {what}"));
                 let complaint = String::from_utf8_lossy(&output.stderr);
                 assert!(
@@ -245,6 +252,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
                     "{what}: {complaint} passthrough={passthrough}"
                 );
             }
+            drop(filler);
             // Root mints, and users can remove what they have.
             fixture.env.sh(&format!(
                 "mkdir -p A/.mint/root/doc; echo text > A/.mint/root/doc/file; rmdir A/.mint/root
