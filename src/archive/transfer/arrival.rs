@@ -214,8 +214,12 @@ impl Local {
 
     /// Waits until all writes are on disk, first those that the kernel has not passed to the mount yet.
     fn sync(&self, directory: &Tree) -> Result<(), TransferError> {
-        directory.sync_all()?;
-        Ok(self.archive.tree().sync_all()?)
+        let store = self.archive.tree();
+        let device = |tree: &Tree| rustix::fs::fstat(tree.root()).ok().map(|stat| stat.st_dev);
+        if device(directory) != device(store) {
+            directory.sync_all()?;
+        }
+        Ok(store.sync_all()?)
     }
 }
 
