@@ -256,15 +256,18 @@ impl Placement {
     }
 
     fn follow(&self, place: &Place, caller: u32, now: Instant) {
+        // To look where the process is takes longer than most requests.
+        if !(self.hold_off.lock().is_over(now) && self.halting.is_so(now)) {
+            return self.leave(place);
+        }
         let there = processors::processor_of(caller);
         place.caller.store(caller, Ordering::Relaxed);
         let mut processor = place.processor.lock();
         if there.is_some() && *processor == there {
             return;
         }
-        let may = self.hold_off.lock().is_over(now) && self.halting.is_so(now);
         match there {
-            Some(there) if may && processors::bind(place.thread, there).is_ok() => {
+            Some(there) if processors::bind(place.thread, there).is_ok() => {
                 if processor.is_none() {
                     place
                         .bound_at
