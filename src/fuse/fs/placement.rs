@@ -32,10 +32,10 @@ const RUN: u32 = 8;
 /// because nothing is then done beside the process. The limit is not measured but estimated from the times of these rows
 /// for each request: some 7 us of waiting on processors that are kept awake, 22 us and more on those that halt.
 const HALTED: Duration = Duration::from_micros(12);
-/// If a wakeup takes so long, processors halt. A worker waits for a process that computes or sleeps, too, so that its
+/// If a wakeup takes so long, processors halt: 17 us where they do, 2.5 where they are kept awake. A worker waits for a process that computes or sleeps, too, so that its
 /// waits alone do not tell. Row `sqlite-delete`, which waits for the disk: 0.43 of native on processors that are kept
 /// awake, 0.35 if the worker is bound there.
-const WAKEUP: Duration = Duration::from_micros(15);
+const WAKEUP: Duration = Duration::from_micros(8);
 /// A longer wait counts as so long: the process has done something else. Row `cp-a-in`, which also reads.
 const LONGEST: Duration = Duration::from_micros(40);
 /// After so many requests a bound worker looks where the process is, if it waits again: the kernel has woken the process
@@ -58,7 +58,8 @@ const PROVEN: usize = 4096;
 pub(super) enum Asker {
     /// The thread of this number; 0 if there is none in this namespace of processes, or nobody waits.
     Waits(u32),
-    /// A process that may go on: data are read ahead and written behind beside it.
+    /// A process that may go on, since data are read ahead and written behind beside it; or one that waits for the
+    /// disk, as the worker does.
     GoesOn,
 }
 

@@ -287,7 +287,7 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.pool.work_on_disk();
         self.sync_and_reply(&caller(request), handle, content_only, reply);
     }
 
@@ -346,7 +346,7 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.pool.work_on_disk();
         let node = self.node(number);
         let synced = node.and_then(|node| self.sync_directory(&node, handle, content_only));
         reply::empty(reply, synced);

@@ -173,7 +173,13 @@ impl WorkerPool {
         self.begin(Asker::GoesOn)
     }
 
-    /// The same for a write: if the one before was of the same user, this worker still charges that user.
+    /// A request to sync begins.
+    pub(super) fn work_on_disk(self: &Arc<Self>) -> RequestGuard<'_> {
+        charging::stop();
+        self.begin(Asker::GoesOn)
+    }
+
+    /// A request to write data begins: if the one before was of the same user, this worker still charges that user.
     pub(super) fn work_for_the_same_payer(self: &Arc<Self>) -> RequestGuard<'_> {
         self.begin(Asker::GoesOn)
     }
