@@ -143,13 +143,20 @@ fn editors_are_refused_a_bad_sidecar() {
 }
 
 /// A sidecar is read again when its last user has gone, if it can have changed since it was closed: a process
-/// that has inherited the descriptor writes it, or a mapping does.
+/// that has inherited the descriptor writes it, or a mapping does. With passthrough a mapping holds the file of the
+/// store, and the last user of the mount's file has gone with its last descriptor.
 #[test]
 fn what_is_written_after_a_close_is_accepted() {
     let env = world();
     for option in ["", "-o passthrough=no"] {
         env.sh(&format!("ibifs umount A; ibifs mount {option} A.store A"));
-        env.sh(r#"python3 - A/$(<mine)/.ibi <<'end'
+        let mapping = if option.is_empty() {
+            "closed_first"
+        } else {
+            "outlives"
+        };
+        env.sh(&format!("echo {mapping} > mapping"));
+        env.sh(r#"python3 - A/$(<mine)/.ibi $(<mapping) <<'end'
 import ctypes, mmap, os, sys, subprocess, time
 def language():
     wanted = b'language en' if b'language pt' in open(sys.argv[1], 'rb').read() else b'language pt'
@@ -174,9 +181,11 @@ shown(wanted)
 wanted, line = language()
 libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p
 file = os.open(sys.argv[1], os.O_RDWR); size = os.fstat(file).st_size
-mapped = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0); os.close(file)
+mapped = libc.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0)
+if sys.argv[2] == 'outlives': os.close(file)
 at = ctypes.string_at(mapped, size).find(b'language'); ctypes.memmove(mapped + at, line, len(line))
 libc.munmap(ctypes.c_void_p(mapped), size)
+if sys.argv[2] != 'outlives': os.close(file)
 shown(wanted)
 end"#);
     }
@@ -202,7 +211,7 @@ fn a_sidecar_that_contradicts_the_archive_fails_where_it_is_written() {
              set $pair; D=M/$(< $2); cp $D/.ibi before
              if cp $1 $D/.ibi 2> printed; then exit 1; fi
              grep -q 'Invalid argument' printed; cmp before $D/.ibi; cmp $1 $D/.ibi.broken-1; rm $D/.ibi.broken-1
-             if rsync --inplace $1 $D/.ibi 2> printed; then exit 1; fi
+             if rsync -I --inplace $1 $D/.ibi 2> printed; then exit 1; fi
              grep -q 'Invalid argument' printed; cmp before $D/.ibi; cmp $1 $D/.ibi.broken-1; rm $D/.ibi.broken-1
              cp $1 $D/new; no mv $D/new $D/.ibi; cmp $1 $D/new; cmp before $D/.ibi; rm $D/new $D/.ibi.broken-1
          done
