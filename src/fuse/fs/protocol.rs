@@ -340,7 +340,7 @@ impl Filesystem for Ibifs {
 
     fn fsyncdir(
         &self,
-        request: &Request,
+        _request: &Request,
         number: INodeNo,
         handle: FileHandle,
         content_only: bool,
