@@ -1,6 +1,7 @@
 //! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
 //!
 //! - [`address`]: addresses of Archives on the network, as texts.
+//! - [`base_url`]: the URLs at which services are reached, as texts.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
@@ -18,6 +19,7 @@
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 
 pub mod address;
+pub mod base_url;
 pub mod citation;
 pub mod description;
 pub mod federation;

@@ -69,7 +69,7 @@ use std::time::Duration;
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
-pub use describe::{FileList, MetadataFiles, RunAs, persistent_url};
+pub use describe::{FileList, MetadataFiles, RunAs};
 pub use error::{ArchiveError, Holder};
 pub use facts::Facts;
 pub use handover::{Handover, HandoverLock, Role};
@@ -95,6 +95,7 @@ use settle_queue::SettleQueue;
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::archive::store::Store;
 use crate::archive::tree::Tree;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::name_spaces::NameSpaces;
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
@@ -153,6 +154,13 @@ impl Archive {
     /// The identity of this Archive.
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    /// Sets the URL at which it is served, in place of that in `archive.ibi`.
+    #[must_use]
+    pub fn served_at(mut self, url: BaseUrl) -> Archive {
+        self.facts.url = Some(url);
+        self
     }
 
     /// The store's directories.

@@ -11,6 +11,7 @@ mod idle_timeout;
 mod languages;
 mod page;
 mod preference;
+mod prefix;
 pub mod resolver;
 mod share;
 mod threads;

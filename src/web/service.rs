@@ -11,6 +11,7 @@ mod related;
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError, RunAs};
+use crate::formats::base_url::BaseUrl;
 use crate::formats::item::{Names, State};
 use crate::formats::query::encoded;
 use ibi::Timestamp;
@@ -57,8 +58,8 @@ pub enum WantedItems {
 pub struct Service<'a> {
     /// The Archive.
     pub archive: &'a Archive,
-    /// Where it is reached: `host` or `host:port` (the pair `archiveaddress`).
-    pub address: &'a str,
+    /// Where it is reached. The pair `archiveaddress` has its host and port.
+    pub url: &'a BaseUrl,
     /// Reads as the public. Only what the public may read has a URL.
     pub act: RunAs<'a>,
     /// Records the files and directories on which the answer depends.
@@ -107,7 +108,7 @@ impl Service<'_> {
             return Ok(UrlAnswer::default());
         }
         let mut pairs = vec![
-            ("archiveaddress".to_owned(), word(self.address)),
+            ("archiveaddress".to_owned(), word(self.url.address())),
             ("ibi".to_owned(), item.names.to_value()),
             (
                 "ibi.archiveservice".to_owned(),
@@ -205,7 +206,7 @@ impl Service<'_> {
     }
 
     fn absolute(&self, path: &str) -> String {
-        format!("http://{}/{path}", self.address)
+        self.url.at(path)
     }
 }
 

@@ -14,4 +14,5 @@ mod service;
 pub mod stub;
 mod threads;
 mod transfer;
+mod urls;
 mod zip;

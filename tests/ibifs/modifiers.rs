@@ -543,9 +543,9 @@ fn oai_dc_is_always_there_and_valid() {
             &env,
             &format!(
                 "printf '%s\\n' \"<dc:identifier>${name}<\" \"<dc:identifier>$(ibip A/${name})<\" \
-                 \"<dc:identifier>http://urlib.net/$(ibip A/${name})<\" \
-                 \"<dc:relation>http://urlib.net/$(ibip A/$next)<\" \
-                 \"<dc:relation>http://urlib.net/$(ibip A/$translated)<\" '<dc:date>' '<dc:language>en<' '<dc:type>'"
+                 \"<dc:identifier>http://archive-a.example.org/$(ibip A/${name})<\" \
+                 \"<dc:relation>http://archive-a.example.org/$(ibip A/$next)<\" \
+                 \"<dc:relation>http://archive-a.example.org/$(ibip A/$translated)<\" '<dc:date>' '<dc:language>en<' '<dc:type>'"
             ),
         );
         for part in names.lines().chain(expected) {

@@ -18,9 +18,6 @@ use ibi::Timestamp;
 /// Runs a closure with the credentials of a user.
 pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
 
-/// The beginning of persistent URLs, see ibi(7).
-const PERSISTENT_URL: &str = "http://urlib.net/";
-
 impl Archive {
     /// The item's description in a format, see ibi(7). The record comes from the metadata item
     /// `from`, else from the item's own metadata item or text. Identifier, date, type, and the
@@ -64,7 +61,7 @@ impl Archive {
         {
             core.push(Element::Identifier, name);
         }
-        core.push(Element::Identifier, persistent_url(&item.names));
+        core.push(Element::Identifier, self.facts.persistent_url(&item.names));
         core.extend(&record.core);
         if core.first(Element::Date).is_none()
             && let Some(date) = date_of(&item.names)
@@ -87,7 +84,7 @@ impl Archive {
                 _ => continue,
             };
             if !names.matches(&item.names) {
-                let url = persistent_url(&names);
+                let url = self.facts.persistent_url(&names);
                 if !related.iter().any(|(_, known)| *known == url) {
                     related.push((relation, url.clone()));
                 }
@@ -101,7 +98,7 @@ impl Archive {
                 Some(ibip) => ibip.to_string(),
                 None => item.names.preferred(),
             },
-            url: persistent_url(&item.names),
+            url: self.facts.persistent_url(&item.names),
             target_file: item.target.clone(),
             related,
             made_on: self.today(),
@@ -328,14 +325,6 @@ impl FileList {
     /// Its approximate size in bytes.
     pub fn size(&self) -> usize {
         self.text.capacity() + self.directories.as_ref().map_or(0, Directories::size)
-    }
-}
-
-/// The persistent URL of an item, by its IBIp if it has one, see ibi(7).
-pub fn persistent_url(names: &Names) -> String {
-    match names.ibip() {
-        Some(ibip) => format!("{PERSISTENT_URL}{ibip}"),
-        None => format!("{PERSISTENT_URL}{}", names.preferred()),
     }
 }
 

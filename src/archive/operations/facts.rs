@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU16;
 
 use super::ArchiveError;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use ibi::distributor::Granularity;
 use ibi::message;
@@ -25,6 +26,10 @@ pub struct Facts {
     pub granularity: Granularity,
     /// The Archive service's own item.
     pub service: Names,
+    /// The URL at which it is served, if an administrator has given one.
+    pub url: Option<BaseUrl>,
+    /// The resolver that persistent links name. None if they name the Archive itself.
+    pub resolver: Option<BaseUrl>,
 }
 
 impl Facts {
@@ -36,6 +41,46 @@ impl Facts {
     /// The prefix of the IBIps minted here.
     pub fn ibip_prefix(&self) -> IbipPrefix {
         IbipPrefix::from_address(self.ip, self.ip_port)
+    }
+
+    /// The URL at which it is served: the one given, else that of its host and port.
+    pub fn base_url(&self) -> BaseUrl {
+        let url = self.url.clone();
+        url.unwrap_or_else(|| BaseUrl::of_address(&self.address()))
+    }
+
+    /// The persistent URL of an item, by its IBIp if it has one, see ibi(7). It begins with the URL of the resolver
+    /// that the administrator has named, else with that of the Archive.
+    pub fn persistent_url(&self, names: &Names) -> String {
+        let base = match &self.resolver {
+            Some(resolver) => resolver.clone(),
+            None => self.base_url(),
+        };
+        base.at(&match names.ibip() {
+            Some(ibip) => ibip.to_string(),
+            None => names.preferred(),
+        })
+    }
+
+    /// Host and port, as an address.
+    fn address(&self) -> String {
+        match self.port {
+            80 => self.host.clone(),
+            port => format!("{}:{port}", self.host),
+        }
+    }
+
+    /// Whether both mint the same names: they differ in URLs at most.
+    pub(in crate::archive) fn is_same_archive(&self, other: &Facts) -> bool {
+        let minting = |facts: &Facts| {
+            let facts = Facts {
+                url: None,
+                resolver: None,
+                ..facts.clone()
+            };
+            facts.to_text()
+        };
+        minting(self) == minting(other)
     }
 
     /// Parses `archive.ibi`.
@@ -55,6 +100,17 @@ impl Facts {
             let number = text.parse().ok().map(NonZeroU16::get);
             number.ok_or_else(|| refuse(name, &text))
         };
+        let url = |name: &str| match pairs.get(name) {
+            None => Ok(None),
+            Some(_) => {
+                let text = word(name)?;
+                BaseUrl::parse(&text)
+                    .map(Some)
+                    .map_err(|error| ArchiveError::Facts {
+                        what: message!("the value of '{name}': {error}", name, error),
+                    })
+            }
+        };
         let ip = word("ip")?;
         let granularity = word("granularity")?;
         let service = match pairs.get("ibi.archiveservice") {
@@ -71,6 +127,8 @@ impl Facts {
             service: service.ok_or_else(|| ArchiveError::Facts {
                 what: message!("an identifier is missing after 'ibi.archiveservice'"),
             })?,
+            url: url("url")?,
+            resolver: url("resolver")?,
         };
         // A host must be valid as the prefix of a rep.
         facts
@@ -81,13 +139,21 @@ impl Facts {
 
     /// The text of `archive.ibi`.
     pub fn to_text(&self) -> String {
-        let address = match self.port {
-            80 => self.host.clone(),
-            port => format!("{}:{port}", self.host),
-        };
-        format!(
-            "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {address}\n",
-            self.host, self.port, self.ip, self.ip_port, self.granularity, self.service
-        )
+        let mut text = format!(
+            "host {}\nport {}\nip {}\nip.port {}\ngranularity {}\nibi.archiveservice {}\narchiveaddress {}\n",
+            self.host,
+            self.port,
+            self.ip,
+            self.ip_port,
+            self.granularity,
+            self.service,
+            self.address()
+        );
+        for (name, url) in [("url", &self.url), ("resolver", &self.resolver)] {
+            if let Some(url) = url {
+                text.push_str(&format!("{name} {url}\n"));
+            }
+        }
+        text
     }
 }

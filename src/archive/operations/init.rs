@@ -11,6 +11,7 @@ use crate::archive::store::Store;
 use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
 use crate::archive::tree::{Filled, Place, Tree};
+use crate::formats::base_url::BaseUrl;
 use crate::formats::hex::Hex;
 use crate::formats::item::Names;
 use crate::os::random;
@@ -36,6 +37,10 @@ pub struct Setup {
     pub granularity: Option<Granularity>,
     /// The identity of a lost Archive that is to be rebuilt.
     pub service: Option<Names>,
+    /// The URL at which it is served.
+    pub url: Option<BaseUrl>,
+    /// The resolver that persistent links name.
+    pub resolver: Option<BaseUrl>,
 }
 
 impl Archive {
@@ -69,6 +74,8 @@ impl Archive {
             setup.ip.get_or_insert(before.ip);
             setup.ip_port.get_or_insert(before.ip_port);
             setup.granularity.get_or_insert(before.granularity);
+            setup.url = setup.url.or_else(|| before.url.clone());
+            setup.resolver = setup.resolver.or_else(|| before.resolver.clone());
         }
         let not_drawn = |errno| TreeError::new(Action::Read, random::SOURCE, errno);
         let host = match &setup.host {
@@ -91,6 +98,8 @@ impl Archive {
                 .service
                 .clone()
                 .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
+            url: setup.url.clone(),
+            resolver: setup.resolver.clone(),
         };
         // If the clock is out of the range of names, nothing is created.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;

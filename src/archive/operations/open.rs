@@ -76,6 +76,12 @@ impl Archive {
         let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
         match self.store.facts()? {
             Some(known) if known == text => Ok(()),
+            // URLs are no part of what is minted.
+            Some(known)
+                if Facts::parse(&known).is_ok_and(|known| known.is_same_archive(&self.facts)) =>
+            {
+                Ok(self.store.set_facts(&text)?)
+            }
             Some(_) if changed_facts == ChangedFacts::Refuse => Err(ArchiveError::FactsChanged),
             _ => Ok(self.store.set_facts(&text)?),
         }

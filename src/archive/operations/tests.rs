@@ -206,6 +206,29 @@ fn changed_facts_are_refused() {
 }
 
 #[test]
+fn changed_urls_are_accepted() {
+    let archive = TestArchive::new();
+    let TestParts { directory, clock } = archive.close_for_good();
+    let file = directory.path().join(own_files::FACTS);
+    let text = std::fs::read_to_string(&file).expect("read");
+    let open = || Archive::open(directory.path(), Box::new(clock.clone()));
+    let urls = "url https://archive.example/x/\nresolver http://urlib.net/\n";
+    std::fs::write(&file, format!("{text}{urls}")).expect("written");
+    let archive = open().expect("opened");
+    let url = archive.facts().base_url().to_string();
+    assert_eq!(url, "https://archive.example/x");
+    archive.close();
+    drop(archive);
+    std::fs::write(&file, format!("{text}url archive.example\n")).expect("written");
+    let refused = open().expect_err("not a URL").to_string();
+    assert_eq!(
+        refused,
+        "archive.ibi: the value of 'url': 'archive.example' is not the URL of a service; write https://host, \
+         https://host:port or https://host/path, without a query; correct it, or restore it from a backup"
+    );
+}
+
+#[test]
 fn own_reps() {
     let archive = TestArchive::new();
     for (rep, is_own) in [

@@ -13,7 +13,7 @@ use super::work::{ExportDirectory, make_directories, write_file};
 use super::{ExportOutcome, PackageError, Problem};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::{Archive, Clock, persistent_url};
+use crate::archive::{Archive, Clock};
 use crate::formats::item::Names;
 use ibi::message;
 use ibi::message::Localize;
@@ -85,7 +85,7 @@ pub(super) fn finish(
         inventory.manifest.insert(digest.clone(), vec![content]);
     }
     let facts = archive.facts();
-    let user = (facts.host.as_str(), persistent_url(&facts.service));
+    let user = (facts.host.as_str(), facts.persistent_url(&facts.service));
     inventory.add(state, &clock.now().to_rfc3339(), (user.0, &user.1));
     let text = inventory.to_bytes();
     let sidecar = format!("{} {INVENTORY}\n", digests(&text).sha512);

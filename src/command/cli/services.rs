@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 
 use super::{Output, value};
+use crate::formats::base_url::BaseUrl;
 
 /// `ibifs serve`
 #[derive(Debug, Args)]
@@ -15,8 +16,12 @@ pub struct Serve {
     /// Address and port to listen on; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// Host, or host:port, at which others reach it [default: host and port of the Archive]
-    #[arg(long, value_name = "HOST[:PORT]")]
+    /// URL at which others reach it, with a path if it has one there [default: that in archive.ibi,
+    /// else http:// with the Archive's host and port]
+    #[arg(long, value_name = "URL", value_parser = value::base_url, conflicts_with = "address")]
+    pub url: Option<BaseUrl>,
+    /// Host, or host:port, at which others reach it by http [default: host and port of the Archive]
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = value::address)]
     pub address: Option<String>,
     /// Address for harvesters and a resolver's administrator to write to [default: postmaster at
     /// the Archive's host]
@@ -53,8 +58,11 @@ pub struct Resolver {
     /// Address and port to listen on; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,
-    /// Host, or host:port, at which readers reach it [default: where it listens]
-    #[arg(long, value_name = "HOST[:PORT]")]
+    /// URL at which readers reach it, with a path if it has one there [default: where it listens]
+    #[arg(long, value_name = "URL", value_parser = value::base_url, conflicts_with = "address")]
+    pub url: Option<BaseUrl>,
+    /// Host, or host:port, at which readers reach it by http [default: where it listens]
+    #[arg(long, value_name = "HOST[:PORT]", value_parser = value::address)]
     pub address: Option<String>,
     /// Address of a reverse proxy, whose connections are those of many clients; 127.0.0.1 and ::1
     /// always are

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Output, value};
+use crate::formats::base_url::BaseUrl;
 
 /// `ibifs init`
 #[derive(Debug, Args)]
@@ -34,6 +35,12 @@ pub struct Init {
     /// Seconds between two dates that are issued: 60, 1, 1/10, 1/100 ... [default: 1/1000]
     #[arg(long, value_name = "SECONDS")]
     pub granularity: Option<String>,
+    /// URL at which the Archive will be served, with a path if it has one there
+    #[arg(long, value_name = "URL", value_parser = value::base_url)]
+    pub url: Option<BaseUrl>,
+    /// URL of the resolver that persistent links name [default: the Archive's own URL]
+    #[arg(long, value_name = "URL", value_parser = value::base_url)]
+    pub resolver: Option<BaseUrl>,
     /// Identity of an Archive that is rebuilt: the rep of its service, and its IBIp
     #[arg(long, value_name = "IBI")]
     pub service: Vec<String>,

@@ -7,6 +7,8 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
+use crate::formats::address::Address;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
 
 /// Why a value is refused. [`super::refusal`] prints it in the chosen language.
@@ -45,6 +47,19 @@ impl TypedValueParser for StyleParser {
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(style_names().map(PossibleValue::new)))
+    }
+}
+
+/// The URL of a service.
+pub(super) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
+    BaseUrl::parse(text).map_err(|error| Invalid(error.message()))
+}
+
+/// `host` or `host:port`. Port 0 stands for the one that is taken.
+pub(super) fn address(text: &str) -> Result<String, Invalid> {
+    match Address::parse(text.strip_suffix(":0").unwrap_or(text)) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(error) => Err(Invalid(error.message())),
     }
 }
 

@@ -55,6 +55,8 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         ip_port: options.ip_port,
         granularity,
         service: service_names(&options.service)?,
+        url: options.url.clone(),
+        resolver: options.resolver.clone(),
     };
     let progress = ProgressLine::of_items(|| items_below(&store));
     let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {

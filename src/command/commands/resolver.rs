@@ -12,6 +12,7 @@ use crate::command::cli::{Actors, Documents, Register, Resolver, ResolverCommand
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::FederatedArchive;
 use crate::formats::item::Names;
 use crate::formats::name_spaces::NameSpaces;
@@ -110,9 +111,13 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let (mut failure, mut refused) = (None, None);
     let proxies = server::Proxies::new(&options.proxy);
     let listened = server::run(options.listen, &proxies, |local| {
-        let address = options.address.clone().unwrap_or_else(|| local.to_string());
+        let url = match (&options.url, &options.address) {
+            (Some(url), _) => url.clone(),
+            (None, Some(address)) => BaseUrl::of_address(address),
+            (None, None) => BaseUrl::of_address(&local.to_string()),
+        };
         let made = registry.take().map(|registry| {
-            resolver::Resolver::new(registry, address, server::SiteClock::new(SystemClock))
+            resolver::Resolver::new(registry, url, server::SiteClock::new(SystemClock))
         });
         let made = match made {
             Some(Ok(made)) => {
@@ -137,11 +142,11 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             return server::Started::nothing();
         }
         say(&if options.output.json {
-            print::listening_json(made.address(), local)
+            print::listening_json(&made.url().short(), local)
         } else {
             let line = message!(
                 "resolving for {address} at http://{local}/",
-                address = made.address(),
+                address = made.url().short(),
                 local
             );
             format!("{}\n", localized(&line))

@@ -13,6 +13,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::address::Address;
+use crate::formats::base_url::BaseUrl;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::Inclusion;
 use crate::web::server::archive::{Receiver, Site};
@@ -26,13 +27,13 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     crate::os::caller::give_up_groups();
     let archive = StoreAccess::at(&options.store)?.read()?;
     let facts = archive.facts();
-    let address = match &options.address {
-        Some(address) => address.clone(),
-        None if facts.port == 80 => facts.host.clone(),
-        None => format!("{}:{}", facts.host, facts.port),
+    let url = match (&options.url, &options.address) {
+        (Some(url), _) => url.clone(),
+        (None, Some(address)) => BaseUrl::of_address(address),
+        (None, None) => facts.base_url(),
     };
     // An invalid option is reported before any file is opened.
-    announcement(options, facts, address.trim_end_matches(":0"))?;
+    announcement(options, facts, &with_port(&url, 80))?;
     let facts = facts.clone();
     let mut receiver = receiver(options)?;
     let mut refused = None;
@@ -47,11 +48,8 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let proxies = server::Proxies::new(&options.proxy);
     let listened = server::run(options.listen, &proxies, |local| {
         // With port 0 the port is known only now.
-        let address = match address.strip_suffix(":0") {
-            Some(host) => format!("{host}:{}", local.port()),
-            None => address,
-        };
-        let announcement = match announcement(options, &facts, &address) {
+        let url = with_port(&url, local.port());
+        let announcement = match announcement(options, &facts, &url) {
             Ok(announcement) => announcement,
             Err(failure) => {
                 refused = Some(failure);
@@ -60,7 +58,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         };
         let site = Site::new(
             archive,
-            address,
+            url,
             email(options, &facts),
             SiteClock::new(SystemClock),
         );
@@ -73,11 +71,11 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         }
         let site = Arc::new(site.receiving(receiver.take()));
         put(&if is_json {
-            print::listening_json(site.address(), local)
+            print::listening_json(&site.url().short(), local)
         } else {
             let line = message!(
                 "serving {address} at http://{local}/",
-                address = site.address(),
+                address = site.url().short(),
                 local
             );
             format!("{}\n", localized(&line))
@@ -86,6 +84,14 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)
+}
+
+/// The URL with the port that was taken, in place of port 0.
+fn with_port(url: &BaseUrl, port: u16) -> BaseUrl {
+    match url.address().strip_suffix(":0") {
+        Some(host) => BaseUrl::of_address(&format!("{host}:{port}")),
+        None => url.clone(),
+    }
 }
 
 fn put(text: &str) {
@@ -118,24 +124,24 @@ fn email(options: &Serve, facts: &Facts) -> String {
 fn announcement(
     options: &Serve,
     facts: &Facts,
-    address: &str,
+    url: &BaseUrl,
 ) -> Result<Option<Announcement>, Failure> {
-    let (Some(url), Some(file)) = (&options.resolver, &options.registration_key_file) else {
+    let (Some(resolver), Some(file)) = (&options.resolver, &options.registration_key_file) else {
         return Ok(None);
     };
     let inclusion = Inclusion {
-        address: Address::parse(address).map_err(usage)?,
+        address: Address::parse(url.address()).map_err(usage)?,
         service: facts.service.clone(),
         ip: facts.ip,
         version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
         email: email(options, facts),
         key: secret::key(file)?,
     };
-    let announcement = Announcement::new(url, inclusion);
+    let announcement = Announcement::new(resolver, inclusion);
     let refused = || {
         usage(message!(
             "'{url}' is not the URL of a resolver; write http://host or http://host:port",
-            url
+            url = resolver
         ))
     };
     announcement.ok_or_else(refused).map(Some)

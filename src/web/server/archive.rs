@@ -22,9 +22,10 @@ use rustix::io::Errno;
 
 use crate::archive::Archive;
 use crate::archive::store::ACCESSES_FILE;
+use crate::formats::base_url::BaseUrl;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
-use crate::web::server::{SiteClock, Started, answer};
+use crate::web::server::{SiteClock, Started, answer, prefix};
 use crate::web::service::{AccessCounter, Keys};
 use cache::{AnswerCache, SingleFlight};
 use ibi::message::Message;
@@ -40,7 +41,7 @@ const NOBODY: Caller = Caller::NOBODY;
 pub struct Site {
     archive: Archive,
     clock: SiteClock,
-    address: String,
+    url: BaseUrl,
     keys: Keys,
     accesses: AccessCounter,
     front: pages::Front,
@@ -52,10 +53,9 @@ pub struct Site {
 }
 
 impl Site {
-    /// The site of an Archive with this public address, `host` or `host:port`, and its administrator's e-mail
-    /// address.
+    /// The site of an Archive that is reached at this URL, with its administrator's e-mail address.
     #[must_use]
-    pub fn new(archive: Archive, address: String, email: String, clock: SiteClock) -> Site {
+    pub fn new(archive: Archive, url: BaseUrl, email: String, clock: SiteClock) -> Site {
         archive.tree().keep_open();
         if let Err(error) = archive.store().watch() {
             log::warn!(
@@ -63,10 +63,10 @@ impl Site {
             );
         }
         Site {
-            archive,
+            archive: archive.served_at(url.clone()),
             clock,
-            oai: oai::Oai::new(&address, email),
-            address,
+            oai: oai::Oai::new(&url, email),
+            url,
             keys: Keys::default(),
             accesses: AccessCounter::default(),
             front: pages::Front::default(),
@@ -108,10 +108,10 @@ impl Site {
         })
     }
 
-    /// The public address.
+    /// The URL at which it is reached.
     #[must_use]
-    pub fn address(&self) -> &str {
-        &self.address
+    pub fn url(&self) -> &BaseUrl {
+        &self.url
     }
 }
 
@@ -210,6 +210,12 @@ impl SiteHandle {
 
 /// Routes by hand, since an identifier is a path of two or four components.
 async fn dispatch(State(handle): State<SiteHandle>, request: Request<Body>) -> Response<Body> {
+    let site = Arc::clone(&handle.site);
+    prefix::answered(&site.url, request, |request| within(handle, request)).await
+}
+
+/// Answers a request whose path has no prefix.
+async fn within(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');
     if oai::is_of(path) {

@@ -11,8 +11,9 @@ use maud::{Markup, html};
 use serde_json::Value;
 
 use super::answer;
+use crate::formats::base_url::BaseUrl;
 use accept::Representation;
-use html::{finished, link};
+use html::{finished, link, with_prefix};
 
 /// The style of all pages.
 const STYLE: &str = include_str!("page/style.css");
@@ -36,8 +37,8 @@ pub(super) trait Words: 'static {
 
 /// A page in the reader's language and preferred form.
 pub(super) struct Page<'a, W: Words> {
-    /// The public address of the service.
-    pub(super) address: &'a str,
+    /// The URL of the service.
+    pub(super) url: &'a BaseUrl,
     pub(super) words: &'static W,
     pub(super) form: Representation,
     pub(super) status: StatusCode,
@@ -46,13 +47,13 @@ pub(super) struct Page<'a, W: Words> {
 impl<W: Words> Page<'_, W> {
     /// A page that is available in these languages and forms. The first of each is the default.
     pub(super) fn asked<'a>(
-        address: &'a str,
+        url: &'a BaseUrl,
         languages: [&'static W; 2],
         request: &Parts,
         forms: &[Representation],
     ) -> Page<'a, W> {
         Page {
-            address,
+            url,
             words: accept::words(&request.headers, languages),
             form: accept::form(&request.headers, forms),
             status: StatusCode::OK,
@@ -61,6 +62,12 @@ impl<W: Words> Page<'_, W> {
 
     /// The answer in JSON.
     pub(super) fn json(&self, value: &Value) -> Response<Body> {
+        let prefix = self.url.prefix();
+        if prefix.is_empty() {
+            return self.sent("application/json", format!("{value:#}\n"));
+        }
+        let mut value = value.clone();
+        html::with_prefix_in_json(prefix, &mut value);
         self.sent("application/json", format!("{value:#}\n"))
     }
 
@@ -72,16 +79,18 @@ impl<W: Words> Page<'_, W> {
     /// The answer as a page with this title and content.
     pub(super) fn html(&self, title: &str, main: &Markup) -> Response<Body> {
         let language = self.words.tag();
-        let head = finished(&html! { title { (title) " - " (self.address) } });
-        let body = finished(&html! {
+        let address = self.url.address();
+        let head = finished(&html! { title { (title) " - " (address) } });
+        let body = html! {
             body {
-                header { (link("/", self.address)) }
+                header { (link("/", address)) }
                 main {
                     h1 { bdi { (title) } }
                     (main)
                 }
             }
-        });
+        };
+        let body = with_prefix(self.url.prefix(), finished(&body));
         let document = format!(
             "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"{language}\">\
              <head>{META}{head}<style>{STYLE}</style>\n</head>\n{body}</html>\n"

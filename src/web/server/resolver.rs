@@ -23,7 +23,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, 
 use tokio::sync::Semaphore;
 
 use super::share::Proxies;
-use super::{Peer, SiteClock, answer, languages, threads};
+use super::{Peer, SiteClock, answer, languages, prefix, threads};
+use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::name_spaces::NameSpaces;
 use crate::formats::resolution::{ArchiveQuery, Persistent};
@@ -52,7 +53,7 @@ const MOST_ADDRESSES: usize = 16;
 pub struct Resolver {
     registry: Arc<Registry>,
     clock: SiteClock,
-    address: String,
+    url: BaseUrl,
     client: Client,
     /// For Archives on lists from the network.
     public_client: Client,
@@ -69,18 +70,18 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// The resolver with this database and this public address, `host` or `host:port`.
+    /// The resolver with this database, reached at this URL.
     ///
     /// # Errors The database cannot be read.
     pub fn new(
         registry: Registry,
-        address: String,
+        url: BaseUrl,
         clock: SiteClock,
     ) -> Result<Resolver, RegistryError> {
         let resolver = Resolver {
             registry: Arc::new(registry),
             clock,
-            address,
+            url,
             client: Client::default(),
             public_client: Client::reaching(Reach::Public),
             lists: Vec::new(),
@@ -142,10 +143,10 @@ impl Resolver {
         Resolver { proxies, ..self }
     }
 
-    /// The public address.
+    /// The URL at which it is reached.
     #[must_use]
-    pub fn address(&self) -> &str {
-        &self.address
+    pub fn url(&self) -> &BaseUrl {
+        &self.url
     }
 
     fn refresh(&self) -> Result<(), RegistryError> {
@@ -192,6 +193,12 @@ async fn keep_up(resolver: Arc<Resolver>) {
 }
 
 async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>) -> Response<Body> {
+    let within = Arc::clone(&resolver);
+    prefix::answered(&resolver.url, request, |request| answered(within, request)).await
+}
+
+/// Answers a request whose path has no prefix.
+async fn answered(resolver: Arc<Resolver>, request: Request<Body>) -> Response<Body> {
     let path = request.uri().path().trim_matches('/');
     let query = request.uri().query().unwrap_or_default();
     if ["", RESOLVER_SERVICE].contains(&path) && registration::is_one(request.method(), query) {
@@ -293,16 +300,17 @@ fn redirect(url: &str) -> Response<Body> {
 
 /// The persistent URL as the reader wrote it, with the port as the protocol's examples have it.
 fn url_of(resolver: &Resolver, request: &Parts) -> String {
-    let address = resolver.address();
-    let port = match address.rsplit_once(':') {
-        Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => "",
-        _ => ":80",
-    };
     let path = request
         .uri
         .path_and_query()
         .map_or("", |path| path.as_str());
-    format!("http://{address}{port}{path}")
+    let url = &resolver.url;
+    let port = match url.address().rsplit_once(':') {
+        Some((_, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => String::new(),
+        _ => format!(":{}", url.scheme().default_port()),
+    };
+    let (scheme, address, prefix) = (url.scheme().name(), url.address(), url.prefix());
+    format!("{scheme}://{address}{port}{prefix}{path}")
 }
 
 /// The addresses of the reader and of the proxies on the way (ibi-resolution(7)), the reader's first.

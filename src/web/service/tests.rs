@@ -9,7 +9,7 @@ fn ask(archive: &TestArchive, ibi: &str, wanted: WantedItems) -> Vec<String> {
     let dependencies = Dependencies::default();
     let service = Service {
         archive,
-        address: "a.example:1905",
+        url: &BaseUrl::of_address("a.example:1905"),
         act: &|read: &mut dyn FnMut()| read(),
         dependencies: &dependencies,
     };
@@ -123,7 +123,7 @@ fn what_the_public_may_not_read_is_not_answered() {
     let dependencies = Dependencies::default();
     let service = Service {
         archive: &archive,
-        address: "a.example",
+        url: &BaseUrl::of_address("a.example"),
         // The read does not run, so nothing is public.
         act: &|_: &mut dyn FnMut()| (),
         dependencies: &dependencies,

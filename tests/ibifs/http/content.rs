@@ -7,7 +7,8 @@ use crate::support::TestEnv;
 fn environment() -> (TestEnv, Served) {
     let env = TestEnv::new().with_a();
     env.sh("one=$(ibifs mint A | head -n 1)
-         echo \"one=$one ibip=$(ibip A/$one) D=A/$one/doc\" > vars");
+         echo \"one=$one ibip=$(ibip A/$one) D=A/$one/doc\" > vars
+         echo 'resolver http://urlib.net' >> A.store/archive.ibi");
     let served = Served::start(&env, "A.store");
     (env, served)
 }

@@ -56,7 +56,7 @@ fn an_item_in_english() {
         has 'string(//*[local-name()="h1"])'
         grep -c "<code>$R</code>" body
         grep -c "<code>$(ibip A/$R)</code>" body
-        grep -o "http://urlib.net/[^\"<]*" body | sort -u | sed "s;$(ibip A/$R);IBIP;"
+        grep -o "http://archive-a.example.org/[^\"<]*" body | sort -u | sed "s;$(ibip A/$R);IBIP;"
         grep -o "<a href=\"/$(cat next)\"" body | sort | uniq -c | tr -s ' '
         grep -o "href=\"/$(cat pt)\"" body | wc -l
         grep -o "href=\"/$(cat data)\"" body | wc -l
@@ -75,7 +75,7 @@ en
 Tides <of> Guanabara & beyond
 1
 1
-http://urlib.net/IBIP
+http://archive-a.example.org/IBIP
  2 <a href="/NEXT"
 1
 1

@@ -91,11 +91,18 @@ pub(super) fn read_facts(
                 let detail = message!("the index has no valid copy of it");
                 (Some(CheckCode::IndexDiffers), Some(detail), Some(facts))
             }
-            Ok(_) if kept.as_ref().is_some_and(|kept| *kept != text) => {
-                let detail = kept.as_ref().map(|kept| what_changed(kept, &text));
-                (Some(CheckCode::FactsChanged), detail, kept_facts.clone())
-            }
-            Ok(facts) => (None, None, Some(facts)),
+            Ok(facts) => match &kept_facts {
+                // URLs are no part of what is minted, see `Archive::check_facts`.
+                Some(kept) if !kept.is_same_archive(&facts) => {
+                    let detail = what_changed(&kept.to_text(), &facts.to_text());
+                    (
+                        Some(CheckCode::FactsChanged),
+                        Some(detail),
+                        kept_facts.clone(),
+                    )
+                }
+                _ => (None, None, Some(facts)),
+            },
         },
     };
     if let Some(code) = code {
@@ -111,11 +118,8 @@ pub(super) fn read_facts(
 }
 
 /// A message with the first line that differs.
-fn what_changed(before: &[u8], now: &[u8]) -> Message {
-    let lines = |text: &[u8]| -> Vec<String> {
-        let text = String::from_utf8_lossy(text).into_owned();
-        text.lines().map(str::to_owned).collect()
-    };
+fn what_changed(before: &str, now: &str) -> Message {
+    let lines = |text: &str| -> Vec<String> { text.lines().map(str::to_owned).collect() };
     let (before, now) = (lines(before), lines(now));
     for at in 0..before.len().max(now.len()) {
         let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_default();

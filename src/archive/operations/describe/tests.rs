@@ -1,5 +1,7 @@
 use super::super::testing::{TestArchive, language, names};
 use super::*;
+use crate::archive::Facts;
+use crate::formats::base_url::BaseUrl;
 use ibi::relation::RelationKind;
 
 fn own(act: &mut dyn FnMut()) {
@@ -25,7 +27,7 @@ fn a_record_always_has_names_date_and_type() {
         [
             rep.to_string(),
             ibip.to_string(),
-            format!("http://urlib.net/{ibip}")
+            format!("http://store.archive.example/{ibip}")
         ]
     );
     assert_eq!(values(&core, Element::Date), [rep.timestamp().to_rfc3339()]);
@@ -72,7 +74,7 @@ fn a_record_has_the_relations_to_other_items() {
         let core = archive.described(item, None, &own).expect("a record");
         values(&core, Element::Relation)
     };
-    let url = |item: &Item| persistent_url(&item.names);
+    let url = |item: &Item| archive.facts().persistent_url(&item.names);
     assert_eq!(
         relations(&one),
         [url(&next), url(&translation)],
@@ -177,13 +179,23 @@ fn a_list_lasts_until_a_directory_changes() {
 #[test]
 fn persistent_urls() {
     let both = ibi::Ibi::parse("8JMKD3MGP8W/35MMLL8").expect("an IBIp");
-    for (names, url) in [
-        (
-            names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17"),
-            "http://urlib.net/sid.inpe.br/mtc-m18@80/2008/03.17.15.17",
-        ),
-        (Names::from(both), "http://urlib.net/8JMKD3MGP8W/35MMLL8"),
-    ] {
-        assert_eq!(persistent_url(&names), url);
-    }
+    let rep = names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17");
+    let both = Names::from(both);
+    let mut facts = TestArchive::new().facts().clone();
+    let read = |text: &str| BaseUrl::parse(text).ok();
+    let urls = |facts: &Facts| [&rep, &both].map(|names| facts.persistent_url(names));
+    let begins = |facts: &Facts, base: &str| {
+        let wanted = [
+            "sid.inpe.br/mtc-m18@80/2008/03.17.15.17",
+            "8JMKD3MGP8W/35MMLL8",
+        ];
+        assert_eq!(urls(facts), wanted.map(|path| format!("{base}/{path}")));
+    };
+    begins(&facts, &format!("http://{}", facts.host));
+    facts.port = 8080;
+    begins(&facts, &format!("http://{}:8080", facts.host));
+    facts.url = read("https://archive.example.org/x");
+    begins(&facts, "https://archive.example.org/x");
+    facts.resolver = read("http://urlib.net/");
+    begins(&facts, "http://urlib.net");
 }

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::{Site, act};
 use crate::archive::ArchiveError;
 use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
+use crate::formats::base_url::BaseUrl;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::oai::{
     FORMAT, Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
@@ -65,10 +66,10 @@ pub(super) struct Oai {
 }
 
 impl Oai {
-    pub(super) fn new(address: &str, email: String) -> Oai {
+    pub(super) fn new(url: &BaseUrl, email: String) -> Oai {
         Oai {
             email,
-            base_url: format!("http://{address}/{PATH}"),
+            base_url: url.at(PATH),
             harvest: OnceLock::new(),
             is_begun: AtomicBool::new(false),
             begun: AtomicU64::new(0),

@@ -47,7 +47,7 @@ pub(super) fn is_for_programs(request: &Parts) -> bool {
 
 /// An item's page.
 pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
-    let page = Page::asked(&site.address, BOTH, request, &PAGE);
+    let page = Page::asked(&site.url, BOTH, request, &PAGE);
     let view = match ItemView::of(site, item, FILES_ON_A_PAGE) {
         Ok(view) => view,
         Err(error) => return failure::of(&error),
@@ -62,7 +62,7 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
 
 /// The metadata of an item as a table.
 pub(super) fn metadata(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
-    let page = Page::asked(&site.address, BOTH, request, &PAGE);
+    let page = Page::asked(&site.url, BOTH, request, &PAGE);
     let record = view::record(site, item).unwrap_or_default();
     if page.form == Representation::Json {
         let mut value = view::json_of_names(&item.names);
@@ -101,7 +101,7 @@ pub(super) fn metadata(site: &Site, item: &Item, request: &Parts) -> Response<Bo
 
 /// The page of a removed item: 410.
 pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
-    let mut page = Page::asked(&site.address, BOTH, request, &PAGE);
+    let mut page = Page::asked(&site.url, BOTH, request, &PAGE);
     page.status = StatusCode::GONE;
     let words = page.words;
     if page.form == Representation::Json {
@@ -133,7 +133,7 @@ pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Bod
 
 /// The page for an unknown name: 404.
 pub(super) fn unknown(site: &Site, text: &str, request: &Parts) -> Response<Body> {
-    let mut page = Page::asked(&site.address, BOTH, request, &PAGE);
+    let mut page = Page::asked(&site.url, BOTH, request, &PAGE);
     page.status = StatusCode::NOT_FOUND;
     let words = page.words;
     if page.form == Representation::Json {

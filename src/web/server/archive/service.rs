@@ -104,7 +104,7 @@ fn search(site: &Site, version: Option<i64>, question: UrlRequest) -> Response<B
     let began = site.clock.seconds();
     let service = Service {
         archive: &site.archive,
-        address: &site.address,
+        url: &site.url,
         act: &act,
         dependencies: &dependencies,
     };

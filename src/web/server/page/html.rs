@@ -2,6 +2,7 @@
 //! by their numbers, and the result is XML as well as HTML.
 
 use maud::{Markup, html};
+use serde_json::Value;
 
 /// A link with a text of any origin.
 pub(in crate::web::server) fn link(href: &str, text: &str) -> Markup {
@@ -38,6 +39,44 @@ fn show(to: &mut String, text: &str) {
             character if is_unseen(character) => to.extend(character.escape_default()),
             character => to.push(character),
         }
+    }
+}
+
+/// Puts the prefix of the service before the paths in the attributes of a finished markup. A text cannot have any,
+/// since its quotation marks are escaped.
+pub(super) fn with_prefix(prefix: &str, markup: String) -> String {
+    if prefix.is_empty() {
+        return markup;
+    }
+    let mut markup = markup;
+    for attribute in ["href", "src", "action"] {
+        let begin = format!(" {attribute}=\"/");
+        markup = markup.replace(&begin, &format!(" {attribute}=\"{prefix}/"));
+    }
+    markup
+}
+
+/// Puts the prefix of the service before the paths that a JSON value has in the members `url` and `..._url`.
+pub(super) fn with_prefix_in_json(prefix: &str, value: &mut Value) {
+    match value {
+        Value::Array(values) => {
+            for value in values {
+                with_prefix_in_json(prefix, value);
+            }
+        }
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::String(text)
+                        if (name == "url" || name.ends_with("_url")) && text.starts_with('/') =>
+                    {
+                        text.insert_str(0, prefix);
+                    }
+                    value => with_prefix_in_json(prefix, value),
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) fn alert(
     persistent: &Persistent,
     request: &Parts,
 ) -> Response<Body> {
-    let mut page = Page::asked(resolver.address(), BOTH, request, &FORMS);
+    let mut page = Page::asked(resolver.url(), BOTH, request, &FORMS);
     let words = page.words;
     let (status, code, title, sentence) = match alert {
         Alert::Unknown { silent: 0, .. } => (
@@ -115,7 +115,7 @@ pub(super) fn alert(
 
 /// The home page.
 pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
-    let page = Page::asked(resolver.address(), BOTH, request, &FORMS);
+    let page = Page::asked(resolver.url(), BOTH, request, &FORMS);
     let archives = resolver.archives.all().len() + resolver.archives.federated().len();
     let words = page.words;
     match page.form {
@@ -124,7 +124,7 @@ pub(super) fn home(resolver: &Resolver, request: &Parts) -> Response<Body> {
             words.home_title,
             &html! {
                 p { (words.home_sentence) }
-                p { code { "http://" (resolver.address()) "/8JMKD3MGP8W/34PGRBS" } }
+                p { code { (resolver.url().at("8JMKD3MGP8W/34PGRBS")) } }
                 p { (words.archives) ": " (archives) }
             },
         ),

@@ -120,7 +120,10 @@ fn facts_that_someone_has_changed_are_only_reported() {
             before.replace("store.archive", "other.archive"),
             "it says 'host other.archive.example' and said 'host store.archive.example'",
         ),
-        (before.clone() + "\n", "only in the space between its words"),
+        (
+            before.replace("\nport 80\n", "\nurl https://a.example\nport 81\n"),
+            "it says 'port 81' and said 'port 80'",
+        ),
     ] {
         write(&path, &text);
         let expected = format!("facts-changed archive.ibi: {detail}");
@@ -130,6 +133,22 @@ fn facts_that_someone_has_changed_are_only_reported() {
         assert!(left.findings.iter().all(CheckFinding::is_left));
         assert_eq!(std::fs::read_to_string(&path).expect("facts"), text);
     }
+}
+
+#[test]
+fn urls_that_someone_has_changed_are_none_of_its_faults() {
+    let store = closed(|_| ());
+    let path = store.directory.join(FACTS);
+    let before = std::fs::read_to_string(&path).expect("facts");
+    write(&path, &format!("{before}url https://a.example/x\n"));
+    assert_lines(&report(&store), &[]);
+    write(&path, &format!("{before}url a.example\n"));
+    let detail = "archive.ibi: the value of 'url': 'a.example' is not the URL of a service; write https://host, \
+                  https://host:port or https://host/path, without a query";
+    assert_lines(
+        &report(&store),
+        &[&format!("facts-broken archive.ibi: {detail}")],
+    );
 }
 
 /// The facts determine every name: without a copy of them nothing else is said of the store.

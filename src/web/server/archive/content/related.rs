@@ -6,8 +6,9 @@ use axum::http::{Response, StatusCode};
 
 use super::item::{ContentRequest, of_item, present};
 use super::reply::{ContentReply, failed, redirect, refuse};
+use crate::archive::Related;
 use crate::archive::store::Item;
-use crate::archive::{Related, persistent_url};
+use crate::formats::base_url::BaseUrl;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
@@ -102,7 +103,15 @@ fn elsewhere(
             rest.insert(0, Step::LastEdition);
         }
         let signs = Modifier::from_steps(rest).map(|rest| rest.to_string());
+        let Some(resolver) = &site.archive.facts().resolver else {
+            let sentence = format!(
+                "{} is held by another Archive, and this one names no resolver that finds it",
+                names.preferred()
+            );
+            return Err(refuse(StatusCode::NOT_FOUND, &sentence));
+        };
         return Ok(ContentReply::Answer(redirect(&onward(
+            resolver,
             &names,
             &signs.unwrap_or_default(),
             wanted,
@@ -116,15 +125,17 @@ fn elsewhere(
     Err(refuse(StatusCode::NOT_FOUND, &sentence))
 }
 
-/// The persistent URL of what is wanted of an item that is held elsewhere.
-fn onward(names: &Names, signs: &str, wanted: &ContentRequest) -> String {
-    let url = persistent_url(names);
-    let mut url = match url.rsplit_once("urlib.net/") {
-        Some((resolver, name)) if wanted.is_zip => {
-            format!("{resolver}urlib.net/archive.cgi/{name}{signs}")
-        }
-        _ => format!("{url}{signs}"),
+/// The persistent URL of what is wanted of an item that is held elsewhere, with the resolver that finds it.
+fn onward(resolver: &BaseUrl, names: &Names, signs: &str, wanted: &ContentRequest) -> String {
+    let name = match names.ibip() {
+        Some(ibip) => ibip.to_string(),
+        None => names.preferred(),
     };
+    let mut url = resolver.at(&if wanted.is_zip {
+        format!("archive.cgi/{name}{signs}")
+    } else {
+        format!("{name}{signs}")
+    });
     if !wanted.below.is_empty() {
         url.push_str(&format!("/{}", encoded(&wanted.below)));
     }

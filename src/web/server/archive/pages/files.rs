@@ -49,7 +49,7 @@ pub(super) fn table(words: &ArchiveWords, names: &Names, files: &[PublicFile]) -
 /// One part of an item's file list, with a link to the next part.
 pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let page = Page::asked(
-        &site.address,
+        &site.url,
         BOTH,
         request,
         &[

@@ -43,7 +43,7 @@ struct Overview {
 
 /// The home page of the Archive.
 pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
-    let page = Page::asked(&site.address, BOTH, request, &PAGE);
+    let page = Page::asked(&site.url, BOTH, request, &PAGE);
     let overview = match overview(site) {
         Ok(overview) => overview,
         Err(error) => return failure::fault(&error),
@@ -59,7 +59,8 @@ pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
         });
         return page.json(&json!({
             "host": facts.host,
-            "address": site.address,
+            "address": site.url.address(),
+            "url": site.url.to_string(),
             "archive_service": view::json_of_names(&facts.service),
             "items": overview.items,
             "latest": latest.collect::<Vec<Value>>(),
@@ -71,7 +72,7 @@ pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
         &html! {
             p { (words.home_sentence) }
             dl {
-                (fact(words.address, &html! { (site.address) }))
+                (fact(words.address, &html! { (link(&site.url.at(""), &site.url.to_string())) }))
                 (fact(words.service, &service(&facts.service)))
                 (fact(words.items, &html! { (overview.items) }))
             }

@@ -5,7 +5,6 @@ use maud::{Markup, html};
 use super::view::{self, ItemView, OtherItem};
 use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
-use crate::archive::persistent_url;
 use crate::web::server::page::html::link;
 
 /// The content below the title.
@@ -35,10 +34,10 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
 }
 
 fn facts(words: &ArchiveWords, item: &ItemView) -> Markup {
-    let url = persistent_url(&item.names);
+    let url = &item.persistent_url;
     html! {
         (both_names(words, &item.names))
-        (fact(words.persistent, &link(&url, &url)))
+        (fact(words.persistent, &link(url, url)))
         (fact(words.state, &html! { (words.of_state(item.state)) }))
         @if let Some(language) = &item.language {
             (fact(words.language, &html! { (language) }))
@@ -55,7 +54,7 @@ fn facts(words: &ArchiveWords, item: &ItemView) -> Markup {
 
 fn other(words: &ArchiveWords, other: &OtherItem) -> Markup {
     html! {
-        (link(&other.url(), &other.names.preferred()))
+        (link(other.url(), &other.names.preferred()))
         @if !other.is_held { " " small { (words.elsewhere) } }
     }
 }

@@ -48,7 +48,7 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
         Representation::Json,
         Representation::Text,
     ];
-    let page = Page::asked(&site.address, BOTH, request, &forms);
+    let page = Page::asked(&site.url, BOTH, request, &forms);
     match page.form {
         Representation::Json => {
             let items = shown.iter().map(|names| {

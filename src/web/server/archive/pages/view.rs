@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{Archive, ArchiveError, Listing, PublicFile, Relations, persistent_url};
+use crate::archive::{Archive, ArchiveError, Listing, PublicFile, Relations};
 use crate::formats::item::{Names, State};
 use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::query::encoded;
@@ -25,20 +25,26 @@ const MOST_CLAIMS: usize = 100;
 pub(super) struct OtherItem {
     pub(super) names: Names,
     pub(super) is_held: bool,
+    url: String,
 }
 
 impl OtherItem {
     fn of(archive: &Archive, names: Names) -> Result<OtherItem, ArchiveError> {
         let is_held = archive.held(&names)?.is_some();
-        Ok(OtherItem { names, is_held })
+        let url = if is_held {
+            page_url(&names)
+        } else {
+            archive.facts().persistent_url(&names)
+        };
+        Ok(OtherItem {
+            names,
+            is_held,
+            url,
+        })
     }
 
-    pub(super) fn url(&self) -> String {
-        if self.is_held {
-            page_url(&self.names)
-        } else {
-            persistent_url(&self.names)
-        }
+    pub(super) fn url(&self) -> &str {
+        &self.url
     }
 
     fn json(&self) -> Value {
@@ -53,6 +59,7 @@ impl OtherItem {
 #[derive(Debug)]
 pub(super) struct ItemView {
     pub(super) names: Names,
+    pub(super) persistent_url: String,
     pub(super) state: State,
     pub(super) title: Option<String>,
     pub(super) language: Option<String>,
@@ -113,6 +120,7 @@ impl ItemView {
             .unwrap_or_default();
         Ok(ItemView {
             names: item.names.clone(),
+            persistent_url: archive.facts().persistent_url(&item.names),
             state: item.state,
             title: title(site, item),
             language: item.language.map(|language| language.to_string()),
@@ -150,7 +158,7 @@ impl ItemView {
         });
         let mut value = json_of_names(&self.names);
         let more = json!({
-            "persistent_url": persistent_url(&self.names),
+            "persistent_url": self.persistent_url,
             "state": self.state.to_string(),
             "title": self.title,
             "language": self.language,
