@@ -260,7 +260,8 @@ fn lists_in_parts() {
         first=$(cat first); token=$(cat token)
         while oai verb=ListRecords -G --data-urlencode "resumptionToken=$token"; headers >> all
             token=$(of resumptionToken); [ -n "$token" ]; do :; done
-        # Noticed at the next list, printed at its end.
+        # Noticed at the next list, printed at its end: lists are by whole seconds.
+        sleep 1.1
         list ListRecords > x; token=$(of resumptionToken)
         sed 's/ deleted//' all | sort -u | wc -l
         follow ListIdentifiers; tail -1 all | sed "s;^$first;first;"
