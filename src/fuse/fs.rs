@@ -120,7 +120,7 @@ impl Ibifs {
             inner: Arc::new(inner),
             leases: Leases::start()?,
             generating: FairQueue::for_processors(processors().clamp(2, 4)),
-            syncing: FairQueue::for_disk(),
+            syncing: FairQueue::for_disk(threads() / 2),
             at_end,
         })
     }

@@ -1,9 +1,9 @@
-//! Operations that may wait for a disk. Each waits for its user's turn in a queue, so that one user does not
-//! occupy all workers, and replies from there.
+//! Operations that may wait for a disk. At most half of the workers do so at a time; others wait for their user's
+//! turn in a queue, so that one user does not occupy all workers.
 
 use std::sync::Arc;
 
-use fuser::{FileHandle, ReplyEmpty, ReplyWrite};
+use fuser::{FileHandle, INodeNo, ReplyEmpty, ReplyWrite};
 
 use super::{Ibifs, Inner, reply};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -20,6 +20,19 @@ impl Ibifs {
     ) {
         let sync =
             move |inner: &Inner| inner.with_file(handle, |file| inside::sync(file, content_only));
+        self.in_background(caller.uid, sync, |result| reply::empty(reply, result));
+    }
+
+    /// fsync(2) and fdatasync(2) of a directory.
+    pub(super) fn sync_directory_and_reply(
+        &self,
+        caller: &Caller,
+        (number, handle): (INodeNo, FileHandle),
+        content_only: bool,
+        reply: ReplyEmpty,
+    ) {
+        let sync =
+            move |inner: &Inner| inner.sync_directory(&*inner.node(number)?, handle, content_only);
         self.in_background(caller.uid, sync, |result| reply::empty(reply, result));
     }
 
@@ -69,6 +82,6 @@ impl Ibifs {
     ) {
         let inner = Arc::clone(&self.inner);
         let job = move |turn: ErrnoResult<()>| done(turn.and_then(|()| operation(&inner)));
-        self.syncing.run(user, Box::new(job));
+        self.syncing.run_here_or_queued(user, Box::new(job));
     }
 }

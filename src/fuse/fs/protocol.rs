@@ -340,16 +340,14 @@ impl Filesystem for Ibifs {
 
     fn fsyncdir(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         handle: FileHandle,
         content_only: bool,
         reply: ReplyEmpty,
     ) {
         let _worker = self.pool.work_on_disk();
-        let node = self.node(number);
-        let synced = node.and_then(|node| self.sync_directory(&node, handle, content_only));
-        reply::empty(reply, synced);
+        self.sync_directory_and_reply(&caller(request), (number, handle), content_only, reply);
     }
 
     fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
