@@ -294,6 +294,7 @@ impl Namespace {
     }
 
     fn lookup_inside(&self, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
+        parent.learnt.set_looked_into();
         if self.is_whited_out(parent, name, None) {
             return Err(Errno::NOENT);
         }

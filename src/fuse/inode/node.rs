@@ -107,6 +107,7 @@ pub struct Learnt {
     was_mappable: AtomicBool,
     mappable_opens: AtomicU32,
     unseen_closes: AtomicU32,
+    is_looked_into: AtomicBool,
 }
 
 /// Whether the kernel may write a file through a shared mapping without a request.
@@ -201,6 +202,20 @@ impl Learnt {
     /// Records whether this file is known to have no `security.capability`.
     pub fn set_lacks_capability(&self, lacks: bool) {
         self.lacks_capability.store(lacks, Ordering::Relaxed);
+    }
+
+    /// Whether the kernel has looked for a name in this directory. It does so before it makes, removes or
+    /// renames one, or gets the names and attributes of all.
+    pub fn is_looked_into(&self) -> bool {
+        self.is_looked_into.load(Ordering::SeqCst)
+    }
+
+    /// Records that the kernel looks for a name in this directory; to be called before the name is looked for.
+    pub fn set_looked_into(&self) {
+        // Most directories are looked into again and again.
+        if !self.is_looked_into.load(Ordering::Relaxed) {
+            self.is_looked_into.store(true, Ordering::SeqCst);
+        }
     }
 
     /// Whether the kernel may write this file through a mapping without a request.

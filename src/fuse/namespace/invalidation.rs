@@ -166,11 +166,14 @@ impl Namespace {
     }
 
     /// What becomes stale in other trees when a directory changes; `name` is the name that was replaced or
-    /// removed. A new name is in no cache.
+    /// removed. A new name is in no cache, nor is any name of a directory in which the kernel has not looked for
+    /// one: the label of an item that is used by another path. To be called after the change.
     pub(super) fn stale_names(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
         let mut stale = Vec::new();
         for number in self.nodes.in_other_views(parent) {
-            if let Some(name) = name {
+            let node = self.nodes.get(number);
+            let is_looked_into = node.is_some_and(|node| node.learnt.is_looked_into());
+            if let (Some(name), true) = (name, is_looked_into) {
                 stale.push(Stale::Name(number, name.to_owned()));
             }
             stale.push(Stale::Listing(number));

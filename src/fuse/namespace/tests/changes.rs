@@ -65,6 +65,18 @@ fn a_directory_that_changes_in_one_tree_is_listed_again_in_the_other() {
     let linked = namespace.make_hard_link(&by, &file, &here, name("b"));
     assert_eq!(linked.expect("a link").node.id, file.id);
     assert_eq!(fixture.take_stale(), std::slice::from_ref(&listing));
+    make("unseen");
+    let unseen = fixture.node(&format!("{}/unseen", rep(&item)));
+    fixture.take_stale();
+    let removed = namespace.remove(&by, &here, name("unseen"), Removal::Rmdir);
+    assert_eq!(removed, Ok(()));
+    let links = Stale::Attributes(unseen.id);
+    assert_eq!(
+        fixture.take_stale(),
+        [links, listing.clone()],
+        "the other tree was not looked into: it has no cached names"
+    );
+    assert!(fixture.find(&format!("{}/none", ibip(&item))).is_err());
     let cases = [
         ("a", &file, Removal::Unlink),
         ("d", &directory, Removal::Rmdir),
