@@ -48,14 +48,16 @@ const PLACES: &[&str] = &[
 /// its own lock, no user removes what has taken the place of something.
 const COMMANDS: &str = "
     try() { timeout -k 1 20 \"$@\" < /dev/null || test $? -lt 124; }
+    # Not all of a huge file: what is printed is kept in memory.
+    show() { try head -c 100000 \"$@\"; }
     all() {
         try ibifs status $1; try ibifs mint $1; try ibifs show --store $1 $REP
         try ibifs relate --store $1 $REP --next-edition $OTHER
         try ibifs mount $1 M
         if mountpoint -q M; then
-            try mkdir M/.mint/x; try ls -lR M; try cat \"M/$REP:\" \"M/$REP:(oai_dc)\" \"M/$REP?GetFileList\"
+            try mkdir M/.mint/x; try ls -lR M; show \"M/$REP:\" \"M/$REP:(oai_dc)\" \"M/$REP?GetFileList\"
             # Whom a link in an item leads outside opens that by itself.
-            for f in M/$REP/doc/f M/$REP/.ibi; do case $(realpath $f) in \"$PWD\"/M/*) try cat $f;; esac; done
+            for f in M/$REP/doc/f M/$REP/.ibi; do case $(realpath $f) in \"$PWD\"/M/*) show $f;; esac; done
             try ln -s ../../../$OTHER \"M/$REP+(pt)\"; try rm -r M/$THIRD
             try rm M/$REP/.ibi; try ibifs umount M
         fi
