@@ -19,12 +19,14 @@
 //! - [`local`]: a store on this machine.
 //! - [`holder`]: the Archive that a sidecar names.
 //! - [`arrival`]: an arriving item.
+//! - [`batch`]: several arriving items at once.
 //! - [`destination`]: an Archive that receives items.
 //! - [`sending`]: a copy or a transfer, step by step.
 //! - [`incoming`]: an item that arrives over HTTP.
 //! - [`mod@claim`]: a copy that becomes the original.
 
 mod arrival;
+mod batch;
 mod claim;
 mod destination;
 mod holder;
@@ -42,6 +44,6 @@ pub use incoming::Incoming;
 pub use inventory::Inventory;
 pub use local::Local;
 pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
-pub use sending::{copy, hand_over};
+pub use sending::{copy_first, hand_over};
 pub use skip::Skip;
 pub use token::{Giver, Tokens};

@@ -5,6 +5,7 @@
 //! step and so on, until it ends without having come to the step.
 
 mod claim;
+mod copies;
 mod damage;
 mod deposit;
 mod disk;

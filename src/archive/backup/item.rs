@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{OFlags, Stat};
 
@@ -15,6 +16,9 @@ use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
 pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
 /// The file in a directory that is being deposited, with the names of the item.
 pub const DEPOSIT_MARK: &str = ".ibifs-deposit";
+
+/// The number of the next copier of this process: several may share a directory for incomplete files.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a path is not copied with the rest.
 fn is_left(path: &[u8]) -> bool {
@@ -56,7 +60,8 @@ impl<'a> ItemCopier<'a> {
         report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
     ) -> ItemCopier<'a> {
-        let temporaries = format!("{}{}-", ItemCopier::TEMPORARY, std::process::id());
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let temporaries = format!("{}{}-{number}-", ItemCopier::TEMPORARY, std::process::id());
         let copier = Copier::over(from, to, staging, temporaries, report, progress);
         ItemCopier(copier.leaving(is_left))
     }

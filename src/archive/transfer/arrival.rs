@@ -12,14 +12,15 @@ use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
 use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
+use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
-use crate::archive::{Acceptance, ArchiveError, Handover, Process};
+use crate::archive::{Acceptance, ArchiveError, Handover, Process, WriteIntent};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, State};
 use ibi::message;
-use ibi::message::Localize;
+use ibi::message::{Localize, Message};
 
 /// An arriving item.
 pub(super) struct Arrival<'a> {
@@ -33,6 +34,40 @@ pub(super) struct Arrival<'a> {
     pub is_as_it_is: bool,
     /// The digests of its files.
     pub manifest: &'a dyn Fn(&mut ByteProgress<'_>) -> Result<Manifest, TransferError>,
+}
+
+/// An arriving item whose content was copied, and whose sidecar was not.
+#[derive(Debug)]
+pub(super) struct BegunArrival {
+    item: Item,
+    /// None where the daemon of a mount follows the change.
+    changing: Option<WriteIntent>,
+    /// The content that is expected; None where nothing is to be compared.
+    wanted: Option<Manifest>,
+    /// Whether its sidecar is to be copied.
+    is_new: bool,
+    moved: Moved,
+}
+
+/// Directories that were written and not synced: one of each filesystem.
+#[derive(Debug)]
+pub(super) struct Unsynced(RankedMutex<Vec<(Option<u64>, Tree)>>);
+
+impl Default for Unsynced {
+    fn default() -> Unsynced {
+        Unsynced(RankedMutex::new(Rank::Leaf, Vec::new()))
+    }
+}
+
+impl Unsynced {
+    /// Adds a directory.
+    fn add(&self, directory: Tree) {
+        let device = device(&directory);
+        let mut all = self.0.lock();
+        if !all.iter().any(|(known, _)| *known == device) {
+            all.push((device, directory));
+        }
+    }
 }
 
 impl Local {
@@ -61,6 +96,35 @@ impl Local {
         comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
+        let begun = self.begin(arrival, comparison, progress)?;
+        let unsynced = Unsynced::default();
+        self.note_unsynced(&begun, &unsynced)?;
+        self.sync(&unsynced)?;
+        let unsynced = Unsynced::default();
+        let moved = self.finish(arrival, begun, &unsynced, progress)?;
+        self.sync(&unsynced)?;
+        Ok(moved)
+    }
+
+    /// Notes that the content of an item is to be synced, if it is to be compared.
+    pub(super) fn note_unsynced(
+        &self,
+        begun: &BegunArrival,
+        unsynced: &Unsynced,
+    ) -> Result<(), TransferError> {
+        if begun.wanted.is_some() {
+            unsynced.add(self.directory_to_change(&begun.item)?);
+        }
+        Ok(())
+    }
+
+    /// Copies the content of an item. It is to be synced before [`Local::finish`].
+    pub(super) fn begin(
+        &self,
+        arrival: &Arrival<'_>,
+        comparison: CompareWhen,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<BegunArrival, TransferError> {
         let item = self.arriving(arrival.names)?;
         let changing = match self.mount_point {
             Some(_) => None,
@@ -82,47 +146,62 @@ impl Local {
         if wanted.is_some() && there.is_some() {
             mark(&to).map_err(|errno| to.error(Action::Mark, UNCOMPARED, errno))?;
         }
-        let first = RefCell::new(None);
-        let mut report = |finding: &backup::BackupFinding| {
-            let sentence = || {
-                message!(
-                    "'{path}' {finding}",
-                    path = shown(&finding.path),
-                    finding = finding.sentence()
-                )
-            };
-            first.borrow_mut().get_or_insert_with(sentence);
-            Ok(())
-        };
-        let mut units = |_| ();
-        let staging = self.staging(&to)?;
-        let mut copier = ItemCopier::new(arrival.directory, &to, staging, &mut report, &mut units);
-        if !copier.content()? {
-            return Err(Skip::RemovedHere.into());
+        let (moved, left) = self.with_copier(arrival.directory, &to, |copier| {
+            if !copier.content()? {
+                return Err(Skip::RemovedHere.into());
+            }
+            let tally = copier.tally();
+            Ok(Moved {
+                files: tally.copied + tally.removed,
+                bytes: tally.bytes,
+            })
+        })?;
+        if let Some(left) = left {
+            return Err(Skip::NotCopied(left).into());
         }
-        if let Some(first) = first.take() {
-            return Err(Skip::NotCopied(first).into());
-        }
-        let tally = copier.tally();
-        let mut moved = Moved {
-            files: tally.copied + tally.removed,
-            bytes: tally.bytes,
-        };
+        Ok(BegunArrival {
+            item,
+            changing,
+            wanted,
+            is_new,
+            moved,
+        })
+    }
+
+    /// Compares the content of an item, which is on disk, and copies its sidecar. What is to be synced after
+    /// that is added to `unsynced`.
+    pub(super) fn finish(
+        &self,
+        arrival: &Arrival<'_>,
+        begun: BegunArrival,
+        unsynced: &Unsynced,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<Moved, TransferError> {
+        let BegunArrival {
+            item,
+            changing,
+            wanted,
+            is_new,
+            mut moved,
+        } = begun;
+        let to = self.directory_to_change(&item)?;
         if let Some(wanted) = &wanted {
-            self.sync(&to)?;
             self.compare(&item, wanted, progress)?;
             unmark(&to).map_err(|errno| to.error(Action::Unmark, UNCOMPARED, errno))?;
         }
-        if is_new && arrival.sidecar.is_some() {
-            moved.files += 1;
-            // An unchanged sidecar keeps its owner and times; one from an Archive without rights is marked.
-            let is_as_it_is = arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
-            if let (false, Some(bytes)) = (is_as_it_is, &arrival.sidecar) {
-                replace(&to, bytes, self.is_for_strangers)
-                    .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
+        self.with_copier(arrival.directory, &to, |copier| {
+            if is_new && let Some(bytes) = &arrival.sidecar {
+                moved.files += 1;
+                // An unchanged sidecar keeps its owner and times; one from an Archive without rights is marked.
+                let is_as_it_is =
+                    arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
+                if !is_as_it_is {
+                    replace(&to, bytes, self.is_for_strangers)
+                        .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
+                }
             }
-        }
-        copier.finish()?;
+            Ok(copier.finish()?)
+        })?;
         if let Some(changing) = changing {
             // This process may give names to the items that it adds; claims about other items need rights.
             if let Acceptance::Rejected(error) =
@@ -136,9 +215,36 @@ impl Local {
             self.refuse_unnamed(arrival.names)?;
         }
         if moved.files > 0 {
-            self.sync(&to)?;
+            unsynced.add(to);
         }
         Ok(moved)
+    }
+
+    /// Runs `act` with a copier. Also returns the first entry that it could not copy, with the reason.
+    fn with_copier<T>(
+        &self,
+        from: &Tree,
+        to: &Tree,
+        act: impl FnOnce(&mut ItemCopier<'_>) -> Result<T, TransferError>,
+    ) -> Result<(T, Option<Message>), TransferError> {
+        let first = RefCell::new(None);
+        let mut report = |finding: &backup::BackupFinding| {
+            let sentence = || {
+                message!(
+                    "'{path}' {finding}",
+                    path = shown(&finding.path),
+                    finding = finding.sentence()
+                )
+            };
+            first.borrow_mut().get_or_insert_with(sentence);
+            Ok(())
+        };
+        let mut units = |_| ();
+        let staging = self.staging(to)?;
+        let mut copier = ItemCopier::new(from, to, staging, &mut report, &mut units);
+        let done = act(&mut copier)?;
+        drop(copier);
+        Ok((done, first.take()))
     }
 
     /// The local item to copy to; an empty one is made where it is missing.
@@ -212,15 +318,27 @@ impl Local {
         }
     }
 
-    /// Waits until all writes are on disk, first those that the kernel has not passed to the mount yet.
-    fn sync(&self, directory: &Tree) -> Result<(), TransferError> {
+    /// Waits until all writes are on disk, if there are any, first those that the kernel has not passed to the
+    /// mount yet.
+    pub(super) fn sync(&self, unsynced: &Unsynced) -> Result<(), TransferError> {
+        let unsynced = unsynced.0.lock();
+        if unsynced.is_empty() {
+            return Ok(());
+        }
         let store = self.archive.tree();
-        let device = |tree: &Tree| rustix::fs::fstat(tree.root()).ok().map(|stat| stat.st_dev);
-        if device(directory) != device(store) {
-            directory.sync_all()?;
+        let of_store = device(store);
+        for (device, directory) in unsynced.iter() {
+            if *device != of_store {
+                directory.sync_all()?;
+            }
         }
         Ok(store.sync_all()?)
     }
+}
+
+/// The filesystem of a directory.
+fn device(tree: &Tree) -> Option<u64> {
+    rustix::fs::fstat(tree.root()).ok().map(|stat| stat.st_dev)
 }
 
 /// Turns a refusal of the Archive that concerns one item alone into a skipped item.

@@ -1,6 +1,7 @@
 //! An Archive to which items are copied and transferred: the interface, and a store on this machine behind it.
 
-use super::arrival::{Arrival, of_the_item};
+use super::arrival::of_the_item;
+use super::batch::{BATCH, SentItem};
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
@@ -34,6 +35,23 @@ pub trait Destination {
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError>;
 
+    /// The most items that [`Destination::receive_first`] receives at once.
+    fn batch(&self) -> usize {
+        1
+    }
+
+    /// Receives copies of the first of some items, at least of one, as [`Destination::receive`] does, and
+    /// returns the result of each. Only the last can be an error that concerns more than its item.
+    fn receive_first(
+        &mut self,
+        source: &Local,
+        items: &[Names],
+        progress: &mut ByteProgress<'_>,
+    ) -> Vec<Result<Moved, TransferError>> {
+        let mut receive = |names| self.receive(source, names, None, CompareWhen::IfNew, progress);
+        items.first().map(&mut receive).into_iter().collect()
+    }
+
     /// Draws and records a one-time token for the transfer of an item of which it has a copy.
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError>;
 
@@ -65,17 +83,24 @@ impl Destination for Local {
         comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Result<Moved, TransferError> {
-        let from = source.item(names)?;
+        let arrival = SentItem::of(source, names, original_at)?;
         self.may_receive(names, source.service())?;
-        let arrival = Arrival {
-            directory: &source.directory(&from)?,
-            names: &from.names,
-            sidecar: source.sidecar_to_send(&from, original_at)?,
-            is_as_it_is: original_at.is_none(),
-            manifest: &|progress| source.sound_manifest(&from, progress),
-        };
-        let moved = self.copy_in(&arrival, comparison, progress);
-        moved.map_err(of_the_item)
+        arrival
+            .with(|arrival| self.copy_in(arrival, comparison, progress))
+            .map_err(of_the_item)
+    }
+
+    fn batch(&self) -> usize {
+        BATCH
+    }
+
+    fn receive_first(
+        &mut self,
+        source: &Local,
+        items: &[Names],
+        _progress: &mut ByteProgress<'_>,
+    ) -> Vec<Result<Moved, TransferError>> {
+        self.receive_batch(source, items)
     }
 
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {

@@ -120,9 +120,10 @@ impl Local {
 
     /// Opens an item's directory in the store itself.
     pub fn directory(&self, item: &Item) -> Result<Tree, TransferError> {
-        let store = self.archive.tree().path();
-        let place = Place::of(&item.names);
-        Ok(Tree::open_as_it_is(&store.join(place.as_str()))?)
+        Ok(self
+            .archive
+            .tree()
+            .open_item_alone(&Place::of(&item.names))?)
     }
 
     /// Opens an item's directory for changes.

@@ -9,27 +9,66 @@ use super::skip::Skip;
 use crate::archive::{Handover, Role};
 use crate::formats::item::{Names, State};
 
-/// Copies an item of a store.
-pub fn copy(
+/// Copies the first of some items of a store, at least one, and returns the result of each. Only the last can
+/// be an error, which concerns more than its item.
+pub fn copy_first(
+    source: &Local,
+    items: &[Names],
+    destination: &mut dyn Destination,
+    brings_back: bool,
+    progress: &mut ByteProgress<'_>,
+) -> Vec<Result<TransferOutcome, TransferError>> {
+    if let Err(error) = refuse_same(source, destination) {
+        return vec![Err(error)];
+    }
+    let mut checked = Vec::new();
+    for names in items.iter().take(destination.batch()) {
+        let may = may_be_copied(source, names, destination, brings_back);
+        let is_last = matches!(&may, Err(error) if !matches!(error, TransferError::Skip(_)));
+        checked.push(may);
+        if is_last {
+            break;
+        }
+    }
+    let wanted: Vec<Names> = checked
+        .iter()
+        .filter_map(|it| it.as_ref().ok().cloned())
+        .collect();
+    let mut received = match wanted.as_slice() {
+        [] => Vec::new(),
+        wanted => destination.receive_first(source, wanted, progress),
+    }
+    .into_iter();
+    let mut outcomes = Vec::new();
+    for may in checked {
+        let moved = match may {
+            Err(error) => Err(error),
+            Ok(_) => match received.next() {
+                Some(moved) => moved,
+                None => break,
+            },
+        };
+        outcomes.push(skipped(moved.map(|moved| match moved.files {
+            0 => TransferOutcome::Unchanged,
+            _ => TransferOutcome::Copied(moved),
+        })));
+    }
+    outcomes
+}
+
+/// The names of an item, unless it cannot go there.
+fn may_be_copied(
     source: &Local,
     names: &Names,
     destination: &mut dyn Destination,
     brings_back: bool,
-    progress: &mut ByteProgress<'_>,
-) -> Result<TransferOutcome, TransferError> {
-    refuse_same(source, destination)?;
+) -> Result<Names, TransferError> {
     let item = source.item(names)?;
-    skipped((|| {
-        if item.state == State::Deleted {
-            return Err(Skip::RemovedHere.into());
-        }
-        may_arrive(&destination.status(names)?, brings_back)?;
-        let moved = destination.receive(source, &item.names, None, CompareWhen::IfNew, progress)?;
-        Ok(match moved.files {
-            0 => TransferOutcome::Unchanged,
-            _ => TransferOutcome::Copied(moved),
-        })
-    })())
+    if item.state == State::Deleted {
+        return Err(Skip::RemovedHere.into());
+    }
+    may_arrive(&destination.status(names)?, brings_back)?;
+    Ok(item.names)
 }
 
 /// Transfers an original, or continues an interrupted transfer.

@@ -89,6 +89,14 @@ impl Tree {
         Ok(tree)
     }
 
+    /// Opens the directory of an item as a tree of its own.
+    pub fn open_item_alone(&self, place: &Place) -> Result<Tree, TreeError> {
+        let root = self
+            .open_beneath(place.as_str(), OFlags::RDONLY | OFlags::DIRECTORY)
+            .map_err(failed(Action::Open, place.as_str()))?;
+        Ok(Tree::over(self.path.join(place.as_str()), root))
+    }
+
     pub(super) fn areas(&self) -> Result<&Areas, Errno> {
         if let Some(areas) = self.areas.get() {
             return Ok(areas);
@@ -115,13 +123,17 @@ impl Tree {
             }
             resolved => resolved.unwrap_or_else(|_| path.to_owned()),
         };
-        Ok(Tree {
+        Ok(Tree::over(path, root))
+    }
+
+    fn over(path: PathBuf, root: OwnedFd) -> Tree {
+        Tree {
             path,
             root,
             areas: OnceLock::new(),
             opened: OnceLock::new(),
             next_temporary: AtomicU64::new(0),
-        })
+        }
     }
 
     /// The error of an operation that another module did on a descriptor of this tree.

@@ -21,15 +21,6 @@ use crate::web::client::archive::{Remote, RemoteArchive, is_url};
 use ibi::relation::RelationKind;
 use ibi::{message, plural};
 
-/// The action on one item.
-type ItemAction = fn(
-    &Local,
-    &Names,
-    &mut dyn Destination,
-    bool,
-    &mut transfer::ByteProgress<'_>,
-) -> Result<TransferOutcome, TransferError>;
-
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let (texts, destination) = split(&options.paths)?;
     let wanted = ItemChoice {
@@ -44,7 +35,12 @@ pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     to.refuse(&access)?;
     let source = Local::reading(&access.store)?;
     let names = wanted.names(&source, &access)?;
-    to.with(|to| each(&source, &names, to, &options.selection, transfer::copy))
+    let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
+    to.with(|to| {
+        each_item(&names, is_json, |names| {
+            transfer::copy_first(&source, names, to, back, &mut |_| ())
+        })
+    })
 }
 
 pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
@@ -61,8 +57,11 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
     to.refuse(&access)?;
     let source = changing(&access)?;
     let done = wanted.names(&source, &access).and_then(|names| {
-        let act = transfer::hand_over;
-        to.with(|to| each(&source, &names, to, &options.selection, act))
+        let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
+        to.with(|to| {
+            let mut one = |it: &_| transfer::hand_over(&source, it, to, back, &mut |_| ());
+            each_item(&names, is_json, |names| one_by_one(names, &mut one))
+        })
     });
     source.close();
     done
@@ -117,9 +116,8 @@ fn claim_each(
     is_json: bool,
 ) -> Result<Exit, Failure> {
     let mut local = changing(access)?;
-    let done = each_item(names, is_json, |names| {
-        transfer::claim(&mut local, names, other)
-    });
+    let mut one = |it: &_| transfer::claim(&mut local, it, other);
+    let done = each_item(names, is_json, |names| one_by_one(names, &mut one));
     local.close();
     done
 }
@@ -343,39 +341,40 @@ struct OutcomeCounts {
     is_wrong: bool,
 }
 
-/// Acts on each item and prints the outcome.
-fn each(
-    source: &Local,
+/// Acts on the first of some items.
+fn one_by_one(
     names: &[Names],
-    to: &mut dyn Destination,
-    selection: &Selection,
-    act: ItemAction,
-) -> Result<Exit, Failure> {
-    each_item(names, selection.output.json, |names| {
-        act(source, names, to, selection.bring_back, &mut |_| ())
-    })
+    act: impl FnMut(&Names) -> Result<TransferOutcome, TransferError>,
+) -> Vec<Result<TransferOutcome, TransferError>> {
+    names.first().map(act).into_iter().collect()
 }
 
+/// Acts on all items and prints the outcome of each. `act` gets the items that are left, acts on at least the
+/// first of them, and returns their outcomes.
 fn each_item(
     names: &[Names],
     is_json: bool,
-    mut act: impl FnMut(&Names) -> Result<TransferOutcome, TransferError>,
+    mut act: impl FnMut(&[Names]) -> Vec<Result<TransferOutcome, TransferError>>,
 ) -> Result<Exit, Failure> {
     let mut tally = OutcomeCounts::default();
     let progress = ProgressLine::of_items(|| Some(names.len() as u64));
-    for (count, names) in names.iter().enumerate() {
-        let outcome = act(names);
-        let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
-        tally.add(&outcome);
-        let text = if is_json {
-            json::line(&outcome_json(names, &outcome))
-        } else {
-            outcome_line(names, &outcome)
-        };
-        progress
-            .aside(|| put_out(&text))
-            .map_err(|error| cannot_print(&error))?;
-        progress.at(count as u64 + 1);
+    let mut count = 0;
+    while let Some(left) = names.get(count..).filter(|left| !left.is_empty()) {
+        for (names, outcome) in left.iter().zip(act(left)) {
+            let outcome =
+                outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
+            tally.add(&outcome);
+            let text = if is_json {
+                json::line(&outcome_json(names, &outcome))
+            } else {
+                outcome_line(names, &outcome)
+            };
+            progress
+                .aside(|| put_out(&text))
+                .map_err(|error| cannot_print(&error))?;
+            count += 1;
+            progress.at(count as u64);
+        }
     }
     drop(progress);
     say(&if is_json { tally.json() } else { tally.line() })?;
