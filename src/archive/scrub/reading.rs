@@ -41,6 +41,7 @@ pub(super) enum ReadOutcome {
 /// Reads files one after another.
 pub(super) struct ItemReader<'a> {
     tree: &'a Tree,
+    /// As long as the largest file so far, at most a block.
     buffer: Vec<u8>,
     rate: Option<u64>,
     due: Instant,
@@ -58,7 +59,7 @@ impl<'a> ItemReader<'a> {
     ) -> ItemReader<'a> {
         ItemReader {
             tree,
-            buffer: vec![0; block(rate)],
+            buffer: Vec::new(),
             rate,
             due: Instant::now(),
             items: 0,
@@ -91,8 +92,16 @@ impl<'a> ItemReader<'a> {
         }
         // The page cache may differ from the disk.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
-        let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
-        let read = self.read_through(&file);
+        let size = usize::try_from(before.st_size).unwrap_or(usize::MAX);
+        if size > block(self.rate) {
+            let _ = rustix::fs::fadvise(&file, 0, None, Advice::Sequential);
+        }
+        // One byte more: a read that gets less has come to the end.
+        let wanted = size.saturating_add(1).min(block(self.rate));
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
+        }
+        let read = self.read_through(&file, written(&before).size);
         // The scrub leaves nothing in the page cache that others do not need.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         let digest = read?;
@@ -103,9 +112,9 @@ impl<'a> ItemReader<'a> {
         Ok(is_same.then(|| ReadOutcome::Digest(digest, written(&after))))
     }
 
-    fn read_through(&mut self, mut file: &File) -> Result<Digest, Errno> {
+    fn read_through(&mut self, mut file: &File, size: u64) -> Result<Digest, Errno> {
         let mut hasher = sha2::Sha256::new();
-        let mut offset = 0;
+        let mut offset = 0_u64;
         loop {
             let count = match file.read(&mut self.buffer) {
                 Ok(0) => break,
@@ -114,12 +123,17 @@ impl<'a> ItemReader<'a> {
                 Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
             };
             hasher.update(&self.buffer[..count]);
-            let length = NonZeroU64::new(count as u64);
-            let _ = rustix::fs::fadvise(file, offset, length, Advice::DontNeed);
+            let start = offset;
             offset += count as u64;
             self.bytes += count as u64;
             (self.progress)(self.items, self.bytes);
             self.keep_pace(count as u64);
+            if offset == size && count < self.buffer.len() {
+                // The end of the file. If it has grown meanwhile, it is read again.
+                break;
+            }
+            let length = NonZeroU64::new(count as u64);
+            let _ = rustix::fs::fadvise(file, start, length, Advice::DontNeed);
         }
         Ok(Digest(hasher.finalize().into()))
     }
