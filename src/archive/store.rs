@@ -53,6 +53,7 @@ pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Unsettled};
+pub use levels::PrefixRow;
 pub use numbers::Counts;
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use write::Refill;

@@ -6,7 +6,7 @@
 //! has just been minted.
 //!
 //! - `names`, `requests`, `modes`, `virtual_entries`: pure decisions, or what a name leads to as data.
-//! - `levels`, `items`, `siblings`, `labels`, `listing`, `links`: lookups and listings.
+//! - `levels`, `items`, `siblings`, `labels`, `listing`, `prefix_listing`, `links`: lookups and listings.
 //! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`,
 //!   `staged_directories`: changes.
 //! - `changed_beside`: changes that did not come through the mount.
@@ -31,6 +31,7 @@ mod metadata_text;
 mod minting;
 mod modes;
 mod names;
+mod prefix_listing;
 mod rename;
 mod requests;
 mod search;
@@ -70,6 +71,7 @@ pub use invalidation::{Context, Invalidate, Stale};
 pub use just_minted::OpenDeposit;
 pub use listing::DirectoryEntry;
 pub use minting::MkdirResult;
+pub use prefix_listing::{PAGE as PREFIX_PAGE, PrefixListing};
 
 use generated::GeneratedTexts;
 use just_minted::JustMinted;

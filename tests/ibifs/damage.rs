@@ -90,7 +90,9 @@ fn printed(store: &Path) -> Result<String, ArchiveError> {
         }
     }
     for prefix in archive.store().prefixes(false)? {
-        let names = archive.store().names_under_prefix(&prefix, false)?;
+        let names = archive
+            .store()
+            .prefix_page(&prefix, false, None, usize::MAX)?;
         text += &format!("{prefix}: {names:?}\n");
     }
     text += &format!("{:?}\n", archive.store().prefixes(true)?);

@@ -54,10 +54,40 @@ fn many_items_mount_and_list_at_once() {
         "1",
     );
     env.prints("ls A/3ENACUW | wc -l", &(items + 1).to_string());
+    the_first_names_come_at_once(&env);
     env.prints(
         "ibifs umount A; ibifs fsck A.store",
         &format!("{} items, 0 findings", items + 1),
     );
+}
+
+/// For the first names of a prefix the daemon reads little of the index; all of them, in answers of a few names
+/// each, are the same as at once. Its memory stays as it was.
+fn the_first_names_come_at_once(env: &TestEnv) {
+    std::fs::write(
+        env.root().join("first.py"),
+        r#"
+import os, re, sys
+pid = re.search(r"^pid (\d+)", open("A.store/lock").read(), re.M)[1]
+def read():
+    return int(re.search(r"rchar: (\d+)", open("/proc/%s/io" % pid).read())[1])
+def memory():
+    return int(re.search(r"RssAnon:\s+(\d+)", open("/proc/%s/status" % pid).read())[1])
+os.stat("A/3ENACUW")
+before, resident = read(), memory()
+with os.scandir("A/3ENACUW") as names:
+    next(names)
+first = read() - before
+count = len(os.listdir("A/3ENACUW"))
+whole = read() - before - first
+assert whole > 4_000_000, "the whole listing reads %d bytes" % whole
+assert first < 1_000_000, "the first name reads %d bytes, all of them %d" % (first, whole)
+grown = memory() - resident
+assert grown < 4096, "%d kB more for %d names" % (grown, count)
+"#,
+    )
+    .expect("a script");
+    env.sh("ibifs umount A; ibifs mount A.store A; python3 first.py");
 }
 
 /// Four times as many items that say what they are to one: showing it takes no more than about four

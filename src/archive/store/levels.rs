@@ -1,12 +1,23 @@
 //! The levels above items in the index: their spelling and their contents.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{OptionalExtension, params};
 
-use super::query::{below, each, end_below};
-use super::{Store, StoreError, rows};
+use super::query::{below, each, end_below, limit};
+use super::{ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
 use ibi::ibip::prefix_key;
 use ibi::rep::component_key;
+
+/// An item in the listing of an IBIp prefix.
+#[derive(Clone, Debug)]
+pub struct PrefixRow {
+    /// Its number.
+    pub item: ItemId,
+    /// Its names.
+    pub names: Names,
+    /// Its place in the order.
+    pub key: String,
+}
 
 impl Store {
     /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if a present
@@ -51,22 +62,51 @@ impl Store {
         Ok(statement.exists([prefix])?)
     }
 
-    /// The names of the items here under an IBIp prefix; with `without_rep`, only of those without a rep.
-    pub fn names_under_prefix(
+    /// Whether a present item without a rep has an IBIp with this prefix.
+    pub fn has_items_without_rep(&self, prefix: &str) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT 1 FROM item {} AND {} AND state <> 'Deleted' LIMIT 1",
+            listed_by(true),
+            below("ibip_key")
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        Ok(statement.exists([prefix_key(prefix)])?)
+    }
+
+    /// At most `most` of the items here under an IBIp prefix in the order of their IBIps, from the first one
+    /// or after the key of one; with `without_rep`, only those without a rep.
+    pub fn prefix_page(
         &self,
         prefix: &str,
         without_rep: bool,
-    ) -> Result<Vec<Names>, StoreError> {
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<PrefixRow>, StoreError> {
+        let prefix = prefix_key(prefix);
+        let first = format!("{prefix}/");
+        let after = after.unwrap_or(&first);
         let connection = self.lock();
         let sql = format!(
-            "SELECT rep, ibip FROM item {} AND {} AND state <> 'Deleted' ORDER BY ibip_key",
-            listed_by(without_rep),
-            below("ibip_key")
+            "SELECT rep, ibip, ibip_key, id FROM item {} AND ibip_key > ?1 AND ibip_key < ?2
+             AND state <> 'Deleted' ORDER BY ibip_key LIMIT ?3",
+            listed_by(without_rep)
         );
-        let names = each(&connection, &sql, [prefix_key(prefix)], |row| {
-            rows::names("item", row.get(0)?, row.get(1)?)
-        });
-        Ok(names?.into_iter().flatten().collect())
+        let bounds = params![after, end_below(&prefix), limit(most)];
+        let rows = each(&connection, &sql, bounds, |row| {
+            let names = rows::names("item", row.get(0)?, row.get(1)?)?;
+            let (key, item) = (row.get(2)?, ItemId(row.get(3)?));
+            Ok(names.map(|names| PrefixRow { item, names, key }))
+        })?;
+        Ok(rows.into_iter().flatten().collect())
+    }
+
+    /// The place of an item in the order of [`Store::prefix_page`], also of a removed item.
+    pub fn ibip_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("SELECT ibip_key FROM item WHERE id = ?1")?;
+        let found = statement.query_row([item.0], |row| row.get(0));
+        Ok(found.optional()?.flatten())
     }
 
     /// The recorded IBIp prefixes of the items here; with `without_rep`, only of those without a rep.

@@ -15,7 +15,9 @@ use super::backing::Backing;
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{MappableOpen, Node, NodeId};
 use crate::fuse::inside::{self, ErrnoResult, ListedPart};
-use crate::fuse::namespace::{DirectoryEntry, GeneratedText, OpenDeposit};
+use crate::fuse::namespace::{
+    DirectoryEntry, GeneratedText, OpenDeposit, PREFIX_PAGE, PrefixListing,
+};
 use crate::os::caller::Caller;
 
 /// An open file or directory.
@@ -49,7 +51,14 @@ pub(super) enum Handle {
     Generated(Arc<GeneratedText>),
     /// A real directory inside an item, listed directly.
     Directory(Directory),
-    /// A listing above the items, as of when it was opened.
+    /// A level above the items whose listing is that of its real directory, in part.
+    Level(Directory),
+    /// An IBIp prefix, listed from the index.
+    Prefix {
+        listing: PrefixListing,
+        node: Arc<Node>,
+    },
+    /// Another listing above the items, as of when it was opened.
     Listing {
         listed: Vec<DirectoryEntry>,
         node: Arc<Node>,
@@ -114,7 +123,7 @@ impl Directory {
     pub(super) fn list(
         &self,
         offset: u64,
-        is_wanted: impl Fn(&CStr, u64) -> bool,
+        is_wanted: impl Fn(&CStr, u64, FileType) -> bool,
         mut visit: impl FnMut(BorrowedFd<'_>, &CStr, u64, FileType, u64) -> bool,
     ) -> ErrnoResult<()> {
         let directory = self.open()?;
@@ -130,7 +139,7 @@ impl Directory {
             let mut last = offset;
             let part = inside::list_part(directory, &mut |name, inode, kind, next| {
                 last = next;
-                if !is_wanted(name, inode) {
+                if !is_wanted(name, inode, kind) {
                     return true;
                 }
                 any = true;
@@ -202,9 +211,11 @@ impl Handles {
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let weight = match &handle {
             // A single listing counts at most as a quarter of the limit, so that every user can open some.
-            Handle::Listing { listed, .. } => (1 + listed.len() / NAMES).min(1 + self.share / 4),
+            Handle::Listing { listed, .. } => 1 + listed.len() / NAMES,
+            Handle::Prefix { .. } => 1 + PREFIX_PAGE / NAMES,
             _ => 1,
         };
+        let weight = weight.min(1 + self.share / 4);
         let handle = Arc::new(handle);
         let mut open = self.open.write();
         *open.of_users.entry(user).or_default() += weight;

@@ -14,9 +14,9 @@ use super::handles::{Directory, Handle};
 use super::reply::GENERATION;
 use super::{Inner, lifetimes};
 use crate::fuse::attr::Attr;
-use crate::fuse::inode::{Node, NodeId};
+use crate::fuse::inode::{Node, NodeId, ROOT};
 use crate::fuse::inside::ErrnoResult;
-use crate::fuse::namespace::Entry;
+use crate::fuse::namespace::{DirectoryEntry, Entry};
 use crate::os::caller::Caller;
 
 /// Where a listing inside an item continues after `.`. It begins with `.` and `..`, for which no directory
@@ -104,12 +104,26 @@ impl Inner {
                 }
                 Ok(())
             }
-            Some(Handle::Directory(opened)) => self.list_inside(opened, offset, add),
+            Some(Handle::Prefix { listing, node }) => {
+                let visit = |listed: &DirectoryEntry, next| {
+                    let line = Line {
+                        name: &listed.name,
+                        st_ino: listed.st_ino,
+                        kind: listed.kind,
+                        next,
+                    };
+                    add(node, line)
+                };
+                self.namespace.list_prefix(listing, node, offset, visit)
+            }
+            Some(Handle::Directory(opened) | Handle::Level(opened)) => {
+                self.list_directory(opened, offset, add)
+            }
             _ => Err(Errno::BADF),
         }
     }
 
-    fn list_inside(
+    fn list_directory(
         &self,
         opened: &Directory,
         offset: u64,
@@ -136,12 +150,7 @@ impl Inner {
             AFTER_DOT | AFTER_DOTS => 0,
             offset => offset,
         };
-        let is_wanted = |name: &CStr, inode: u64| {
-            let name = name.to_bytes();
-            let is_dots = matches!(name, b"." | b"..");
-            let name = OsStr::from_bytes(name);
-            !is_dots && !self.namespace.is_whited_out(node, name, Some(inode))
-        };
+        let is_wanted = |name: &CStr, inode, kind| self.namespace.shows(node, name, inode, kind);
         opened.list(offset, is_wanted, |directory, name, inode, kind, next| {
             let name = OsStr::from_bytes(name.to_bytes());
             let line = Line {
@@ -154,10 +163,17 @@ impl Inner {
         })
     }
 
-    /// The inode numbers of `.` and `..` of a directory inside an item.
+    /// The inode numbers of `.` and `..` of a real directory.
     fn dots(&self, node: &Node) -> ErrnoResult<[u64; 2]> {
         let flags = AtFlags::SYMLINK_NOFOLLOW;
         let above = rustix::fs::statat(&*node.file()?, "..", flags)?;
+        let root = self.namespace.nodes.get(ROOT);
+        if let Some(root) = root
+            && let Some(real) = &root.real
+            && (real.device, real.inode) == (above.st_dev, above.st_ino)
+        {
+            return Ok([node.st_ino, root.st_ino]);
+        }
         let above = self.namespace.nodes.st_ino(above.st_dev, above.st_ino);
         Ok([node.st_ino, above])
     }

@@ -426,8 +426,20 @@ impl Inner {
                 FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
             )
         } else {
-            let listed = self.namespace.list(caller, &node)?;
-            (Handle::Listing { listed, node }, FopenFlags::empty())
+            let handle = match &node.kind {
+                NodeKind::Prefix(prefix) => {
+                    let listing = self.namespace.open_prefix(prefix)?;
+                    Handle::Prefix { listing, node }
+                }
+                _ if self.namespace.is_listed_directly(&node) => {
+                    Handle::Level(Directory::new(node))
+                }
+                _ => {
+                    let listed = self.namespace.list(caller, &node)?;
+                    Handle::Listing { listed, node }
+                }
+            };
+            (handle, FopenFlags::empty())
         };
         Ok(OpenFile {
             handle: self.handles.add(caller.uid, handle),

@@ -1,9 +1,9 @@
 //! Listings above the items. They show rep trees, so that a recursive tool sees each item once. Names that
 //! only lookups find (IBIp prefixes, modifiers, `.mint`) are listed with `-o list=all`.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::{CStr, OsStr, OsString};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::FileType;
 use rustix::io::Errno;
@@ -18,9 +18,6 @@ use crate::os::caller::Caller;
 use ibi::relation::{Request, portable_name};
 use ibi::{Rep, rep};
 
-/// From so many items on, reading a directory of 10,000 is cheaper than opening each item.
-const CROWD: usize = 500;
-
 /// One line of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
@@ -32,13 +29,42 @@ pub struct DirectoryEntry {
     pub kind: FileType,
 }
 
+/// Whether a level shows a name of its directory.
+fn is_in_level(path: &str, name: &CStr, kind: FileType) -> bool {
+    let level = level_below(path);
+    name.to_str().is_ok_and(|name| {
+        matches!(kind, FileType::Directory | FileType::Unknown)
+            && rep::check_component(level, name).is_ok()
+            && (level < 4 || Rep::parse(&below(path, name)).is_ok())
+    })
+}
+
 impl Namespace {
-    /// The whole listing of a directory above the items.
+    /// Whether a listing of a level has only names of its directory.
+    pub fn is_listed_directly(&self, node: &Node) -> bool {
+        match &node.kind {
+            NodeKind::Level(path) => !(self.options.list_all && is_year(path)),
+            _ => false,
+        }
+    }
+
+    /// Whether the listing of a level shows a name of its directory, or that of a directory inside an item.
+    pub fn shows(&self, node: &Node, name: &CStr, inode: u64, kind: FileType) -> bool {
+        match &node.kind {
+            NodeKind::Level(path) => is_in_level(path, name, kind),
+            _ => {
+                let name = name.to_bytes();
+                let is_dots = matches!(name, b"." | b"..");
+                !is_dots && !self.is_whited_out(node, OsStr::from_bytes(name), Some(inode))
+            }
+        }
+    }
+
+    /// The whole listing of the root, of `.mint`, or of a level.
     pub fn list(&self, caller: &Caller, node: &Node) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = match &node.kind {
             NodeKind::Root => self.list_root(node)?,
             NodeKind::Level(path) => self.list_level(node, path)?,
-            NodeKind::Prefix(prefix) => self.list_prefix(prefix)?,
             NodeKind::Mint => self.list_labels(caller)?,
             _ => return Err(Errno::NOTDIR),
         };
@@ -84,16 +110,11 @@ impl Namespace {
     fn list_level(&self, node: &Node, path: &str) -> ErrnoResult<Vec<DirectoryEntry>> {
         let real = node.real.as_ref().ok_or(Errno::IO)?;
         let descriptor = inside::open_directory(real.file.open()?.as_fd())?;
-        let level = level_below(path);
         let mut listed = Vec::new();
         inside::list(descriptor.as_fd(), 0, |name, inode, kind, _| {
-            if let Ok(name) = name.to_str()
-                && matches!(kind, FileType::Directory | FileType::Unknown)
-                && rep::check_component(level, name).is_ok()
-                && (level < 4 || Rep::parse(&below(path, name)).is_ok())
-            {
+            if is_in_level(path, name, kind) {
                 listed.push(DirectoryEntry {
-                    name: name.into(),
+                    name: OsStr::from_bytes(name.to_bytes()).into(),
                     st_ino: self.nodes.st_ino(real.device, inode),
                     kind: FileType::Directory,
                 });
@@ -135,63 +156,6 @@ impl Namespace {
             }
         }
         Ok(listed)
-    }
-
-    /// The items of a prefix. Where the prefix itself is listed in the root, because some of its
-    /// items have no rep, only these: the others are met in the rep tree.
-    fn list_prefix(&self, prefix: &str) -> ErrnoResult<Vec<DirectoryEntry>> {
-        let store = self.archive.store();
-        let without_rep = store.names_under_prefix(prefix, true)?;
-        let shown = if without_rep.is_empty() || self.options.list_all {
-            store.names_under_prefix(prefix, false)?
-        } else {
-            without_rep
-        };
-        let items: Vec<(&str, Place)> = shown
-            .iter()
-            .filter_map(|names| Some((names.ibip()?.suffix(), Place::of(names))))
-            .collect();
-        let mut crowds: HashMap<&str, usize> = HashMap::new();
-        for (_, place) in &items {
-            *crowds.entry(place.parent()).or_default() += 1;
-        }
-        // If many lie in one directory, listing it gives the numbers of all at once.
-        let mut reported = HashMap::new();
-        for (parent, _) in crowds.into_iter().filter(|(_, count)| *count >= CROWD) {
-            if let Ok((device, numbers)) = self.numbers_in(parent) {
-                reported.insert(parent, (device, numbers));
-            }
-        }
-        let mut listed = Vec::with_capacity(items.len());
-        for (suffix, place) in &items {
-            let known = reported
-                .get(place.parent())
-                .and_then(|(device, numbers)| Some((*device, *numbers.get(place.name())?)));
-            match known {
-                Some((device, inode)) => listed.push(DirectoryEntry {
-                    name: suffix.into(),
-                    st_ino: self.nodes.st_ino(device, inode),
-                    kind: FileType::Directory,
-                }),
-                None => listed.extend(self.item_listed((*suffix).to_owned(), place)),
-            }
-        }
-        Ok(listed)
-    }
-
-    /// The directories in a directory of the store, by name, with its device and their inodes.
-    fn numbers_in(&self, path: &str) -> ErrnoResult<(u64, HashMap<String, u64>)> {
-        let directory = self.archive.tree().open_directory(path)?;
-        let directory = inside::open_directory(directory.as_fd())?;
-        let device = rustix::fs::fstat(&directory)?.st_dev;
-        let mut numbers = HashMap::new();
-        inside::list(directory.as_fd(), 0, |name, inode, kind, _| {
-            if let (Ok(name), FileType::Directory) = (name.to_str(), kind) {
-                numbers.insert(name.to_owned(), inode);
-            }
-            true
-        })?;
-        Ok((device, numbers))
     }
 
     /// The labels of the caller's user.

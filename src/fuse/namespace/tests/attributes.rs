@@ -10,7 +10,7 @@ use super::fixture::{Fixture, ibip, rep, split};
 use crate::archive::{Bringing, Relative};
 use crate::fuse::inode::{Generated, Node};
 use crate::fuse::namespace::modes::ACL;
-use crate::fuse::namespace::{Closing, Options, Stale};
+use crate::fuse::namespace::{Closing, Options, PREFIX_PAGE, Stale};
 use ibi::relation::Language;
 
 fn pt() -> Language {
@@ -330,10 +330,7 @@ fn items_without_a_rep_are_listed_below_their_prefix() {
     let names = |path: &str| fixture.list(path).expect("a listing");
     assert!(names("").contains(&"8JMKD3MGP8W".to_owned()));
     assert_eq!(names("8JMKD3MGP8W"), [".", "..", "35MME4E", "35MMLL8"]);
-    let listed = fixture
-        .namespace
-        .list(&fixture.caller, &fixture.node("8JMKD3MGP8W"))
-        .expect("a listing");
+    let listed = fixture.lines("8JMKD3MGP8W").expect("a listing");
     for (item, suffix) in [(&one, "35MMLL8"), (&two, "35MME4E")] {
         let node = fixture.node(&ibip(item));
         let line = listed.iter().find(|line| line.name == suffix);
@@ -371,4 +368,63 @@ fn labels_are_listed_with_the_numbers_of_their_items() {
         2,
         "labels of another user"
     );
+}
+
+/// A place in the listing of a prefix holds while items are added and removed, also the one it is after, and
+/// one name at a time gives the same as all at once.
+#[test]
+fn a_listing_of_a_prefix_goes_on_where_it_was() {
+    let fixture = Fixture::new();
+    let suffix = |number: usize| format!("35MM{}", ["2", "4", "6", "8", "A", "C", "E"][number]);
+    let items: Vec<_> = (0..7)
+        .map(|number| fixture.copy(&format!("8JMKD3MGP8W/{}", suffix(number))))
+        .collect();
+    let node = fixture.node("8JMKD3MGP8W");
+    let namespace = &fixture.namespace;
+    let listing = namespace.open_prefix("8JMKD3MGP8W").expect("opened");
+    let step = |from: u64| {
+        let mut found = None;
+        let listed = namespace.list_prefix(&listing, &node, from, |line, after| {
+            found = Some((line.name.to_string_lossy().into_owned(), after));
+            true
+        });
+        listed.map(|()| found)
+    };
+    let (mut place, mut names, mut places) = (0, Vec::new(), Vec::new());
+    while let Some((name, after)) = step(place).expect("a line") {
+        names.push(name);
+        places.push(after);
+        place = after;
+    }
+    assert_eq!(names, fixture.list("8JMKD3MGP8W").expect("listed"));
+    // After the third item, which is removed meanwhile, as is the fourth.
+    fixture.remove(items[2].id).expect("removed");
+    fixture.remove(items[3].id).expect("removed");
+    let again = namespace.open_prefix("8JMKD3MGP8W").expect("opened");
+    let mut rest = Vec::new();
+    let listed = namespace.list_prefix(&again, &node, places[4], |line, _| {
+        rest.push(line.name.to_string_lossy().into_owned());
+        false
+    });
+    listed.expect("listed");
+    assert_eq!(rest, [suffix(4), suffix(5), suffix(6)]);
+    assert_eq!(step(1 << 40), Err(Errno::INVAL), "no such item");
+}
+
+/// A page of the listing is read at a time: nothing is read of the items after it.
+#[test]
+fn the_first_names_of_a_prefix_are_listed_without_the_others() {
+    let fixture = Fixture::new();
+    let item = fixture.copy("8JMKD3MGP8W/35MMLL8");
+    let (store, more) = (fixture.store(), 3 * PREFIX_PAGE);
+    let key = |number: usize| format!("8JMKD3MGP8W/35MN{number:05}");
+    let digits = |key: String| key.replace('0', "U").replace('1', "T");
+    for number in 0..more {
+        fixture.copy(&digits(key(number)));
+    }
+    let first = store.prefix_page("8JMKD3MGP8W", true, None, PREFIX_PAGE);
+    let first = first.expect("read");
+    assert_eq!(first.len(), PREFIX_PAGE);
+    assert!(first.iter().any(|row| row.item == item.id) && first.is_sorted_by_key(|row| &row.key));
+    assert_eq!(fixture.list("8JMKD3MGP8W").expect("listed").len(), more + 3);
 }

@@ -15,7 +15,9 @@ use crate::archive::store::{Item, ItemId};
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::timer::{ManualTimer, Timer};
-use crate::fuse::namespace::{Context, Entry, Invalidate, MkdirResult, Namespace, Options, Stale};
+use crate::fuse::namespace::{
+    Context, DirectoryEntry, Entry, Invalidate, MkdirResult, Namespace, Options, Stale,
+};
 use crate::os::caller::Caller;
 
 /// A kernel's cache that records what is invalidated.
@@ -164,9 +166,24 @@ impl Fixture {
         }
     }
 
+    /// The listing of a directory above the items.
+    pub(super) fn lines(&self, path: &str) -> ErrnoResult<Vec<DirectoryEntry>> {
+        let node = self.node(path);
+        let NodeKind::Prefix(prefix) = &node.kind else {
+            return self.namespace.list(&self.caller, &node);
+        };
+        let listing = self.namespace.open_prefix(prefix)?;
+        let mut lines = Vec::new();
+        self.namespace.list_prefix(&listing, &node, 0, |line, _| {
+            lines.push(line.clone());
+            false
+        })?;
+        Ok(lines)
+    }
+
     /// The names in a directory above the items, in order.
     pub(super) fn list(&self, path: &str) -> ErrnoResult<Vec<String>> {
-        let listed = self.namespace.list(&self.caller, &self.node(path))?;
+        let listed = self.lines(path)?;
         let names = listed.iter().map(|line| line.name.to_string_lossy());
         let mut names: Vec<String> = names.map(|name| name.into_owned()).collect();
         names.sort();
