@@ -8,6 +8,7 @@
 //! - [`opening`]: opening files that other users own, without waiting for them.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
 //! - [`limits`]: the limit on open files of this process.
+//! - [`memory`]: giving free memory back to the system.
 //! - [`namespaces`]: a command in a mount namespace of its own.
 //! - [`caller`]: the process behind a request, and acting as its user.
 
@@ -15,6 +16,7 @@ pub(crate) mod caller;
 pub(crate) mod charging;
 pub(crate) mod credentials;
 pub(crate) mod limits;
+pub(crate) mod memory;
 pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod opening;

@@ -6,17 +6,19 @@
 //! daemon, a filesystem that has none) descriptors stay open. A handle also distinguishes a file from a later
 //! one with the same inode number.
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
+use crate::os::memory;
 use crate::os::opening;
 
 /// The longest handle of a filesystem that the kernel gives out.
@@ -145,6 +147,12 @@ const GATHERING: Duration = Duration::from_millis(5);
 /// With more than so many waiting to be closed, a thread that adds one closes it itself.
 const BACKLOG: usize = 4096;
 
+/// From so many forgotten files on, memory is given back.
+const MANY: usize = 8192;
+/// Before that, fewer than so many must be forgotten in a time.
+const FEW: usize = 1024;
+const QUIET: Duration = Duration::from_secs(1);
+
 /// What is to be closed.
 #[derive(Debug)]
 enum Closing {
@@ -160,6 +168,10 @@ enum Closing {
 struct Closer {
     waiting: Mutex<(Vec<Closing>, bool)>,
     woken: Condvar,
+    /// The files whose descriptors are open, from the oldest on, and files that are forgotten.
+    open: Mutex<VecDeque<Weak<Slot>>>,
+    /// How many files were forgotten since memory was last given back.
+    forgotten: AtomicUsize,
 }
 
 impl Closer {
@@ -176,10 +188,25 @@ impl Closer {
     fn serve(&self) {
         // SAFETY: takes no pointer; 0 is the calling thread. Requests come first.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+        // How many files were forgotten at a time.
+        let mut seen = (Instant::now(), 0);
         loop {
             let mut waiting = self.waiting.lock();
             while waiting.0.is_empty() && !waiting.1 {
-                self.woken.wait(&mut waiting);
+                let forgotten = self.forgotten.load(Ordering::Relaxed);
+                if forgotten < MANY {
+                    self.woken.wait(&mut waiting);
+                } else {
+                    self.woken.wait_for(&mut waiting, QUIET);
+                }
+                if seen.0.elapsed() >= QUIET {
+                    let forgotten = self.forgotten.load(Ordering::Relaxed);
+                    let is_quiet = forgotten.saturating_sub(seen.1) < FEW;
+                    if forgotten >= MANY && is_quiet {
+                        MutexGuard::unlocked(&mut waiting, || self.free());
+                    }
+                    seen = (Instant::now(), forgotten);
+                }
             }
             let is_over = waiting.1;
             drop(waiting);
@@ -194,6 +221,24 @@ impl Closer {
                 return;
             }
         }
+    }
+
+    /// Notes that a file was forgotten.
+    fn note_forgotten(&self) {
+        if self.forgotten.fetch_add(1, Ordering::Relaxed) + 1 == MANY {
+            let _waiting = self.waiting.lock();
+            self.woken.notify_one();
+        }
+    }
+
+    /// Frees what is kept of forgotten files.
+    fn free(&self) {
+        self.forgotten.store(0, Ordering::Relaxed);
+        let mut open = self.open.lock();
+        open.retain(|slot| slot.strong_count() > 0);
+        open.shrink_to_fit();
+        drop(open);
+        memory::give_back();
     }
 
     fn add(&self, more: impl Iterator<Item = Closing>) {
@@ -218,7 +263,6 @@ pub struct Descriptors {
     device: u64,
     limit: usize,
     by_handle: bool,
-    open: Mutex<VecDeque<Weak<Slot>>>,
     closer: Arc<Closer>,
 }
 
@@ -241,7 +285,6 @@ impl Descriptors {
             device,
             limit: limit.max(BATCH),
             by_handle,
-            open: Mutex::default(),
             closer: Closer::start()?,
         })
     }
@@ -310,7 +353,7 @@ impl Descriptors {
     /// Counts one more open descriptor and has the oldest ones closed when there are too many.
     fn note(&self, slot: &Arc<Slot>) {
         let oldest: Vec<Weak<Slot>> = {
-            let mut open = self.open.lock();
+            let mut open = self.closer.open.lock();
             open.push_back(Arc::downgrade(slot));
             if open.len() > self.limit {
                 open.drain(..BATCH).collect()
@@ -360,6 +403,7 @@ impl Drop for Pinned {
             let closing = std::iter::once(Closing::Forgotten(forgotten));
             self.keeper.closer.add(closing);
         }
+        self.keeper.closer.note_forgotten();
     }
 }
 

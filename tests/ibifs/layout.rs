@@ -393,6 +393,7 @@ fn outside_crates_stay_at_home() {
                 "fuse::mount",
                 "os::charging",
                 "os::credentials",
+                "os::memory",
                 "os::namespaces",
                 "os::processors",
             ],

@@ -55,6 +55,7 @@ fn many_items_mount_and_list_at_once() {
     );
     env.prints("ls A/3ENACUW | wc -l", &(items + 1).to_string());
     the_first_names_come_at_once(&env);
+    memory_is_given_back(&env);
     env.prints(
         "ibifs umount A; ibifs fsck A.store",
         &format!("{} items, 0 findings", items + 1),
@@ -88,6 +89,22 @@ assert grown < 4096, "%d kB more for %d names" % (grown, count)
     )
     .expect("a script");
     env.sh("ibifs umount A; ibifs mount A.store A; python3 first.py");
+}
+
+/// Lists many items with their attributes, has the kernel forget them, and expects that the daemon gives the memory
+/// for them back.
+fn memory_is_given_back(env: &TestEnv) {
+    env.sh(
+        "ibifs umount A; ibifs mount A.store A
+         memory() { grep RssAnon /proc/$(sed -n 's/^pid //p' A.store/lock | cut -d' ' -f1)/status | tr -dc 0-9; }
+         idle=$(memory); find A -mindepth 4 -maxdepth 4 -uid 77; find A -maxdepth 4 -size +77M; known=$(memory)
+         test $((known - idle)) -gt 4000
+         for try in {1..60}; do
+           echo 2 > /proc/sys/vm/drop_caches; sleep 0.7; left=$(memory)
+           test $(((left - idle) * 2)) -gt $((known - idle)) || exit 0
+         done
+         echo $idle kB at first, $known kB when all items were known, $left kB when they were forgotten; exit 1",
+    );
 }
 
 /// Four times as many items that say what they are to one: showing it takes no more than about four

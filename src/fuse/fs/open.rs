@@ -83,15 +83,15 @@ impl Ibifs {
         self.generating.run(caller.uid, Box::new(job));
     }
 
-    /// Opens a directory and replies: in the background above the items, where all names are read at once,
-    /// and there may be many.
+    /// Opens a directory and replies: in the background where all names are read at once, and there may be
+    /// many.
     pub(super) fn open_directory_and_reply(
         &self,
         caller: Caller,
         node: Arc<Node>,
         reply: ReplyOpen,
     ) {
-        if node.is_in_item() {
+        if node.is_in_item() || self.namespace.is_listed_in_parts(&node) {
             return reply::open(reply, self.open_directory(&caller, node));
         }
         let inner = Arc::clone(&self.inner);

@@ -13,6 +13,9 @@ use crate::archive::store::ItemId;
 /// The mark of virtual nodes, distinct from those of [`View`].
 const VIRTUAL: u64 = 7 << 60;
 
+/// Room for so many nodes is kept.
+const LEAST_ROOM: usize = 16_384;
+
 /// A file in a tree: device number, inode number, tree.
 type FileKey = (u64, u64, View);
 
@@ -98,6 +101,15 @@ impl Inner {
         };
         self.nodes.insert(id, counted);
         node
+    }
+
+    /// Frees room of which less than a quarter is used. Each time at most half of the nodes that were
+    /// forgotten since the last time are moved.
+    fn shrink(&mut self) {
+        let room = self.nodes.capacity();
+        if room > LEAST_ROOM && self.nodes.len() < room / 4 {
+            self.nodes.shrink_to(room / 2);
+        }
     }
 
     /// The preferred number, unless it belongs to the root or is taken: by a file of another device, or by a
@@ -246,6 +258,7 @@ impl NodeTable {
             }
         }
         let gone = inner.nodes.remove(&id);
+        inner.shrink();
         inner.translated_links.remove(&id);
         inner.retired.remove(&id);
         // Closing the descriptor may take time, so it happens without the lock.
@@ -457,6 +470,27 @@ mod tests {
         let mint = table.remember_virtual(View::Mint, NodeKind::Mint);
         assert_eq!(table.virtual_directories(), vec![mint.id]);
         assert_eq!(table.id_of_virtual(&NodeKind::Mint), mint.id);
+    }
+
+    /// What a listing of many items leaves behind when the kernel has forgotten them.
+    #[test]
+    fn room_is_freed_when_nodes_are_forgotten() {
+        let table = NodeTable::default();
+        let link = |number: u32| NodeKind::Link(number.to_le_bytes().to_vec());
+        let nodes: Vec<NodeId> = (0..10 * LEAST_ROOM as u32)
+            .map(|number| table.remember_virtual(View::Rep, link(number)).id)
+            .collect();
+        let room = || table.read().nodes.capacity();
+        assert!(room() >= nodes.len());
+        for (forgotten, id) in nodes.iter().enumerate() {
+            assert!(table.forget(*id, 1));
+            let left = nodes.len() - forgotten - 1;
+            assert!(
+                room() <= 2 * LEAST_ROOM || room() <= 5 * left,
+                "{} for {left}",
+                room()
+            );
+        }
     }
 
     #[test]

@@ -40,6 +40,11 @@ fn is_in_level(path: &str, name: &CStr, kind: FileType) -> bool {
 }
 
 impl Namespace {
+    /// Whether a directory above the items is listed in parts, and not when it is opened.
+    pub fn is_listed_in_parts(&self, node: &Node) -> bool {
+        matches!(node.kind, NodeKind::Prefix(_)) || self.is_listed_directly(node)
+    }
+
     /// Whether a listing of a level has only names of its directory.
     pub fn is_listed_directly(&self, node: &Node) -> bool {
         match &node.kind {
