@@ -6,7 +6,7 @@
 //! - [`client`]: the HTTP client, and an Archive that is reached by HTTP.
 //! - [`server`]: the HTTP server. Reads the request, calls, writes the answer; limits what a client may take.
 
-pub(crate) mod client;
+pub mod client;
 pub(crate) mod harvest;
 pub mod registry;
 pub(crate) mod server;

@@ -17,6 +17,8 @@ mod store;
 mod translated;
 mod value;
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::formats::item::State;
@@ -213,6 +215,14 @@ pub struct Output {
     /// Print JSON, as ibifs-json(7) describes it
     #[arg(long)]
     pub json: bool,
+}
+
+/// How other machines are reached.
+#[derive(Clone, Debug, Default, Args)]
+pub struct NetworkOptions {
+    /// File with certificates of more authorities, in PEM form
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<PathBuf>,
 }
 
 /// A state by which items are chosen.

@@ -33,10 +33,11 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::archive::Archive;
-use crate::command::cli::Command;
+use crate::command::cli::{Command, NetworkOptions};
 use crate::command::exit::{Exit, Failure};
 use crate::command::progress::ProgressLine;
 use crate::command::terminal::ManyLines;
+use crate::web::client::Network;
 use ibi::message;
 use ibi::message::Localize;
 use ibi::relation::Language;
@@ -99,6 +100,11 @@ fn counting(store: &Path) -> ProgressLine {
 /// The failure of standard output.
 fn cannot_print(error: &std::io::Error) -> Failure {
     Failure::new(Exit::Failed, message!("standard output: {error}", error))
+}
+
+/// Whom a command trusts, and by which proxies it goes.
+fn network(options: &NetworkOptions) -> Result<Network, Failure> {
+    Network::new(options.ca_file.as_deref()).map_err(usage)
 }
 
 fn usage(message: impl Localize) -> Failure {

@@ -66,30 +66,13 @@ impl Address {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
 
-    /// Whether it is a name, which must be looked up, or an address of the public Internet.
-    #[must_use]
-    pub fn may_be_public(&self) -> bool {
-        self.host().parse().map_or(true, is_public)
-    }
-
-    /// Whether both are the same host and port. Port 80 may be left out.
-    #[must_use]
-    pub fn is_same_place(&self, other: &Address) -> bool {
-        let without = |address: &Address| {
-            let text = address.as_str();
-            text.strip_suffix(":80").unwrap_or(text).to_owned()
-        };
-        without(self) == without(other)
-    }
-
-    /// The host. An IPv6 address has no brackets.
-    #[must_use]
-    pub fn host(&self) -> &str {
-        match self.0.strip_prefix('[') {
-            Some(rest) => rest.split(']').next().unwrap_or(rest),
-            None => self.0.split(':').next().unwrap_or(&self.0),
-        }
+/// The host of an address. An IPv6 address has no brackets.
+pub(super) fn host_of(address: &str) -> &str {
+    match address.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or(rest),
+        None => address.split(':').next().unwrap_or(address),
     }
 }
 

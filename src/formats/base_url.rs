@@ -5,7 +5,7 @@ use std::fmt;
 use ibi::message::{Localize, Message};
 use ibi::{Quoted, display_message, message};
 
-use super::address::Address;
+use super::address::{Address, host_of, is_public};
 
 /// The longest URL, in bytes.
 const LONGEST_URL: usize = 1024;
@@ -108,6 +108,15 @@ impl BaseUrl {
         })
     }
 
+    /// The same with `https`.
+    #[must_use]
+    pub fn of_tls_address(address: &str) -> BaseUrl {
+        BaseUrl {
+            scheme: Scheme::Https,
+            ..BaseUrl::of_address(address)
+        }
+    }
+
     /// The URL with `http` of a service at an address, `host` or `host:port`, which is not checked.
     #[must_use]
     pub fn of_address(address: &str) -> BaseUrl {
@@ -116,6 +125,41 @@ impl BaseUrl {
             address: address.to_owned(),
             prefix: String::new(),
         }
+    }
+
+    /// Parses what [`BaseUrl::short`] gives: an address, `host` or `host:port`, or a URL.
+    ///
+    /// # Errors
+    /// The text is neither.
+    pub fn parse_short(text: &str) -> Result<BaseUrl, Message> {
+        if text.contains("://") {
+            return BaseUrl::parse(text).map_err(|error| error.message());
+        }
+        let address = Address::parse(text).map_err(|error| error.message())?;
+        Ok(BaseUrl::of_address(address.as_str()))
+    }
+
+    /// The host. An IPv6 address has no brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        host_of(&self.address)
+    }
+
+    /// Whether its host is a name, which must be looked up, or an address of the public Internet.
+    #[must_use]
+    pub fn may_be_public(&self) -> bool {
+        self.host().parse().map_or(true, is_public)
+    }
+
+    /// Whether both are the same host, port and path. The port that a scheme has anyway may be left out.
+    #[must_use]
+    pub fn is_same_place(&self, other: &BaseUrl) -> bool {
+        let place = |url: &BaseUrl| {
+            let port = format!(":{}", url.scheme.default_port());
+            let address = url.address.strip_suffix(&port).unwrap_or(&url.address);
+            (address.to_owned(), url.prefix.clone())
+        };
+        place(self) == place(other)
     }
 
     /// How the service is reached.

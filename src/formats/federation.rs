@@ -6,6 +6,7 @@ use ibi::pairs::{Pairs, PairsError, Value};
 use ibi::{display_message, message};
 
 use super::address::{Address, AddressError};
+use super::base_url::{BaseUrl, BaseUrlError};
 use super::item::{Names, NamesError};
 
 /// The path at which a resolver publishes its list, without the slash.
@@ -21,6 +22,8 @@ const LONGEST_LINE: usize = 1024;
 
 /// The pair with the address of an Archive.
 const ADDRESS: &str = "archiveaddress";
+/// The pair with the URL of an Archive, where that is not `http://` and its address. Other resolvers pass over it.
+const URL: &str = "archiveurl";
 /// The pair with the identifier of an Archive's service.
 const SERVICE: &str = "ibi.archiveservice";
 
@@ -28,7 +31,7 @@ const SERVICE: &str = "ibi.archiveservice";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FederatedArchive {
     /// Where it is reached.
-    pub address: Address,
+    pub url: BaseUrl,
     /// The identifier of its service.
     pub service: Names,
 }
@@ -51,8 +54,9 @@ enum Fault {
     Missing(&'static str),
     Twice(&'static str),
     Address(AddressError),
+    Url(BaseUrlError),
     Service(NamesError),
-    NotPublic(Address),
+    NotPublic(String),
     Repeated(usize),
 }
 
@@ -70,11 +74,9 @@ impl Localize for Fault {
             Fault::Missing(name) => message!("the pair {name} is missing", name),
             Fault::Twice(name) => message!("the pair {name} is there twice", name),
             Fault::Address(error) => error.message(),
+            Fault::Url(error) => error.message(),
             Fault::Service(error) => error.message(),
-            Fault::NotPublic(address) => message!(
-                "{address} is not a public address",
-                address = address.as_str()
-            ),
+            Fault::NotPublic(address) => message!("{address} is not a public address", address),
             Fault::Repeated(line) => {
                 message!("it has the same address or service as line {line}", line)
             }
@@ -133,11 +135,11 @@ pub fn parse(bytes: &[u8], admitted: Admitted) -> Result<Vec<FederatedArchive>, 
             continue;
         }
         let archive = archive(line).map_err(refused)?;
-        if admitted == Admitted::Public && !archive.address.may_be_public() {
-            return Err(refused(Fault::NotPublic(archive.address)));
+        if admitted == Admitted::Public && !archive.url.may_be_public() {
+            return Err(refused(Fault::NotPublic(archive.url.address().to_owned())));
         }
         let is_same = |(_, known): &&(usize, FederatedArchive)| {
-            known.service.matches(&archive.service) || known.address.is_same_place(&archive.address)
+            known.service.matches(&archive.service) || known.url.is_same_place(&archive.url)
         };
         if let Some((earlier, _)) = found.iter().find(is_same) {
             return Err(refused(Fault::Repeated(*earlier)));
@@ -161,9 +163,14 @@ fn archive(line: &[u8]) -> Result<FederatedArchive, Fault> {
             Some(_) => Err(Fault::Twice(name)),
         }
     };
-    let address = one(ADDRESS)?.to_string();
+    let address = Address::parse(&one(ADDRESS)?.to_string()).map_err(Fault::Address)?;
+    let url = match one(URL) {
+        Ok(url) => BaseUrl::parse(&url.to_string()).map_err(Fault::Url)?,
+        Err(Fault::Missing(_)) => BaseUrl::of_address(address.as_str()),
+        Err(fault) => return Err(fault),
+    };
     Ok(FederatedArchive {
-        address: Address::parse(&address).map_err(Fault::Address)?,
+        url,
         service: Names::from_value(one(SERVICE)?).map_err(Fault::Service)?,
     })
 }
@@ -173,7 +180,11 @@ fn archive(line: &[u8]) -> Result<FederatedArchive, Fault> {
 pub fn written<'a>(archives: impl IntoIterator<Item = &'a FederatedArchive>) -> String {
     let lines = archives.into_iter().map(|archive| {
         let mut pairs = Pairs::default();
-        pairs.set(ADDRESS, Value::Word(archive.address.to_string()));
+        pairs.set(ADDRESS, Value::Word(archive.url.address().to_owned()));
+        let url = archive.url.to_string();
+        if archive.url.short() == url {
+            pairs.set(URL, Value::Word(url));
+        }
         pairs.set(SERVICE, archive.service.to_value());
         let line = pairs.to_string();
         let words: Vec<&str> = line.split_ascii_whitespace().collect();

@@ -1,22 +1,35 @@
-//! The HTTP client: one GET request, with limits on the time and the size of the answer.
+//! The HTTP client, with and without TLS: one GET request, with limits on the time, the redirections and the size of
+//! the answer.
+//!
+//! - [`hosts`], [`trust`], [`connector`]: how a server is reached, and whether it is trusted.
+//! - [`redirection`]: where an answer redirects to.
 
 pub mod announcement;
 pub mod archive;
 pub(crate) mod archive_service;
+mod connector;
 mod hosts;
+mod redirection;
+mod sent;
+mod trust;
 
+use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{Request, Uri};
-use hyper_util::client::legacy::connect::HttpConnector;
+use hyper::body::{Body, Incoming};
+use hyper::header::PROXY_AUTHORIZATION;
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 use archive_service::Reach;
-use hosts::Hosts;
+use connector::{Connector, Proxies};
+use trust::Trust;
+pub use trust::TrustError;
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -24,6 +37,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(30);
 /// The most idle connections that are kept for one host.
 const MOST_IDLE: usize = 32;
+/// The most redirections that are followed.
+const MOST_REDIRECTIONS: usize = 5;
 /// The longest head of a response, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
@@ -42,6 +57,10 @@ pub(crate) enum ClientError {
     TooLong(usize),
     /// The address in the URL is not one of the public Internet.
     NotPublic,
+    /// More redirections than are followed, or one to this place, which is not followed.
+    Redirection(String),
+    /// A URL with `https`, and no certificate authority is known.
+    NoAuthorities,
 }
 
 impl Localize for ClientError {
@@ -56,6 +75,12 @@ impl Localize for ClientError {
                 message!("status {status}: {text}", status, text = text.trim_end())
             }
             ClientError::NotPublic => message!("the address is not public"),
+            ClientError::Redirection(place) => {
+                message!("it redirects to {place}, which is not followed", place)
+            }
+            ClientError::NoAuthorities => message!(
+                "this machine has no certificates of authorities for https; install ca-certificates, or name a file with --ca-file"
+            ),
             ClientError::TooLong(most) => message!("the answer has more than {most} bytes", most),
         }
     }
@@ -66,23 +91,58 @@ display_message!(ClientError);
 /// An HTTP client with a connection pool.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    inner: hyper_util::client::legacy::Client<HttpConnector<Hosts>, Empty<Bytes>>,
+    inner: Pool<Empty<Bytes>>,
+    /// For a URL that a redirection names.
+    strange: Pool<Empty<Bytes>>,
+    network: Network,
     reach: Reach,
 }
 
-impl Default for Client {
-    fn default() -> Client {
-        Client::reaching(Reach::Any)
+/// Whom a client trusts, and by which proxies it goes.
+#[derive(Clone, Debug)]
+pub struct Network {
+    trust: Trust,
+    proxies: Proxies,
+}
+
+impl Network {
+    /// The network of this machine: the certificate authorities of the system and, if a file is given, those in it;
+    /// the proxies of the environment.
+    ///
+    /// # Errors
+    /// The file cannot be read or holds no certificate.
+    pub fn new(ca_file: Option<&Path>) -> Result<Network, TrustError> {
+        Ok(Network {
+            trust: Trust::new(ca_file)?,
+            proxies: Proxies::of_environment(),
+        })
     }
 }
 
-impl Client {
-    /// A client whose requests reach these addresses. With [`Reach::Public`] each address is checked after
-    /// its name is looked up, when the connection is made.
-    pub(crate) fn reaching(reach: Reach) -> Client {
-        let mut connector = HttpConnector::new_with_resolver(Hosts::new(reach));
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
+/// Connections that are kept for the next request.
+struct Pool<B>(hyper_util::client::legacy::Client<Connector, B>);
+
+impl<B> Clone for Pool<B> {
+    fn clone(&self) -> Pool<B> {
+        Pool(self.0.clone())
+    }
+}
+
+impl<B> fmt::Debug for Pool<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pool")
+    }
+}
+
+impl<B> Pool<B>
+where
+    B: Body + Send + 'static + Unpin,
+    B::Data: Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn new(network: &Network, reach: Reach, connect_timeout: Duration) -> Pool<B> {
+        let Network { trust, proxies } = network;
+        let connector = Connector::new(trust, proxies, reach, connect_timeout);
         let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
         builder
             .timer(TokioTimer::new())
@@ -90,14 +150,40 @@ impl Client {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(MOST_IDLE)
             .http1_max_buf_size(LONGEST_HEAD);
+        Pool(builder.build(connector))
+    }
+
+    /// Sends a request and returns the head of the answer.
+    async fn send(
+        &self,
+        network: &Network,
+        mut request: Request<B>,
+    ) -> Result<Response<Incoming>, ClientError> {
+        if request.uri().scheme_str() == Some("https") && !network.trust.is_any() {
+            return Err(ClientError::NoAuthorities);
+        }
+        if let Some(value) = network.proxies.authorization(request.uri()) {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, value);
+        }
+        let response = self.0.request(request).await;
+        response.map_err(|error| ClientError::Failed(with_causes(&error)))
+    }
+}
+
+impl Client {
+    /// A client whose requests reach these addresses. With [`Reach::Public`] each address is checked after
+    /// its name is looked up, when the connection is made.
+    pub(crate) fn new(network: &Network, reach: Reach) -> Client {
         Client {
-            inner: builder.build(connector),
+            inner: Pool::new(network, reach, CONNECT_TIMEOUT),
+            strange: Pool::new(network, Reach::Public, CONNECT_TIMEOUT),
+            network: network.clone(),
             reach,
         }
     }
 
-    /// Gets the body at a URL. The status must be 200, the body at most `most` bytes, the whole within
-    /// `timeout`.
+    /// Gets the body at a URL, or where it redirects to. The status must be 200, the body at most `most` bytes, the
+    /// whole within `timeout`.
     pub(crate) async fn get(
         &self,
         url: &str,
@@ -109,33 +195,59 @@ impl Client {
     }
 
     async fn ask(&self, url: &str, most: usize) -> Result<Bytes, ClientError> {
-        let uri: Uri = url.parse().map_err(|_| ClientError::Url)?;
+        let first: Uri = url.parse().map_err(|_| ClientError::Url)?;
+        let mut uri = first.clone();
+        for _ in 0..=MOST_REDIRECTIONS {
+            // Another host is one that the server has named: a stranger.
+            let (pool, reach) = if uri.host() == first.host() {
+                (&self.inner, self.reach)
+            } else {
+                (&self.strange, Reach::Public)
+            };
+            let response = self.answered(pool, reach, &uri).await?;
+            match redirection::target(&uri, response.status(), response.headers()) {
+                Ok(None) => return read(response, most).await,
+                Ok(Some(target)) => uri = target,
+                Err(location) => return Err(ClientError::Redirection(location)),
+            }
+        }
+        Err(ClientError::Redirection(uri.to_string()))
+    }
+
+    async fn answered(
+        &self,
+        pool: &Pool<Empty<Bytes>>,
+        reach: Reach,
+        uri: &Uri,
+    ) -> Result<Response<Incoming>, ClientError> {
         // The connector looks up names only, so an address in the URL is checked here.
-        if !hosts::may_reach(self.reach, uri.host().unwrap_or_default()) {
+        if !hosts::may_reach(reach, uri.host().unwrap_or_default()) {
             return Err(ClientError::NotPublic);
         }
         let request = Request::get(uri)
             .body(Empty::new())
             .map_err(|_| ClientError::Url)?;
-        let response = self.inner.request(request).await;
-        let response = response.map_err(|error| ClientError::Failed(with_causes(&error)))?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), most).collect().await;
-        let body = body.map_err(|error| {
-            if error.is::<http_body_util::LengthLimitError>() {
-                ClientError::TooLong(most)
-            } else {
-                ClientError::Failed(error.to_string())
-            }
-        })?;
-        let body = body.to_bytes();
-        match status.as_u16() {
-            200 => Ok(body),
-            other => {
-                let text = body.get(..body.len().min(300)).unwrap_or_default();
-                let text = String::from_utf8_lossy(text).into_owned();
-                Err(ClientError::Status(other, text))
-            }
+        pool.send(&self.network, request).await
+    }
+}
+
+async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, ClientError> {
+    let status = response.status();
+    let body = Limited::new(response.into_body(), most).collect().await;
+    let body = body.map_err(|error| {
+        if error.is::<http_body_util::LengthLimitError>() {
+            ClientError::TooLong(most)
+        } else {
+            ClientError::Failed(error.to_string())
+        }
+    })?;
+    let body = body.to_bytes();
+    match status.as_u16() {
+        200 => Ok(body),
+        other => {
+            let text = body.get(..body.len().min(300)).unwrap_or_default();
+            let text = String::from_utf8_lossy(text).into_owned();
+            Err(ClientError::Status(other, text))
         }
     }
 }

@@ -28,7 +28,7 @@ use std::path::Path;
 use rusqlite::{Connection, Row, params};
 
 use crate::archive::database::{self, OpenFor};
-use crate::formats::address::Address;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use ibi::message::Message;
 use ibi::{Ibi, Timestamp};
@@ -170,8 +170,8 @@ pub struct RegisteredArchive {
 /// Where an included Archive is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
-    /// `host` or `host:port`.
-    pub address: Address,
+    /// Its URL.
+    pub url: BaseUrl,
     /// The e-mail address of its administrator.
     pub email: String,
     /// When it was included.
@@ -299,7 +299,7 @@ impl Registry {
              WHERE id = ?1",
             params![
                 id.0,
-                inclusion.address.to_string(),
+                inclusion.url.short(),
                 inclusion.ip.to_string(),
                 inclusion.version,
                 inclusion.email,
@@ -388,7 +388,7 @@ fn registered(row: &Row<'_>) -> Result<(RegisteredArchive, String), RegistryErro
         time("included_at")?,
     ) {
         (Some(address), Some(since)) => Some(Included {
-            address: Address::parse(&address).map_err(|_| broken("address"))?,
+            url: BaseUrl::parse_short(&address).map_err(|_| broken("address"))?,
             email: row.get::<_, Option<String>>("email")?.unwrap_or_default(),
             since,
         }),

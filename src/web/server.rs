@@ -15,6 +15,7 @@ mod prefix;
 pub mod resolver;
 mod share;
 mod threads;
+mod tls;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -27,14 +28,18 @@ use axum::Router;
 use hyper::Request;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 pub use clock::SiteClock;
 use idle_timeout::IdleTimeoutStream;
 pub use share::Proxies;
 use share::{Shares, client_of};
 use threads::Threads;
+pub use tls::Tls;
 
 /// The most connections at a time. Later connections wait until one is closed.
 pub const MOST_CONNECTIONS: usize = 4096;
@@ -96,12 +101,23 @@ pub type Routes = Box<dyn Fn() -> Router + Send + Sync>;
 /// A background task.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
+/// How a service accepts connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Door<'a> {
+    /// Where it listens.
+    pub listen: SocketAddr,
+    /// The proxies whose connections are those of many clients.
+    pub proxies: &'a Proxies,
+    /// Its certificate and key. None without TLS.
+    pub tls: Option<&'a Tls>,
+}
+
 /// Serves until `end` is ready, then finishes the answers in progress.
 async fn serve(
     listener: TcpListener,
     routes: Routes,
     threads: &mut Threads,
-    proxies: &Proxies,
+    door: &Door<'_>,
     end: impl Future<Output = ()>,
 ) {
     let shares = Shares::new(MOST_OF_ONE_CLIENT);
@@ -119,11 +135,13 @@ async fn serve(
             next = next => next,
         };
         let share = match &accepted {
-            Ok((stream, peer)) if !proxies.has(peer.ip()) => {
+            Ok((stream, peer)) if !door.proxies.has(peer.ip()) => {
                 let share = shares.take(client_of(peer.ip()));
                 if share.is_none() {
-                    // If the message does not fit into the socket buffer, it is dropped.
-                    let _ = stream.try_write(TOO_MANY);
+                    if door.tls.is_none() {
+                        // If the message does not fit into the socket buffer, it is dropped.
+                        let _ = stream.try_write(TOO_MANY);
+                    }
                     log::debug!("{} has too many connections", peer.ip());
                     continue;
                 }
@@ -144,8 +162,10 @@ async fn serve(
         };
         let (at, thread) = threads.next();
         let (routes, watcher) = (routes[at].clone(), graceful.watcher());
+        let tls = door.tls.map(Tls::acceptor);
         thread.spawn(async move {
-            if let Err(error) = connection(stream, peer.ip(), routes, watcher).await {
+            let ended = connection(stream, tls, peer.ip(), routes, watcher).await;
+            if let Err(error) = ended {
                 log::debug!("a connection ends: {error}");
             }
             drop((place, share));
@@ -155,15 +175,32 @@ async fn serve(
     let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, graceful.shutdown()).await;
 }
 
-/// Answers the requests of a connection until it is closed.
+/// Answers the requests of a connection until it is closed, after the handshake if there is one.
 async fn connection(
     stream: std::net::TcpStream,
+    tls: Option<TlsAcceptor>,
     peer: IpAddr,
     routes: Router,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let stream = TcpStream::from_std(stream)?;
     let _ = stream.set_nodelay(true);
+    let stream = IdleTimeoutStream::new(stream);
+    match tls {
+        None => answered(stream, peer, routes, watcher).await,
+        Some(acceptor) => {
+            let stream = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await??;
+            answered(stream, peer, routes, watcher).await
+        }
+    }
+}
+
+async fn answered(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: IpAddr,
+    routes: Router,
+    watcher: Watcher,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let service = hyper::service::service_fn(move |mut request: Request<_>| {
         let routes = routes.clone();
         request.extensions_mut().insert(Peer(peer));
@@ -173,16 +210,12 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(LONGEST_HEAD)
-        .serve_connection(TokioIo::new(IdleTimeoutStream::new(stream)), service);
+        .serve_connection(TokioIo::new(stream), service);
     Ok(watcher.watch(connection).await?)
 }
 
 /// Listens, and serves until the process receives SIGTERM or SIGINT. `start` receives the bound address.
-pub fn run(
-    listen: SocketAddr,
-    proxies: &Proxies,
-    start: impl FnOnce(SocketAddr) -> Started,
-) -> std::io::Result<()> {
+pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
     crate::os::limits::raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -191,15 +224,27 @@ pub fn run(
         .on_thread_start(crate::os::caller::act_as_process)
         .build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind(listen).await?;
+        let listener = TcpListener::bind(door.listen).await?;
         let local = listener.local_addr()?;
-        let mut terminate =
-            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         let end = async {
             tokio::select! {
                 _ = terminate.recv() => {}
                 _ = tokio::signal::ctrl_c() => {}
             }
+        };
+        // Without TLS the signal ends the process, as a terminal expects that is closed.
+        let mut hangup = match door.tls {
+            Some(tls) => Some((tls, signal(SignalKind::hangup())?)),
+            None => None,
+        };
+        let reloading = async {
+            if let Some((tls, hangup)) = &mut hangup {
+                while hangup.recv().await.is_some() {
+                    tls.reload();
+                }
+            }
+            std::future::pending::<()>().await;
         };
         let started = start(local);
         let Some(routes) = started.routes else {
@@ -207,7 +252,10 @@ pub fn run(
         };
         let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
-        serve(listener, routes, &mut threads, proxies, end).await;
+        tokio::select! {
+            () = serve(listener, routes, &mut threads, door, end) => {}
+            () = reloading => {}
+        }
         if let Some(beside) = beside {
             beside.abort();
         }

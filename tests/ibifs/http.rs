@@ -2,6 +2,7 @@
 
 mod content;
 mod federation;
+mod https;
 mod interoperation;
 mod kept;
 mod limits;

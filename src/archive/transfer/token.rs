@@ -2,6 +2,7 @@
 
 use sha2::Digest as _;
 
+use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use ibi::Ibi;
 use ibi::message::{Localize, Message};
@@ -76,14 +77,15 @@ impl Tokens {
                 [] => continue,
                 [first, ..] if first.starts_with('#') => continue,
                 [token] => (token, Giver::Copies),
-                [token, url] if url.starts_with("http://") => {
-                    (token, Giver::Asked(url.trim_end_matches('/').to_owned()))
-                }
+                [token, url] if url.contains("://") => match BaseUrl::parse(url) {
+                    Ok(url) => (token, Giver::Asked(url.to_string())),
+                    Err(error) => return Err(fault(error.message())),
+                },
                 [token, ref services @ ..] => match names(services) {
                     Some(service) => (token, Giver::Trusted(service)),
                     None => {
                         return Err(fault(message!(
-                            "write a token, or a token and a URL http://host[:port], or a token and the \
+                            "write a token, or a token and a URL https://host, or a token and the \
                              identifier of an Archive's service"
                         )));
                     }

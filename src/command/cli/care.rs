@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Output, value};
+use super::{NetworkOptions, Output, value};
 
 /// `ibifs reindex`
 #[derive(Debug, Args)]
@@ -33,6 +33,9 @@ pub struct Fsck {
     /// Also report originals that another Archive claims: its store, mount point or service URL
     #[arg(long, value_name = "OTHER")]
     pub with: Option<String>,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

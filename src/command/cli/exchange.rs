@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{ItemState, Output, value};
+use super::{ItemState, NetworkOptions, Output, value};
 
 /// Which items are copied or handed over.
 #[derive(Debug, Args)]
@@ -27,6 +27,9 @@ pub struct Selection {
     /// File with the token for the Archive at a URL
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
@@ -74,6 +77,9 @@ pub struct Claim {
     /// Store or mount point, where identifiers alone are given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{Output, value};
+use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
 
 /// `ibifs serve`
@@ -36,10 +36,19 @@ pub struct Serve {
     /// File with the tokens of the Archives that may send items and originals to this one
     #[arg(long, value_name = "FILE")]
     pub transfer_token_file: Option<PathBuf>,
-    /// Address of a reverse proxy, whose connections are those of many clients; 127.0.0.1 and ::1
-    /// always are
-    #[arg(long, value_name = "ADDRESS")]
-    pub proxy: Vec<IpAddr>,
+    /// File with the certificate, in PEM form, for a service that speaks TLS itself; read again on
+    /// SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// File with the key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Address of a reverse proxy, whose headers Forwarded and X-Forwarded-For name the client
+    #[arg(long, value_name = "ADDRESS", alias = "proxy")]
+    pub trusted_proxy: Vec<IpAddr>,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
@@ -64,10 +73,16 @@ pub struct Resolver {
     /// Host, or host:port, at which readers reach it by http [default: where it listens]
     #[arg(long, value_name = "HOST[:PORT]", value_parser = value::address)]
     pub address: Option<String>,
-    /// Address of a reverse proxy, whose connections are those of many clients; 127.0.0.1 and ::1
-    /// always are
-    #[arg(long, value_name = "ADDRESS")]
-    pub proxy: Vec<IpAddr>,
+    /// File with the certificate, in PEM form, for a service that speaks TLS itself; read again on
+    /// SIGHUP
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// File with the key of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Address of a reverse proxy, whose headers Forwarded and X-Forwarded-For name the client
+    #[arg(long, value_name = "ADDRESS", alias = "proxy")]
+    pub trusted_proxy: Vec<IpAddr>,
     /// File or URL with a list of Archives that are asked after the registered ones
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub federated_archives: Vec<String>,
@@ -77,6 +92,9 @@ pub struct Resolver {
     /// Accept registrations by the protocol of 2009, by which anyone may register documents
     #[arg(long)]
     pub registration_2009: bool,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

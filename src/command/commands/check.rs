@@ -63,7 +63,7 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     };
     drop(progress);
     if let Some(other) = &options.with {
-        let found = transfer::claimed_by_both(&options.store, other)?;
+        let found = transfer::claimed_by_both(&options.store, other, &options.network)?;
         report.findings.extend(found);
     }
     let repairs = if options.dry_run {

@@ -1,6 +1,5 @@
 //! The output of the commands, for people and as JSON.
 
-use std::net::SocketAddr;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -35,8 +34,8 @@ pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
 }
 
 /// The address of a service, and the URL of its listening socket.
-pub(super) fn listening_json(address: &str, local: SocketAddr) -> String {
-    json::line(&json!({"address": address, "url": format!("http://{local}/")}))
+pub(super) fn listening_json(address: &str, url: &str) -> String {
+    json::line(&json!({"address": address, "url": url}))
 }
 
 /// An item, its relation that was declared or removed, and the current target.
@@ -65,7 +64,7 @@ pub(super) fn registered_text(archives: &[RegisteredArchive]) -> String {
         let place = match &archive.included {
             Some(included) => message!(
                 "{address} since {since}, {email}",
-                address = included.address.to_string(),
+                address = included.url.short(),
                 since = included.since.to_rfc3339(),
                 email = included.email
             ),
@@ -85,10 +84,7 @@ pub(super) fn registered_json(archives: &[RegisteredArchive]) -> String {
             "registered".into(),
             json!(archive.registered_at.to_rfc3339()),
         );
-        object.insert(
-            "address".into(),
-            json!(included.map(|it| it.address.to_string())),
-        );
+        object.insert("address".into(), json!(included.map(|it| it.url.short())));
         object.insert("email".into(), json!(included.map(|it| &it.email)));
         object.insert(
             "included".into(),

@@ -108,16 +108,25 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let mut registry = Some(Registry::open(db)?);
     let mut lists = Some(lists(&options.federated_archives)?);
     let mut table = options.upn.as_deref().map(name_spaces).transpose()?;
+    let network = super::network(&options.network)?;
     let (mut failure, mut refused) = (None, None);
-    let proxies = server::Proxies::new(&options.proxy);
-    let listened = server::run(options.listen, &proxies, |local| {
+    let proxies = server::Proxies::new(&options.trusted_proxy);
+    let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
+    let door = server::Door {
+        listen: options.listen,
+        proxies: &proxies,
+        tls: tls.as_ref(),
+    };
+    let listened = server::run(&door, |local| {
+        let socket = listen::socket_url(local, door.tls);
         let url = match (&options.url, &options.address) {
             (Some(url), _) => url.clone(),
             (None, Some(address)) => BaseUrl::of_address(address),
             (None, None) => BaseUrl::of_address(&local.to_string()),
         };
+        let url = listen::public_url(url, local, door.tls);
         let made = registry.take().map(|registry| {
-            resolver::Resolver::new(registry, url, server::SiteClock::new(SystemClock))
+            resolver::Resolver::new(registry, url, &network, server::SiteClock::new(SystemClock))
         });
         let made = match made {
             Some(Ok(made)) => {
@@ -142,12 +151,12 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             return server::Started::nothing();
         }
         say(&if options.output.json {
-            print::listening_json(&made.url().short(), local)
+            print::listening_json(&made.url().short(), &socket)
         } else {
             let line = message!(
-                "resolving for {address} at http://{local}/",
+                "resolving for {address} at {url}",
                 address = made.url().short(),
-                local
+                url = socket
             );
             format!("{}\n", localized(&line))
         })

@@ -12,7 +12,6 @@ use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
-use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::Inclusion;
@@ -33,7 +32,11 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         (None, None) => facts.base_url(),
     };
     // An invalid option is reported before any file is opened.
-    announcement(options, facts, &with_port(&url, 80))?;
+    announcement(
+        options,
+        facts,
+        &listen::public_url(url.clone(), ([0; 4], 80).into(), None),
+    )?;
     let facts = facts.clone();
     let mut receiver = receiver(options)?;
     let mut refused = None;
@@ -45,10 +48,17 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             format!("{}\n", localized(line))
         });
     };
-    let proxies = server::Proxies::new(&options.proxy);
-    let listened = server::run(options.listen, &proxies, |local| {
+    let proxies = server::Proxies::new(&options.trusted_proxy);
+    let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
+    let door = server::Door {
+        listen: options.listen,
+        proxies: &proxies,
+        tls: tls.as_ref(),
+    };
+    let listened = server::run(&door, |local| {
         // With port 0 the port is known only now.
-        let url = with_port(&url, local.port());
+        let url = listen::public_url(url, local, door.tls);
+        let socket = listen::socket_url(local, door.tls);
         let announcement = match announcement(options, &facts, &url) {
             Ok(announcement) => announcement,
             Err(failure) => {
@@ -71,12 +81,12 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         }
         let site = Arc::new(site.receiving(receiver.take()));
         put(&if is_json {
-            print::listening_json(&site.url().short(), local)
+            print::listening_json(&site.url().short(), &socket)
         } else {
             let line = message!(
-                "serving {address} at http://{local}/",
+                "serving {address} at {url}",
                 address = site.url().short(),
-                local
+                url = socket
             );
             format!("{}\n", localized(&line))
         });
@@ -84,14 +94,6 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)
-}
-
-/// The URL with the port that was taken, in place of port 0.
-fn with_port(url: &BaseUrl, port: u16) -> BaseUrl {
-    match url.address().strip_suffix(":0") {
-        Some(host) => BaseUrl::of_address(&format!("{host}:{port}")),
-        None => url.clone(),
-    }
 }
 
 fn put(text: &str) {
@@ -111,7 +113,11 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
         let mount_point = StoreAccess::of_store(&store).mount_point;
         Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
     };
-    Ok(Some(Receiver::new(tokens, Box::new(open))))
+    Ok(Some(Receiver::new(
+        tokens,
+        Box::new(open),
+        &super::network(&options.network)?,
+    )))
 }
 
 /// The address for mail about the Archive.
@@ -130,17 +136,18 @@ fn announcement(
         return Ok(None);
     };
     let inclusion = Inclusion {
-        address: Address::parse(url.address()).map_err(usage)?,
+        url: url.clone(),
         service: facts.service.clone(),
         ip: facts.ip,
         version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
         email: email(options, facts),
         key: secret::key(file)?,
     };
-    let announcement = Announcement::new(resolver, inclusion);
+    let network = super::network(&options.network)?;
+    let announcement = Announcement::new(resolver, inclusion, &network);
     let refused = || {
         usage(message!(
-            "'{url}' is not the URL of a resolver; write http://host or http://host:port",
+            "'{url}' is not the URL of a resolver; write https://host, or the URL of its service",
             url = resolver
         ))
     };

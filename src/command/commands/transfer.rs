@@ -11,12 +11,13 @@ use super::{cannot_print, failed_at, put_out, say, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{self, Destination, Local, Remover, TransferError, TransferOutcome};
 use crate::archive::{Archive, ArchiveError, CheckFinding};
-use crate::command::cli::{Claim, Copy, Selection, Transfer};
+use crate::command::cli::{Claim, Copy, NetworkOptions, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::formats::item::{Names, State};
+use crate::web::client::Network;
 use crate::web::client::archive::{Remote, RemoteArchive, is_url};
 use ibi::relation::RelationKind;
 use ibi::{message, plural};
@@ -87,7 +88,7 @@ pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
     }
     let names: Vec<Names> = named.iter().map(|it| it.names.clone()).collect();
     if is_url(&options.from) {
-        let mut other = RemoteArchive::at(&options.from)?;
+        let mut other = RemoteArchive::at(&options.from, &super::network(&options.network)?)?;
         let done = claim_each(&first.access, &names, &mut other, options.output.json);
         if matches!(done, Ok(Exit::Done)) {
             eprintln!(
@@ -145,7 +146,7 @@ fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
 /// The destination of the items.
 enum To<'a> {
     Store(StoreAccess),
-    Url(&'a str, String),
+    Url(&'a str, String, Network),
 }
 
 impl To<'_> {
@@ -162,7 +163,8 @@ impl To<'_> {
         let read = super::secret::read(file)?;
         match read.split_whitespace().next() {
             Some(token) if token.bytes().all(|byte| byte.is_ascii_graphic()) => {
-                Ok(To::Url(text, token.to_owned()))
+                let network = super::network(&selection.network)?;
+                Ok(To::Url(text, token.to_owned(), network))
             }
             _ => Err(failed_at(
                 file,
@@ -193,7 +195,7 @@ impl To<'_> {
                 local.close();
                 done
             }
-            To::Url(url, token) => act(&mut Remote::at(url, token)?),
+            To::Url(url, token, network) => act(&mut Remote::at(url, token, network)?),
         }
     }
 }
@@ -469,11 +471,19 @@ fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
 }
 
 /// The findings of a check with another Archive: the originals that both claim.
-pub(super) fn claimed_by_both(store: &Path, other: &str) -> Result<Vec<CheckFinding>, Failure> {
-    Archive::inspect(store, |archive| claimed_by(archive, other))
+pub(super) fn claimed_by_both(
+    store: &Path,
+    other: &str,
+    network: &NetworkOptions,
+) -> Result<Vec<CheckFinding>, Failure> {
+    Archive::inspect(store, |archive| claimed_by(archive, other, network))
 }
 
-fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<CheckFinding>, Failure> {
+fn claimed_by(
+    archive: &Archive,
+    other: &str,
+    network: &NetworkOptions,
+) -> Result<Vec<CheckFinding>, Failure> {
     let refuse_same = |service: &Names| {
         if service.matches(&archive.facts().service) {
             Err(TransferError::SameArchive)
@@ -482,7 +492,7 @@ fn claimed_by(archive: &Archive, other: &str) -> Result<Vec<CheckFinding>, Failu
         }
     };
     if is_url(other) {
-        let asked = RemoteArchive::at(other)?;
+        let asked = RemoteArchive::at(other, &super::network(network)?)?;
         refuse_same(asked.service())?;
         let says = |names: &Names| asked.state(names);
         return Ok(archive.check_with::<TransferError>(asked.service(), says)?);

@@ -21,12 +21,16 @@ fn a_list_is_read_as_it_is_written() {
     let archives = parse(LIST.as_bytes(), Admitted::Public).expect("a list");
     assert_eq!(archives.len(), 2);
     assert_eq!(written(&archives), LIST);
-    assert_eq!(archives[1].address.as_str(), "150.163.34.243:8080");
+    assert_eq!(archives[1].url.short(), "150.163.34.243:8080");
     assert_eq!(
         archives[0].service.preferred(),
         "sid.inpe.br/mtc-m18@80/2008/03.17.15.17"
     );
     assert_eq!(parse(b"", Admitted::Public), Ok(Vec::new()));
+    let list = "archiveaddress a.org archiveurl https://a.org/x ibi.archiveservice {rep example.org/b/2020/01.01.01.01}\n";
+    let archives = parse(list.as_bytes(), Admitted::Public).expect("a list");
+    assert_eq!(archives[0].url.to_string(), "https://a.org/x");
+    assert_eq!(written(&archives), list);
 }
 
 #[test]

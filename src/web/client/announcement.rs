@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use crate::web::client::Client;
+use crate::formats::base_url::BaseUrl;
+use crate::web::client::archive_service::Reach;
+use crate::web::client::{Client, Network};
 use crate::web::registry::{Inclusion, RESOLVER_SERVICE};
-use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::pairs::Pairs;
+use ibi::{Ibi, message};
 
 /// The timeout of a request. The resolver checks that it reaches the Archive before it answers.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -26,21 +28,26 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// An announcement to the resolver at a URL: the URL of its service, or `http://host[:port]`. None for
-    /// any other URL.
+    /// An announcement to the resolver at a URL: the URL of its service, or of the resolver itself. None for any other
+    /// URL.
     #[must_use]
-    pub fn new(resolver: &str, inclusion: Inclusion) -> Option<Announcement> {
-        let uri: hyper::Uri = resolver.parse().ok()?;
-        let is_http = uri.scheme_str() == Some("http") && uri.query().is_none();
-        let authority = uri.authority().filter(|_| is_http)?;
-        let path = match uri.path().trim_matches('/') {
-            "" => RESOLVER_SERVICE,
-            path => path,
-        };
+    pub fn new(resolver: &str, inclusion: Inclusion, network: &Network) -> Option<Announcement> {
+        let url = BaseUrl::parse(resolver).ok()?;
+        let components: Vec<&str> = url.prefix().split('/').skip(1).collect();
+        // The service of a resolver has an identifier, as that of an Archive.
+        let is_service = [2, 4].iter().any(|count| {
+            let at = components.len().checked_sub(*count);
+            let end = at.and_then(|at| components.get(at..));
+            end.is_some_and(|end| Ibi::parse(&end.join("/")).is_ok())
+        });
         Some(Announcement {
-            service: format!("http://{authority}/{path}"),
+            service: if is_service {
+                url.to_string()
+            } else {
+                url.at(RESOLVER_SERVICE)
+            },
             inclusion,
-            client: Client::default(),
+            client: Client::new(network, Reach::Any),
         })
     }
 
@@ -79,7 +86,7 @@ impl Announcement {
             (Some("included"), Some("unsuccessful")) => Ok(message!(
                 "included with {resolver}, which does not reach {address} itself",
                 resolver,
-                address = self.inclusion.address.to_string()
+                address = self.inclusion.url.short()
             )),
             (Some("included"), _) => Ok(message!("included with {resolver}", resolver)),
             (Some("excluded"), _) => Ok(message!("excluded from {resolver}", resolver)),

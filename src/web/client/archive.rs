@@ -1,22 +1,17 @@
 //! A remote Archive over HTTP: as the destination of a transfer, and as a source of item states.
 
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
-use hyper::body::{Body, Frame, SizeHint};
-use hyper::{Request, Uri, header};
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper::{Request, header};
 use rustix::fs::OFlags;
 use tokio::runtime::Runtime;
 
-use super::{Client, with_causes};
+use super::archive_service::{Reach, service_url};
+use super::sent::Sent;
+use super::{Client, ClientError, Network, Pool};
 use crate::archive::Handover;
 use crate::archive::transfer::{
     ByteProgress, CompareWhen, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip,
@@ -24,9 +19,10 @@ use crate::archive::transfer::{
 };
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::item::{Names, State};
-use crate::formats::query::encoded;
+use crate::formats::query::{encoded, percent_decoded};
 use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
@@ -41,8 +37,6 @@ const LONGEST_ANSWER: usize = 80 << 20;
 /// The longest answer to a public request, in bytes, and its timeout.
 const LONGEST_STATUS: usize = 64 << 10;
 const STATUS_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much of a file is sent at a time, in bytes.
-const PIECE: usize = 256 << 10;
 
 /// Whether a destination is a URL.
 #[must_use]
@@ -60,7 +54,8 @@ pub struct Remote {
 /// The connection to a remote Archive.
 struct Link {
     runtime: Runtime,
-    client: hyper_util::client::legacy::Client<HttpConnector, Sent>,
+    pool: Pool<Sent>,
+    network: Network,
     url: String,
     token: String,
 }
@@ -77,34 +72,13 @@ impl fmt::Debug for Link {
 
 impl Remote {
     /// Connects to the Archive at a URL and asks for its service.
-    pub fn at(url: &str, token: &str) -> Result<Remote, TransferError> {
-        let uri: Uri = url
-            .parse()
-            .map_err(|_| TransferError::Remote(message!("'{url}' is not a URL", url)))?;
-        if uri.scheme_str() == Some("https") {
-            return Err(TransferError::Remote(message!(
-                "'{url}' is a URL with https, which ibifs does not speak; go through a tunnel, or a proxy that does",
-                url
-            )));
-        }
-        let is_plain = uri.query().is_none() && matches!(uri.path(), "" | "/");
-        let authority = uri.authority().filter(|_| is_plain);
-        let authority = authority.ok_or_else(|| {
-            TransferError::Remote(message!(
-                "'{url}' is not of the shape http://host[:port]",
-                url
-            ))
-        })?;
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
-        let mut builder = hyper_util::client::legacy::Client::builder(TokioExecutor::new());
-        builder.timer(TokioTimer::new());
-        builder.pool_timer(TokioTimer::new());
+    pub fn at(url: &str, token: &str, network: &Network) -> Result<Remote, TransferError> {
+        let base = BaseUrl::parse(url).map_err(|error| TransferError::Remote(error.message()))?;
         let link = Link {
-            client: builder.build(connector),
+            pool: Pool::new(network, Reach::Any, CONNECT_TIMEOUT),
+            network: network.clone(),
             runtime: runtime()?,
-            url: format!("http://{authority}"),
+            url: base.to_string(),
             token: token.to_owned(),
         };
         let pairs = link.ask("step=hello", Sent::default())?;
@@ -167,8 +141,14 @@ impl Link {
             .header(header::CONTENT_TYPE, "application/octet-stream")
             .body(sent)
             .map_err(|error| Message::foreign(error.to_string()))?;
-        let response = self.client.request(request).await;
-        let response = response.map_err(|error| Message::foreign(with_causes(&error)))?;
+        let response = self.pool.send(&self.network, request).await;
+        let response = response.map_err(|error| error.message())?;
+        // The token is for this server alone, so no redirection is followed.
+        let location = response.headers().get(header::LOCATION);
+        if let (true, Some(place)) = (response.status().is_redirection(), location) {
+            let place = String::from_utf8_lossy(place.as_bytes()).into_owned();
+            return Err(ClientError::Redirection(place).message());
+        }
         let status = response.status().as_u16();
         let body = Limited::new(response.into_body(), LONGEST_ANSWER);
         let body = body
@@ -288,75 +268,6 @@ impl Destination for Remote {
     }
 }
 
-/// A request body: bytes, or `left` bytes of a file.
-#[derive(Debug, Default)]
-struct Sent {
-    bytes: Option<Bytes>,
-    file: Option<File>,
-    left: u64,
-}
-
-impl Sent {
-    fn bytes(bytes: Vec<u8>) -> Sent {
-        Sent {
-            left: bytes.len() as u64,
-            bytes: Some(bytes.into()),
-            file: None,
-        }
-    }
-
-    fn file(file: File, length: u64) -> Sent {
-        Sent {
-            bytes: None,
-            file: Some(file),
-            left: length,
-        }
-    }
-}
-
-impl Body for Sent {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
-        if self.left == 0 {
-            return Poll::Ready(None);
-        }
-        if let Some(bytes) = self.bytes.take() {
-            self.left = 0;
-            return Poll::Ready(Some(Ok(Frame::data(bytes))));
-        }
-        let wanted = usize::try_from(self.left).unwrap_or(PIECE).min(PIECE);
-        let mut piece = vec![0; wanted];
-        // A blocking read: the command has no other work meanwhile.
-        let read = match &mut self.file {
-            Some(file) => file.read(&mut piece),
-            None => Ok(0),
-        };
-        Poll::Ready(Some(match read {
-            // The file has become shorter, and the destination would wait for the rest.
-            Ok(0) => Err(std::io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => {
-                piece.truncate(count);
-                self.left -= count as u64;
-                Ok(Frame::data(piece.into()))
-            }
-            Err(error) => Err(error),
-        }))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.left == 0
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
-    }
-}
-
 /// A remote Archive whose public service is queried for the state of items.
 pub struct RemoteArchive {
     runtime: Runtime,
@@ -375,23 +286,20 @@ impl fmt::Debug for RemoteArchive {
 }
 
 impl RemoteArchive {
-    /// The Archive whose service has this URL: `http://host[:port]/` and the identifier of the service.
-    pub fn at(url: &str) -> Result<RemoteArchive, TransferError> {
+    /// The Archive whose service has this URL: that of the Archive, a slash and the identifier of the service.
+    pub fn at(url: &str, network: &Network) -> Result<RemoteArchive, TransferError> {
         let bad = || {
             TransferError::Remote(message!(
-                "'{url}' is not the URL of an Archive's service, as http://host[:port]/ and its identifier",
+                "'{url}' is not the URL of an Archive's service, as https://host/ and its identifier",
                 url
             ))
         };
-        let uri: Uri = url.parse().map_err(|_| bad())?;
-        let is_http = uri.scheme_str() == Some("http") && uri.query().is_none();
-        let service = Ibi::parse(uri.path().trim_matches('/')).ok();
-        let service = service.filter(|_| is_http).ok_or_else(bad)?;
+        let (base, service) = service_in(url).ok_or_else(bad)?;
         Ok(RemoteArchive {
             runtime: runtime()?,
-            client: Client::default(),
-            url: url.trim_end_matches('/').to_owned(),
-            service: Names::from(service),
+            client: Client::new(network, Reach::Any),
+            url: service_url(&base, &service),
+            service,
         })
     }
 
@@ -474,5 +382,60 @@ impl Remover for RemoteArchive {
 
     fn is_taken(&mut self, _: &Names, _: &Names) -> Result<bool, TransferError> {
         Ok(false)
+    }
+}
+
+/// The parts of a URL: that of an Archive, and the identifier of its service.
+fn service_in(url: &str) -> Option<(BaseUrl, Names)> {
+    let url = url.trim_end_matches('/');
+    // A rep has four components, an IBIp two.
+    let slashes: Vec<usize> = url.rmatch_indices('/').map(|(at, _)| at).collect();
+    let ends = [slashes.get(3), slashes.get(1)].into_iter().flatten();
+    ends.filter_map(|at| url.split_at_checked(*at))
+        .find_map(|(base, service)| {
+            let service = percent_decoded(service.strip_prefix('/')?)?;
+            let service = Names::from(Ibi::parse(&service).ok()?);
+            Some((BaseUrl::parse(base).ok()?, service))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_of_services() {
+        for (url, base, service) in [
+            (
+                "http://a:1905/8JMKD3MGP8W/34PGRBS",
+                "http://a:1905",
+                "8JMKD3MGP8W/34PGRBS",
+            ),
+            (
+                "https://a.org/x/8JMKD3MGP8W/34PGRBS/",
+                "https://a.org/x",
+                "8JMKD3MGP8W/34PGRBS",
+            ),
+            (
+                "https://a.org/x/sid.inpe.br/mtc-m18%4080/2008/03.17.15.17",
+                "https://a.org/x",
+                "sid.inpe.br/mtc-m18@80/2008/03.17.15.17",
+            ),
+        ] {
+            let (found, names) = service_in(url).expect(url);
+            assert_eq!(
+                (found.to_string().as_str(), names.preferred().as_str()),
+                (base, service)
+            );
+        }
+        for bad in [
+            "https://a.org",
+            "https://a.org/x/y",
+            "ftp://a/8JMKD3MGP8W/34PGRBS",
+            "a/8JMKD3MGP8W/34PGRBS",
+            "https://a.org/8JMKD3MGP8W/34PGRBS?x",
+        ] {
+            assert!(service_in(bad).is_none(), "{bad}");
+        }
     }
 }

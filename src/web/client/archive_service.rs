@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::{Client, ClientError};
-use crate::formats::address::Address;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
 use crate::web::registry::{ArchiveId, Inclusion};
@@ -44,7 +44,7 @@ pub(crate) struct ArchiveService {
     pub(crate) id: Option<ArchiveId>,
     /// Which addresses the requests may reach.
     pub(crate) reach: Reach,
-    /// Its address: `host` or `host:port`.
+    /// Its address: `host`, `host:port` or a URL.
     pub(crate) address: String,
     /// The URL of its service.
     pub(crate) url: String,
@@ -65,18 +65,18 @@ impl Drop for PendingRequest<'_> {
 }
 
 impl ArchiveService {
-    /// The service of this identifier, at this address.
+    /// The service of this identifier, at this URL.
     pub(crate) fn new(
         id: Option<ArchiveId>,
         reach: Reach,
-        address: &Address,
+        url: &BaseUrl,
         service: &Names,
     ) -> ArchiveService {
         ArchiveService {
             id,
             reach,
-            address: address.to_string(),
-            url: service_url(address, service),
+            address: url.short(),
+            url: service_url(url, service),
             failures: AtomicU32::new(0),
             waiting: AtomicUsize::new(0),
         }
@@ -140,7 +140,7 @@ impl ArchiveService {
 
 /// Whether an Archive is reached at the address that it announces.
 pub(crate) async fn confirms(client: &Client, inclusion: &Inclusion) -> bool {
-    let service = service_url(&inclusion.address, &inclusion.service);
+    let service = service_url(&inclusion.url, &inclusion.service);
     let url = format!("{service}?servicesubject=inclusionConfirmationRequest");
     let answer = client.get(&url, LONGEST_CONFIRMATION, CONFIRMATION_TIMEOUT);
     let pairs = answer.await.ok().and_then(|body| Pairs::parse(&body).ok());
@@ -151,9 +151,8 @@ pub(crate) async fn confirms(client: &Client, inclusion: &Inclusion) -> bool {
 }
 
 /// The URL of an Archive's service.
-pub(crate) fn service_url(address: &Address, service: &Names) -> String {
-    let service = encoded(service.preferred().as_bytes());
-    format!("http://{address}/{service}")
+pub(crate) fn service_url(url: &BaseUrl, service: &Names) -> String {
+    url.at(&encoded(service.preferred().as_bytes()))
 }
 
 #[cfg(test)]
@@ -163,8 +162,8 @@ mod tests {
 
     fn service() -> ArchiveService {
         let names = Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an IBIp"));
-        let address = Address::parse("a:1905").expect("an address");
-        ArchiveService::new(Some(ArchiveId::for_test(1)), Reach::Any, &address, &names)
+        let url = BaseUrl::of_address("a:1905");
+        ArchiveService::new(Some(ArchiveId::for_test(1)), Reach::Any, &url, &names)
     }
 
     #[test]

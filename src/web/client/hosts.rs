@@ -28,6 +28,30 @@ impl Hosts {
     }
 }
 
+impl Hosts {
+    /// Refuses a host that has no address within reach. Looks nothing up if all are.
+    pub(super) async fn check(mut self, host: &str) -> Result<(), Error> {
+        if self.reach == Reach::Any {
+            return Ok(());
+        }
+        if !may_reach(self.reach, host) {
+            return Err(not_public());
+        }
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if bare.parse::<IpAddr>().is_ok() {
+            return Ok(());
+        }
+        let name: Name = host.parse().map_err(Error::other)?;
+        std::future::poll_fn(|context| self.poll_ready(context)).await?;
+        self.call(name).await.map(drop)
+    }
+}
+
+fn not_public() -> Error {
+    let kind = ErrorKind::PermissionDenied;
+    Error::new(kind, "no address of the host is public")
+}
+
 /// Whether the host of a URL may be asked: an address within reach, or a name.
 pub(super) fn may_reach(reach: Reach, host: &str) -> bool {
     let inner = host
@@ -61,8 +85,7 @@ impl Service<Name> for Hosts {
                 .filter(|address| is_within(reach, address.ip()));
             let found: Vec<SocketAddr> = found.collect();
             if found.is_empty() {
-                let kind = ErrorKind::PermissionDenied;
-                return Err(Error::new(kind, "no address of the host is public"));
+                return Err(not_public());
             }
             Ok(found.into_iter())
         })

@@ -5,12 +5,15 @@ use std::net::IpAddr;
 
 use super::{ArchiveKey, KeyError};
 use crate::formats::address::{Address, AddressError};
+use crate::formats::base_url::{BaseUrl, BaseUrlError};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
 use ibi::message::{Localize, Message};
 use ibi::{Ibi, Quoted};
 use ibi::{display_message, message};
 
+/// The pair with the URL of the Archive, where that is not `http://` and its address.
+const URL: &str = "archiveurl";
 /// The longest text in a message, in bytes.
 const LONGEST_TEXT: usize = 255;
 
@@ -18,7 +21,7 @@ const LONGEST_TEXT: usize = 255;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inclusion {
     /// Where it is reached.
-    pub address: Address,
+    pub url: BaseUrl,
     /// The identifier of its service.
     pub service: Names,
     /// The IP address of its machine.
@@ -38,6 +41,8 @@ pub enum InclusionError {
     Missing(&'static str),
     /// Not a `host` or `host:port`.
     Address(AddressError),
+    /// Not the URL of a service.
+    Url(BaseUrlError),
     /// Not an identifier.
     Service(String),
     /// Not an IP address.
@@ -55,6 +60,7 @@ impl Localize for InclusionError {
         match self {
             InclusionError::Missing(name) => message!("the query has no {name}", name),
             InclusionError::Address(error) => error.message(),
+            InclusionError::Url(error) => error.message(),
             InclusionError::Service(text) => {
                 message!(
                     "archiveserviceibi {text} is not an identifier",
@@ -104,8 +110,13 @@ impl Inclusion {
             "HTTP" => {}
             other => return Err(InclusionError::Protocol(other.to_owned())),
         }
+        let address = Address::parse(get("archiveaddress")?).map_err(InclusionError::Address)?;
+        let url = match query.get(URL) {
+            Some(url) => BaseUrl::parse(url).map_err(InclusionError::Url)?,
+            None => BaseUrl::of_address(address.as_str()),
+        };
         Ok(Inclusion {
-            address: Address::parse(get("archiveaddress")?).map_err(InclusionError::Address)?,
+            url,
             service: Ibi::parse(service)
                 .map(Names::from)
                 .map_err(|_| InclusionError::Service(service.to_owned()))?,
@@ -117,12 +128,12 @@ impl Inclusion {
     }
 
     /// The query of the message with this subject, with the pairs in the order of ibi-resolution(7),
-    /// "Inclusion".
+    /// "Inclusion". One of ibifs has the URL, which others pass over, where the address does not say all.
     #[must_use]
     pub fn query(&self, subject: &str) -> String {
         let pairs = [
             ("servicesubject", subject.to_owned()),
-            ("archiveaddress", self.address.to_string()),
+            ("archiveaddress", self.url.address().to_owned()),
             ("archiveserviceibi", self.service.preferred()),
             ("archiveip", self.ip.to_string()),
             ("archiveprotocol", "HTTP".to_owned()),
@@ -130,8 +141,11 @@ impl Inclusion {
             ("archiveadmemailaddress", self.email.clone()),
             ("registrationkey", self.key.to_string()),
         ];
+        let url = self.url.to_string();
+        let url = (self.url.short() == url).then_some((URL, url));
+        let pairs = pairs.into_iter().chain(url);
         let pairs = pairs.map(|(name, value)| format!("{name}={}", encoded(value.as_bytes())));
-        pairs.join("&")
+        pairs.collect::<Vec<_>>().join("&")
     }
 }
 
@@ -149,10 +163,15 @@ mod tests {
     fn the_example_of_the_documents_is_read_and_written() {
         let query = Query::parse(EXAMPLE).expect("a query");
         let inclusion = Inclusion::of(&query).expect("an inclusion");
-        assert_eq!(inclusion.address.as_str(), "mtc-m21.sid.inpe.br");
+        assert_eq!(inclusion.url.short(), "mtc-m21.sid.inpe.br");
         assert_eq!(inclusion.query("inclusionRequest"), EXAMPLE);
         let other = EXAMPLE.replace("inclusionRequest", "exclusionRequest");
         assert_eq!(inclusion.query("exclusionRequest"), other);
+        let by_tls = format!("{EXAMPLE}&archiveurl=https://mtc-m21.sid.inpe.br/x");
+        let query = Query::parse(&by_tls).expect("a query");
+        let inclusion = Inclusion::of(&query).expect("an inclusion");
+        assert_eq!(inclusion.url.to_string(), "https://mtc-m21.sid.inpe.br/x");
+        assert_eq!(inclusion.query("inclusionRequest"), by_tls);
     }
 
     #[track_caller]
@@ -170,6 +189,7 @@ mod tests {
         bad("150.163.34.239", "150.163", "archiveip '150.163' is not an IP address");
         bad("=HTTP", "=USP", "archiveprotocol 'USP' is not known here; use HTTP");
         bad("mtc-m21.sid.inpe.br&", "http://x&", "'http://x' is not an archiveaddress; write host or host:port, without http://");
+        bad("&archiveip", "&archiveurl=x&archiveip", "'x' is not the URL of a service; write https://host, https://host:port or https://host/path, without a query");
         bad("sid.inpe.br/mtc-m21/2012/06.05.15.34.39", "x", "archiveserviceibi 'x' is not an identifier");
         bad("banon@dpi.inpe.br", "", "archiveadmemailaddress is 1 to 255 printable ASCII characters");
         bad("banon@dpi.inpe.br", "a%0d%0ab", "archiveadmemailaddress is 1 to 255 printable ASCII characters");

@@ -90,7 +90,7 @@ pub(super) fn note_included(
         &IdentifierMaker::of_address(inclusion.ip),
         now,
     )?;
-    let host = inclusion.address.host();
+    let host = inclusion.url.host();
     let maker = match host.parse::<IpAddr>() {
         Ok(address) => IdentifierMaker::of_address(address),
         // A host that cannot be part of a rep makes no identifiers.
@@ -155,7 +155,7 @@ pub(super) fn is_of_an_archive(
         let of_service = IdentifierMaker::of_names(&archive.service);
         let of_address = archive
             .included
-            .map(|it| IdentifierMaker::of_host(it.address.host()));
+            .map(|it| IdentifierMaker::of_host(it.url.host()));
         if of_service.iter().chain(&of_address).any(|it| it == maker) {
             return Ok(true);
         }

@@ -11,7 +11,6 @@ mod lookups;
 mod pages;
 mod registration;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +18,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
 
 use super::share::Proxies;
@@ -28,8 +27,8 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::name_spaces::NameSpaces;
 use crate::formats::resolution::{ArchiveQuery, Persistent};
-use crate::web::client::Client;
 use crate::web::client::archive_service::{ArchiveService, Reach};
+use crate::web::client::{Client, Network};
 use crate::web::registry::{RESOLVER_SERVICE, Registry, RegistryError};
 use archives::Archives;
 use asking::Resolution;
@@ -70,20 +69,21 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// The resolver with this database, reached at this URL.
+    /// The resolver with this database, reached at this URL, which asks Archives on this network.
     ///
     /// # Errors The database cannot be read.
     pub fn new(
         registry: Registry,
         url: BaseUrl,
+        network: &Network,
         clock: SiteClock,
     ) -> Result<Resolver, RegistryError> {
         let resolver = Resolver {
             registry: Arc::new(registry),
             clock,
             url,
-            client: Client::default(),
-            public_client: Client::reaching(Reach::Public),
+            client: Client::new(network, Reach::Any),
+            public_client: Client::new(network, Reach::Public),
             lists: Vec::new(),
             archives: Archives::default(),
             name_spaces: NameSpaces::default(),
@@ -241,7 +241,7 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
         let sentence = "too many identifiers are being resolved; try again later";
         return answer::busy(sentence, ASK_AGAIN);
     };
-    let reader = addresses(request);
+    let reader = addresses(resolver, request);
     let preferred = languages::preferred(&request.headers);
     let mut found = None;
     for persistent in all {
@@ -314,19 +314,12 @@ fn url_of(resolver: &Resolver, request: &Parts) -> String {
 }
 
 /// The addresses of the reader and of the proxies on the way (ibi-resolution(7)), the reader's first.
-fn addresses(request: &Parts) -> String {
-    let mut found = forwarded(&request.headers);
-    if let Some(Peer(address)) = request.extensions.get() {
-        found.push(address.to_canonical());
-    }
-    let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+fn addresses(resolver: &Resolver, request: &Parts) -> String {
+    let peer = request.extensions.get().map(|Peer(address)| *address);
+    let way = peer.map_or_else(Vec::new, |peer| {
+        resolver.proxies.way(peer, &request.headers)
+    });
+    let nearest = way.len().saturating_sub(MOST_ADDRESSES);
+    let texts: Vec<String> = way[nearest..].iter().map(ToString::to_string).collect();
     texts.join(" ")
-}
-
-fn forwarded(headers: &HeaderMap) -> Vec<IpAddr> {
-    let lines = headers.get_all("x-forwarded-for").iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    let addresses = texts.flat_map(|text| text.split(','));
-    let addresses = addresses.filter_map(|text| text.trim().parse().ok());
-    addresses.take(MOST_ADDRESSES - 1).collect()
 }

@@ -2,10 +2,13 @@
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
+
+const LOCAL_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const LOCAL_V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
 /// What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a client
 /// usually has all addresses with that prefix.
@@ -25,38 +28,82 @@ pub(super) fn client_of(address: IpAddr) -> IpAddr {
 pub struct Proxies(Vec<IpAddr>);
 
 impl Proxies {
-    /// The proxies at these addresses, and always those at 127.0.0.1 and `::1`.
+    /// The proxies at these addresses.
     #[must_use]
     pub fn new(addresses: &[IpAddr]) -> Proxies {
-        let own = ["127.0.0.1", "::1"]
-            .iter()
-            .filter_map(|text| text.parse().ok());
-        let addresses = addresses.iter().map(IpAddr::to_canonical);
-        Proxies(own.chain(addresses).collect())
+        Proxies(addresses.iter().map(IpAddr::to_canonical).collect())
     }
 
-    /// Whether an address belongs to a proxy.
+    /// Whether the connections of an address may be those of many clients: it is a proxy, or this machine.
     pub(super) fn has(&self, address: IpAddr) -> bool {
+        self.trusts(address) || [LOCAL_V4, LOCAL_V6].contains(&address.to_canonical())
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
         self.0.contains(&address.to_canonical())
     }
 
-    /// The address of the client: the peer or, if that is a proxy, the last address in `X-Forwarded-For` that
-    /// is not a proxy. The client can forge the addresses before it.
+    /// The address of the client: the peer or, if that is a proxy, the last address that it forwards for and that is
+    /// not a proxy. The client can forge the addresses before it.
     pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
-        let lines = headers.get_all("x-forwarded-for").iter();
-        let texts: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
-        for text in texts.iter().flat_map(|text| text.split(',')).rev() {
-            if !self.has(client) {
-                break;
-            }
-            match text.trim().parse::<IpAddr>() {
-                Ok(address) => client = address.to_canonical(),
-                Err(_) => break,
+        for address in forwarded(headers).into_iter().rev() {
+            match address {
+                Some(address) if self.trusts(client) => client = address,
+                _ => break,
             }
         }
         client
     }
+
+    /// The addresses on the way of a request, as far as proxies name them: the client's first, the peer last. What
+    /// another peer says is passed over.
+    pub(super) fn way(&self, peer: IpAddr, headers: &HeaderMap) -> Vec<IpAddr> {
+        let mut way = Vec::new();
+        if self.trusts(peer) {
+            way.extend(forwarded(headers).into_iter().flatten());
+        }
+        way.push(peer.to_canonical());
+        way
+    }
+}
+
+/// The elements of `Forwarded` (RFC 7239) or, without one, of `X-Forwarded-For`. None for one without an address.
+fn forwarded(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+    let elements = |name: &str| -> Vec<String> {
+        let lines = headers.get_all(name).iter();
+        let lines = lines.filter_map(|line| line.to_str().ok());
+        let elements = lines.flat_map(|line| line.split(','));
+        elements.map(|text| text.trim().to_owned()).collect()
+    };
+    let standard = elements("forwarded");
+    if standard.is_empty() {
+        let texts = elements("x-forwarded-for");
+        texts.iter().map(|text| address_in(text)).collect()
+    } else {
+        standard.iter().map(|element| for_whom(element)).collect()
+    }
+}
+
+/// The address after `for=` in an element of `Forwarded`.
+fn for_whom(element: &str) -> Option<IpAddr> {
+    element.split(';').find_map(|pair| {
+        let (name, value) = pair.trim().split_once('=')?;
+        let is_for = name.trim().eq_ignore_ascii_case("for");
+        is_for.then(|| address_in(value.trim().trim_matches('"')))?
+    })
+}
+
+/// An address, possibly with a port, as in `192.0.2.1:80` or `[2001:db8::1]:80`.
+fn address_in(text: &str) -> Option<IpAddr> {
+    let address = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?.0.parse().ok(),
+        None => text.parse().ok().or_else(|| {
+            let (address, _) = text.split_once(':')?;
+            address.parse().ok()
+        }),
+    };
+    address.map(|address: IpAddr| address.to_canonical())
 }
 
 /// The number of places that each client has taken.
@@ -139,18 +186,50 @@ mod tests {
 
     #[test]
     fn what_a_client_writes_itself_does_not_count() {
-        let proxies = Proxies::new(&[address("192.0.2.80")]);
-        let client = |peer: &str, forwarded: &str| {
+        let proxies = Proxies::new(&[address("192.0.2.80"), address("::1")]);
+        let client = |peer: &str, name: &'static str, forwarded: &str| {
             let mut headers = HeaderMap::new();
-            headers.insert("x-forwarded-for", forwarded.parse().expect("a value"));
+            headers.insert(name, forwarded.parse().expect("a value"));
             proxies.client(address(peer), &headers).to_string()
         };
-        assert_eq!(client("198.51.100.1", "203.0.113.1"), "198.51.100.1");
-        assert_eq!(client("127.0.0.1", "10.0.0.1, 203.0.113.1"), "203.0.113.1");
+        let old = "x-forwarded-for";
+        assert_eq!(client("198.51.100.1", old, "203.0.113.1"), "198.51.100.1");
+        assert_eq!(client("127.0.0.1", old, "203.0.113.1"), "127.0.0.1");
+        assert_eq!(client("::1", old, "10.0.0.1, 203.0.113.1"), "203.0.113.1");
+        assert_eq!(client("::1", old, "203.0.113.1, 192.0.2.80"), "203.0.113.1");
+        assert_eq!(client("::1", old, "rubbish"), "::1");
+        assert_eq!(client("::1", old, "203.0.113.1, rubbish"), "::1");
+        let new = "forwarded";
         assert_eq!(
-            client("127.0.0.1", "203.0.113.1, 192.0.2.80"),
+            client("198.51.100.1", new, "for=203.0.113.1"),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            client(
+                "::1",
+                new,
+                "for=10.0.0.1, proto=https;For=203.0.113.1:80;by=a"
+            ),
             "203.0.113.1"
         );
-        assert_eq!(client("127.0.0.1", "rubbish"), "127.0.0.1");
+        assert_eq!(
+            client("::1", new, "for=\"[2001:db8::1]:80\""),
+            "2001:db8::1"
+        );
+        assert_eq!(client("::1", new, "for=203.0.113.1, for=_hidden"), "::1");
+        assert_eq!(client("::1", new, "proto=https"), "::1");
+    }
+
+    #[test]
+    fn this_machine_has_no_share() {
+        let proxies = Proxies::new(&[address("192.0.2.80")]);
+        for (text, is_one) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:192.0.2.80", true),
+            ("192.0.2.81", false),
+        ] {
+            assert_eq!(proxies.has(address(text)), is_one, "{text}");
+        }
     }
 }

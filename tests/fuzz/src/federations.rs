@@ -22,11 +22,11 @@ pub fn check(data: &[u8]) {
     match parse(data, Admitted::Public) {
         Ok(public) => {
             assert_eq!(public, list);
-            assert!(list.iter().all(|archive| archive.address.may_be_public()));
+            assert!(list.iter().all(|archive| archive.url.may_be_public()));
         }
         Err(error) => {
             sentence(&error);
-            assert!(!list.iter().all(|archive| archive.address.may_be_public()));
+            assert!(!list.iter().all(|archive| archive.url.may_be_public()));
         }
     }
 }

@@ -216,7 +216,10 @@ fn a_client_takes_no_more_than_its_share() {
 #[test]
 fn a_client_behind_a_proxy_is_identified_by_the_proxy() {
     let env = TestEnv::new();
-    let resolver = Served::resolver(&env, &format!("{ON} --proxy 127.0.0.9"));
+    let resolver = Served::resolver(
+        &env,
+        &format!("{ON} --trusted-proxy 127.0.0.9 --trusted-proxy 127.0.0.1"),
+    );
     prints(
         &env,
         &resolver,

@@ -171,8 +171,8 @@ fn a_file_is_read_again() {
         "list: line 1: line 1, column 2 of the list of pairs",
     );
     env.complains(
-        "ibifs resolver --db r.db --listen 127.0.0.1:0 --federated-archives https://x/list",
-        "https",
+        "ibifs resolver --db r.db --listen 127.0.0.1:0 --federated-archives ftp://x/list",
+        "is not a URL",
     );
     env.complains(
         "mkfifo fifo; ibifs resolver --db r.db --listen 127.0.0.1:0 --federated-archives fifo",

@@ -252,7 +252,7 @@ fn archives_come_and_go() {
     drop(a);
     env.complains(
         "ibifs serve A.store --listen 127.0.0.1:0 --resolver ftp://x --registration-key-file A.store.key --email a@b.example",
-        "'ftp://x' is not the URL of a resolver; write http://host or http://host:port",
+        "'ftp://x' is not the URL of a resolver; write https://host, or the URL of its service",
     );
     env.complains(
         "echo 12 > bad; chmod 600 bad; ibifs serve A.store --listen 127.0.0.1:0 --resolver http://x --registration-key-file bad --email a@b.example",

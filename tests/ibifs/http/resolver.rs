@@ -33,7 +33,10 @@ impl Fixture {
         for stub in &stubs {
             stub.include(&registry);
         }
-        let resolver = Served::resolver(&env, "--address urlib.example.org");
+        let resolver = Served::resolver(
+            &env,
+            "--address urlib.example.org --trusted-proxy 127.0.0.1",
+        );
         Fixture {
             env,
             resolver,

@@ -56,7 +56,10 @@ impl Served {
         printed.read_line(&mut line).expect("a line");
         let url = line.trim_end().rsplit(' ').next().unwrap_or_default();
         let url = url.trim_end_matches('/').to_owned();
-        assert!(url.starts_with("http://127.0.0.1:"), "printed: {line}");
+        let is_url = ["http://127.0.0.1:", "https://127.0.0.1:"]
+            .iter()
+            .any(|begin| url.starts_with(begin));
+        assert!(is_url, "printed: {line}");
         Served {
             child,
             url,
@@ -74,7 +77,9 @@ impl Served {
 
     /// Where it listens: `127.0.0.1:port`.
     pub fn address(&self) -> &str {
-        self.url.trim_start_matches("http://")
+        self.url
+            .trim_start_matches("http://")
+            .trim_start_matches("https://")
     }
 
     /// The number of its process.

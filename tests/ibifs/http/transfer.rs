@@ -153,8 +153,12 @@ fn what_is_not_so_is_refused() {
             "the Archive at http://127.0.0.1:1",
         ),
         (
-            "ibifs copy --store A --token-file token $(< one) https://127.0.0.1/",
-            "does not speak",
+            "ibifs copy --store A --token-file token $(< one) https://127.0.0.1:1/",
+            "the Archive at https://127.0.0.1:1: ",
+        ),
+        (
+            "ibifs copy --store A --token-file token $(< one) https://u@127.0.0.1/",
+            "is not the URL of a service",
         ),
         (
             "echo short > t; chmod 600 t; ibifs serve B --transfer-token-file t",

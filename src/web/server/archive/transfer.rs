@@ -21,7 +21,8 @@ use crate::archive::tree::Place;
 use crate::formats::fixity::Digest;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
-use crate::web::client::Client;
+use crate::web::client::archive_service::Reach;
+use crate::web::client::{Client, Network};
 use crate::web::server::answer::{self, Refusal};
 use ibi::Ibi;
 use ibi::message;
@@ -48,6 +49,7 @@ pub type Opener = Box<dyn Fn() -> Result<Local, TransferError> + Send + Sync>;
 pub struct Receiver {
     tokens: Tokens,
     open: Opener,
+    client: Client,
 }
 
 impl fmt::Debug for Receiver {
@@ -59,8 +61,12 @@ impl fmt::Debug for Receiver {
 impl Receiver {
     /// A receiver for clients that have one of these tokens.
     #[must_use]
-    pub fn new(tokens: Tokens, open: Opener) -> Receiver {
-        Receiver { tokens, open }
+    pub fn new(tokens: Tokens, open: Opener, network: &Network) -> Receiver {
+        Receiver {
+            tokens,
+            open,
+            client: Client::new(network, Reach::Any),
+        }
     }
 
     /// Runs a change of the store. Waits while another transfer uses it.
@@ -155,7 +161,7 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
             let from = from()?;
             check_giver(&giver, &from)?;
             let word = query.get("word").unwrap_or_default().to_owned();
-            given_up(&giver, &names, &from).await?;
+            given_up(&receiver.client, &giver, &names, &from).await?;
             blocking(move || {
                 receiver.with_store(|local| local.take(&names, &from, &word))?;
                 Ok(one("state", Value::Word("Original".to_owned())))
@@ -350,7 +356,12 @@ fn check_giver(giver: &Giver, from: &Names) -> Result<(), Refusal> {
 }
 
 /// Asks the source Archive whether it has given up the item, if the token contains its URL.
-async fn given_up(giver: &Giver, names: &Names, from: &Names) -> Result<(), Refusal> {
+async fn given_up(
+    client: &Client,
+    giver: &Giver,
+    names: &Names,
+    from: &Names,
+) -> Result<(), Refusal> {
     let Giver::Asked(url) = giver else {
         return Ok(());
     };
@@ -364,7 +375,6 @@ async fn given_up(giver: &Giver, names: &Names, from: &Names) -> Result<(), Refu
         from.preferred(),
         encoded(names.preferred().as_bytes())
     );
-    let client = Client::default();
     let asked = client.get(&question, LONGEST_ANSWER, SENDER_TIMEOUT);
     let answer = asked.await.map_err(|error| not_so(&error.to_string()))?;
     let pairs = Pairs::parse(&answer).map_err(|error| not_so(&error.to_string()))?;

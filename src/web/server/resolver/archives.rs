@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::formats::address::Address;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{self, FederatedArchive};
 use crate::formats::item::Names;
 use crate::web::client::archive_service::{ArchiveService, Reach, service_url};
@@ -54,19 +54,14 @@ impl Archives {
     pub(super) fn replace(&self, registered: &[RegisteredArchive]) {
         let known = self.all();
         let included = |archive: &RegisteredArchive| {
-            let address = &archive.included.as_ref()?.address;
-            let url = service_url(address, &archive.service);
+            let at = &archive.included.as_ref()?.url;
+            let url = service_url(at, &archive.service);
             let is_known =
                 |known: &&Arc<ArchiveService>| known.id == Some(archive.id) && known.url == url;
             Some(known.iter().find(is_known).map_or_else(
                 || {
                     let id = Some(archive.id);
-                    Arc::new(ArchiveService::new(
-                        id,
-                        Reach::Any,
-                        address,
-                        &archive.service,
-                    ))
+                    Arc::new(ArchiveService::new(id, Reach::Any, at, &archive.service))
                 },
                 Arc::clone,
             ))
@@ -77,7 +72,7 @@ impl Archives {
         *self.included.write() = Arc::new(included);
         let published = registered.iter().filter_map(|archive| {
             Some(FederatedArchive {
-                address: archive.included.as_ref()?.address.clone(),
+                url: archive.included.as_ref()?.url.clone(),
                 service: archive.service.clone(),
             })
         });
@@ -112,27 +107,27 @@ impl Archives {
     /// other, and are not on an earlier list. The state of those that remain is kept.
     fn settle(&self, sources: &Sources) {
         let known = self.federated();
-        let mut taken: Vec<(&Names, Option<&Address>)> = Vec::new();
+        let mut taken: Vec<(&Names, Option<&BaseUrl>)> = Vec::new();
         taken.extend(sources.registered.iter().map(|archive| {
             let included = archive.included.as_ref();
-            (&archive.service, included.map(|included| &included.address))
+            (&archive.service, included.map(|included| &included.url))
         }));
         let mut asked = Vec::new();
         for list in &sources.lists {
             for archive in &list.archives {
-                let (service, address) = (&archive.service, &archive.address);
+                let (service, place) = (&archive.service, &archive.url);
                 let is_taken = taken.iter().any(|(other, at)| {
-                    other.matches(service) || at.is_some_and(|at| at.is_same_place(address))
+                    other.matches(service) || at.is_some_and(|at| at.is_same_place(place))
                 });
                 if is_taken {
                     continue;
                 }
-                taken.push((service, Some(address)));
-                let url = service_url(address, service);
+                taken.push((service, Some(place)));
+                let url = service_url(place, service);
                 let is_known =
                     |known: &&Arc<ArchiveService>| known.reach == list.reach && known.url == url;
                 asked.push(known.iter().find(is_known).map_or_else(
-                    || Arc::new(ArchiveService::new(None, list.reach, address, service)),
+                    || Arc::new(ArchiveService::new(None, list.reach, place, service)),
                     Arc::clone,
                 ));
             }

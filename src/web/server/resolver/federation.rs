@@ -33,16 +33,14 @@ const URL_TIMEOUT: Duration = Duration::from_secs(10);
 pub enum ListSource {
     /// A file of the administrator, which may name any address.
     File(PathBuf),
-    /// A URL with `http`. The list there may name public addresses only.
+    /// A URL. The list there may name public addresses only.
     Url(String),
 }
 
 /// Why a list is not read.
 #[derive(Debug)]
 pub enum ListError {
-    /// A URL with `https`.
-    Https(String),
-    /// A URL of another scheme, or one that is malformed.
+    /// A URL of another scheme than `http` and `https`, or one that is malformed.
     Url(String),
     /// The file is not a regular one.
     NotFile,
@@ -57,10 +55,6 @@ pub enum ListError {
 impl Localize for ListError {
     fn message(&self) -> Message {
         match self {
-            ListError::Https(url) => message!(
-                "'{url}' is a URL with https, which ibifs does not speak; go through a tunnel, or a proxy that does",
-                url
-            ),
             ListError::Url(url) => message!("'{url}' is not a URL", url),
             ListError::NotFile => message!("it is not a regular file"),
             ListError::File(error) => error.message(),
@@ -91,10 +85,10 @@ impl ListSource {
         if !text.contains("://") {
             return Ok(ListSource::File(text.into()));
         }
-        if text.starts_with("https://") {
-            return Err(ListError::Https(text.to_owned()));
-        }
-        let is_good = text.starts_with("http://") && text.parse::<Uri>().is_ok();
+        let is_web = ["http://", "https://"]
+            .iter()
+            .any(|scheme| text.starts_with(scheme));
+        let is_good = is_web && text.parse::<Uri>().is_ok();
         let good = is_good.then(|| ListSource::Url(text.to_owned()));
         good.ok_or_else(|| ListError::Url(text.to_owned()))
     }
@@ -201,13 +195,11 @@ mod tests {
         assert_eq!(file.reach(), Reach::Any);
         let url = ListSource::parse("http://urlib.net/federatedArchives.txt").expect("a URL");
         assert_eq!(url.reach(), Reach::Public);
+        let url = ListSource::parse("https://urlib.net/federatedArchives.txt").expect("a URL");
+        assert_eq!(url.reach(), Reach::Public);
         for (bad, sentence) in [
             ("ftp://x/y", "'ftp://x/y' is not a URL"),
             ("http://", "'http://' is not a URL"),
-            (
-                "https://x/y",
-                "'https://x/y' is a URL with https, which ibifs does not speak; go through a tunnel, or a proxy that does",
-            ),
         ] {
             let error = ListSource::parse(bad).expect_err(bad);
             assert_eq!(error.to_string(), sentence);

@@ -48,7 +48,7 @@ pub(super) async fn answer(
     if let Err(error) = change(resolver, inclusion.clone(), is_on).await {
         return failure::of(&error);
     }
-    let address = &inclusion.address;
+    let address = inclusion.url.short();
     let status = match is_on {
         false => {
             log::info!("{address} is excluded");

@@ -97,7 +97,7 @@ pub(super) fn alert(
                 @if !suspects.is_empty() {
                     ul {
                         @for suspect in suspects {
-                            li { (link(&format!("http://{suspect}/"), suspect)) }
+                            li { (link(&url_of(suspect), suspect)) }
                         }
                     }
                 }
@@ -110,6 +110,15 @@ pub(super) fn alert(
     match status {
         StatusCode::SERVICE_UNAVAILABLE => answer::again_later(response, ASK_AGAIN),
         _ => response,
+    }
+}
+
+/// The URL of an Archive: its address may be one already.
+fn url_of(address: &str) -> String {
+    if address.contains("://") {
+        format!("{address}/")
+    } else {
+        format!("http://{address}/")
     }
 }
 
