@@ -9,6 +9,7 @@ mod datacite;
 mod jsonld;
 mod person;
 mod refer;
+mod ris;
 
 use crate::formats::metadata::{BibliographicRecord, Element, OAI_DC, OAI_DC_SCHEMA, RecordKind};
 use ibi::relation::FORMATS;
@@ -27,6 +28,8 @@ pub enum DescriptionFormat {
     Bibtex,
     /// refer.
     Refer,
+    /// RIS.
+    Ris,
     /// CSL-JSON.
     Csl,
     /// DataCite 4.
@@ -39,11 +42,12 @@ pub enum DescriptionFormat {
 
 impl DescriptionFormat {
     /// All formats that describe an item, in the order in which they are listed.
-    pub const ALL: [DescriptionFormat; 7] = [
+    pub const ALL: [DescriptionFormat; 8] = [
         DescriptionFormat::OaiDc,
         DescriptionFormat::BibInpe,
         DescriptionFormat::Bibtex,
         DescriptionFormat::Refer,
+        DescriptionFormat::Ris,
         DescriptionFormat::Csl,
         DescriptionFormat::Datacite,
         DescriptionFormat::JsonLd,
@@ -57,6 +61,7 @@ impl DescriptionFormat {
             DescriptionFormat::BibInpe => "BibINPE",
             DescriptionFormat::Bibtex => "bibtex",
             DescriptionFormat::Refer => "refer",
+            DescriptionFormat::Ris => "ris",
             DescriptionFormat::Csl => "csl",
             DescriptionFormat::Datacite => "datacite",
             DescriptionFormat::JsonLd => "jsonld",
@@ -82,6 +87,7 @@ impl DescriptionFormat {
                 "application/x-bibtex; charset=utf-8"
             }
             DescriptionFormat::Refer => "application/x-research-info-refer; charset=utf-8",
+            DescriptionFormat::Ris => "application/x-research-info-systems; charset=utf-8",
             DescriptionFormat::Csl => "application/vnd.citationstyles.csl+json",
             DescriptionFormat::Datacite => "application/vnd.datacite.datacite+xml; charset=utf-8",
             DescriptionFormat::JsonLd => "application/ld+json",
@@ -97,6 +103,7 @@ impl DescriptionFormat {
             DescriptionFormat::BibInpe => "BibTeX with all fields of the record, and those of INPE",
             DescriptionFormat::Bibtex => "BibTeX",
             DescriptionFormat::Refer => "tagged lines of refer, with fields %@name of URLib",
+            DescriptionFormat::Ris => "RIS, for citation programs",
             DescriptionFormat::Csl => "CSL-JSON 1.0.2, for citation programs",
             DescriptionFormat::Datacite => "DataCite 4 in XML",
             DescriptionFormat::JsonLd => "schema.org in JSON-LD",
@@ -152,6 +159,7 @@ impl Description {
             DescriptionFormat::BibInpe => bibtex::write(self, bibtex::Dialect::Inpe),
             DescriptionFormat::Bibtex => bibtex::write(self, bibtex::Dialect::Common),
             DescriptionFormat::Refer => refer::write(self),
+            DescriptionFormat::Ris => ris::write(self),
             DescriptionFormat::Csl => csl::write(self),
             DescriptionFormat::Datacite => format!(
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",

@@ -6,6 +6,7 @@ mod https;
 mod interoperation;
 mod kept;
 mod limits;
+mod machines;
 mod oai;
 mod pages;
 mod registration;

@@ -140,6 +140,15 @@ impl Store {
         )
     }
 
+    /// The largest number that an item has; None in an empty index.
+    pub fn last_number(&self) -> Result<Option<ItemId>, StoreError> {
+        let connection = self.lock();
+        let last: Option<i64> = connection
+            .prepare_cached("SELECT max(id) FROM item")?
+            .query_row([], |row| row.get(0))?;
+        Ok(last.map(ItemId))
+    }
+
     /// Calls a closure for every item, in the order of their names.
     pub fn each_item(
         &self,

@@ -3,6 +3,7 @@
 mod cache;
 mod conditions;
 mod content;
+mod crawlers;
 mod failure;
 mod file;
 mod oai;

@@ -78,6 +78,11 @@ impl<W: Words> Page<'_, W> {
 
     /// The answer as a page with this title and content.
     pub(super) fn html(&self, title: &str, main: &Markup) -> Response<Body> {
+        self.html_with(title, "", main)
+    }
+
+    /// The same with more elements of the head, finished, with absolute URLs.
+    pub(super) fn html_with(&self, title: &str, more: &str, main: &Markup) -> Response<Body> {
         let language = self.words.tag();
         let address = self.url.address();
         let head = finished(&html! { title { (title) " - " (address) } });
@@ -93,7 +98,7 @@ impl<W: Words> Page<'_, W> {
         let body = with_prefix(self.url.prefix(), finished(&body));
         let document = format!(
             "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"{language}\">\
-             <head>{META}{head}<style>{STYLE}</style>\n</head>\n{body}</html>\n"
+             <head>{META}{head}{more}<style>{STYLE}</style>\n</head>\n{body}</html>\n"
         );
         let mut response = self.sent("text/html; charset=utf-8", document);
         let headers = response.headers_mut();

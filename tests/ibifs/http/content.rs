@@ -250,7 +250,7 @@ fn persistent_urls_lead_to_content() {
         ("$one?a=1&a=2", "400"),
         ("%zz", "400"),
         ("", "200"),
-        ("robots.txt", "404"),
+        ("nothing.txt", "404"),
     ] {
         prints(
             &env,
@@ -308,7 +308,7 @@ fn modifiers_lead_to_related_items() {
             &format!(
                 "get -L -H 'Accept-Language: {languages}' \"$U/$one+\"; line vary -H 'Accept-Language: {languages}' \"$U/$one+\""
             ),
-            &format!("{text}\nAccept-Language"),
+            &format!("{text}\nAccept\nAccept-Language"),
         );
     }
     prints(
@@ -320,7 +320,7 @@ fn modifiers_lead_to_related_items() {
          line location -g \"$U/$en!+(pt):\"; mkdir -p A/$other/doc; echo copy > A/$other/doc/x; get -L \"$U/$en!\"
          status \"$U/$other/x\"; curl -s \"$U/$other?ibiurl.requireditemstatus=Original\"; status \"$U/$en!?ibiurl.requireditemstatus=Original\"
          status -L \"$U/$one?ibiurl.requireditemstatus=Original\"",
-        "Accept-Language\nhttp://urlib.net/example.org/x/2001/01.01.01.01!\n\
+        "Accept-Language\nAccept\nAccept\nhttp://urlib.net/example.org/x/2001/01.01.01.01!\n\
          http://urlib.net/example.org/x/2001/01.01.01.01!/a%20b?ibiurl.requireditemstatus=Original\n\
          http://urlib.net/example.org/x/2001/01.01.01.01!+(pt):\ncopy\n200\n\
          the original was requested, and this Archive holds a copy\n404\n200",

@@ -56,7 +56,7 @@ fn an_item_in_english() {
         has 'string(//*[local-name()="h1"])'
         grep -c "<code>$R</code>" body
         grep -c "<code>$(ibip A/$R)</code>" body
-        grep -o "http://archive-a.example.org/[^\"<]*" body | sort -u | sed "s;$(ibip A/$R);IBIP;"
+        sed -n '/<body/,$p' body | grep -o "http://archive-a.example.org/[^\"<]*" | sort -u | sed "s;$(ibip A/$R);IBIP;"
         grep -o "<a href=\"/$(cat next)\"" body | sort | uniq -c | tr -s ' '
         grep -o "href=\"/$(cat pt)\"" body | wc -l
         grep -o "href=\"/$(cat data)\"" body | wc -l
@@ -64,7 +64,7 @@ fn an_item_in_english() {
         grep -o 'href="/col[^"]*"' body | sed "s;$R;REP;" | sort
         grep -o '1.2 kB' body
         grep -o '2009-02-16 17:46:05 UTC' body | head -1
-        grep -o 'href="[^"]*oai_dc[^"]*"' body | sed "s;$R;REP;"
+        grep -o 'href="/[^"]*oai_dc[^"]*"' body | sed "s;$R;REP;"
         grep -o 'href="[^"]*GetFileList"' body | sed "s;$R;REP;"
     "#,
         r#"HTTP/1.1 200 OK
@@ -416,7 +416,7 @@ fn hostile_names() {
                     r#"
             get '{path}' > /dev/null
             xmllint --noout body && xmllint --html --noout body 2>&1 | grep error | grep -v -E 'Tag (main|section|header|bdi|time) invalid' || true
-            grep -c '<script' body || true
+            sed 's/<script type="application.ld+json">//' body | grep -c '<script' || true
             grep -o 'href="/col[^"]*"' body | sed 's;{item};REP;' | sort -u
             grep -E -c 'secret|passwd|pipe|"out"|\.ibi' body || true
             LC_ALL=C grep -c -P '[\x00-\x09\x0b-\x1f\x7f]|\xe2\x80\xae' body || true
@@ -444,7 +444,7 @@ fdp.\u{202e}gnp"#
     }
 }
 
-/// Every page is XML, and nothing in it runs or is fetched but the one style that its policy names.
+/// Every page is XML, and nothing in it runs or is fetched: it has the one style that its policy names, and data.
 #[test]
 fn pages_are_whole_and_shut() {
     let fixture = serve(library());
@@ -456,7 +456,7 @@ r#"
                 xmllint --noout body
                 test "$(has 'count(//*[local-name()="h1"])')" = 1
                 test "$(has 'count(//*[local-name()="meta" and @name="viewport"])')" = 1
-                test "$(has 'count(//@style | //@onclick | //*[local-name()="script" or local-name()="img" or local-name()="link"])')" = 0
+                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby")])')" = 0
                 digest=$(python3 -c '
 import base64, hashlib, re
 style = re.search(b"<style>(.*?)</style>", open("body", "rb").read(), re.S).group(1)

@@ -2,11 +2,13 @@
 //! (ibi(7), "Persistent URLs") for items that are held here.
 //!
 //! - [`reply`]: what requests are answered with, and the paths that they name.
+//! - [`negotiation`]: in which form a reader wants an item.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
 //! - [`mod@persistent`]: persistent names.
 
 mod item;
+mod negotiation;
 mod persistent;
 mod related;
 mod reply;
@@ -17,7 +19,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Site, SiteHandle, act, file, pages, zip};
+use super::{Site, SiteHandle, act, crawlers, file, pages, zip};
 use crate::formats::item::State;
 use crate::web::server::answer::{self, Refusal};
 use ibi::persistent::Reader;
@@ -102,6 +104,14 @@ fn find(
     request: &Parts,
 ) -> Result<(ContentReply, bool), Refusal> {
     let path = read_path(request.uri.path())?;
+    if let [name] = path.components.as_slice()
+        && path.end == PathEnd::Name
+        && let Some(answer) = str::from_utf8(name)
+            .ok()
+            .and_then(|name| crawlers::answer(site, name))
+    {
+        return Ok((ContentReply::Answer(answer), false));
+    }
     match path.components.split_first() {
         None => Ok((ContentReply::Answer(pages::home(site, request)), false)),
         Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {

@@ -32,6 +32,13 @@ const LAST_DATE: u64 = 253_402_300_800;
 /// The policy for pages in items: they may run scripts, but not with the origin of the Archive.
 const SANDBOX: &str = "sandbox allow-scripts";
 
+/// The media type of a file, by its name.
+pub(super) fn media_type(name: &[u8]) -> &'static str {
+    mime_guess::from_ext(&extension(name))
+        .first_raw()
+        .unwrap_or("application/octet-stream")
+}
+
 /// Answers with an open file. The name determines the type. `now` is in Unix seconds.
 pub(super) async fn answer(
     method: &Method,
@@ -121,9 +128,7 @@ async fn bytes_of(
             return Ok(response);
         }
     };
-    let kind = mime_guess::from_ext(&extension(name))
-        .first_raw()
-        .unwrap_or("application/octet-stream");
+    let kind = media_type(name);
     let is_text = kind.starts_with("text/") && length <= LONGEST_TEXT;
     let is_short = *method == Method::GET && end - start <= PIECE as u64;
     let known = match (is_text, is_short) {

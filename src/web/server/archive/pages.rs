@@ -1,25 +1,28 @@
 //! Pages for people, and the same content as JSON for programs.
 //!
-//! A page has no script and loads nothing. Names and metadata are always text, never markup.
+//! A page runs no script and loads nothing. Names and metadata are always text, never markup.
 
 mod files;
 mod home;
 mod landing;
 mod level;
+mod signposts;
 mod view;
 mod words;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use maud::{Markup, html};
 use serde_json::json;
 
 use self::view::ItemView;
 use self::words::{ArchiveWords, BOTH};
-use super::{Site, failure};
+use super::{Site, act, failure};
 use crate::archive::store::Item;
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
+use crate::web::server::answer;
 use crate::web::server::page::Page;
 use crate::web::server::page::accept::{self, Representation};
 use crate::web::server::page::html::link;
@@ -28,6 +31,7 @@ use ibi::Timestamp;
 pub(super) use files::file_list;
 pub(super) use home::{Front, home};
 pub(super) use level::level;
+pub(super) use signposts::add_signposts;
 
 /// The most files on an item's page.
 const FILES_ON_A_PAGE: usize = 1000;
@@ -52,12 +56,46 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
         Ok(view) => view,
         Err(error) => return failure::of(&error),
     };
-    if page.form == Representation::Json {
-        return page.json(&view.json());
+    let mut response = if page.form == Representation::Json {
+        page.json(&view.json())
+    } else {
+        let name = item.names.preferred();
+        let title = view.title.as_deref().unwrap_or(&name);
+        let head = signposts::head(site, &view);
+        page.html_with(title, &head, &landing::main(page.words, &view))
+    };
+    signposts::add_to_page(site, &view, &mut response);
+    response
+}
+
+/// The links of an item as a set.
+pub(super) fn linkset(site: &Site, item: &Item) -> Response<Body> {
+    match ItemView::of(site, item, FILES_ON_A_PAGE) {
+        Ok(view) => signposts::linkset(site, &view),
+        Err(error) => failure::of(&error),
     }
-    let name = item.names.preferred();
-    let title = view.title.as_deref().unwrap_or(&name);
-    page.html(title, &landing::main(page.words, &view))
+}
+
+/// The description of an item in a format, from another record than its own if there is one.
+pub(super) fn description(
+    site: &Site,
+    item: &Item,
+    from: Option<&Names>,
+    format: DescriptionFormat,
+) -> Response<Body> {
+    match site.archive.document(item, from, format, &act) {
+        Ok(document) => {
+            let kind = format.media_type();
+            answer::fresh(answer::whole(StatusCode::OK, kind, document))
+        }
+        Err(error) => failure::of(&error),
+    }
+}
+
+/// Marks an answer as dependent on the header `Accept`.
+pub(super) fn varies_by_accept(response: &mut Response<Body>) {
+    let name = HeaderValue::from_static("Accept");
+    response.headers_mut().append(header::VARY, name);
 }
 
 /// The metadata of an item as a table.

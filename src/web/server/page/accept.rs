@@ -18,7 +18,8 @@ pub(in crate::web::server) enum Representation {
 }
 
 impl Representation {
-    fn media_type(self) -> &'static str {
+    /// Its media type.
+    pub(in crate::web::server) fn media_type(self) -> &'static str {
         match self {
             Representation::Html => "text/html",
             Representation::Json => "application/json",
@@ -42,6 +43,23 @@ pub(in crate::web::server) fn names(headers: &HeaderMap, form: Representation) -
     ranges
         .iter()
         .any(|(range, weight)| range == form.media_type() && *weight > 0)
+}
+
+/// The weight of a media type that is named in full, in thousandths; 0 if only a wildcard matches it.
+pub(in crate::web::server) fn weight_of_named(headers: &HeaderMap, media_type: &str) -> u16 {
+    let ranges = weighted(headers, &ACCEPT);
+    let named = ranges.iter().filter(|(range, _)| range == media_type);
+    named.map(|(_, weight)| *weight).max().unwrap_or_default()
+}
+
+/// The weight of a media type, in thousandths. A request without the header accepts every type.
+pub(in crate::web::server) fn weight(headers: &HeaderMap, media_type: &str) -> u16 {
+    let ranges = weighted(headers, &ACCEPT);
+    if ranges.is_empty() {
+        BEST
+    } else {
+        weight_of(&ranges, media_type)
+    }
 }
 
 /// The texts in the preferred language, the first among equals.

@@ -15,7 +15,7 @@ const INLINE: [&str; 6] = ["a", "bdi", "time", "code", "strong", "small"];
 /// Markup as it is sent. Every page passes through this, whatever its texts are: control characters and those
 /// that change the direction of writing are shown by their numbers. No element is void, so the markup is XML
 /// too.
-pub(super) fn finished(markup: &Markup) -> String {
+pub(in crate::web::server) fn finished(markup: &Markup) -> String {
     let mut text = String::new();
     let mut rest = markup.0.as_str();
     while let Some(at) = rest.find("</") {
@@ -40,6 +40,23 @@ fn show(to: &mut String, text: &str) {
             character => to.push(character),
         }
     }
+}
+
+/// JSON, whose `<`, `>` and `&` are escaped, as the content of an element. Characters that are not seen are
+/// escaped too.
+pub(in crate::web::server) fn data(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_unseen(character) && character != '\n' {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else {
+            text.push(character);
+        }
+    }
+    text
 }
 
 /// Puts the prefix of the service before the paths in the attributes of a finished markup. A text cannot have any,

@@ -3,14 +3,35 @@
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 
+use super::negotiation;
 use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
 use crate::formats::item::State;
 use crate::formats::query::encoded;
 use crate::web::server::answer::Refusal;
-use crate::web::server::archive::{Site, act, pages};
+use crate::web::server::archive::{Site, act, file, pages};
 use crate::web::service::content_url;
+
+/// What describes an item for readers or programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// Its page.
+    Page,
+    /// Its links to others, as a set (RFC 9264).
+    Links,
+}
+
+impl About {
+    /// The query that asks for it.
+    pub(super) fn of_query(query: &str) -> Option<About> {
+        match query {
+            "page" => Some(About::Page),
+            "linkset" => Some(About::Links),
+            _ => None,
+        }
+    }
+}
 
 /// What a request wants of an item.
 pub(super) struct ContentRequest {
@@ -26,6 +47,8 @@ pub(super) struct ContentRequest {
     pub(super) is_download: bool,
     /// Whether the item is wanted as one file.
     pub(super) is_zip: bool,
+    /// The page or the set of links that is wanted instead of the item.
+    pub(super) about: Option<About>,
 }
 
 impl ContentRequest {
@@ -93,8 +116,22 @@ pub(super) fn of_item(
     if wanted.is_list {
         return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
     }
-    if wanted.below.is_empty() && pages::is_for_programs(request) {
-        return Ok(ContentReply::Answer(pages::landing(site, &item, request)));
+    match wanted.about {
+        Some(About::Page) => return Ok(landing(site, &item, request)),
+        Some(About::Links) => {
+            return Ok(ContentReply::Answer(pages::linkset(site, &item)));
+        }
+        None => {}
+    }
+    if wanted.below.is_empty() && !wanted.is_download {
+        if let Some(format) = negotiation::description(&request.headers) {
+            let mut document = pages::description(site, &item, None, format);
+            pages::varies_by_accept(&mut document);
+            return Ok(ContentReply::Answer(document));
+        }
+        if pages::is_for_programs(request) {
+            return Ok(landing(site, &item, request));
+        }
     }
     let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
     let found = site
@@ -121,8 +158,15 @@ pub(super) fn of_item(
             })
         }
         (Some(found), None) => {
+            let forms = [HTML, JSON, file::media_type(&found)];
+            if !negotiation::accepts(&request.headers, &forms) {
+                return Err(not_acceptable());
+            }
             let place = format!("/{}", content_url(&item.names, &found));
-            Ok(ContentReply::Answer(redirect(&place)))
+            let mut response = redirect(&place);
+            pages::varies_by_accept(&mut response);
+            pages::add_signposts(site, &item, &mut response);
+            Ok(ContentReply::Answer(response))
         }
         (None, Some(path)) => {
             let in_doc = [b"doc/", path].concat();
@@ -139,6 +183,20 @@ pub(super) fn of_item(
         }
         (None, None) => at_path(site, &item, root, Vec::new(), PathEnd::Slash, request),
     }
+}
+
+const HTML: &str = "text/html";
+const JSON: &str = "application/json";
+
+fn landing(site: &Site, item: &Item, request: &Parts) -> ContentReply {
+    ContentReply::Answer(pages::landing(site, item, request))
+}
+
+/// Rather than a page that the program cannot read.
+fn not_acceptable() -> Refusal {
+    let mut response = *refuse(StatusCode::NOT_ACCEPTABLE, &negotiation::refusal());
+    pages::varies_by_accept(&mut response);
+    Box::new(response)
 }
 
 /// A redirection to the public item to which a symbolic link on a path leads, as it does in the mount.
@@ -175,7 +233,10 @@ pub(super) fn at_path(
             location: None,
             is_download: false,
         }),
-        (false, true) => Ok(ContentReply::Answer(pages::landing(site, item, request))),
+        (false, true) if !negotiation::accepts(&request.headers, &[HTML, JSON]) => {
+            Err(not_acceptable())
+        }
+        (false, true) => Ok(landing(site, item, request)),
         (false, false) => {
             let ibi = encoded(item.names.preferred().as_bytes());
             let list = format!("/{ibi}?ibiurl.verblist=GetFileList");

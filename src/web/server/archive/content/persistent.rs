@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 
-use super::item::{ContentRequest, of_item, present};
+use super::item::{About, ContentRequest, of_item, present};
 use super::related::{Modified, of_related};
 use super::reply::{ContentReply, Path, failed, refuse, text_of};
 use crate::archive::store::Item;
@@ -59,6 +59,7 @@ pub(super) fn persistent(
         is_original: name.is_original_required,
         is_download: name.kind == PersistentKind::Download,
         is_zip: name.kind == PersistentKind::Package,
+        about: About::of_query(query),
     };
     let reply = match modifier {
         None => of_item(site, item, &wanted, request),
@@ -82,6 +83,7 @@ pub(super) fn persistent(
 /// Reads the name that a request asks for.
 fn read_name(site: &Site, path: &Path, request: &Parts) -> Result<PersistentName, Refusal> {
     let text = match request.uri.query() {
+        Some(query) if About::of_query(query).is_some() => request.uri.path().to_owned(),
         Some(query) => format!("{}?{query}", request.uri.path()),
         None => request.uri.path().to_owned(),
     };

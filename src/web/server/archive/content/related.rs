@@ -1,19 +1,17 @@
 //! The item or metadata to which a modifier leads, held here or elsewhere.
 
-use axum::body::Body;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{Response, StatusCode};
 
 use super::item::{ContentRequest, of_item, present};
 use super::reply::{ContentReply, failed, redirect, refuse};
 use crate::archive::Related;
 use crate::archive::store::Item;
 use crate::formats::base_url::BaseUrl;
-use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
-use crate::web::server::answer::{self, Refusal};
-use crate::web::server::archive::{Site, act, failure, pages};
+use crate::web::server::answer::Refusal;
+use crate::web::server::archive::{Site, act, pages};
 use ibi::relation::{Language, Modifier, Step};
 
 /// An item, and the modifier that leads to a related one.
@@ -69,7 +67,7 @@ pub(super) fn of_related(
             wanted.refuse_copies(&item)?;
             let root = site.archive.open_content(&item, b"", &act);
             root.map_err(failed)?;
-            let document = description(site, &item, from.as_ref(), format);
+            let document = pages::description(site, &item, from.as_ref(), format);
             Ok(ContentReply::Answer(document))
         }
         None => elsewhere(site, modified, wanted),
@@ -151,20 +149,5 @@ fn onward(resolver: &BaseUrl, names: &Names, signs: &str, wanted: &ContentReques
         url
     } else {
         format!("{url}?{}", pairs.join("&"))
-    }
-}
-
-fn description(
-    site: &Site,
-    item: &Item,
-    from: Option<&Names>,
-    format: DescriptionFormat,
-) -> Response<Body> {
-    match site.archive.document(item, from, format, &act) {
-        Ok(document) => {
-            let kind = format.media_type();
-            answer::fresh(answer::whole(StatusCode::OK, kind, document))
-        }
-        Err(error) => failure::of(&error),
     }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError, Listing, PublicFile, Relations};
+use crate::formats::description::{Description, DescriptionFormat};
 use crate::formats::item::{Names, State};
 use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::query::encoded;
@@ -62,6 +63,8 @@ pub(super) struct ItemView {
     pub(super) persistent_url: String,
     pub(super) state: State,
     pub(super) title: Option<String>,
+    /// None if it is not public.
+    pub(super) description: Option<Description>,
     pub(super) language: Option<String>,
     pub(super) identified: Option<Timestamp>,
     pub(super) changed: Option<Timestamp>,
@@ -115,6 +118,7 @@ impl ItemView {
             }
         }
         let claims = claims(archive, item)?;
+        let description = description(site, item);
         let main_file = archive
             .content_path(item, None, &act, &Dependencies::default())
             .unwrap_or_default();
@@ -122,7 +126,8 @@ impl ItemView {
             names: item.names.clone(),
             persistent_url: archive.facts().persistent_url(&item.names),
             state: item.state,
-            title: title(site, item),
+            title: description.as_ref().and_then(title_of),
+            description,
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
             changed: archive
@@ -216,8 +221,12 @@ fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
 
 /// The item's Dublin Core. None if it is not public.
 pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
-    match site.archive.described(item, None, &act) {
-        Ok(record) => Some(record),
+    Some(description(site, item)?.record.core)
+}
+
+fn description(site: &Site, item: &Item) -> Option<Description> {
+    match site.archive.description(item, None, &act) {
+        Ok(description) => Some(description),
         Err(error) => {
             log::debug!("the metadata of {} are not shown: {error}", item.names);
             None
@@ -226,7 +235,12 @@ pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
 }
 
 pub(super) fn title(site: &Site, item: &Item) -> Option<String> {
-    record(site, item)?.first(Element::Title).map(str::to_owned)
+    title_of(&description(site, item)?)
+}
+
+fn title_of(description: &Description) -> Option<String> {
+    let title = description.record.core.first(Element::Title);
+    title.map(str::to_owned)
 }
 
 /// The date in an item's identifier.
@@ -249,7 +263,20 @@ pub(super) fn metadata_url(names: &Names) -> String {
 }
 
 pub(super) fn dublin_core_url(names: &Names) -> String {
-    format!("{}:(oai_dc)", page_url(names))
+    description_url(names, DescriptionFormat::OaiDc)
+}
+
+pub(super) fn description_url(names: &Names, format: DescriptionFormat) -> String {
+    format!("{}:({})", page_url(names), format.word())
+}
+
+/// The item's page itself, also where its persistent URL leads to a file.
+pub(super) fn landing_url(names: &Names) -> String {
+    format!("{}?page", page_url(names))
+}
+
+pub(super) fn linkset_url(names: &Names) -> String {
+    format!("{}?linkset", page_url(names))
 }
 
 pub(super) fn list_url(names: &Names) -> String {

@@ -1,0 +1,94 @@
+//! RIS, which citation programs read: lines of a tag of two characters, two spaces, a hyphen, a space and a value.
+
+use super::{Description, PersonName};
+use crate::formats::metadata::{Element, RecordKind};
+
+/// The reference type, the tag `TY`.
+fn reference_type(kind: RecordKind) -> &'static str {
+    match kind {
+        RecordKind::Article => "JOUR",
+        RecordKind::Book | RecordKind::Proceedings => "BOOK",
+        RecordKind::Chapter => "CHAP",
+        RecordKind::Paper => "CPAPER",
+        RecordKind::Thesis | RecordKind::MastersThesis => "THES",
+        RecordKind::Report | RecordKind::Manual => "RPRT",
+        RecordKind::Unpublished => "UNPB",
+        RecordKind::Dataset => "DATA",
+        RecordKind::Software => "COMP",
+        RecordKind::Image => "FIGURE",
+        RecordKind::Map => "MAP",
+        RecordKind::Sound => "SOUND",
+        RecordKind::MovingImage => "VIDEO",
+        RecordKind::WebPage => "ELEC",
+        RecordKind::Collection | RecordKind::Other => "GEN",
+    }
+}
+
+pub(super) fn write(description: &Description) -> String {
+    let mut text = String::new();
+    let mut add = |tag: &str, value: &str| {
+        // A value is one line.
+        let words: Vec<&str> = value.split_whitespace().collect();
+        if !words.is_empty() {
+            text.push_str(&format!("{tag}  - {}\r\n", words.join(" ")));
+        }
+    };
+    let record = &description.record;
+    let core = &record.core;
+    add("TY", reference_type(description.kind()));
+    for PersonName { whole, .. } in description.creators() {
+        add("AU", whole);
+    }
+    for PersonName { whole, .. } in description.named("editor") {
+        add("ED", whole);
+    }
+    add("TI", description.title());
+    if let Some(date) = description.date() {
+        let part = |index: usize| date.get(index).copied();
+        add(
+            "PY",
+            &part(0).map_or(String::new(), |year| format!("{year:04}")),
+        );
+        let two = |index: usize| part(index).map_or(String::new(), |number| format!("{number:02}"));
+        let year = part(0).unwrap_or_default();
+        add("DA", &format!("{year:04}/{}/{}/", two(1), two(2)));
+    }
+    let is_article = description.kind() == RecordKind::Article;
+    add(
+        if is_article { "JO" } else { "T2" },
+        description.container().unwrap_or_default(),
+    );
+    for (tag, field) in [
+        ("T3", "series"),
+        ("ET", "edition"),
+        ("VL", "volume"),
+        ("IS", "number"),
+        ("CY", "address"),
+    ] {
+        add(tag, record.field(field).unwrap_or_default());
+    }
+    let pages = record.field("pages").unwrap_or_default();
+    let mut ends = pages
+        .split(['-', '\u{2013}'])
+        .filter(|page| !page.trim().is_empty());
+    add("SP", ends.next().unwrap_or_default());
+    add("EP", ends.next().unwrap_or_default());
+    add("PB", description.publisher().unwrap_or_default());
+    for value in core.values(Element::Subject) {
+        add("KW", value);
+    }
+    for (index, value) in core.values(Element::Description).enumerate() {
+        add(if index == 0 { "AB" } else { "N1" }, value);
+    }
+    for value in core.values(Element::Language) {
+        add("LA", value);
+    }
+    add("DO", description.doi().unwrap_or_default());
+    for (field, scheme) in [("isbn", "urn:isbn:"), ("issn", "urn:issn:")] {
+        add("SN", description.number(field, scheme).unwrap_or_default());
+    }
+    add("ID", &description.ibi);
+    add("UR", &description.url);
+    text.push_str("ER  - \r\n");
+    text
+}

@@ -1,0 +1,177 @@
+//! What programs are told: content negotiation, signposts, the head of a page, robots.txt and the site map.
+
+use super::served::{Fixture, Served};
+use crate::support::TestEnv;
+
+/// Asking for the item in the file `report`, with the headers of the answer in the file `head`.
+const ASK: &str = r#"
+R=$(cat report); I=$(ibip "A/$R")
+ask()   { curl -sS --globoff -D head -o body "$U$1" "${@:2}"; tr -d '\r' < head > lines; }
+code()  { sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' lines; }
+line()  { sed -n "s/^$1: //Ip" lines; }
+links() { line link | sed 's/, </\n</g' | sed "s;http://archive-a.example.org;U;; s;$(< pt);PT;; s;$(< next);NEXT;; s;$R;R;; s;$I;I;"; }
+"#;
+
+fn library() -> Fixture {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        report=$(mint A report); next=$(mint A next); pt=$(mint A pt)
+        printf '%01234d' 0 > "A/$report/doc/report.pdf"; echo x > "A/$report/doc/data.csv"
+        setfattr -n user.ibi.target -v report.pdf "A/$report"
+        ln -sfn "$PWD/A/$next" "A/$report!"; ln -sfn "$PWD/A/$pt" "A/$report+(pt)"
+        cat > record <<'END'
+@article{r, title = {Tides </script><b> & "more"}, author = {Souza, Maria and Lima, Ana}, year = {2009}, month = {2}, journal = {Acta}, pages = {10--12}, doi = {10.1000/182}, copyright = {CC BY https://creativecommons.org/licenses/by/4.0/}}
+END
+        cp record "A/$report:"
+        secret=$(mint A secret); chmod 700 "A/$secret"
+        echo "$report" > report; echo "$next" > next; echo "$pt" > pt; echo "$secret" > secret
+    "#);
+    let served = Served::start(&env, "A.store");
+    Fixture::new(env, served, ASK)
+}
+
+#[test]
+fn a_description_is_negotiated() {
+    library().prints(
+        r#"
+        accept() { ask "/$R" -H "Accept: $1"; echo "$(code) $(line content-type) $(line vary)"; }
+        accept application/x-bibtex; sed -n '/title/p' body
+        accept application/x-research-info-systems; tr -d '\r' < body | sed "s;$I;I;g"
+        accept application/vnd.citationstyles.csl+json; jq -r '.[0].title' body
+        accept application/ld+json; jq -r '.["@type"]' body
+        accept application/vnd.datacite.datacite+xml; xmllint --noout body
+        accept 'application/x-bibtex;q=0.4, application/ld+json'
+        # Who names no format gets what all readers get.
+        accept '*/*'; accept text/html; accept application/pdf; accept 'text/html, application/ld+json;q=0.9'
+        accept application/json; jq -r .title body
+        accept image/png; grep -c application/x-bibtex body
+        ask "/$(cat next)" -H 'Accept: image/png'; code
+        ask "/$(cat secret)" -H 'Accept: application/x-bibtex'; code
+        ask "/$R!" -H 'Accept: application/x-bibtex'; code; grep -c Tides body || true
+        "#,
+        r#"200 application/x-bibtex; charset=utf-8 Accept
+  title = {{Tides </script><b> \& "more"}},
+200 application/x-research-info-systems; charset=utf-8 Accept
+TY  - JOUR
+AU  - Souza, Maria
+AU  - Lima, Ana
+TI  - Tides </script><b> & "more"
+PY  - 2009
+DA  - 2009/02//
+JO  - Acta
+SP  - 10
+EP  - 12
+DO  - 10.1000/182
+ID  - I
+UR  - http://archive-a.example.org/I
+ER  - 
+200 application/vnd.citationstyles.csl+json Accept
+Tides </script><b> & "more"
+200 application/ld+json Accept
+ScholarlyArticle
+200 application/vnd.datacite.datacite+xml; charset=utf-8 Accept
+200 application/ld+json Accept
+302 text/plain; charset=utf-8 Accept
+302 text/plain; charset=utf-8 Accept
+302 text/plain; charset=utf-8 Accept
+302 text/plain; charset=utf-8 Accept
+200 application/json Accept, Accept-Language
+Tides </script><b> & "more"
+406 text/plain; charset=utf-8 Accept
+1
+406
+404
+200
+0"#,
+    );
+}
+
+#[test]
+fn links_lead_programs_to_what_belongs_to_an_item() {
+    library().prints(
+        r#"
+        ask "/$R"; code; line location | sed "s;$R;R;"; links | grep -E 'cite-as|linkset|collection|ibtex'
+        ask "/$R?page"; code; line content-type; links | grep -v describedby
+        ask "/$R?linkset"; line content-type
+        jq -r '.linkset[0] | .anchor, (keys - ["anchor"] | join(" ")), .item[0].type, .alternate[0].hreflang[0]' body | sed "s;$R;R;"
+        ask "/$(cat secret)?page"; code; ask "/$(cat secret)?linkset"; code
+        "#,
+        r#"302
+/col/R/doc/report.pdf
+<U/I>; rel="cite-as"
+<U/R?linkset>; rel="linkset"; type="application/linkset+json"
+<U/R:(BibINPE)>; rel="describedby"; type="application/x-bibtex"
+<U/R:(bibtex)>; rel="describedby"; type="application/x-bibtex"
+<U/R?page>; rel="collection"; type="text/html"
+200
+text/html; charset=utf-8
+<U/I>; rel="cite-as"
+<U/R?linkset>; rel="linkset"; type="application/linkset+json"
+<https://schema.org/AboutPage>; rel="type"
+<https://schema.org/ScholarlyArticle>; rel="type"
+<https://creativecommons.org/licenses/by/4.0/>; rel="license"
+<U/col/R/doc/data.csv>; rel="item"; type="text/csv"
+<U/col/R/doc/report.pdf>; rel="item"; type="application/pdf"
+<U/archive.cgi/R>; rel="item"; type="application/zip"
+<U/NEXT>; rel="latest-version"
+<U/NEXT>; rel="successor-version"
+<U/PT>; rel="alternate"; hreflang="pt"
+application/linkset+json
+http://archive-a.example.org/R?page
+alternate cite-as describedby item latest-version license linkset successor-version type
+text/csv
+pt
+404
+404"#,
+    );
+}
+
+#[test]
+fn the_head_of_a_page_describes_its_item() {
+    library().prints(
+        r#"
+        ask "/$R?page"
+        xmllint --noout body
+        grep -o '<meta name="citation_[^>]*>' body | sed "s;$U;U;; s;$R;R;"
+        python3 - body <<'END'
+import html.parser, json, sys
+class Reader(html.parser.HTMLParser):
+    inside = False
+    def handle_starttag(self, tag, attributes): self.inside = tag == 'script' and dict(attributes)
+    def handle_endtag(self, tag): self.inside = False
+    def handle_data(self, data):
+        if self.inside: print(self.inside, json.loads(data)['name'])
+Reader().feed(open(sys.argv[1]).read())
+END
+        "#,
+        r#"<meta name="citation_title" content="Tides &lt;/script&gt;&lt;b&gt; &amp; &quot;more&quot;" />
+<meta name="citation_author" content="Souza, Maria" />
+<meta name="citation_author" content="Lima, Ana" />
+<meta name="citation_publication_date" content="2009/02" />
+<meta name="citation_journal_title" content="Acta" />
+<meta name="citation_doi" content="10.1000/182" />
+<meta name="citation_abstract_html_url" content="http://archive-a.example.org/R?page" />
+<meta name="citation_pdf_url" content="http://archive-a.example.org/col/R/doc/report.pdf" />
+{'type': 'application/ld+json'} Tides </script><b> & "more""#,
+    );
+}
+
+#[test]
+fn search_engines_find_all_that_is_public() {
+    library().prints(
+        r#"
+        ask /robots.txt; line content-type; sed "s;$U;U;" body
+        ask /sitemap.xml; xmllint --noout body; grep -o '<loc>.*</loc>' body | sed "s;$U;U;"
+        ask /sitemap-0.xml; line content-type; xmllint --noout body
+        grep -c '<loc>' body; grep -c "<loc>http://archive-a.example.org/$R?page</loc><lastmod>20" body; grep -c "$(cat secret)" body || true
+        # Every page of the map is there.
+        grep -o '<loc>[^<]*' body | sed "s;<loc>http://archive-a.example.org;$U;" | while read -r url; do curl -sS -o /dev/null -w '%{http_code}\n' "$url"; done | uniq -c | tr -s ' '
+        ask /sitemap-1.xml; code; grep -c '<loc>' body || true
+        for name in 00 -1 x 99999999999999999999 999999999999999999; do ask "/sitemap-$name.xml"; code; done | tr '\n' ' '
+        "#,
+        "text/plain; charset=utf-8\nUser-agent: *\nDisallow: /archive.cgi/\n\
+         Sitemap: http://archive-a.example.org/sitemap.xml\n\
+         <loc>http://archive-a.example.org/sitemap-0.xml</loc>\n\
+         application/xml; charset=utf-8\n4\n1\n0\n 4 200\n404\n0\n404 404 404 404 404 ",
+    );
+}
