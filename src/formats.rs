@@ -10,6 +10,7 @@
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
 //! - [`citation`]: the citation of an item in a style of the Citation Style Language.
 //! - [`name_spaces`]: the prefixes that complete the identifiers of `upn:` names.
+//! - [`search`]: what a user searches for, as a text.
 //! - [`table`]: the import table, from its text to rows.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
@@ -34,4 +35,5 @@ pub mod oai;
 pub mod query;
 pub mod registration;
 pub mod resolution;
+pub mod search;
 pub mod table;

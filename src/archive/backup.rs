@@ -42,7 +42,7 @@ use crate::archive::finding::Reporter;
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
-use crate::archive::{Archive, BACKUP_NOTE, Clock};
+use crate::archive::{Archive, BACKUP_NOTE, Clock, PUBLIC_SEARCH_FILE, SEARCH_FILE};
 use crate::formats::item::{Names, State};
 pub use content::copy_content;
 use copier::Copier;
@@ -69,8 +69,8 @@ pub fn count(from: &Tree) -> Option<u64> {
 }
 
 /// Whether an entry of the store's own directory is not copied: files of the process that has the store open,
-/// files made for the backup, and the record of what harvesters have received, which a restored store must
-/// not claim to know.
+/// files made for the backup, indices that can be made again, and the record of what harvesters have received,
+/// which a restored store must not claim to know.
 fn is_left(path: &[u8]) -> bool {
     let own: [&[u8]; 7] = [
         b"lock",
@@ -85,6 +85,8 @@ fn is_left(path: &[u8]) -> bool {
         || path.starts_with(store::FILE.as_bytes())
         || path.starts_with(store::HARVEST_FILE.as_bytes())
         || path.starts_with(store::ACCESSES_FILE.as_bytes())
+        || path.starts_with(SEARCH_FILE.as_bytes())
+        || path.starts_with(PUBLIC_SEARCH_FILE.as_bytes())
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 

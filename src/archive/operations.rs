@@ -18,7 +18,7 @@
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read).
-//! - Content: `publish` (files), `describe` (descriptions), `links_out`.
+//! - Content: `publish` (files), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
 //! - Errors: `error`.
 
@@ -54,6 +54,7 @@ mod relations;
 mod resolve;
 mod rewritten;
 mod rights;
+mod search;
 mod settle;
 mod settle_queue;
 mod sidecars;
@@ -84,6 +85,7 @@ pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
 pub use resolve::{Claims, Related, Relations, matching_translation};
+pub use search::{PUBLIC_SEARCH_FILE, SEARCH_FILE, SearchPage, SearchStop};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, Minted, Status};
 

@@ -10,6 +10,7 @@
 
 mod accesses;
 mod beside;
+mod changes;
 mod claims;
 mod compare;
 mod completion;
@@ -28,6 +29,7 @@ mod recovery_log;
 mod relations;
 mod rows;
 mod schema;
+mod search;
 mod transaction;
 mod version;
 mod write;
@@ -48,6 +50,7 @@ use ibi::message::Localize;
 use transaction::Sync;
 
 pub use accesses::{ACCESSES_FILE, Accesses};
+pub use changes::ChangeNumber;
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
@@ -56,6 +59,7 @@ pub use item::{Item, ItemId, Record, Unsettled};
 pub use levels::PrefixRow;
 pub use numbers::Counts;
 pub use recovery_log::{JointNumber, LoggedJoint};
+pub use search::{Found, Progress, SearchEntry, SearchIndex};
 pub use write::Refill;
 
 /// File name of the relation store.

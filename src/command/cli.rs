@@ -26,7 +26,7 @@ use crate::formats::item::State;
 pub use care::{Backup, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
-pub use items::{Cite, Id, IdCommand, List, Mint, Relate, Show, Unrelate, Work};
+pub use items::{Cite, Find, Id, IdCommand, List, Mint, Relate, Show, Unrelate, Work};
 pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
@@ -102,6 +102,11 @@ pub enum Command {
     /// It is made from the item's metadata, as one line of text.
     #[command(after_long_help = examples::CITE)]
     Cite(Cite),
+    /// Find items by words of their descriptions
+    ///
+    /// Prints the identifiers and titles of the items that have all of the words, the best first.
+    #[command(after_long_help = examples::FIND)]
+    Find(Find),
     /// Declare a relation of an item
     ///
     /// It replaces the relation of the same kind. This Archive must hold the original of one of the

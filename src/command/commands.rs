@@ -8,6 +8,7 @@ mod cite;
 mod complete;
 mod explain;
 mod export;
+mod find;
 mod import;
 mod inherited;
 mod init;
@@ -54,6 +55,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Work(options) => work::run(&options),
         Command::Show(options) => items::show(&options),
         Command::Cite(options) => cite::run(&options),
+        Command::Find(options) => find::run(&options),
         Command::Relate(options) => relations::relate(&options),
         Command::Unrelate(options) => relations::unrelate(&options),
         Command::Ls(options) => items::list(&options),

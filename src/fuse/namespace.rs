@@ -6,7 +6,7 @@
 //! has just been minted.
 //!
 //! - `names`, `requests`, `modes`, `virtual_entries`: pure decisions, or what a name leads to as data.
-//! - `levels`, `items`, `siblings`, `labels`, `listing`, `prefix_listing`, `links`: lookups and listings.
+//! - `levels`, `items`, `siblings`, `labels`, `found`, `listing`, `prefix_listing`, `links`: lookups and listings.
 //! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`,
 //!   `staged_directories`: changes.
 //! - `changed_beside`: changes that did not come through the mount.
@@ -17,6 +17,7 @@ mod attributes;
 mod changed_beside;
 mod changes;
 mod declarations;
+mod found;
 mod generated;
 mod invalidation;
 mod item_xattrs;
@@ -73,6 +74,7 @@ pub use listing::DirectoryEntry;
 pub use minting::MkdirResult;
 pub use prefix_listing::{PAGE as PREFIX_PAGE, PrefixListing};
 
+use found::Searches;
 use generated::GeneratedTexts;
 use just_minted::JustMinted;
 use labels::Labels;
@@ -141,6 +143,7 @@ pub struct Namespace {
     staging: Staging,
     spellings: Spellings,
     texts: GeneratedTexts,
+    searches: Searches,
     timer: Arc<dyn Timer>,
 }
 
@@ -180,6 +183,7 @@ impl Namespace {
             staging,
             spellings: Spellings::default(),
             texts: GeneratedTexts::default(),
+            searches: Searches::default(),
             timer,
         })
     }
@@ -288,6 +292,8 @@ impl Namespace {
             NodeKind::Inside => self.lookup_inside(parent, name),
             NodeKind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
             NodeKind::Mint => self.lookup_label(caller, name),
+            NodeKind::Find => self.lookup_found(caller, "", name),
+            NodeKind::Found(path) => self.lookup_found(caller, path, name),
             NodeKind::Link(_)
             | NodeKind::OwnLink(..)
             | NodeKind::Text(_)

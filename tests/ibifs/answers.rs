@@ -55,6 +55,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         r#".language == "pt-BR" and (.citation | length > 0)"#,
     ),
     (
+        "find",
+        "printf 'title: Tides\\ncreator: Souza\\n' > \"A/$(cat one):\"; ibifs find tides --store A --json",
+        r#".[0].title == "Tides" and .[0].creators == ["Souza"]"#,
+    ),
+    (
         "relate",
         "ibifs relate A/$(cat one) --metadata A/$(cat two) --json",
         r#".relation == "metadata" and .target.rep != null"#,
@@ -185,6 +190,9 @@ const REFUSALS: &[(&str, i32)] = &[
     ("cite A/$(cat one) --language fr", 2),
     ("cite A/$(cat one) --list-styles", 2),
     ("cite", 2),
+    ("find", 2),
+    ("find '*' --store A", 2),
+    ("find nothing-like-it --store A", 3),
     ("cite 8JMKD3MGP8W/34PGRBS --store A", 3),
     ("relate A/$(cat one)", 2),
     (

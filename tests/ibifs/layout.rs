@@ -352,6 +352,7 @@ fn outside_crates_stay_at_home() {
         (
             "sha2",
             &[
+                "archive::operations",
                 "archive::scrub",
                 "web::harvest",
                 "archive::package",

@@ -15,6 +15,7 @@ mod damage;
 mod deposit;
 mod descriptions;
 mod documents;
+mod find;
 mod forms;
 mod fsck;
 mod help;

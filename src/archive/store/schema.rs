@@ -105,6 +105,19 @@ const MIGRATIONS: &[&str] = &[
         before BLOB NOT NULL
     ) STRICT;
     ",
+    // 8: what was changed after what.
+    "
+    -- Each change of an item gets a number greater than all before.
+    ALTER TABLE item ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX item_by_change ON item (changed);
+
+    -- Another number each time that all items are recorded again, when their ids and changes start over.
+    CREATE TABLE epoch (
+        one    INTEGER PRIMARY KEY CHECK (one = 1),
+        number INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO epoch VALUES (1, random());
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

@@ -83,7 +83,7 @@ impl Store {
         let written = transact(&mut connection, Sync::Now, |transaction| {
             transaction.execute_batch(
                 "DELETE FROM unsettled; DELETE FROM relation; DELETE FROM alias; DELETE FROM item;
-                 DELETE FROM ledger;",
+                 DELETE FROM ledger; UPDATE epoch SET number = random();",
             )?;
             let last = fill(&Refill {
                 connection: transaction,

@@ -65,6 +65,13 @@ Examples:
   ibifs cite 'mnt/example.org/archive/2026/11.22.10.15!' --style abnt --language pt-BR
   ibifs cite 8JMKD3MGP8W/34PGRBS --store store --style ieee";
 
+pub(super) const FIND: &str = "\
+Examples:
+  ibifs find rainfall --store store
+  ibifs find --creator banon --year 2005-2009
+  ibifs find 'title:\"sea level\"' hydro* -- -map
+  ibifs find rainfall --json | jq -r '.[].title'";
+
 pub(super) const RELATE: &str = "\
 Examples:
   ibifs relate mnt/example.org/archive/2026/11.22.10.15 --next-edition 8JMKD3MGP8W/34PGRBS

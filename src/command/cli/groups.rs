@@ -16,7 +16,7 @@ const GROUPS: &[(Title, &[&str])] = &[
     ),
     (
         || message!("Items"),
-        &["mint", "work", "show", "cite", "ls", "id", "upn"],
+        &["mint", "work", "show", "cite", "find", "ls", "id", "upn"],
     ),
     (|| message!("Relations"), &["relate", "unrelate"]),
     (|| message!("Care"), &["fsck", "reindex", "scrub", "backup"]),

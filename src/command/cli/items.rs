@@ -89,6 +89,32 @@ pub struct Cite {
     pub output: Output,
 }
 
+/// `ibifs find`
+#[derive(Debug, Args)]
+pub struct Find {
+    /// Words, phrases in quotation marks, FIELD:WORD, -WORD for none of it, BEGIN*
+    #[arg(value_name = "WORDS", required_unless_present_any = ["creator", "year", "type"])]
+    pub words: Vec<String>,
+    /// A creator or contributor
+    #[arg(long, value_name = "NAME")]
+    pub creator: Vec<String>,
+    /// A year, or the first and the last year
+    #[arg(long, value_name = "YEAR[-YEAR]")]
+    pub year: Option<String>,
+    /// A type, such as thesis or dataset
+    #[arg(long)]
+    pub r#type: Option<String>,
+    /// Print at most so many items
+    #[arg(long, value_name = "NUMBER", default_value_t = 100)]
+    pub limit: usize,
+    /// Store or mount point
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `ibifs ls`
 #[derive(Debug, Args)]
 pub struct List {

@@ -26,6 +26,10 @@ pub enum NodeKind {
     Prefix(String),
     /// The virtual directory `.mint`.
     Mint,
+    /// The virtual directory `.find`.
+    Find,
+    /// The virtual directory of what is found by a query: its names below `.find`, joined by slashes.
+    Found(String),
     /// A virtual symbolic link with its target.
     Link(Vec<u8>),
     /// A virtual symbolic link as seen by a user who may replace or remove it. This user owns it, because in
@@ -103,6 +107,7 @@ impl Node {
 pub struct Learnt {
     sidecar_of: AtomicI64,
     metadata_of: AtomicI64,
+    describes: AtomicI64,
     lacks_capability: AtomicBool,
     was_mappable: AtomicBool,
     mappable_opens: AtomicU32,
@@ -192,6 +197,19 @@ impl Learnt {
     /// Records which item's metadata text this file is.
     pub fn set_metadata_of(&self, item: ItemId) {
         self.metadata_of.store(item.0, Ordering::Relaxed);
+    }
+
+    /// The item whose metadata text this file is, by whatever name it was found.
+    pub fn describes(&self) -> Option<ItemId> {
+        match self.describes.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(ItemId(id)),
+        }
+    }
+
+    /// Records which item's metadata text this file is, by whatever name it was found.
+    pub fn set_describes(&self, item: ItemId) {
+        self.describes.store(item.0, Ordering::Relaxed);
     }
 
     /// Whether this file is known to have no `security.capability`.

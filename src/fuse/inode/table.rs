@@ -309,8 +309,12 @@ impl NodeTable {
     pub fn virtual_directories(&self) -> Vec<NodeId> {
         let inner = self.read();
         let nodes = inner.nodes.values().map(|known| &known.node);
-        let directories =
-            nodes.filter(|node| matches!(node.kind, NodeKind::Mint | NodeKind::Prefix(_)));
+        let directories = nodes.filter(|node| {
+            matches!(
+                node.kind,
+                NodeKind::Mint | NodeKind::Find | NodeKind::Found(_) | NodeKind::Prefix(_)
+            )
+        });
         directories.map(|node| node.id).collect()
     }
 

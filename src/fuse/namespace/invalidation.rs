@@ -91,6 +91,13 @@ impl Namespace {
         let mut stale = Vec::new();
         let changed = std::mem::take(&mut *self.changed.lock());
         for names in &changed {
+            // The text has got its name, or lost it, by now.
+            let item = self.archive.store().find_by_names(names);
+            if let Ok(Some(item)) = item
+                && let Err(error) = self.archive.note_described(item.id)
+            {
+                log::warn!("searches may not find what {names} is described as: {error}");
+            }
             let name = |node| Stale::Name(node, METADATA_TEXT.into());
             stale.extend(self.known_directory_of(names).into_iter().map(name));
         }

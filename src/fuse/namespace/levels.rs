@@ -24,6 +24,9 @@ impl Namespace {
         if name == ".mint" {
             return self.cached_entry(View::Mint, NodeKind::Mint);
         }
+        if name == ".find" {
+            return self.cached_entry(View::Rep, NodeKind::Find);
+        }
         match self.find_level("", self.root_descriptor(), text(name)?) {
             Err(Errno::NOENT) => self.lookup_prefix(text(name)?),
             other => other,

@@ -65,12 +65,15 @@ impl Namespace {
         }
     }
 
-    /// The whole listing of the root, of `.mint`, or of a level.
+    /// The whole listing of the root, of `.mint`, of what was found, or of a level.
     pub fn list(&self, caller: &Caller, node: &Node) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = match &node.kind {
             NodeKind::Root => self.list_root(node)?,
             NodeKind::Level(path) => self.list_level(node, path)?,
             NodeKind::Mint => self.list_labels(caller)?,
+            // Any query has a name here.
+            NodeKind::Find => Vec::new(),
+            NodeKind::Found(path) => self.list_found(caller, path)?,
             _ => return Err(Errno::NOTDIR),
         };
         for name in ["..", "."] {
@@ -95,11 +98,12 @@ impl Namespace {
         }
         if self.options.list_all {
             listed.push(self.virtual_listed(".mint".to_owned(), NodeKind::Mint));
+            listed.push(self.virtual_listed(".find".to_owned(), NodeKind::Find));
         }
         Ok(listed)
     }
 
-    fn virtual_listed(&self, name: String, kind: NodeKind) -> DirectoryEntry {
+    pub(super) fn virtual_listed(&self, name: String, kind: NodeKind) -> DirectoryEntry {
         DirectoryEntry {
             name: name.into(),
             st_ino: self.nodes.id_of_virtual(&kind).0,

@@ -19,6 +19,7 @@ use crate::fuse::inside::ErrnoResult;
 /// Marks the entry of a metadata text that was found by its name beside the item.
 pub(super) fn mark_metadata_text(entry: &Entry, item: &Item) {
     entry.node.learnt.set_metadata_of(item.id);
+    entry.node.learnt.set_describes(item.id);
 }
 
 /// EINVAL if a text has problems that its author must correct, which are logged.

@@ -24,6 +24,9 @@ pub(super) fn mark_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
     if name == SIDECAR {
         entry.node.learnt.set_sidecar_of(Some(item));
     }
+    if name == METADATA_TEXT {
+        entry.node.learnt.set_describes(item);
+    }
     if name == SIDECAR || name == METADATA_TEXT {
         entry.lifetime = NameLifetime::Uncached;
     }
@@ -101,6 +104,11 @@ impl Namespace {
         how: Closing,
     ) -> ErrnoResult<Option<Errno>> {
         let (Some(item), Some(real)) = (node.learnt.sidecar_of(), &node.real) else {
+            if how.is_last
+                && let Some(item) = node.learnt.describes()
+            {
+                self.archive.note_described(item)?;
+            }
             return match node.learnt.metadata_of() {
                 Some(item) if !how.is_last => Ok(self.metadata_text_closed(item).err()),
                 _ => Ok(None),
@@ -189,6 +197,11 @@ impl Namespace {
         name: &OsStr,
     ) -> ErrnoResult<()> {
         if let NodeKind::Item(item) = parent.kind
+            && name == METADATA_TEXT
+        {
+            self.archive.note_described(item)?;
+        }
+        if let NodeKind::Item(item) = parent.kind
             && name == SIDECAR
         {
             let known = self.archive.store().item(item)?;
@@ -213,6 +226,9 @@ impl Namespace {
         let NodeKind::Item(item) = parent.kind else {
             return Ok(());
         };
+        if name == METADATA_TEXT {
+            self.archive.note_described(item)?;
+        }
         if name != SIDECAR {
             return Ok(());
         }

@@ -40,7 +40,9 @@ impl Namespace {
                 }
             }
             // As the owner and the mode, the list of a virtual directory is the root's.
-            (NodeKind::Mint | NodeKind::Prefix(_), None) if name == ACL => {
+            (NodeKind::Mint | NodeKind::Find | NodeKind::Found(_) | NodeKind::Prefix(_), None)
+                if name == ACL =>
+            {
                 inside::get_attribute(self.collection.as_fd(), name, limit)
             }
             _ => Err(Errno::NODATA),

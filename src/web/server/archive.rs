@@ -8,6 +8,7 @@ mod failure;
 mod file;
 mod oai;
 mod pages;
+mod searches;
 mod service;
 mod transfer;
 mod zip;
@@ -49,6 +50,7 @@ pub struct Site {
     oai: oai::Oai,
     cache: AnswerCache,
     zips: zip::ZipLimit,
+    searches: searches::Searches,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
 }
@@ -73,6 +75,7 @@ impl Site {
             front: pages::Front::default(),
             cache: AnswerCache::default(),
             zips: zip::ZipLimit::default(),
+            searches: searches::Searches::default(),
             receiver: None,
         }
     }
@@ -83,6 +86,9 @@ impl Site {
     pub fn give_up_root(&self) -> std::io::Result<()> {
         if let Err(error) = oai::open(self) {
             log::warn!("records cannot be harvested: {}", error.cause());
+        }
+        if let Err(error) = searches::open(self) {
+            log::warn!("nothing is found by its words: {error}");
         }
         self.accesses.open(&self.archive);
         if let Err(error) = self.archive.keep_name_spaces() {

@@ -26,8 +26,8 @@ const META: &str = "<meta charset=\"utf-8\" />\n\
 
 /// The page loads and runs nothing but the style, which the policy identifies by its digest.
 const POLICY: &str = "default-src 'none'; \
-     style-src 'sha256-lkxFAHHECdCsXav9F+ayRm8PhsOiNVD4sIKxEumIqBU='; \
-     base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+     style-src 'sha256-YDKo0HJagE+bOrat3V4sMbo/E8FdvYblTVSeS0aUZpA='; \
+     base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// The texts of pages in one language.
 pub(super) trait Words: 'static {

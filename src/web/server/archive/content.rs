@@ -106,6 +106,12 @@ fn find(
     let path = read_path(request.uri.path())?;
     if let [name] = path.components.as_slice()
         && path.end == PathEnd::Name
+        && name == b"search"
+    {
+        return Ok((ContentReply::Answer(pages::search(site, request)), false));
+    }
+    if let [name] = path.components.as_slice()
+        && path.end == PathEnd::Name
         && let Some(answer) = str::from_utf8(name)
             .ok()
             .and_then(|name| crawlers::answer(site, name))

@@ -6,6 +6,7 @@ mod files;
 mod home;
 mod landing;
 mod level;
+mod search;
 mod signposts;
 mod view;
 mod words;
@@ -31,6 +32,7 @@ use ibi::Timestamp;
 pub(super) use files::file_list;
 pub(super) use home::{Front, home};
 pub(super) use level::level;
+pub(super) use search::search;
 pub(super) use signposts::add_signposts;
 
 /// The most files on an item's page.

@@ -71,6 +71,7 @@ pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
         &format!("{} {}", words.home_title, facts.host),
         &html! {
             p { (words.home_sentence) }
+            (super::search::form(words, ""))
             dl {
                 (fact(words.address, &html! { (link(&site.url.at(""), &site.url.to_string())) }))
                 (fact(words.service, &service(&facts.service)))

@@ -61,6 +61,14 @@ pub(super) struct ArchiveWords {
     pub(super) latest: &'static str,
     pub(super) no_items: &'static str,
     pub(super) item: &'static str,
+    pub(super) search: &'static str,
+    pub(super) search_title: &'static str,
+    pub(super) search_help: &'static str,
+    pub(super) none_found: &'static str,
+    pub(super) next_page: &'static str,
+    pub(super) browse: &'static str,
+    /// The names of the fields by which items are listed: creator, subject, year, type, language, collection.
+    pub(super) fields: [&'static str; 6],
 }
 
 impl page::Words for ArchiveWords {
@@ -175,6 +183,20 @@ static ENGLISH: ArchiveWords = ArchiveWords {
     latest: "Latest items identified here",
     no_items: "None yet.",
     item: "Item",
+    search: "Search",
+    search_title: "Search the items",
+    search_help: "Words, \u{201c}phrases\u{201d}, creator:name, year:2005-2009, -word, begin*",
+    none_found: "No item has all of these words.",
+    next_page: "More items",
+    browse: "Browse by",
+    fields: [
+        "Creator",
+        "Subject",
+        "Year",
+        "Type",
+        "Language",
+        "Collection",
+    ],
 };
 
 static PORTUGUESE: ArchiveWords = ArchiveWords {
@@ -247,6 +269,13 @@ static PORTUGUESE: ArchiveWords = ArchiveWords {
     latest: "Últimos itens identificados aqui",
     no_items: "Nenhum ainda.",
     item: "Item",
+    search: "Buscar",
+    search_title: "Buscar itens",
+    search_help: "Palavras, \u{201c}frases\u{201d}, creator:nome, year:2005-2009, -palavra, início*",
+    none_found: "Nenhum item tem todas estas palavras.",
+    next_page: "Mais itens",
+    browse: "Listar por",
+    fields: ["Criador", "Assunto", "Ano", "Tipo", "Língua", "Coleção"],
 };
 
 #[cfg(test)]

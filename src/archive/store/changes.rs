@@ -1,0 +1,60 @@
+//! Which items have changed since an instant: each change has a number.
+
+use rusqlite::params;
+
+use super::transaction::Sync;
+use super::{Item, ItemId, Store, StoreError, query};
+
+/// The number of a change, with which it can be said what came after it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeNumber {
+    /// Numbers of another epoch cannot be compared: all items were recorded again.
+    pub epoch: i64,
+    /// Greater than those of all changes before.
+    pub number: i64,
+}
+
+impl Store {
+    /// The number of the last change.
+    pub fn last_change(&self) -> Result<ChangeNumber, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT number, (SELECT ifnull(max(changed), 0) FROM item) FROM epoch",
+        )?;
+        Ok(statement.query_row([], |row| {
+            Ok(ChangeNumber {
+                epoch: row.get(0)?,
+                number: row.get(1)?,
+            })
+        })?)
+    }
+
+    /// At most `most` items whose last change is after one, in the order of their changes, each with the
+    /// number of its last change. Removed items are among them.
+    pub fn changed_after(&self, number: i64, most: usize) -> Result<Vec<(i64, Item)>, StoreError> {
+        let connection = self.lock();
+        let sql = format!(
+            "SELECT {}, changed FROM item WHERE changed > ?1 ORDER BY changed LIMIT ?2",
+            super::rows::ITEM
+        );
+        query::each(
+            &connection,
+            &sql,
+            params![number, query::limit(most)],
+            |row| Ok((row.get("changed")?, super::rows::item(row)?)),
+        )
+    }
+
+    /// Records that something about an item has changed that the index does not contain, such as its
+    /// description.
+    pub fn note_change(&self, item: ItemId) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            transaction
+                .prepare_cached(
+                    "UPDATE item SET changed = (SELECT max(changed) + 1 FROM item) WHERE id = ?1",
+                )?
+                .execute([item.0])?;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,413 @@
+//! The words of descriptions, for searches.
+//!
+//! This is a database of its own: it can be made again from the descriptions, and is missing until somebody
+//! searches. It knows items by their numbers in the index.
+
+use parking_lot::{Mutex, MutexGuard};
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use rustix::fs::{Mode, OFlags};
+
+use super::{ChangeNumber, ItemId, StoreError, beside, query};
+use crate::archive::database::{self, OpenFor};
+use crate::formats::search::{SearchField, SearchQuery};
+use ibi::message;
+
+/// As in the relation store: one entry for each version, and no entry is ever changed.
+const MIGRATIONS: &[&str] = &["
+    -- The words of each item, in the columns of SearchField. The texts themselves are not kept.
+    CREATE VIRTUAL TABLE words USING fts5 (
+        title, creator, subject, abstract, year, type, language, collection, other,
+        content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+
+    -- What was recorded of an item: a digest of it.
+    CREATE TABLE entry (item INTEGER PRIMARY KEY, mark BLOB NOT NULL) STRICT;
+
+    -- The whole values by which items are listed.
+    CREATE TABLE value (
+        field TEXT NOT NULL,
+        text  TEXT NOT NULL,
+        item  INTEGER NOT NULL,
+        PRIMARY KEY (field, text, item)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX value_by_item ON value (item);
+
+    -- Up to which change of the index the items are recorded.
+    CREATE TABLE progress (
+        one    INTEGER PRIMARY KEY CHECK (one = 1),
+        epoch  INTEGER NOT NULL,
+        number INTEGER NOT NULL
+    ) STRICT;
+"];
+
+/// With more items than this, those found are not ranked.
+const MOST_RANKED: usize = 5_000;
+
+/// The weight of a word in each column, in the order of the columns.
+const RANK: &str = "bm25(words, 10, 6, 4, 2, 1, 1, 1, 1, 1)";
+
+/// What is recorded of an item.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchEntry {
+    /// Its number in the index.
+    pub item: i64,
+    /// A digest of the following.
+    pub mark: Vec<u8>,
+    /// Its texts, by [`SearchField`].
+    pub texts: Vec<(SearchField, String)>,
+    /// The values by which it is listed.
+    pub values: Vec<(SearchField, String)>,
+}
+
+/// How far the items of an index are recorded.
+pub type Progress = ChangeNumber;
+
+/// Items that were found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The items: the best first; the latest first where there are too many to compare.
+    pub items: Vec<ItemId>,
+    /// Whether there are more.
+    pub has_more: bool,
+}
+
+/// The open database.
+#[derive(Debug)]
+pub struct SearchIndex {
+    connection: Mutex<Connection>,
+    /// The directory of the database; SQLite uses its path until the connection above is closed.
+    _directory: Option<OwnedFd>,
+}
+
+impl SearchIndex {
+    /// Opens the database of this name in a store's directory, and creates it if necessary.
+    pub fn open(directory: BorrowedFd<'_>, file: &str) -> Result<SearchIndex, StoreError> {
+        // It has words of descriptions that not everybody may read. SQLite gives its log the same permissions.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let _ = rustix::fs::openat(directory, file, flags, Mode::from_raw_mode(0o600));
+        let opened = beside::open(directory, file, OpenFor::Writing, MIGRATIONS)?;
+        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
+            what: message!("{file} is gone again", file),
+        })?;
+        Ok(SearchIndex::over(connection, Some(directory)))
+    }
+
+    /// Opens a database that ends with this process.
+    pub fn temporary() -> Result<SearchIndex, StoreError> {
+        let mut connection = Connection::open("")?;
+        database::migrate(&mut connection, MIGRATIONS)?;
+        Ok(SearchIndex::over(connection, None))
+    }
+
+    fn over(connection: Connection, directory: Option<OwnedFd>) -> SearchIndex {
+        connection.set_prepared_statement_cache_capacity(32);
+        SearchIndex {
+            connection: Mutex::new(connection),
+            _directory: directory,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock()
+    }
+
+    /// How far the items are recorded; None if none ever was.
+    pub fn progress(&self) -> Result<Option<Progress>, StoreError> {
+        progress(&self.lock())
+    }
+
+    /// Removes all, and begins with the items of an epoch.
+    pub fn start_over(&self, epoch: i64) -> Result<Progress, StoreError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        let now = Progress { epoch, number: 0 };
+        // Another process may have done so meanwhile.
+        if let Some(found) = progress(&transaction)?.filter(|found| found.epoch == epoch) {
+            return Ok(found);
+        }
+        transaction.execute_batch(
+            "DELETE FROM entry; DELETE FROM value; INSERT INTO words (words) VALUES ('delete-all');",
+        )?;
+        set_progress(&transaction, now)?;
+        transaction.commit()?;
+        Ok(now)
+    }
+
+    /// Has all items of the epoch read again; until then they are found as before.
+    pub fn read_again(&self) -> Result<(), StoreError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        transaction.execute("UPDATE progress SET number = 0", [])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Records items and removes others, after which the items are recorded up to `until`. Does nothing, and returns
+    /// false, if another process has recorded items since `from`.
+    pub fn record(
+        &self,
+        entries: &[SearchEntry],
+        gone: &[ItemId],
+        from: Progress,
+        until: Progress,
+    ) -> Result<bool, StoreError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        if progress(&transaction)? != Some(from) {
+            return Ok(false);
+        }
+        for item in gone {
+            remove(&transaction, item.0)?;
+        }
+        for entry in entries {
+            let known: Option<Vec<u8>> = transaction
+                .prepare_cached("SELECT mark FROM entry WHERE item = ?1")?
+                .query_row([entry.item], |row| row.get(0))
+                .optional()?;
+            if known.as_ref() == Some(&entry.mark) {
+                continue;
+            }
+            if known.is_some() {
+                remove(&transaction, entry.item)?;
+            }
+            put(&transaction, entry)?;
+        }
+        set_progress(&transaction, until)?;
+        transaction.commit()?;
+        Ok(true)
+    }
+
+    /// At most `most` items found, after the first `skipped` of them.
+    pub fn find(
+        &self,
+        wanted: &SearchQuery,
+        skipped: usize,
+        most: usize,
+    ) -> Result<Found, StoreError> {
+        let expression = wanted.expression();
+        let connection = self.lock();
+        let count: usize = {
+            let mut statement = connection.prepare_cached(
+                "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
+            )?;
+            let limit = query::limit(MOST_RANKED + 1);
+            let count: i64 = statement.query_row(params![expression, limit], |row| row.get(0))?;
+            usize::try_from(count).unwrap_or(usize::MAX)
+        };
+        let order = if count > MOST_RANKED {
+            "rowid DESC".to_owned()
+        } else {
+            format!("{RANK}, rowid DESC")
+        };
+        let sql = format!(
+            "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY {order} LIMIT ?2 OFFSET ?3"
+        );
+        let limits = params![
+            expression,
+            query::limit(most.saturating_add(1)),
+            query::limit(skipped)
+        ];
+        let mut items = query::each(&connection, &sql, limits, |row| Ok(ItemId(row.get(0)?)))?;
+        let has_more = items.len() > most;
+        items.truncate(most);
+        Ok(Found { items, has_more })
+    }
+
+    /// Whether an item is among those found.
+    pub fn is_found(&self, wanted: &SearchQuery, item: ItemId) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let mut statement =
+            connection.prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 AND rowid = ?2")?;
+        Ok(statement.exists(params![wanted.expression(), item.0])?)
+    }
+
+    /// At most `most` values of a field after one, in the order of their bytes, each with the number of items
+    /// that have it.
+    pub fn values(
+        &self,
+        field: SearchField,
+        after: &str,
+        most: usize,
+    ) -> Result<Vec<(String, u64)>, StoreError> {
+        let connection = self.lock();
+        query::each(
+            &connection,
+            "SELECT text, count(*) FROM value WHERE field = ?1 AND text > ?2
+             GROUP BY text ORDER BY text LIMIT ?3",
+            params![field.name(), after, query::limit(most)],
+            |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
+        )
+    }
+
+    /// The number of items that are recorded.
+    pub fn count(&self) -> Result<u64, StoreError> {
+        let count: i64 = self
+            .lock()
+            .query_row("SELECT count(*) FROM entry", [], |row| row.get(0))?;
+        Ok(count.unsigned_abs())
+    }
+}
+
+fn progress(connection: &Connection) -> Result<Option<Progress>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT epoch, number FROM progress")?;
+    let found = statement.query_row([], |row| {
+        Ok(Progress {
+            epoch: row.get(0)?,
+            number: row.get(1)?,
+        })
+    });
+    Ok(found.optional()?)
+}
+
+fn set_progress(connection: &Connection, progress: Progress) -> Result<(), StoreError> {
+    connection
+        .prepare_cached("INSERT OR REPLACE INTO progress VALUES (1, ?1, ?2)")?
+        .execute(params![progress.epoch, progress.number])?;
+    Ok(())
+}
+
+fn remove(connection: &Connection, item: i64) -> Result<(), StoreError> {
+    let is_known = connection
+        .prepare_cached("DELETE FROM entry WHERE item = ?1")?
+        .execute([item])?
+        > 0;
+    if is_known {
+        for sql in [
+            "DELETE FROM words WHERE rowid = ?1",
+            "DELETE FROM value WHERE item = ?1",
+        ] {
+            connection.prepare_cached(sql)?.execute([item])?;
+        }
+    }
+    Ok(())
+}
+
+fn put(connection: &Connection, entry: &SearchEntry) -> Result<(), StoreError> {
+    let text = |field: SearchField| {
+        let mut all = String::new();
+        for (_, text) in entry.texts.iter().filter(|(known, _)| *known == field) {
+            if !all.is_empty() {
+                // A phrase does not go from one value to the next.
+                all.push_str(" \u{1} ");
+            }
+            all.push_str(text);
+        }
+        all
+    };
+    let columns = SearchField::ALL.map(text);
+    let [
+        title,
+        creator,
+        subject,
+        summary,
+        year,
+        kind,
+        language,
+        collection,
+        other,
+    ] = &columns;
+    connection
+        .prepare_cached(
+            "INSERT INTO words (rowid, title, creator, subject, abstract, year, type, language, collection, other)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        )?
+        .execute(params![
+            entry.item, title, creator, subject, summary, year, kind, language, collection, other
+        ])?;
+    for (field, text) in &entry.values {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO value VALUES (?1, ?2, ?3)")?
+            .execute(params![field.name(), text, entry.item])?;
+    }
+    connection
+        .prepare_cached("INSERT INTO entry VALUES (?1, ?2)")?
+        .execute(params![entry.item, entry.mark])?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(item: i64, title: &str, creator: &str, year: &str) -> SearchEntry {
+        let texts = vec![
+            (SearchField::Title, title.to_owned()),
+            (SearchField::Creator, creator.to_owned()),
+            (SearchField::Year, year.to_owned()),
+        ];
+        SearchEntry {
+            item,
+            mark: format!("{title}{creator}{year}").into_bytes(),
+            values: vec![(SearchField::Year, year.to_owned())],
+            texts,
+        }
+    }
+
+    fn found(index: &SearchIndex, text: &str) -> Vec<i64> {
+        let query = SearchQuery::parse(text).expect(text);
+        let found = index.find(&query, 0, 10).expect(text);
+        found.items.iter().map(|item| item.0).collect()
+    }
+
+    #[test]
+    fn items_are_found_by_their_words() {
+        let index = SearchIndex::temporary().expect("a database");
+        let start = index.start_over(5).expect("started");
+        let until = Progress {
+            epoch: 5,
+            number: 9,
+        };
+        let entries = [
+            entry(1, "Precipitação na Amazônia", "Banon, Gerald", "2009"),
+            entry(2, "Rainfall maps", "Souza, Ana", "2009"),
+            entry(3, "Maps of Banon", "Lima, J", "2011"),
+        ];
+        assert!(index.record(&entries, &[], start, until).expect("recorded"));
+        // Somebody else was faster.
+        assert!(
+            !index
+                .record(&entries, &[], start, until)
+                .expect("not recorded")
+        );
+        for (text, expected) in [
+            ("amazonia", vec![1]),
+            ("PRECIPITACAO", vec![1]),
+            ("banon", vec![3, 1]),
+            ("creator:banon", vec![1]),
+            ("year:2009 -rainfall", vec![1]),
+            ("year:2010-2012", vec![3]),
+            ("rain*", vec![2]),
+            ("\"maps of\"", vec![3]),
+            ("\"of maps\"", vec![]),
+            ("gerald\"", vec![1]),
+        ] {
+            assert_eq!(found(&index, text), expected, "{text}");
+        }
+        let years = index.values(SearchField::Year, "", 10).expect("years");
+        assert_eq!(years, [("2009".to_owned(), 2), ("2011".to_owned(), 1)]);
+        let later = Progress {
+            epoch: 5,
+            number: 10,
+        };
+        let changed = [entry(2, "Drought", "Souza, Ana", "2010")];
+        assert!(
+            index
+                .record(&changed, &[ItemId(1)], until, later)
+                .expect("recorded")
+        );
+        assert_eq!(found(&index, "rainfall"), Vec::<i64>::new());
+        assert_eq!(found(&index, "drought"), [2]);
+        assert_eq!(
+            index
+                .values(SearchField::Year, "2009", 10)
+                .expect("years")
+                .len(),
+            2
+        );
+        assert_eq!(index.count().expect("a number"), 2);
+        index.start_over(6).expect("started");
+        assert_eq!(index.count().expect("a number"), 0);
+        assert_eq!(found(&index, "drought"), Vec::<i64>::new());
+    }
+}

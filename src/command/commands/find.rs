@@ -1,0 +1,110 @@
+//! `ibifs find`: items by words of their descriptions.
+
+use serde_json::{Value, json};
+
+use super::access::StoreAccess;
+use super::say;
+use crate::archive::store::{Item, SearchIndex};
+use crate::archive::{Archive, ArchiveError, SEARCH_FILE, SearchStop};
+use crate::command::cli::Find;
+use crate::command::exit::{Exit, Failure};
+use crate::command::json;
+use crate::command::language::localized;
+use crate::command::progress::ProgressLine;
+use crate::formats::description::Description;
+use crate::formats::metadata::Element;
+use crate::formats::search::{SearchField, SearchQuery};
+use ibi::message;
+
+pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
+    let words = options.words.join(" ");
+    let mut wanted = SearchQuery::parse(&words);
+    let no_word = |text: &str| {
+        let text = text.to_owned();
+        Failure::new(
+            Exit::Usage,
+            message!("'{text}' has no word that an item must have", text),
+        )
+    };
+    if wanted.is_none() && !options.words.is_empty() {
+        return Err(no_word(&words));
+    }
+    let creators = options.creator.iter();
+    let named = creators.map(|name| (SearchField::Creator, name));
+    let named = named.chain(options.year.iter().map(|year| (SearchField::Year, year)));
+    let named = named.chain(options.r#type.iter().map(|word| (SearchField::Type, word)));
+    for (field, value) in named {
+        let more = SearchQuery::of_field(field, value).ok_or_else(|| no_word(value))?;
+        wanted = Some(match wanted {
+            Some(known) => known.and(more),
+            None => more,
+        });
+    }
+    let Some(wanted) = wanted else {
+        return Err(no_word(""));
+    };
+    let access = StoreAccess::for_identifier(options.store.as_deref(), &words)?;
+    let archive = access.read()?;
+    let index = up_to_date(&archive)?;
+    let page = archive.search(&index, &wanted, &|read| read(), 0, options.limit)?;
+    let mut found = Vec::new();
+    for item in page.items {
+        let description = archive.description(&item, None, &|read| read())?;
+        found.push((item, description));
+    }
+    if found.is_empty() {
+        let none = message!("no item has all of these words");
+        return Err(Failure::new(Exit::NotFound, none));
+    }
+    if options.output.json {
+        let values: Value = found.iter().map(as_json).collect();
+        say(&json::pretty(&values))?;
+    } else {
+        say(&found.iter().map(line).collect::<String>())?;
+        if page.has_more {
+            let count = options.limit.to_string();
+            let message = message!("only the first {count} are shown; see --limit", count);
+            eprintln!("ibifs: {}", localized(&message));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// The search index of a store. Where it cannot be written, it is made for this command alone.
+fn up_to_date(archive: &Archive) -> Result<SearchIndex, Failure> {
+    let index = match archive.search_index(SEARCH_FILE) {
+        Ok(index) => index,
+        Err(error) => {
+            log::info!("the search index is made for this command alone: {error}");
+            SearchIndex::temporary().map_err(ArchiveError::from)?
+        }
+    };
+    let progress = ProgressLine::of_items(|| archive.store().held_items().ok());
+    archive.update_search(&index, &|read| read(), &mut |read, _| {
+        progress.at(read);
+        SearchStop::GoOn
+    })?;
+    Ok(index)
+}
+
+fn title((item, description): &(Item, Description)) -> String {
+    let title = description.record.core.first(Element::Title);
+    title.map_or_else(|| item.names.preferred(), str::to_owned)
+}
+
+fn line(found: &(Item, Description)) -> String {
+    let creator = found.1.record.core.first(Element::Creator);
+    let creator = creator.map_or(String::new(), |name| format!("  {name}"));
+    format!("{}  {}{creator}\n", found.0.names.preferred(), title(found))
+}
+
+fn as_json(found: &(Item, Description)) -> Value {
+    let core = &found.1.record.core;
+    let all = |element| core.values(element).collect::<Vec<_>>();
+    let mut object = json::names(&found.0.names);
+    object.insert("title".to_owned(), json!(core.first(Element::Title)));
+    object.insert("creators".to_owned(), json!(all(Element::Creator)));
+    object.insert("dates".to_owned(), json!(all(Element::Date)));
+    object.insert("types".to_owned(), json!(all(Element::Type)));
+    object.into()
+}

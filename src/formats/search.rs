@@ -1,0 +1,297 @@
+//! What a user searches for, as text: words, phrases and fields.
+//!
+//! `rainfall creator:banon year:2005-2009 -map "sea level" hydro*`: items that have all of these words and not
+//! those after `-`; a phrase has its words side by side, and `*` stands for any end of a word. A word after a field
+//! is looked for there only. Case and diacritics do not count. Every text is a query or has no word: what looks
+//! like a field and is none is words.
+
+/// A part of a description that can be searched by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SearchField {
+    /// Titles.
+    Title,
+    /// Creators and contributors.
+    Creator,
+    /// Subjects and keywords.
+    Subject,
+    /// Abstracts and other descriptions.
+    Abstract,
+    /// The years of the dates.
+    Year,
+    /// Types.
+    Type,
+    /// Languages.
+    Language,
+    /// The level of the reps, such as `sid.inpe.br/mtc-m18`, or the prefix of an IBIp.
+    Collection,
+    /// Everything else that is described.
+    Other,
+}
+
+impl SearchField {
+    /// All fields.
+    pub const ALL: [SearchField; 9] = [
+        SearchField::Title,
+        SearchField::Creator,
+        SearchField::Subject,
+        SearchField::Abstract,
+        SearchField::Year,
+        SearchField::Type,
+        SearchField::Language,
+        SearchField::Collection,
+        SearchField::Other,
+    ];
+
+    /// Its name in a query.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SearchField::Title => "title",
+            SearchField::Creator => "creator",
+            SearchField::Subject => "subject",
+            SearchField::Abstract => "abstract",
+            SearchField::Year => "year",
+            SearchField::Type => "type",
+            SearchField::Language => "language",
+            SearchField::Collection => "collection",
+            SearchField::Other => "other",
+        }
+    }
+
+    /// The field with this name, or another name that is common for it, in any case.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<SearchField> {
+        let name = name.to_lowercase();
+        let common = match name.as_str() {
+            "author" | "contributor" => SearchField::Creator,
+            "keyword" | "keywords" => SearchField::Subject,
+            "description" => SearchField::Abstract,
+            "date" => SearchField::Year,
+            "lang" => SearchField::Language,
+            _ => {
+                return SearchField::ALL
+                    .into_iter()
+                    .find(|field| field.name() == name);
+            }
+        };
+        Some(common)
+    }
+}
+
+/// The longest range of years.
+const MOST_YEARS: u16 = 500;
+
+/// How many terms of a query count.
+const MOST_TERMS: usize = 64;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    field: Option<SearchField>,
+    /// Words that stand side by side, or a range.
+    what: What,
+    is_excluded: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum What {
+    Words(String),
+    Begin(String),
+    Years(u16, u16),
+}
+
+/// What a user searches for. It has at least one word that an item must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SearchQuery {
+    terms: Vec<Term>,
+}
+
+impl SearchQuery {
+    /// Reads a query. None if no word is left that an item must have.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<SearchQuery> {
+        let mut terms = Vec::new();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() && terms.len() < MOST_TERMS {
+            let (term, after) = next_term(rest);
+            terms.extend(term);
+            rest = after.trim_start();
+        }
+        let is_any = terms.iter().any(|term| !term.is_excluded);
+        is_any.then_some(SearchQuery { terms })
+    }
+
+    /// This query with the terms of another one.
+    #[must_use]
+    pub fn and(mut self, other: SearchQuery) -> SearchQuery {
+        self.terms.extend(other.terms);
+        self.terms.truncate(MOST_TERMS);
+        self
+    }
+
+    /// A query for a value of a field.
+    #[must_use]
+    pub fn of_field(field: SearchField, value: &str) -> Option<SearchQuery> {
+        let what = what_of(value, field == SearchField::Year)?;
+        let term = Term {
+            field: Some(field),
+            what,
+            is_excluded: false,
+        };
+        Some(SearchQuery { terms: vec![term] })
+    }
+
+    /// The expression for the full-text index (sqlite.org/fts5.html, section 3), whose columns are the fields.
+    #[must_use]
+    pub fn expression(&self) -> String {
+        let all = |is_excluded: bool, between: &str| {
+            let terms = self
+                .terms
+                .iter()
+                .filter(|term| term.is_excluded == is_excluded);
+            terms
+                .map(Term::expression)
+                .collect::<Vec<_>>()
+                .join(between)
+        };
+        let wanted = all(false, " AND ");
+        let excluded = all(true, " OR ");
+        if excluded.is_empty() {
+            wanted
+        } else {
+            format!("({wanted}) NOT ({excluded})")
+        }
+    }
+}
+
+impl Term {
+    fn expression(&self) -> String {
+        let what = match &self.what {
+            What::Words(words) => quoted(words),
+            What::Begin(words) => format!("{} *", quoted(words)),
+            What::Years(first, last) => {
+                let years: Vec<String> =
+                    (*first..=*last).map(|year| format!("\"{year}\"")).collect();
+                format!("({})", years.join(" OR "))
+            }
+        };
+        match self.field {
+            Some(field) => format!("{} : {what}", field.name()),
+            None => what,
+        }
+    }
+}
+
+/// A string of the full-text index. Nothing in it has a meaning.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace(['"', '\0'], " "))
+}
+
+/// What stands between blanks, or between quotation marks; None if there is no word in it.
+fn next_term(text: &str) -> (Option<Term>, &str) {
+    let (is_excluded, text) = match text.strip_prefix('-') {
+        Some(after) => (true, after),
+        None => (false, text),
+    };
+    let end_of_name = text.find(|sign: char| sign == ':' || sign == '"' || sign.is_whitespace());
+    let named = end_of_name
+        .filter(|at| text[*at..].starts_with(':'))
+        .and_then(|at| {
+            let field = SearchField::from_name(&text[..at])?;
+            let value = &text[at + 1..];
+            let is_value = value
+                .chars()
+                .next()
+                .is_some_and(|sign| !sign.is_whitespace());
+            is_value.then_some((field, value))
+        });
+    let (field, text) = match named {
+        Some((field, value)) => (Some(field), value),
+        None => (None, text),
+    };
+    let (value, after) = match text.strip_prefix('"') {
+        Some(phrase) => match phrase.find('"') {
+            Some(end) => (&phrase[..end], &phrase[end + 1..]),
+            None => (phrase, ""),
+        },
+        None => {
+            let end = text.find(char::is_whitespace).unwrap_or(text.len());
+            text.split_at(end)
+        }
+    };
+    let term = what_of(value, field == Some(SearchField::Year)).map(|what| Term {
+        field,
+        what,
+        is_excluded,
+    });
+    (term, after)
+}
+
+fn what_of(value: &str, is_year: bool) -> Option<What> {
+    if is_year && let Some((first, last)) = value.split_once('-') {
+        let year = |text: &str| text.parse::<u16>().ok().filter(|year| *year < 10_000);
+        if let (Some(first), Some(last)) = (year(first), year(last))
+            && first <= last
+            && last - first <= MOST_YEARS
+        {
+            return Some(What::Years(first, last));
+        }
+    }
+    if !value.chars().any(char::is_alphanumeric) {
+        return None;
+    }
+    Some(match value.strip_suffix('*') {
+        Some(begin) => What::Begin(begin.to_owned()),
+        None => What::Words(value.to_owned()),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queries_become_expressions() {
+        for (text, expected) in [
+            ("rainfall", Some("\"rainfall\"")),
+            ("  a  b ", Some("\"a\" AND \"b\"")),
+            ("creator:banon", Some("creator : \"banon\"")),
+            (
+                "AUTHOR:\"G J F Banon\" x",
+                Some("creator : \"G J F Banon\" AND \"x\""),
+            ),
+            ("tides -map", Some("(\"tides\") NOT (\"map\")")),
+            (
+                "tides -year:2009 -\"a b\"",
+                Some("(\"tides\") NOT (year : \"2009\" OR \"a b\")"),
+            ),
+            ("year:2008-2009", Some("year : (\"2008\" OR \"2009\")")),
+            ("year:2009-2008", Some("year : \"2009-2008\"")),
+            ("hydro*", Some("\"hydro\" *")),
+            ("http://x.example/y", Some("\"http://x.example/y\"")),
+            ("Tides: a study", Some("\"Tides:\" AND \"a\" AND \"study\"")),
+            (
+                "a\" OR b:c) NEAR(",
+                Some("\"a \" AND \"OR\" AND \"b:c)\" AND \"NEAR(\""),
+            ),
+            ("\"open phrase", Some("\"open phrase\"")),
+            ("title: x", Some("\"title:\" AND \"x\"")),
+            ("-x", None),
+            ("", None),
+            ("-- : \" *", None),
+        ] {
+            let query = SearchQuery::parse(text);
+            assert_eq!(
+                query.map(|query| query.expression()).as_deref(),
+                expected,
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn queries_are_bounded() {
+        let many = "a ".repeat(10_000);
+        let query = SearchQuery::parse(&many).expect("a query");
+        assert_eq!(query.clone().and(query).terms.len(), MOST_TERMS);
+    }
+}

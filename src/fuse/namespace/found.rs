@@ -1,0 +1,222 @@
+//! The directory `.find`: any name in it is a query, and a directory of links to the items that it finds.
+//!
+//! A directory in such a directory finds those of its items that meet another query. A link has the name of its item
+//! with `_` in place of the slashes. A reader finds what it could reach by its path.
+
+use parking_lot::Mutex;
+use std::ffi::OsStr;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::names::text;
+use super::siblings::reading_as;
+use super::{DirectoryEntry, Entry, Namespace};
+use crate::archive::store::{Item, SearchIndex};
+use crate::archive::tree::Dependencies;
+use crate::archive::{ArchiveError, SEARCH_FILE, SearchStop};
+use crate::formats::item::{Names, State};
+use crate::formats::search::SearchQuery;
+use crate::fuse::inode::{NodeKind, View};
+use crate::fuse::inside::ErrnoResult;
+use crate::os::caller::Caller;
+use ibi::Ibi;
+
+/// The most links of a directory.
+const MOST_LINKS: usize = 10_000;
+
+/// How deep queries may be nested, and how long they may be together, in bytes.
+const DEEPEST: usize = 16;
+const LONGEST: usize = 2_000;
+
+/// How long a listing waits until the search index is up to date. What has been read by then is kept for the next.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(20);
+/// The same of a lookup.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The search index of the mount, which is opened when somebody searches.
+#[derive(Debug, Default)]
+pub(super) struct Searches {
+    index: OnceLock<Arc<SearchIndex>>,
+    /// Held while the index is brought up to date.
+    updating: Mutex<()>,
+}
+
+/// The query of a path below `.find`; None if a name in it has no word.
+fn query_of(path: &str) -> Option<SearchQuery> {
+    let mut names = path.split('/').map(SearchQuery::parse);
+    let first = names.next()??;
+    names.try_fold(first, |query, more| Some(query.and(more?)))
+}
+
+/// The name of an item's link.
+fn name_of_link(names: &Names) -> String {
+    let name = match names.ibip() {
+        Some(ibip) => ibip.to_string(),
+        None => names.preferred(),
+    };
+    name.replace('/', "_")
+}
+
+/// The name of the item that has a link of this name. No identifier has the sign that links have for slashes.
+fn named_by_link(name: &str) -> Option<Names> {
+    if name.contains('/') {
+        return None;
+    }
+    Ibi::parse(&name.replace('_', "/")).ok().map(Names::from)
+}
+
+/// The target of a link in the directory of a query.
+fn link_target(path: &str, names: &Names) -> Vec<u8> {
+    let above = path.split('/').count() + 1;
+    format!("{}{}", "../".repeat(above), names.preferred()).into_bytes()
+}
+
+impl Namespace {
+    /// The search index, up to date. EAGAIN if it is not within a time; then more of it is the next time.
+    fn searched(&self, timeout: Duration) -> ErrnoResult<Arc<SearchIndex>> {
+        let index = match self.searches.index.get() {
+            Some(index) => Arc::clone(index),
+            None => {
+                let opened = self.archive.search_index(SEARCH_FILE).or_else(|error| {
+                    log::warn!("the search index is made for this mount alone: {error}");
+                    SearchIndex::temporary().map_err(ArchiveError::from)
+                });
+                let opened = Arc::new(opened?);
+                Arc::clone(self.searches.index.get_or_init(|| opened))
+            }
+        };
+        let until = Instant::now() + timeout;
+        let Some(_updating) = self.searches.updating.try_lock_until(until) else {
+            return Err(Errno::AGAIN);
+        };
+        let is_current = self
+            .archive
+            .update_search(&index, &|read| read(), &mut |_, _| {
+                if Instant::now() < until {
+                    SearchStop::GoOn
+                } else {
+                    SearchStop::Stop
+                }
+            })?;
+        if is_current {
+            Ok(index)
+        } else {
+            log::info!("the search index is not complete yet");
+            Err(Errno::AGAIN)
+        }
+    }
+
+    /// Looks up a name below `.find`: the link of an item that the path finds, or another query.
+    pub(super) fn lookup_found(
+        &self,
+        caller: &Caller,
+        path: &str,
+        name: &OsStr,
+    ) -> ErrnoResult<Entry> {
+        let name = text(name)?;
+        // Programs look for such names in every directory.
+        if name.starts_with('.') {
+            return Err(Errno::NOENT);
+        }
+        if !path.is_empty()
+            && let Some(item) = self.item_of_link(name)?
+        {
+            let query = query_of(path).ok_or(Errno::NOENT)?;
+            let index = self.searched(LOOKUP_TIMEOUT)?;
+            if index.is_found(&query, item.id)? && self.may_find(caller, &item)? {
+                let target = link_target(path, &item.names);
+                return self.virtual_entry(View::Rep, NodeKind::Link(target));
+            }
+            return Err(Errno::NOENT);
+        }
+        if SearchQuery::parse(name).is_none() {
+            return Err(Errno::NOENT);
+        }
+        let path = match path {
+            "" => name.to_owned(),
+            above => format!("{above}/{name}"),
+        };
+        if path.len() > LONGEST || path.split('/').count() > DEEPEST {
+            return Err(Errno::NAMETOOLONG);
+        }
+        self.virtual_entry(View::Rep, NodeKind::Found(path))
+    }
+
+    fn item_of_link(&self, name: &str) -> ErrnoResult<Option<Item>> {
+        let Some(names) = named_by_link(name) else {
+            return Ok(None);
+        };
+        let item = self.archive.store().find_by_names(&names)?;
+        let is_shown =
+            |item: &Item| item.state != State::Deleted && name_of_link(&item.names) == name;
+        Ok(item.filter(is_shown))
+    }
+
+    fn may_find(&self, caller: &Caller, item: &Item) -> ErrnoResult<bool> {
+        let act = reading_as(caller);
+        let dependencies = Dependencies::default();
+        Ok(self.archive.is_public(item, &act, &dependencies)?)
+    }
+
+    /// The links to the items that a path below `.find` finds.
+    pub(super) fn list_found(
+        &self,
+        caller: &Caller,
+        path: &str,
+    ) -> ErrnoResult<Vec<DirectoryEntry>> {
+        let query = query_of(path).ok_or(Errno::NOENT)?;
+        let index = self.searched(LISTING_TIMEOUT)?;
+        let act = reading_as(caller);
+        let page = self.archive.search(&index, &query, &act, 0, MOST_LINKS)?;
+        if page.has_more {
+            log::info!(
+                "more than {MOST_LINKS} items are found by '{path}'; the others are not listed"
+            );
+        }
+        let listed = page.items.iter().map(|item| {
+            let target = link_target(path, &item.names);
+            self.virtual_listed(name_of_link(&item.names), NodeKind::Link(target))
+        });
+        Ok(listed.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_names_its_item() {
+        for name in [
+            "8JMKD3MGP8W/34PGRBS",
+            "sid.inpe.br/mtc-m18@80/2009/02.16.17.46",
+        ] {
+            let names = Names::from(Ibi::parse(name).expect(name));
+            let link = name.replace('/', "_");
+            assert_eq!(name_of_link(&names), link);
+            let found = named_by_link(&link);
+            assert!(found.is_some_and(|found| found.matches(&names)), "{name}");
+        }
+        for name in ["rainfall", "a_b", "", "_", "____", "é_é"] {
+            assert!(named_by_link(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn queries_are_nested() {
+        let query = |path| query_of(path).map(|query| query.expression());
+        let nested = query("creator:banon/year:2009");
+        assert_eq!(
+            nested.as_deref(),
+            Some("creator : \"banon\" AND year : \"2009\"")
+        );
+        assert_eq!(query("rain/--"), None);
+        let target = link_target(
+            "a/b",
+            &Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("a name")),
+        );
+        assert_eq!(target, b"../../../8JMKD3MGP8W/34PGRBS");
+    }
+}

@@ -1,0 +1,181 @@
+//! Searches by words of descriptions: the command, `.find` in the mount, and `/search`; what each user finds, and that
+//! what is found follows each change.
+
+use crate::http::served::{Fixture, Served};
+use crate::support::{TestEnv, switch};
+
+/// Items with descriptions, by names: tides, maps, banon.
+fn library() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        describe() { printf 'title: %s\ncreator: %s\ndate: %s\nsubject: sea\n' "$2" "$3" "$4" > "A/$(< $1):"; }
+        for name in tides maps banon; do mint A $name > $name; done
+        describe tides 'Marés da Amazônia' 'Souza, Maria' 2009-02-16
+        describe maps 'Rainfall maps' 'Banon, Gerald Jean Francis' 2011
+        describe banon 'Notes on Banon' 'Lima, Ana' 2010/2012
+    "#);
+    env
+}
+
+/// `found QUERY...`: the names of the items that the command finds.
+const FOUND: &str = r#"
+found() { ibifs find --store A.store --json "$@" > found.json 2> why || test $? = 3; named < found.json; }
+named() { jq -r '.[].rep' | while read -r rep; do grep -lx "$rep" tides maps banon; done | tr '\n' ' '; }
+"#;
+
+#[test]
+fn items_are_found_by_words_and_fields() {
+    let env = library();
+    env.prints(
+        &format!(
+            r#"{FOUND}
+            found mares; found MARÉS amazonia; found banon; found creator:banon; found --creator banon --year 2011
+            found year:2012; found --year 2009-2010; found sea -- -rainfall; found 'rain*'; found '"maps rainfall"'; echo
+            ibifs find rainfall --store A | sed "s;$(< maps);MAPS;"
+            ibifs find sea --limit 1 --store A 2>&1 | tail -n 1
+            "#
+        ),
+        "tides tides banon maps maps maps banon tides banon tides banon maps \n\
+         MAPS  Rainfall maps  Banon, Gerald Jean Francis\n\
+         ibifs: only the first 1 are shown; see --limit",
+    );
+    env.exits("ibifs find nothing-like-it --store A", 3);
+    env.complains("ibifs find '\"' --store A", "has no word");
+    // It has words of items that not everybody may read.
+    env.prints("stat -c %a A.store/search.sqlite3", "600");
+    env.prints("ibifs umount A; ibifs fsck A.store", "4 items, 0 findings");
+}
+
+/// Each way in which a description can change is found at once.
+#[test]
+fn what_is_found_follows_changes() {
+    let env = library();
+    env.prints(
+        &format!(
+            r#"{FOUND}
+            found rainfall; echo
+            # By its name in the item, in place and by a rename; beside the item; removed.
+            sed -i 's/Rainfall/Drought/' "A/$(< maps)/.ibi.metadata"; found drought; found rainfall; echo
+            printf 'title: Wind\n' > new; cp new "A/$(< maps)/.ibi.metadata"; found wind; found drought; echo
+            printf 'title: Storm\n' | tee "A/$(< maps):" > /dev/null; found storm; found wind; echo
+            rm "A/$(< maps):"; found storm; echo
+            # Copied with its sidecar by cp and by rsync, and changed without the mount.
+            ibifs init B.store --host b.example.org > /dev/null; mkdir B; ibifs mount B.store B
+            (cd A; cp -a --parents "$(< ../tides)" ../B/); rsync -aR "A/./$(< banon)" B/
+            ibifs find amazonia --store B | wc -l; ibifs find notes --store B | wc -l
+            ibifs umount B; sed -i 's/Notes/Words/' "B.store/col/$(< banon)/.ibi.metadata"; ibifs reindex B.store > /dev/null
+            ibifs find words --store B.store | wc -l; ibifs find notes --store B.store | wc -l || true
+            # An item that is removed, or becomes the metadata of another.
+            found tides; rm -r "A/$(< tides)"; found amazonia; echo
+            ibifs relate "A/$(< maps)" --metadata "A/$(< banon)"  > /dev/null; cp "A/$(< banon)/.ibi.metadata" "A/$(< banon)/doc/record.txt"
+            found lima; echo
+            "#
+        ),
+        "maps \nmaps \nmaps \nmaps \n\n1\n1\n1\n0\n\nmaps ",
+    );
+}
+
+/// `.find` has directories of links, nested, for every program; each user finds what this user could list.
+#[test]
+fn the_tree_has_directories_of_what_is_found() {
+    let env = library();
+    env.sh("chmod 755 . A.store; chmod 700 \"A/$(< maps)\"");
+    env.prints(
+        r#"
+        cd A
+        ls .find | wc -l; ls -a | grep -c find || true
+        ls .find/amazonia | sed "s;$(ibip $(< ../tides) | tr / _);TIDES;"
+        readlink .find/amazonia/* | sed "s;$(< ../tides);TIDES;"
+        ls -L .find/creator:banon/year:2011/*/.ibi > /dev/null && cat .find/sea/*/.ibi.metadata | grep -c ^title
+        ls .find/sea | wc -l; ls .find/sea/year:2010 | wc -l; ls '.find/"maps rainfall"' | wc -l
+        setpriv --reuid=60001 --regid=60001 --clear-groups ls .find/sea | wc -l
+        setpriv --reuid=60001 --regid=60001 --clear-groups ls .find/rainfall | wc -l
+        # Found by name as by listing; what another query finds is not here.
+        link=$(ls .find/rainfall); test -e ".find/rainfall/$link"; ! test -L ".find/amazonia/$link"
+        ! setpriv --reuid=60001 --regid=60001 --clear-groups test -L ".find/rainfall/$link"
+        find .find/sea -type l | wc -l; cp -rL .find/amazonia ../copied; ls ../copied/*/.ibi | wc -l
+        ! ls .find/.git 2> /dev/null; ! ls .find/-- 2> /dev/null
+        "#,
+        "0\n0\nTIDES\n../../TIDES\n3\n3\n1\n0\n2\n0\n3\n1",
+    );
+    for (script, why) in [
+        ("mkdir A/.find/new", "Operation not permitted"),
+        ("mkdir A/.find/sea/new", "File exists"),
+        ("touch A/.find/sea/x/y", "Operation not permitted"),
+        ("rm A/.find/sea/*", "Operation not permitted"),
+        ("mv A/.find/sea A/.find/tides", "not permitted"),
+        ("chmod 700 A/.find/sea", "Operation not permitted"),
+        ("ln -s x A/.find/sea/l", "not permitted"),
+    ] {
+        let output = env.run(script);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && !said.is_empty(),
+            "{script}: {said} ({why})"
+        );
+    }
+    let long = "a/".repeat(17);
+    env.complains(&format!("ls A/.find/{long}"), "File name too long");
+    env.prints("ls A/.find/rainfall | wc -l", "1");
+}
+
+/// `/search` finds what the public may read, also when permissions have changed since it was read.
+#[test]
+fn readers_find_what_is_public() {
+    let env = library();
+    env.sh(r#"chmod 700 "A/$(< maps)""#);
+    let served = Served::start(&env, "A.store");
+    let ask = r#"
+        ask() { curl -sS --globoff -G "$U/search" "$@"; }
+        json() { ask -H 'Accept: application/json' "$@"; }
+        titles() { json --data-urlencode "q=$1" | jq -c '[.items[].title] | sort'; }
+    "#;
+    Fixture::new(env, served, ask).prints(
+        r#"
+        titles sea; titles rainfall; titles amazônia; titles 'creator:lima year:2010'; titles ' '; titles '") OR NEAR('
+        json -d by=year | jq -c '[.values[] | [.value, .items]]'; json -d by=creator | jq -r '.values[0].url'
+        ask -d q=amazonia > body; xmllint --noout body; grep -c "href=\"/$(< tides)?page\"" body
+        ask --data-urlencode 'q="><script>' > body; xmllint --noout body; grep -c '<script' body || true
+        ask > body; xmllint --noout body; grep -o 'name="q"' body; curl -sS $U/ | grep -o 'action="/search"'
+        chmod 700 "A/$(< banon)"; titles banon
+        printf 'title: New\n' > "A/$(< tides):"; titles new; titles amazonia
+        json -d q=new -d page=99999999999999999999 | jq -c '.items | length'; json -d q=new -d page=3 | jq -c .items
+        stat -c %a A.store/search-public.sqlite3; grep -q -a -i rainfall A.store/search-public.sqlite3* || echo none
+        "#,
+        "[\"Marés da Amazônia\",\"Notes on Banon\"]\n[]\n[\"Marés da Amazônia\"]\n[\"Notes on Banon\"]\n[]\n[]\n\
+         [[\"2009\",1],[\"2010\",1],[\"2012\",1]]\n/search?q=creator:%22Lima,%20Ana%22\n1\n0\nname=\"q\"\naction=\"/search\"\n\
+         []\n[\"New\"]\n[]\n1\n[]\n600\nnone",
+    );
+}
+
+/// A store of many items: a query takes no more than some milliseconds, and the index keeps up with minting.
+#[test]
+fn many_items_are_searched_at_once() {
+    let count = switch("IBIFS_TEST_SEARCHED").unwrap_or(2_000);
+    let env = TestEnv::new();
+    env.sh(&format!(
+        r#"ibifs init A.store --host archive-a.example.org > /dev/null; mkdir A
+        python3 - <<'END'
+import os
+words = "sea rain wind cloud river forest fire ice soil wave".split()
+for i in range({count}):
+    at = "A.store/col/x.org/y/2020/%02d.%02d.%02d.%02d" % (1 + i // 40320, 1 + i // 1440 % 28, i // 60 % 24, i % 60)
+    os.makedirs(at)
+    open(at + "/.ibi", "w").write("ibi {{rep %s}}\n" % at[12:])
+    text = "title: %s and %s number%d\ncreator: Author%d, A\ndate: %d\n" % (words[i % 10], words[i // 10 % 10], i, i % 97, 1950 + i % 70)
+    open(at + "/.ibi.metadata", "w").write(text)
+END
+        ibifs reindex A.store > /dev/null; ibifs find number7 --store A.store; ibifs mount A.store A"#
+    ));
+    env.prints(
+        &format!(
+            r#"
+            ls A/.find/sea | wc -l; ls A/.find/number{last} | wc -l; ls A/.find/year:1950/sea | wc -l
+            ls A/.find/sea > all; for i in 1 2 3; do TIMEFORMAT=%R; {{ time ls A/.find/number3$i > /dev/null; }} 2>> times; done
+            sort -n times | head -n 1 | awk '{{ print ($1 < 0.5) ? "quick" : $1 }}'
+            "#,
+            last = count - 1
+        ),
+        &format!("{}\n1\n{}\nquick", 2 * count / 10 - count / 100, count.div_ceil(70)),
+    );
+}
