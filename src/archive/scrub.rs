@@ -35,6 +35,7 @@ mod state;
 
 pub use digests::{ItemDigests, item_digests};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
+pub use position::LastScrub;
 pub use records::DIRECTORY;
 pub use state::{Scrub, ScrubOptions};
 

@@ -9,11 +9,13 @@ mod clock;
 mod form;
 mod idle_timeout;
 mod languages;
+mod metrics;
 mod page;
 mod preference;
 mod prefix;
 pub mod resolver;
 mod share;
+mod striped;
 mod threads;
 mod tls;
 
@@ -36,6 +38,8 @@ use tokio_rustls::TlsAcceptor;
 
 pub use clock::SiteClock;
 use idle_timeout::IdleTimeoutStream;
+pub use metrics::MetricsSocket;
+use metrics::{Monitored, Reporter, RequestCounts, RequestKinds};
 pub use share::Proxies;
 use share::{Shares, client_of};
 use threads::Threads;
@@ -80,6 +84,10 @@ pub struct Started {
     pub beside: Option<BackgroundTask>,
     /// Runs after the service has stopped, for at most [`SHUTDOWN_TIMEOUT`].
     pub afterwards: Option<BackgroundTask>,
+    /// What it reports of itself.
+    pub monitored: Option<Arc<dyn Monitored>>,
+    /// The kinds of its requests.
+    pub kinds: Option<RequestKinds>,
 }
 
 impl Started {
@@ -91,6 +99,8 @@ impl Started {
             begin: || {},
             beside: None,
             afterwards: None,
+            monitored: None,
+            kinds: None,
         }
     }
 }
@@ -110,24 +120,33 @@ pub struct Door<'a> {
     pub proxies: &'a Proxies,
     /// Its certificate and key. None without TLS.
     pub tls: Option<&'a Tls>,
+    /// Where it reports of itself.
+    pub metrics: Option<&'a MetricsSocket>,
+}
+
+/// What all connections to a thread share.
+#[derive(Clone)]
+struct Answering {
+    routes: Router,
+    /// None if nothing is reported.
+    counts: Option<Arc<RequestCounts>>,
 }
 
 /// Serves until `end` is ready, then finishes the answers in progress.
 async fn serve(
     listener: TcpListener,
-    routes: Routes,
+    each: &[Answering],
     threads: &mut Threads,
+    places: &Arc<Semaphore>,
     door: &Door<'_>,
     end: impl Future<Output = ()>,
 ) {
     let shares = Shares::new(MOST_OF_ONE_CLIENT);
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    let routes: Vec<Router> = (0..threads.count()).map(|_| routes()).collect();
     let graceful = GracefulShutdown::new();
     let mut end = pin!(end);
     loop {
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
+            let place = Arc::clone(places).acquire_owned().await;
             (place, listener.accept().await)
         };
         let (place, accepted) = tokio::select! {
@@ -161,10 +180,10 @@ async fn serve(
             }
         };
         let (at, thread) = threads.next();
-        let (routes, watcher) = (routes[at].clone(), graceful.watcher());
+        let (answering, watcher) = (each[at].clone(), graceful.watcher());
         let tls = door.tls.map(Tls::acceptor);
         thread.spawn(async move {
-            let ended = connection(stream, tls, peer.ip(), routes, watcher).await;
+            let ended = connection(stream, tls, peer.ip(), answering, watcher).await;
             if let Err(error) = ended {
                 log::debug!("a connection ends: {error}");
             }
@@ -180,17 +199,17 @@ async fn connection(
     stream: std::net::TcpStream,
     tls: Option<TlsAcceptor>,
     peer: IpAddr,
-    routes: Router,
+    answering: Answering,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let stream = TcpStream::from_std(stream)?;
     let _ = stream.set_nodelay(true);
     let stream = IdleTimeoutStream::new(stream);
     match tls {
-        None => answered(stream, peer, routes, watcher).await,
+        None => answered(stream, peer, answering, watcher).await,
         Some(acceptor) => {
             let stream = tokio::time::timeout(HEAD_TIMEOUT, acceptor.accept(stream)).await??;
-            answered(stream, peer, routes, watcher).await
+            answered(stream, peer, answering, watcher).await
         }
     }
 }
@@ -198,13 +217,20 @@ async fn connection(
 async fn answered(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: IpAddr,
-    routes: Router,
+    answering: Answering,
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let service = hyper::service::service_fn(move |mut request: Request<_>| {
-        let routes = routes.clone();
+        let Answering { routes, counts } = answering.clone();
         request.extensions_mut().insert(Peer(peer));
-        async move { Ok::<_, Infallible>(answer::bounded(routes, request).await) }
+        let measured = counts.map(|counts| (counts.begin(&request), counts));
+        async move {
+            let response = answer::bounded(routes, request).await;
+            if let Some((measured, counts)) = measured {
+                counts.end(measured, &response);
+            }
+            Ok::<_, Infallible>(response)
+        }
     });
     let connection = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -252,9 +278,31 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
         };
         let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
+        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        let kinds = started.kinds.filter(|_| door.metrics.is_some());
+        let each: Vec<Answering> = (0..threads.count())
+            .map(|_| Answering {
+                routes: routes(),
+                counts: kinds.as_ref().map(RequestCounts::new),
+            })
+            .collect();
+        let reporter = started.monitored.map(|service| Reporter {
+            service,
+            threads: each.iter().filter_map(|it| it.counts.clone()).collect(),
+            places: Arc::clone(&places),
+        });
+        let reporting = async {
+            if let (Some(socket), Some(reporter)) = (door.metrics, reporter)
+                && let Err(error) = metrics::serve(socket, reporter).await
+            {
+                log::error!("the metrics cannot be served: {error}");
+            }
+            std::future::pending::<()>().await;
+        };
         tokio::select! {
-            () = serve(listener, routes, &mut threads, door, end) => {}
+            () = serve(listener, &each, &mut threads, &places, door, end) => {}
             () = reloading => {}
+            () = reporting => {}
         }
         if let Some(beside) = beside {
             beside.abort();

@@ -7,6 +7,7 @@ mod interoperation;
 mod kept;
 mod limits;
 mod machines;
+mod metrics;
 mod oai;
 mod pages;
 mod registration;

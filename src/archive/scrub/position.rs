@@ -1,12 +1,12 @@
 //! The position of a pass, in `fixity/progress`. A running scrub holds a lock on that file.
 //!
 //! The position is written after each item, and so survives the end of the process. It is synced every few
-//! seconds, and so survives a power cut. It is one line: an incomplete line is ignored, and the pass begins
-//! from the start.
+//! seconds, and so survives a power cut. It is the first line: an incomplete line is ignored, and the pass begins
+//! from the start. The second line has the time at which the last pass was completed.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use super::records::DIRECTORY;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
 use crate::os::writing::Durability;
+use ibi::Timestamp;
 use ibi::pairs::{percent_decode, percent_encode};
 
 const NAME: &str = "progress";
@@ -28,6 +29,8 @@ const SYNCED_EVERY: Duration = Duration::from_secs(5);
 pub(super) struct ScrubPosition {
     file: File,
     last: Option<String>,
+    /// When a pass was last completed, in Unix seconds.
+    completed: Option<i64>,
     synced: Instant,
 }
 
@@ -50,10 +53,11 @@ impl ScrubPosition {
             Err(errno) => return Err(failed(tree, errno.into())),
         }
         let file = File::from(file);
-        let last = read(&file).map_err(|error| failed(tree, error))?;
+        let noted = read(&file).map_err(|error| failed(tree, error))?;
         Ok(ScrubPosition {
             file,
-            last,
+            last: noted.last,
+            completed: noted.completed,
             synced: Instant::now(),
         })
     }
@@ -75,16 +79,20 @@ impl ScrubPosition {
         item: &str,
         durability: Durability,
     ) -> Result<(), ScrubError> {
-        self.write(
-            tree,
-            &format!("last {}\n", percent_encode(item)),
-            durability,
-        )
+        let mut text = format!("last {}\n", percent_encode(item));
+        if let Some(completed) = self.completed {
+            text.push_str(&completed_line(completed));
+        }
+        self.write(tree, &text, durability)
     }
 
     /// Records that the pass is done.
     pub(super) fn finish(&mut self, tree: &Tree) -> Result<(), ScrubError> {
-        self.write(tree, "", Durability::Synced)
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = since.map_or(0, |since| since.as_secs().cast_signed());
+        self.completed = Some(now);
+        let text = format!("\n{}", completed_line(now));
+        self.write(tree, &text, Durability::Synced)
     }
 
     fn write(&mut self, tree: &Tree, text: &str, durability: Durability) -> Result<(), ScrubError> {
@@ -104,15 +112,52 @@ impl ScrubPosition {
     }
 }
 
-fn read(file: &File) -> std::io::Result<Option<String>> {
+fn completed_line(seconds: i64) -> String {
+    let time = Timestamp::from_unix(seconds, 0);
+    format!("completed {}\n", time.to_rfc3339())
+}
+
+/// What the file says of the last completed pass. It stays open, since a service that has given up root cannot open
+/// it: a scrub never replaces it.
+#[derive(Debug)]
+pub struct LastScrub(File);
+
+impl LastScrub {
+    /// Opens the file. None if the store was never scrubbed.
+    pub fn open(tree: &Tree) -> Option<LastScrub> {
+        let path = format!("{DIRECTORY}/{NAME}");
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = tree.open_far(path.as_bytes(), flags).ok()?;
+        Some(LastScrub(File::from(file)))
+    }
+
+    /// When the last pass was completed, in Unix seconds. None if none was.
+    pub fn completed(&self) -> Option<i64> {
+        read(&self.0).ok()?.completed
+    }
+}
+
+/// What the file holds.
+#[derive(Debug, Default)]
+struct Noted {
+    last: Option<String>,
+    completed: Option<i64>,
+}
+
+fn read(file: &File) -> std::io::Result<Noted> {
     let mut bytes = vec![0; 64 * 1024];
     let count = file.read_at(&mut bytes, 0)?;
     let text = String::from_utf8_lossy(&bytes[..count]).into_owned();
-    let last = text.split_once('\n').and_then(|(line, _)| {
-        let path = percent_decode(line.strip_prefix("last ")?);
-        String::from_utf8(path).ok()
+    let Some((first, rest)) = text.split_once('\n') else {
+        return Ok(Noted::default());
+    };
+    let last = first.strip_prefix("last ");
+    let last = last.and_then(|path| String::from_utf8(percent_decode(path)).ok());
+    let completed = rest.split_once('\n').and_then(|(line, _)| {
+        let time = line.strip_prefix("completed ")?;
+        Some(Timestamp::parse_rfc3339(time).ok()?.seconds())
     });
-    Ok(last)
+    Ok(Noted { last, completed })
 }
 
 fn failed(tree: &Tree, error: std::io::Error) -> ScrubError {

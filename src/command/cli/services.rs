@@ -46,12 +46,24 @@ pub struct Serve {
     /// Address of a reverse proxy, whose headers Forwarded and X-Forwarded-For name the client
     #[arg(long, value_name = "ADDRESS", alias = "proxy")]
     pub trusted_proxy: Vec<IpAddr>,
+    /// What it reports of itself.
+    #[command(flatten)]
+    pub monitoring: Monitoring,
     /// How other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// What a service reports of itself.
+#[derive(Debug, Args)]
+pub struct Monitoring {
+    /// Address and port at which it reports of itself: /healthz, /readyz and /metrics, without TLS
+    /// and for anyone who reaches it
+    #[arg(long, value_name = "ADDRESS:PORT", hide_short_help = true)]
+    pub metrics: Option<SocketAddr>,
 }
 
 /// `ibifs resolver`
@@ -92,6 +104,9 @@ pub struct Resolver {
     /// Accept registrations by the protocol of 2009, by which anyone may register documents
     #[arg(long)]
     pub registration_2009: bool,
+    /// What it reports of itself.
+    #[command(flatten)]
+    pub monitoring: Monitoring,
     /// How other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::usage;
 use crate::command::exit::{Exit, Failure};
+use crate::command::language::localized;
 use crate::formats::base_url::{BaseUrl, Scheme};
-use crate::web::server::Tls;
+use crate::web::server::{MetricsSocket, Tls};
 use ibi::message;
 
 pub(super) fn cannot_give_up(error: &std::io::Error) -> Failure {
@@ -28,6 +29,36 @@ pub(super) fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Failu
             error
         ),
     )
+}
+
+/// The address at which a service reports of itself.
+pub(super) fn metrics(address: Option<SocketAddr>) -> Result<Option<MetricsSocket>, Failure> {
+    let Some(address) = address else {
+        return Ok(None);
+    };
+    MetricsSocket::bind(address).map(Some).map_err(|error| {
+        Failure::new(
+            Exit::Failed,
+            message!(
+                "cannot listen at {address}: {error}; choose another with --metrics",
+                address,
+                error
+            ),
+        )
+    })
+}
+
+/// The URL of the reports. None if there are none.
+pub(super) fn metrics_url(socket: Option<&MetricsSocket>) -> Option<String> {
+    let address = socket?.address().ok()?;
+    Some(format!("http://{address}/metrics"))
+}
+
+/// What a service prints of its reports.
+pub(super) fn metrics_line(socket: Option<&MetricsSocket>) -> String {
+    metrics_url(socket).map_or_else(String::new, |url| {
+        format!("{}\n", localized(&message!("metrics at {url}", url)))
+    })
 }
 
 /// The certificate and key of a service with TLS.

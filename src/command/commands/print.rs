@@ -4,6 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::listen;
+
 use crate::archive::store::Item;
 use crate::archive::{CheckFinding, CheckReport, Claims, Facts, Relations, Severity};
 use crate::command::json;
@@ -11,6 +13,7 @@ use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use crate::web::registry::{ListedActor, ListedDocument, RegisteredArchive};
+use crate::web::server::MetricsSocket;
 use ibi::message::Localize;
 use ibi::relation::RelationKind;
 use ibi::{Ibi, message, plural};
@@ -34,8 +37,12 @@ pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
 }
 
 /// The address of a service, and the URL of its listening socket.
-pub(super) fn listening_json(address: &str, url: &str) -> String {
-    json::line(&json!({"address": address, "url": url}))
+pub(super) fn listening_json(address: &str, url: &str, metrics: Option<&MetricsSocket>) -> String {
+    let mut object = json!({"address": address, "url": url});
+    if let Some(metrics) = listen::metrics_url(metrics) {
+        object["metrics"] = json!(metrics);
+    }
+    json::line(&object)
 }
 
 /// An item, its relation that was declared or removed, and the current target.

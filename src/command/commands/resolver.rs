@@ -112,10 +112,12 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let (mut failure, mut refused) = (None, None);
     let proxies = server::Proxies::new(&options.trusted_proxy);
     let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
+    let metrics = listen::metrics(options.monitoring.metrics)?;
     let door = server::Door {
         listen: options.listen,
         proxies: &proxies,
         tls: tls.as_ref(),
+        metrics: metrics.as_ref(),
     };
     let listened = server::run(&door, |local| {
         let socket = listen::socket_url(local, door.tls);
@@ -151,18 +153,24 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             return server::Started::nothing();
         }
         say(&if options.output.json {
-            print::listening_json(&made.url().short(), &socket)
+            print::listening_json(&made.url().short(), &socket, door.metrics)
         } else {
             let line = message!(
                 "resolving for {address} at {url}",
                 address = made.url().short(),
                 url = socket
             );
-            format!("{}\n", localized(&line))
+            format!(
+                "{}\n{}",
+                localized(&line),
+                listen::metrics_line(door.metrics)
+            )
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
         let answering = Arc::clone(&made);
         server::Started {
+            kinds: Some(resolver::kinds(&made)),
+            monitored: Some(Arc::clone(&made) as Arc<_>),
             routes: Some(Box::new(move || resolver::routes(Arc::clone(&answering)))),
             begin: || {},
             beside: Some(Box::pin(resolver::go_on(made))),

@@ -50,10 +50,12 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     };
     let proxies = server::Proxies::new(&options.trusted_proxy);
     let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
+    let metrics = listen::metrics(options.monitoring.metrics)?;
     let door = server::Door {
         listen: options.listen,
         proxies: &proxies,
         tls: tls.as_ref(),
+        metrics: metrics.as_ref(),
     };
     let listened = server::run(&door, |local| {
         // With port 0 the port is known only now.
@@ -81,14 +83,18 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         }
         let site = Arc::new(site.receiving(receiver.take()));
         put(&if is_json {
-            print::listening_json(&site.url().short(), &socket)
+            print::listening_json(&site.url().short(), &socket, door.metrics)
         } else {
             let line = message!(
                 "serving {address} at {url}",
                 address = site.url().short(),
                 url = socket
             );
-            format!("{}\n", localized(&line))
+            format!(
+                "{}\n{}",
+                localized(&line),
+                listen::metrics_line(door.metrics)
+            )
         });
         server::archive::started(site, announcement, report)
     });

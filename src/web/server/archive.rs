@@ -6,6 +6,7 @@ mod content;
 mod crawlers;
 mod failure;
 mod file;
+mod measure;
 mod oai;
 mod pages;
 mod searches;
@@ -27,6 +28,7 @@ use crate::archive::store::ACCESSES_FILE;
 use crate::formats::base_url::BaseUrl;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
+use crate::web::server::metrics::Monitored;
 use crate::web::server::{SiteClock, Started, answer, prefix};
 use crate::web::service::{AccessCounter, Keys};
 use cache::{AnswerCache, SingleFlight};
@@ -53,6 +55,7 @@ pub struct Site {
     searches: searches::Searches,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
+    gauges: measure::Gauges,
 }
 
 impl Site {
@@ -77,6 +80,7 @@ impl Site {
             zips: zip::ZipLimit::default(),
             searches: searches::Searches::default(),
             receiver: None,
+            gauges: measure::Gauges::default(),
         }
     }
 
@@ -91,6 +95,7 @@ impl Site {
             log::warn!("nothing is found by its words: {error}");
         }
         self.accesses.open(&self.archive);
+        self.gauges.open(&self.archive);
         if let Err(error) = self.archive.keep_name_spaces() {
             log::warn!("names of name spaces are not completed: {error}");
         }
@@ -152,6 +157,8 @@ pub fn started(
 ) -> Started {
     let (beside, ending, leaving) = (Arc::clone(&site), Arc::clone(&site), announcement.clone());
     Started {
+        monitored: Some(Arc::clone(&site) as Arc<dyn Monitored>),
+        kinds: Some(measure::kinds(&site)),
         routes: Some(Box::new(move || routes(Arc::clone(&site)))),
         begin,
         beside: Some(Box::pin(async move {

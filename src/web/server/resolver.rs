@@ -8,6 +8,7 @@ mod failure;
 mod federation;
 mod inclusion;
 mod lookups;
+mod measure;
 mod pages;
 mod registration;
 
@@ -21,6 +22,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
 
+use super::metrics::RequestKinds;
 use super::share::Proxies;
 use super::{Peer, SiteClock, answer, languages, prefix, threads};
 use crate::formats::base_url::BaseUrl;
@@ -153,6 +155,12 @@ impl Resolver {
         self.archives.replace(&self.registry.archives()?);
         Ok(())
     }
+}
+
+/// The kinds of requests to a resolver.
+#[must_use]
+pub fn kinds(resolver: &Resolver) -> RequestKinds {
+    measure::kinds(resolver)
 }
 
 /// The routes of the resolver.

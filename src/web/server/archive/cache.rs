@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use crate::archive::store::Item;
 use crate::archive::tree::{Tree, Validator};
+use crate::web::server::striped::Striped;
 use crate::web::service::{UrlAnswer, UrlRequest};
 pub(super) use single_flight::SingleFlight;
 use versioned::Versioned;
@@ -39,11 +40,37 @@ pub(super) struct CachedAnswer {
     validator: Validator,
 }
 
+/// The lookups of one kind since the start.
+#[derive(Debug, Default)]
+struct Lookups {
+    hits: Striped,
+    misses: Striped,
+}
+
+impl Lookups {
+    fn count<T>(&self, found: Option<T>) -> Option<T> {
+        let counter = match &found {
+            Some(_) => &self.hits,
+            None => &self.misses,
+        };
+        counter.raise();
+        found
+    }
+}
+
+/// How many lookups found an entry, and how many did not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LookupCounts {
+    pub(super) hits: u64,
+    pub(super) misses: u64,
+}
+
 /// The cache of a site. All threads share it.
 #[derive(Debug)]
 pub(super) struct AnswerCache {
     answers: Versioned<UrlRequest, CachedAnswer>,
     items: Versioned<String, Item>,
+    lookups: [Lookups; 2],
 }
 
 impl Default for AnswerCache {
@@ -51,6 +78,7 @@ impl Default for AnswerCache {
         AnswerCache {
             answers: Versioned::new(MOST_ENTRIES, MOST_BYTES),
             items: Versioned::new(MOST_ENTRIES, MOST_BYTES),
+            lookups: Default::default(),
         }
     }
 }
@@ -63,8 +91,18 @@ impl AnswerCache {
         question: &UrlRequest,
         tree: &Tree,
     ) -> Option<Arc<CachedAnswer>> {
-        let cached = self.answers.get(version, question)?;
-        cached.validator.is_current(tree).then_some(cached)
+        let cached = self.answers.get(version, question);
+        let current = cached.filter(|cached| cached.validator.is_current(tree));
+        self.lookups[0].count(current)
+    }
+
+    /// The lookups since the start: of answers, and of items.
+    pub(super) fn lookups(&self) -> [(&'static str, LookupCounts); 2] {
+        let of = |at: usize| LookupCounts {
+            hits: self.lookups[at].hits.sum(),
+            misses: self.lookups[at].misses.sum(),
+        };
+        [("answers", of(0)), ("items", of(1))]
     }
 
     /// Adds an answer. `version` must have been read before the search began.
@@ -82,7 +120,7 @@ impl AnswerCache {
 
     /// The item with this rep for this version of the index.
     pub(super) fn item(&self, version: i64, rep: &str) -> Option<Arc<Item>> {
-        self.items.get(version, rep)
+        self.lookups[1].count(self.items.get(version, rep))
     }
 
     /// Adds an item. `version` must have been read before the lookup.

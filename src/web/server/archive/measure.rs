@@ -1,0 +1,164 @@
+//! What the service of an Archive reports of itself.
+
+use std::time::{Duration, Instant};
+
+use axum::http::Method;
+use parking_lot::Mutex;
+use rustix::fs::fstatvfs;
+
+use super::{Site, oai, transfer};
+use crate::archive::Archive;
+use crate::archive::scrub::LastScrub;
+use crate::archive::store::{Counts, Store};
+use crate::web::server::metrics::{MetricKind, MetricsText, Monitored, RequestKinds};
+
+/// The shortest time between two counts of the items, which read the whole index.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
+
+/// The kinds of requests to an Archive.
+const KINDS: [&str; 6] = ["service", "harvest", "transfer", "zip", "file", "item"];
+
+/// How its requests are counted.
+pub(super) fn kinds(site: &Site) -> RequestKinds {
+    RequestKinds {
+        names: &KINDS,
+        of: |method, path, query| match path {
+            _ if oai::is_of(path) => 1,
+            _ if *method == Method::POST && transfer::is_of(path) => 2,
+            _ if query.contains("servicesubject=") => 0,
+            _ if path.starts_with("archive.cgi/") => 3,
+            _ if path.starts_with("col/") || path.starts_with("attachment.cgi/") => 4,
+            _ => 5,
+        },
+        url: site.url.clone(),
+    }
+}
+
+/// What is read for reports alone.
+#[derive(Debug, Default)]
+pub(super) struct Gauges {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// A connection to the index besides that of the requests, which a count would delay.
+    index: Option<Store>,
+    scrub: Option<LastScrub>,
+    counted: Option<(Instant, Counts)>,
+}
+
+impl Gauges {
+    /// Opens what needs root.
+    pub(super) fn open(&self, archive: &Archive) {
+        let mut state = self.state.lock();
+        let root = archive.tree().root();
+        match Store::open_read_only(root) {
+            Ok(index) => state.index = Some(index),
+            Err(error) => log::warn!("items are not counted: {}", error.cause()),
+        }
+        state.scrub = LastScrub::open(archive.tree());
+    }
+}
+
+impl State {
+    /// The items by state, as they were at most [`COUNT_EVERY`] ago.
+    fn counts(&mut self) -> Option<Counts> {
+        if let Some((at, counts)) = self.counted
+            && at.elapsed() < COUNT_EVERY
+        {
+            return Some(counts);
+        }
+        match self.index.as_ref()?.counts() {
+            Ok(counts) => {
+                self.counted = Some((Instant::now(), counts));
+                Some(counts)
+            }
+            Err(error) => {
+                log::warn!("items are not counted: {}", error.cause());
+                None
+            }
+        }
+    }
+}
+
+impl Monitored for Site {
+    fn trouble(&self) -> Option<String> {
+        if let Err(error) = self.archive.store().last_date() {
+            return Some(format!("the index cannot be read: {}", error.cause()));
+        }
+        // What was opened as root stays open, whatever happens to its name.
+        match rustix::fs::fstat(self.archive.tree().root()) {
+            Ok(stat) if stat.st_nlink == 0 => Some("the store has been removed".to_owned()),
+            Ok(_) => None,
+            Err(errno) => Some(format!("the store cannot be reached: {errno}")),
+        }
+    }
+
+    fn measure(&self, text: &mut MetricsText) {
+        let mut state = self.gauges.state.lock();
+        if let Some(counts) = state.counts() {
+            let name = "ibifs_items";
+            text.metric(
+                name,
+                MetricKind::Gauge,
+                "Items by state; counted once a minute at most.",
+            );
+            for (word, count) in [
+                ("original", counts.originals),
+                ("copy", counts.copies),
+                ("removed", counts.removed),
+            ] {
+                text.sample(name, &[("state", word)], count);
+            }
+        }
+        if let Ok(Some(last)) = self.archive.store().last_date() {
+            text.single(
+                "ibifs_last_date_timestamp_seconds",
+                MetricKind::Gauge,
+                "The last date that was given out to an item, as recorded in the index, in Unix seconds.",
+                last.seconds(),
+            );
+        }
+        if let Some(seconds) = state.scrub.as_ref().and_then(LastScrub::completed) {
+            text.single(
+                "ibifs_last_scrub_timestamp_seconds",
+                MetricKind::Gauge,
+                "When the last scrub of the whole store was completed, in Unix seconds.",
+                seconds,
+            );
+        }
+        drop(state);
+        if let Ok(space) = fstatvfs(self.archive.tree().root()) {
+            text.single(
+                "ibifs_store_free_bytes",
+                MetricKind::Gauge,
+                "Free space of the filesystem of the store, in bytes.",
+                space.f_bavail.saturating_mul(space.f_frsize),
+            );
+            text.single(
+                "ibifs_store_size_bytes",
+                MetricKind::Gauge,
+                "Size of the filesystem of the store, in bytes.",
+                space.f_blocks.saturating_mul(space.f_frsize),
+            );
+            text.single(
+                "ibifs_store_free_inodes",
+                MetricKind::Gauge,
+                "Free inodes of the filesystem of the store.",
+                space.f_favail,
+            );
+        }
+        let name = "ibifs_cache_lookups_total";
+        text.metric(
+            name,
+            MetricKind::Counter,
+            "Lookups in the cache of answers and in that of items, by result.",
+        );
+        for (cache, counts) in self.cache.lookups() {
+            for (result, count) in [("hit", counts.hits), ("miss", counts.misses)] {
+                text.sample(name, &[("cache", cache), ("result", result)], count);
+            }
+        }
+    }
+}
