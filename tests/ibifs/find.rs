@@ -46,6 +46,18 @@ fn items_are_found_by_words_and_fields() {
     env.prints("ibifs umount A; ibifs fsck A.store", "4 items, 0 findings");
 }
 
+/// The items of an index that an older ibifs has made are found.
+#[test]
+fn items_of_an_older_index_are_found() {
+    let env = library();
+    env.prints(
+        "ibifs umount A
+         sqlite3 A.store/relations.sqlite3 'DROP TABLE epoch; DROP INDEX item_by_change; ALTER TABLE item DROP COLUMN changed; PRAGMA user_version = 7'
+         ibifs mount A.store A; ibifs find sea --store A | wc -l",
+        "3",
+    );
+}
+
 /// Each way in which a description can change is found at once.
 #[test]
 fn what_is_found_follows_changes() {

@@ -109,6 +109,7 @@ const MIGRATIONS: &[&str] = &[
     "
     -- Each change of an item gets a number greater than all before.
     ALTER TABLE item ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
+    UPDATE item SET changed = id;
     CREATE INDEX item_by_change ON item (changed);
 
     -- Another number each time that all items are recorded again, when their ids and changes start over.
