@@ -31,7 +31,8 @@ pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
 pub use services::{
-    Actors, Documents, Register, Registered, Resolver, ResolverCommand, Serve, Unregister,
+    Actors, Documents, LogForm, Monitoring, Register, Registered, Resolver, ResolverCommand, Serve,
+    Unregister,
 };
 pub use shell::{Complete, Completions, Shell};
 pub use store::{Init, Mount, Quickstart, Status, Umount, Upn};

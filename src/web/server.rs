@@ -3,6 +3,7 @@
 //! The modules of the two services ([`archive`], [`resolver`]) decide the answers; this module accepts,
 //! limits and closes connections.
 
+mod access_log;
 mod answer;
 pub mod archive;
 mod clock;
@@ -36,6 +37,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+pub use access_log::{AccessLog, AccessLogFormat, AccessLogTarget};
+use access_log::{LogSink, RunningLog};
 pub use clock::SiteClock;
 use idle_timeout::IdleTimeoutStream;
 pub use metrics::MetricsSocket;
@@ -122,6 +125,8 @@ pub struct Door<'a> {
     pub tls: Option<&'a Tls>,
     /// Where it reports of itself.
     pub metrics: Option<&'a MetricsSocket>,
+    /// Its access log.
+    pub access_log: Option<&'a AccessLog>,
 }
 
 /// What all connections to a thread share.
@@ -130,6 +135,7 @@ struct Answering {
     routes: Router,
     /// None if nothing is reported.
     counts: Option<Arc<RequestCounts>>,
+    log: Option<LogSink>,
 }
 
 /// Serves until `end` is ready, then finishes the answers in progress.
@@ -221,15 +227,23 @@ async fn answered(
     watcher: Watcher,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let service = hyper::service::service_fn(move |mut request: Request<_>| {
-        let Answering { routes, counts } = answering.clone();
+        let Answering {
+            routes,
+            counts,
+            log,
+        } = answering.clone();
         request.extensions_mut().insert(Peer(peer));
         let measured = counts.map(|counts| (counts.begin(&request), counts));
+        let line = log.map(|log| log.begin(&request, peer));
         async move {
             let response = answer::bounded(routes, request).await;
             if let Some((measured, counts)) = measured {
                 counts.end(measured, &response);
             }
-            Ok::<_, Infallible>(response)
+            Ok::<_, Infallible>(match line {
+                Some(line) => line.follow(response),
+                None => response,
+            })
         }
     });
     let connection = hyper::server::conn::http1::Builder::new()
@@ -259,22 +273,32 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
                 _ = tokio::signal::ctrl_c() => {}
             }
         };
-        // Without TLS the signal ends the process, as a terminal expects that is closed.
-        let mut hangup = match door.tls {
-            Some(tls) => Some((tls, signal(SignalKind::hangup())?)),
-            None => None,
-        };
-        let reloading = async {
-            if let Some((tls, hangup)) = &mut hangup {
-                while hangup.recv().await.is_some() {
-                    tls.reload();
-                }
-            }
-            std::future::pending::<()>().await;
+        // Without TLS and log the signal ends the process, as a terminal expects that is closed.
+        let mut hangup = match (door.tls, door.access_log) {
+            (None, None) => None,
+            _ => Some(signal(SignalKind::hangup())?),
         };
         let started = start(local);
         let Some(routes) = started.routes else {
             return Ok(());
+        };
+        // Started as the user that the service has become.
+        let log = match door.access_log {
+            Some(log) => Some(log.start(door.proxies)?),
+            None => None,
+        };
+        let reloading = async {
+            if let Some(hangup) = &mut hangup {
+                while hangup.recv().await.is_some() {
+                    if let Some(tls) = door.tls {
+                        tls.reload();
+                    }
+                    if let Some(log) = &log {
+                        log.reopen();
+                    }
+                }
+            }
+            std::future::pending::<()>().await;
         };
         let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
@@ -284,6 +308,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             .map(|_| Answering {
                 routes: routes(),
                 counts: kinds.as_ref().map(RequestCounts::new),
+                log: log.as_ref().map(RunningLog::sink),
             })
             .collect();
         let reporter = started.monitored.map(|service| Reporter {

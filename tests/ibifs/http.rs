@@ -1,5 +1,6 @@
 //! The HTTP door, `ibifs serve` and `ibifs resolver`, asked with the programs that people ask with.
 
+mod access_log;
 mod content;
 mod federation;
 mod https;

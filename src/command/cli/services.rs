@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
@@ -64,6 +64,30 @@ pub struct Monitoring {
     /// and for anyone who reaches it
     #[arg(long, value_name = "ADDRESS:PORT", hide_short_help = true)]
     pub metrics: Option<SocketAddr>,
+    /// File to which a line for each request is written, '-' for standard output; opened again on
+    /// SIGHUP
+    #[arg(long, value_name = "FILE|-", value_hint = ValueHint::FilePath, hide_short_help = true)]
+    pub access_log: Option<PathBuf>,
+    /// Form of these lines
+    #[arg(
+        long,
+        value_name = "FORM",
+        value_enum,
+        default_value_t,
+        requires = "access_log",
+        hide_short_help = true
+    )]
+    pub access_log_format: LogForm,
+}
+
+/// The form of an access log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// That of Apache and nginx
+    #[default]
+    Combined,
+    /// A JSON object per line
+    Json,
 }
 
 /// `ibifs resolver`

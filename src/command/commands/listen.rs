@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use super::usage;
+use super::{failed_at, usage};
+use crate::command::cli::{LogForm, Monitoring};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::formats::base_url::{BaseUrl, Scheme};
-use crate::web::server::{MetricsSocket, Tls};
+use crate::web::server::{AccessLog, AccessLogFormat, AccessLogTarget, MetricsSocket, Tls};
 use ibi::message;
 
 pub(super) fn cannot_give_up(error: &std::io::Error) -> Failure {
@@ -46,6 +47,24 @@ pub(super) fn metrics(address: Option<SocketAddr>) -> Result<Option<MetricsSocke
             ),
         )
     })
+}
+
+/// The access log of a service.
+pub(super) fn access_log(options: &Monitoring) -> Result<Option<AccessLog>, Failure> {
+    let Some(path) = &options.access_log else {
+        return Ok(None);
+    };
+    let target = match path.as_os_str().as_encoded_bytes() {
+        b"-" => AccessLogTarget::Output,
+        _ => AccessLogTarget::File(path.clone()),
+    };
+    let format = match options.access_log_format {
+        LogForm::Combined => AccessLogFormat::Combined,
+        LogForm::Json => AccessLogFormat::Json,
+    };
+    let opened = AccessLog::open(target, format);
+    let failed = |error: std::io::Error| failed_at(path, Exit::Failed, &error);
+    opened.map(Some).map_err(failed)
 }
 
 /// The URL of the reports. None if there are none.

@@ -51,11 +51,13 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let proxies = server::Proxies::new(&options.trusted_proxy);
     let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
     let metrics = listen::metrics(options.monitoring.metrics)?;
+    let access_log = listen::access_log(&options.monitoring)?;
     let door = server::Door {
         listen: options.listen,
         proxies: &proxies,
         tls: tls.as_ref(),
         metrics: metrics.as_ref(),
+        access_log: access_log.as_ref(),
     };
     let listened = server::run(&door, |local| {
         // With port 0 the port is known only now.
