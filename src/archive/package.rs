@@ -24,6 +24,8 @@
 //! - [`object`]: OCFL objects.
 //! - [`opened`]: reads and verifies a package.
 //! - [`filling`]: makes an item from a package.
+//! - [`unpack`]: unpacks zip and tar files.
+//! - [`unnamed`]: what becomes a new item.
 
 mod bagit;
 mod files;
@@ -35,11 +37,14 @@ mod object;
 mod ocfl;
 mod opened;
 mod reading;
+mod unnamed;
+mod unpack;
 mod work;
 
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
 pub use opened::{Package, find, open};
+pub use unnamed::stage_unnamed;
 
 use std::path::Path;
 

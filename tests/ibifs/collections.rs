@@ -453,7 +453,7 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
     );
     spoil(
         "rm manifest-sha256.txt",
-        "'manifest-sha256.txt' of the package is not valid: it is not there",
+        "'bagit.txt' of the package is not valid: no manifest is there",
     );
     spoil(
         "echo 'ibi {rep x}' > data/.ibi; sha256sum data/.ibi data/doc/text > manifest-sha256.txt; reseal",

@@ -349,6 +349,10 @@ fn outside_crates_stay_at_home() {
         ("clap", &["command::cli", "main"]),
         ("indicatif", &["command::progress"]),
         ("csv", &["formats::table"]),
+        ("tar", &["archive::package"]),
+        ("flate2", &["archive::package"]),
+        ("sha1", &["archive::package"]),
+        ("md5", &["archive::package"]),
         (
             "sha2",
             &[

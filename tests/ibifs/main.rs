@@ -21,6 +21,7 @@ mod fsck;
 mod help;
 mod hostile;
 mod http;
+mod import_mint;
 mod index;
 mod inside;
 mod language;

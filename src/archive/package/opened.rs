@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use sha2::Digest as _;
+use sha2::digest::DynDigest;
 
 use super::files::{DIRECTORY, files_below, open_file, read_small, read_through};
 use super::inventory::INVENTORY;
@@ -26,8 +26,13 @@ use ibi::pairs::Pairs;
 #[derive(Clone, Debug)]
 pub(super) struct PackagedFile {
     pub(super) path: Vec<u8>,
-    digest: String,
+    /// One for each algorithm of the package.
+    digests: Vec<String>,
 }
+
+/// The algorithms of a bag's manifests, RFC 8493, section 2.4, and the hexadecimal digits of their digests, the
+/// strongest first.
+const ALGORITHMS: [(&str, usize); 4] = [("sha512", 128), ("sha256", 64), ("sha1", 40), ("md5", 32)];
 
 /// A package that has been read and verified.
 #[derive(Debug)]
@@ -36,13 +41,22 @@ pub struct Package {
     pub(super) entries: Vec<MtreeEntry>,
     /// By the paths that the entries use.
     pub(super) contents: BTreeMap<Vec<u8>, PackagedFile>,
-    names: Names,
+    names: Option<Names>,
 }
 
 impl Package {
-    /// The names of the item.
-    pub fn names(&self) -> &Names {
-        &self.names
+    /// The names of the item; None if the package does not name any.
+    pub fn names(&self) -> Option<&Names> {
+        self.names.as_ref()
+    }
+
+    /// Whether an item's own directory has an entry of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let mut paths = self.entries.iter().map(|entry| entry.path.as_slice());
+        paths.any(|path| {
+            let rest = path.strip_prefix(name.as_bytes());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        })
     }
 }
 
@@ -104,7 +118,11 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
         verify(&root, content, count)?;
     }
     let entries = entries(&root, &contents)?;
-    let names = names(&root, &entries, &contents, &named)?;
+    let names = match names(&root, &entries, &contents, &named) {
+        Ok(names) => Some(names),
+        Err(PackageError::Nameless) => None,
+        Err(error) => return Err(error),
+    };
     Ok(Package {
         root,
         entries,
@@ -133,29 +151,33 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
         return Err(PackageError::broken("fetch.txt", what));
     }
     let mut contents = Contents::new();
-    for (name, is_payload) in [(fixity::MANIFEST, true), (bagit::TAG_MANIFEST, false)] {
-        let text = match read_small(root, name.as_bytes())? {
-            Some(text) => text,
-            None if is_payload => {
-                let what = message!(
-                    "it is not there, and ibifs reads no other digests of bags than SHA-256"
-                );
-                return Err(PackageError::broken(name, what));
-            }
-            None => continue,
-        };
-        let (manifest, bad) = fixity::parse_manifest(&text);
-        if let Some(line) = bad.first() {
-            let what = message!("line {line} is not a digest and a path", line);
-            return Err(PackageError::broken(name, what));
-        }
-        for (path, digest) in manifest {
-            let content = PackagedFile {
-                path: path.clone(),
-                digest: digest.to_string(),
+    let mut is_any = false;
+    for (algorithm, digits) in ALGORITHMS {
+        for prefix in ["manifest", "tagmanifest"] {
+            let name = format!("{prefix}-{algorithm}.txt");
+            let Some(text) = read_small(root, name.as_bytes())? else {
+                continue;
             };
-            contents.insert(path, content);
+            is_any |= prefix == "manifest";
+            let (manifest, bad) = fixity::parse_hex_manifest(&text, digits);
+            if let Some(line) = bad.first() {
+                let what = message!("line {line} is not a digest and a path", line);
+                return Err(PackageError::broken(&name, what));
+            }
+            for (path, digest) in manifest {
+                let content = contents.entry(path.clone()).or_insert(PackagedFile {
+                    path,
+                    digests: Vec::new(),
+                });
+                content.digests.push(digest);
+            }
         }
+    }
+    if !is_any {
+        let what = message!(
+            "no manifest is there of an algorithm that ibifs reads: SHA-512, SHA-256, SHA-1, MD5"
+        );
+        return Err(PackageError::broken(bagit::DECLARATION, what));
     }
     for path in files_below(root, PAYLOAD)? {
         if !contents.contains_key(&path) {
@@ -169,7 +191,7 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
 }
 
 /// The `Name: value` lines of a text, with names in lower case.
-fn tags(text: &[u8]) -> Vec<(String, String)> {
+pub(super) fn tags(text: &[u8]) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(text);
     let tags = text.lines().filter_map(|line| line.split_once(':'));
     tags.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
@@ -194,7 +216,7 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
         for path in paths {
             let content = PackagedFile {
                 path: content.clone().into_bytes(),
-                digest: digest.clone(),
+                digests: vec![digest.clone()],
             };
             contents.insert(path.clone().into_bytes(), content);
         }
@@ -202,7 +224,18 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
     Ok((contents, vec![inventory.id]))
 }
 
-/// Compares a file with its digest; the length of the digest gives the algorithm.
+/// The hash function whose digests have so many hexadecimal digits.
+fn hasher(digits: usize) -> Option<Box<dyn DynDigest>> {
+    Some(match digits {
+        128 => Box::new(sha2::Sha512::default()),
+        64 => Box::new(sha2::Sha256::default()),
+        40 => Box::new(sha1::Sha1::default()),
+        32 => Box::new(md5::Md5::default()),
+        _ => return None,
+    })
+}
+
+/// Compares a file with all its digests; the length of a digest gives the algorithm.
 fn verify(
     root: &OwnedFd,
     content: &PackagedFile,
@@ -215,23 +248,24 @@ fn verify(
         Err(errno) => return Err(PackageError::io(Action::Open, &content.path)(errno)),
     };
     count(0);
-    let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
-    let is_short = content.digest.len() == 64;
+    let hashers = content.digests.iter().map(|digest| hasher(digest.len()));
+    let mut hashers: Vec<Box<dyn DynDigest>> =
+        hashers.collect::<Option<_>>().ok_or_else(differs)?;
     read_through(&mut file, &content.path, |bytes| {
-        if is_short {
-            sha256.update(bytes);
-        } else {
-            sha512.update(bytes);
+        for hasher in &mut hashers {
+            hasher.update(bytes);
         }
         count(bytes.len() as u64);
         Ok(())
     })?;
-    let found = if is_short {
-        Hex(&sha256.finalize()).to_string()
-    } else {
-        Hex(&sha512.finalize()).to_string()
-    };
-    if found == content.digest {
+    let found = hashers
+        .into_iter()
+        .map(|hasher| Hex(&hasher.finalize()).to_string());
+    if found.eq(content
+        .digests
+        .iter()
+        .map(|digest| digest.to_ascii_lowercase()))
+    {
         Ok(())
     } else {
         Err(differs())

@@ -140,7 +140,7 @@ fn a_package_names_its_item() {
         let fixture = Fixture::new();
         fixture.export(format);
         let package = fixture.open().expect("a sound package");
-        assert_eq!(package.names(), &fixture.item.names);
+        assert_eq!(package.names(), Some(&fixture.item.names));
         let paths: Vec<_> = package.entries.iter().map(|it| it.path.clone()).collect();
         for path in [
             &b"doc/empty"[..],

@@ -117,7 +117,8 @@ pub(super) const IMPORT: &str = "\
 Examples:
   ibifs import mnt bags
   ibifs import store root --dry-run
-  ibifs import store relations.csv        relations and other data";
+  ibifs import store relations.csv        relations and other data
+  ibifs import --mint mnt thesis.zip";
 
 pub(super) const COPY: &str = "\
 Examples:

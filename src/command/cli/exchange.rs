@@ -118,6 +118,9 @@ pub struct Import {
     /// A bag, an OCFL object or storage root, a directory that holds some, or a table (CSV)
     #[arg(value_name = "SOURCE")]
     pub source: PathBuf,
+    /// Mint an item for it: a package that names none, a zip or tar file, or a directory
+    #[arg(long, conflicts_with_all = ["dry_run", "replace", "same_owner"])]
+    pub mint: bool,
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,

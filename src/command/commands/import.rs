@@ -1,5 +1,6 @@
 //! `ibifs import`: a table of data that the tree does not have, or packages of items.
 
+mod minted;
 mod packages;
 mod table;
 
@@ -21,7 +22,9 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
         let path = source.display();
         Failure::new(exit, message!("'{path}': {error}", path, error))
     })?;
-    if metadata.is_dir() {
+    if options.mint {
+        minted::run(options, &access)
+    } else if metadata.is_dir() {
         packages::run(options, &access)
     } else {
         table::run(options, &access)

@@ -66,6 +66,12 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// Mints an item, and moves a directory into it.
+pub(super) fn with_directory(access: &StoreAccess, directory: &Path) -> Result<Names, Failure> {
+    let deposit = Deposit::moving(access, directory)?;
+    deposit.make(|| mint_through(access, None, Doc::Missing))
+}
+
 /// Mints through the mount if the store is mounted, by the mkdir that a shell would use.
 fn mint_through(
     access: &StoreAccess,

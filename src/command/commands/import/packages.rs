@@ -104,7 +104,7 @@ impl Import<'_> {
             self.progress.at_bytes(self.files, self.bytes);
         };
         let package = package::open(path, &mut count)?;
-        let names = package.names().clone();
+        let names = package.names().ok_or(PackageError::Nameless)?.clone();
         self.archive.check_taking(&names)?;
         if self.options.dry_run {
             return Ok(names);
@@ -120,7 +120,7 @@ impl Import<'_> {
             }
             Some(mount_point) => {
                 let item = mount_point.join(names.preferred());
-                through_mount(&package, &item, options, &mut count)?;
+                through_mount(&package, &names, &item, options, &mut count)?;
             }
         }
         Ok(names)
@@ -130,6 +130,7 @@ impl Import<'_> {
 /// Copies an item in through the mount, as `cp -a` would.
 fn through_mount(
     package: &Package,
+    names: &Names,
     item: &Path,
     options: UnpackOptions,
     count: &mut dyn FnMut(u64),
@@ -137,12 +138,11 @@ fn through_mount(
     let refused = |error: std::io::Error| {
         let error = match Errno::from_io_error(&error) {
             Some(Errno::PERM) => {
-                let name = package.names().preferred();
+                let name = names.preferred();
                 return Failure::from(ArchiveError::NotMintedYet { name });
             }
             Some(Errno::EXIST) => {
-                let names = package.names().clone();
-                return Failure::from(ArchiveError::Exists(names.into()));
+                return Failure::from(ArchiveError::Exists(names.clone().into()));
             }
             _ => error.message(),
         };

@@ -1,6 +1,6 @@
 //! `ibifs mint --from`: a directory becomes what is in the new item.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
 
@@ -13,6 +13,15 @@ use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use ibi::message;
+
+fn refused(error: &SourceError) -> Failure {
+    let exit = match error {
+        SourceError::Io(_, rustix::io::Errno::NOENT) => Exit::NotFound,
+        SourceError::Io(..) => Exit::Failed,
+        _ => Exit::Refused,
+    };
+    Failure::new(exit, error)
+}
 
 /// A directory to be deposited in a store.
 pub(super) struct Deposit<'a> {
@@ -35,14 +44,6 @@ impl<'a> Deposit<'a> {
         } else {
             Moving::Moved
         };
-        let refused = |error: &SourceError| {
-            let exit = match error {
-                SourceError::Io(_, rustix::io::Errno::NOENT) => Exit::NotFound,
-                SourceError::Io(..) => Exit::Failed,
-                _ => Exit::Refused,
-            };
-            Failure::new(exit, error)
-        };
         if access::is_in_mount(path) && path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             return Err(refused(&SourceError::InStore(path.clone())));
         }
@@ -62,6 +63,16 @@ impl<'a> Deposit<'a> {
             shown: path.display().to_string(),
             source,
         }))
+    }
+
+    /// A directory that is moved.
+    pub(super) fn moving(access: &'a StoreAccess, path: &Path) -> Result<Deposit<'a>, Failure> {
+        let source = Source::check(path, Moving::Moved).map_err(|error| refused(&error))?;
+        Ok(Deposit {
+            access,
+            shown: path.display().to_string(),
+            source,
+        })
     }
 
     /// Mints an item, or goes on with that of a run that did not end, and fills it.

@@ -1,0 +1,305 @@
+//! Unpacks zip and tar files into an empty directory.
+//!
+//! They are not trusted: no name leads out of the directory, no name is made twice, nothing is made but directories and
+//! regular files, and not more than fits on the disk. The directory is nobody else's meanwhile.
+
+use std::fs::{File, FileTimes, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::io::Errno;
+
+use super::PackageError;
+use crate::archive::tree::Action;
+use crate::formats::fixity::shown;
+use ibi::message::Message;
+use ibi::{Timestamp, message};
+
+/// The most files and directories of an archive file.
+const MOST_ENTRIES: usize = 1_000_000;
+/// The longest path, in bytes.
+const LONGEST_PATH: usize = 4096;
+/// From so many bytes on, an archive file must not unpack to more than [`MOST_TIMES`] its length.
+const FREE: u64 = 1 << 30;
+const MOST_TIMES: u64 = 1000;
+
+/// A format of files that have others in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ArchiveFormat {
+    Zip,
+    Tar,
+    TarGz,
+}
+
+impl ArchiveFormat {
+    /// The format of a file, by its first bytes. It is read from its start afterwards.
+    pub(super) fn of(file: &mut File) -> std::io::Result<Option<ArchiveFormat>> {
+        let mut start = Vec::new();
+        Read::by_ref(file).take(512).read_to_end(&mut start)?;
+        file.seek(SeekFrom::Start(0))?;
+        let is_zip = start.starts_with(b"PK\x03\x04") || start.starts_with(b"PK\x05\x06");
+        let is_tar = start.get(257..262) == Some(b"ustar");
+        Ok(if is_zip {
+            Some(ArchiveFormat::Zip)
+        } else if is_tar {
+            Some(ArchiveFormat::Tar)
+        } else if start.starts_with(&[0x1f, 0x8b]) {
+            Some(ArchiveFormat::TarGz)
+        } else {
+            None
+        })
+    }
+}
+
+/// Unpacks a file. `count` receives the bytes written, and 0 at the start of each file.
+pub(super) fn unpack(
+    file: File,
+    format: ArchiveFormat,
+    to: &Path,
+    count: &mut dyn FnMut(u64),
+) -> Result<(), PackageError> {
+    let length = file.metadata().map_or(0, |found| found.len());
+    let mut unpacking = Unpacking {
+        to,
+        most: length.saturating_mul(MOST_TIMES).max(FREE),
+        written: 0,
+        entries: 0,
+        count,
+    };
+    match format {
+        ArchiveFormat::Zip => unpacking.zip(file),
+        ArchiveFormat::Tar => unpacking.tar(std::io::BufReader::new(file)),
+        ArchiveFormat::TarGz => unpacking.tar(flate2::read::MultiGzDecoder::new(
+            std::io::BufReader::new(file),
+        )),
+    }
+}
+
+/// An entry of an archive file.
+struct Unpacked {
+    path: PathBuf,
+    shown: String,
+    size: u64,
+    is_executable: bool,
+    time: Option<SystemTime>,
+}
+
+struct Unpacking<'a> {
+    to: &'a Path,
+    /// The most bytes that are written in all.
+    most: u64,
+    written: u64,
+    entries: usize,
+    count: &'a mut dyn FnMut(u64),
+}
+
+impl Unpacking<'_> {
+    fn zip(&mut self, file: File) -> Result<(), PackageError> {
+        let broken = |error: zip::result::ZipError| {
+            PackageError::broken("zip", Message::foreign(error.to_string()))
+        };
+        let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
+        for number in 0..archive.len() {
+            let found = archive.by_index_raw(number).map_err(broken)?;
+            let name = found.name_raw().to_vec();
+            let (size, mode) = (found.size(), found.unix_mode().unwrap_or(0));
+            let is_encrypted = found.encrypted();
+            let is_directory = name.ends_with(b"/");
+            let time = found.last_modified().and_then(zip_time);
+            drop(found);
+            let entry = self.entry(&name, size, mode, time)?;
+            if is_encrypted {
+                let what =
+                    message!("it is encrypted; unpack it yourself, and import the directory");
+                return Err(PackageError::broken(&entry.shown, what));
+            }
+            // The upper bits of the mode are the kind of file, if the program that wrote it knew of any.
+            match mode & 0o170_000 {
+                0 | 0o040_000 | 0o100_000 => {}
+                0o120_000 => return Err(is_link(&entry)),
+                _ => return Err(is_special(&entry)),
+            }
+            if is_directory {
+                self.directory(&entry)?;
+            } else {
+                let content = archive.by_index(number).map_err(broken)?;
+                self.file(&entry, content)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tar(&mut self, reader: impl Read) -> Result<(), PackageError> {
+        let broken = |error: std::io::Error| {
+            PackageError::broken("tar", Message::foreign(error.to_string()))
+        };
+        let mut archive = tar::Archive::new(reader);
+        for entry in archive.entries().map_err(broken)? {
+            let found = entry.map_err(broken)?;
+            let name = found.path_bytes().into_owned();
+            let header = found.header();
+            let mode = header.mode().map_err(broken)?;
+            let time = header.mtime().ok();
+            let time = time.and_then(|seconds| {
+                SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+            });
+            let kind = header.entry_type();
+            if kind.is_pax_global_extensions() {
+                continue;
+            }
+            let is_top = matches!(&name[..], b"." | b"./");
+            if kind.is_dir() && is_top {
+                continue;
+            }
+            let entry = self.entry(&name, found.size(), mode, time)?;
+            if kind.is_dir() {
+                self.directory(&entry)?;
+            } else if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
+                self.file(&entry, found)?;
+            } else if kind.is_symlink() || kind.is_hard_link() {
+                return Err(is_link(&entry));
+            } else {
+                return Err(is_special(&entry));
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry with a name that stays in the directory.
+    fn entry(
+        &mut self,
+        name: &[u8],
+        size: u64,
+        mode: u32,
+        time: Option<SystemTime>,
+    ) -> Result<Unpacked, PackageError> {
+        let shown = shown(name);
+        self.entries += 1;
+        if self.entries > MOST_ENTRIES {
+            let most = MOST_ENTRIES;
+            let what = message!(
+                "there are more than {most} files before it",
+                most = most.to_string()
+            );
+            return Err(PackageError::broken(&shown, what));
+        }
+        let name = name.strip_prefix(b"./").unwrap_or(name);
+        let name = name.strip_suffix(b"/").unwrap_or(name);
+        let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0);
+        if name.len() > LONGEST_PATH || !name.split(|byte| *byte == b'/').all(is_name) {
+            let what = message!("its path does not stay in the directory where it is unpacked");
+            return Err(PackageError::broken(&shown, what));
+        }
+        let path = self.to.join(std::ffi::OsStr::from_bytes(name));
+        if self.written.saturating_add(size) > self.most {
+            let what = message!(
+                "with it, more than a thousand times the length of the archive file is unpacked; unpack it yourself, and import the directory"
+            );
+            return Err(PackageError::broken(&shown, what));
+        }
+        if size > self.room() {
+            return Err(PackageError::io(Action::Make, shown.as_bytes())(
+                Errno::NOSPC,
+            ));
+        }
+        Ok(Unpacked {
+            path,
+            shown,
+            size,
+            is_executable: mode & 0o111 != 0,
+            time,
+        })
+    }
+
+    /// The bytes that the disk has room for.
+    fn room(&self) -> u64 {
+        rustix::fs::statvfs(self.to).map_or(u64::MAX, |found| {
+            found.f_bavail.saturating_mul(found.f_frsize)
+        })
+    }
+
+    fn directory(&mut self, entry: &Unpacked) -> Result<(), PackageError> {
+        std::fs::create_dir_all(&entry.path).map_err(made(entry))
+    }
+
+    fn file(&mut self, entry: &Unpacked, content: impl Read) -> Result<(), PackageError> {
+        if let Some(parent) = entry.path.parent() {
+            std::fs::create_dir_all(parent).map_err(made(entry))?;
+        }
+        let mut options = OpenOptions::new();
+        let mode = if entry.is_executable { 0o777 } else { 0o666 };
+        let opened = options
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&entry.path);
+        let mut file = opened.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => {
+                PackageError::broken(&entry.shown, message!("it is there twice"))
+            }
+            _ => made(entry)(error),
+        })?;
+        (self.count)(0);
+        let mut content = content.take(entry.size.saturating_add(1));
+        let mut buffer = vec![0; 1 << 16];
+        let mut written = 0;
+        loop {
+            let read = content.read(&mut buffer).map_err(|error| {
+                PackageError::broken(&entry.shown, Message::foreign(error.to_string()))
+            })?;
+            let bytes = buffer.get(..read).unwrap_or_default();
+            if bytes.is_empty() {
+                break;
+            }
+            file.write_all(bytes).map_err(made(entry))?;
+            written += read as u64;
+            (self.count)(read as u64);
+        }
+        if written != entry.size {
+            let what = message!("it has another length than the archive file says");
+            return Err(PackageError::broken(&entry.shown, what));
+        }
+        self.written += written;
+        if let Some(time) = entry.time {
+            let times = FileTimes::new().set_modified(time);
+            file.set_times(times).map_err(made(entry))?;
+        }
+        Ok(())
+    }
+}
+
+fn made(entry: &Unpacked) -> impl FnOnce(std::io::Error) -> PackageError + '_ {
+    |error| {
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        PackageError::io(Action::Make, entry.shown.as_bytes())(errno)
+    }
+}
+
+fn is_link(entry: &Unpacked) -> PackageError {
+    let what = message!("it is a link; unpack it yourself, and import the directory");
+    PackageError::broken(&entry.shown, what)
+}
+
+fn is_special(entry: &Unpacked) -> PackageError {
+    let what = message!("it is neither a file nor a directory");
+    PackageError::broken(&entry.shown, what)
+}
+
+/// The time of a zip file's entry, which has no time zone and is taken as UTC.
+fn zip_time(time: zip::DateTime) -> Option<SystemTime> {
+    let text = format!(
+        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
+        time.year(),
+        time.month(),
+        time.day(),
+        time.hour(),
+        time.minute(),
+        time.second()
+    );
+    let time = Timestamp::parse_rfc3339(&text).ok()?;
+    let seconds = u64::try_from(time.seconds()).ok()?;
+    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}

@@ -1,0 +1,155 @@
+//! `ibifs import --mint`: bags without an identifier, OCFL objects, zip and tar files and directories become new items;
+//! what is hostile or damaged becomes none, and leaves nothing.
+
+use crate::support::TestEnv;
+
+/// Makes sources with the tools and libraries of others.
+const SOURCES: &str = r#"
+import hashlib, io, os, tarfile, zipfile
+DC = """<?xml version="1.0"?><record xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Tides</dc:title><dc:creator>Souza, Maria</dc:creator></record>"""
+def put(path, text):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    open(path, "wb").write(text if isinstance(text, bytes) else text.encode())
+def bag(top, algorithms, files={"a.txt": "text", "sub/b \xe9.txt": "more"}, extra={}):
+    put(top + "/bagit.txt", "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n")
+    put(top + "/bag-info.txt", "Source-Organization: INPE\nExternal-Description: Tides of a bay\n")
+    for name, text in files.items(): put(top + "/data/" + name, text)
+    for name, text in extra.items(): put(top + "/" + name, text)
+    for algorithm in algorithms:
+        lines = ["%s  data/%s\n" % (hashlib.new(algorithm, text.encode()).hexdigest(), name) for name, text in files.items()]
+        put(top + "/manifest-%s.txt" % algorithm, "".join(lines))
+for algorithm in ["md5", "sha1", "sha256", "sha512"]: bag("bag-" + algorithm, [algorithm])
+bag("bag", ["sha512", "md5"], extra={"metadata/dc.xml": DC})
+bag("wrong", ["sha512", "md5"]); put("wrong/manifest-md5.txt", open("wrong/manifest-md5.txt").read().replace("a", "b", 1))
+bag("missing", ["sha256"]); os.remove("missing/data/a.txt")
+bag("stray", ["sha256"]); put("stray/data/stray", "x")
+bag("fetched", ["sha256"], extra={"fetch.txt": "http://x.example/a 4 data/a.txt\n"})
+bag("none", [])
+bag("named", ["sha256"]); put("named/bag-info.txt", "External-Identifier: 8JMKD3MGP8W/34PGRBS\n")
+put("plain/a.txt", "text"); put("plain/sub/b.txt", "more"); os.symlink("a.txt", "plain/link")
+put("whole/doc/a.txt", "text"); put("whole/.ibi.metadata", "title: Whole\n"); put("sidecar/.ibi", "ibi {rep a.b/c/2001/01.01.01.01}\n")
+
+def zipped(path, entries, **more):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, text in entries: out.writestr(name, text)
+zipped("plain.zip", [("a.txt", "text"), ("sub/", ""), ("sub/b.txt", "more" * 1000)])
+with zipfile.ZipFile("bag.zip", "w") as out:
+    for at, _, names in os.walk("bag"):
+        for name in names: out.write(os.path.join(at, name))
+zipped("up.zip", [("../out", "x")]); zipped("absolute.zip", [("/tmp/out", "x")]); zipped("deep.zip", [("a/../../out", "x")])
+zipped("file-and-directory.zip", [("a", "x"), ("a/b", "y")])
+link = zipfile.ZipInfo("link"); link.external_attr = 0o120777 << 16
+zipped("link.zip", [(link, "/etc/passwd")])
+zipped("bomb.zip", [("zeros%d" % i, b"\0" * (300 << 20)) for i in range(5)])
+with zipfile.ZipFile("stored.zip", "w") as out: out.writestr("a", "content")
+open("broken.zip", "wb").write(open("stored.zip", "rb").read().replace(b"content", b"c0ntent", 1))
+open("cut.zip", "wb").write(open("plain.zip", "rb").read()[:-40]); put("text", "no archive")
+
+def tarred(path, entries, mode="w"):
+    with tarfile.open(path, mode) as out:
+        for info, text in entries:
+            if isinstance(info, str): info = tarfile.TarInfo(info); info.size = len(text); info.mtime = 1234567890
+            out.addfile(info, io.BytesIO(text.encode()))
+def special(name, kind, target=""):
+    info = tarfile.TarInfo(name); info.type = kind; info.linkname = target
+    return info
+tarred("plain.tar", [("./a.txt", "text"), ("sub/" + "long" * 40 + "/b.txt", "more")]); tarred("plain.tar.gz", [("a.txt", "text")], "w:gz")
+tarred("up.tar", [("../out", "x")]); tarred("link.tar", [(special("l", tarfile.SYMTYPE, "/etc"), ""), ("l/x", "y")])
+tarred("hard.tar", [("a", "x"), (special("b", tarfile.LNKTYPE, "a"), "")]); tarred("device.tar", [(special("d", tarfile.CHRTYPE), "")])
+"#;
+
+fn sources() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    std::fs::write(env.root().join("sources.py"), SOURCES).expect("written");
+    env.sh("mkdir in; cd in; python3 ../sources.py");
+    env
+}
+
+/// `minted SOURCE [PLACE]`: imports it and goes to the new item in the mount.
+const MINTED: &str = r#"
+minted() { names=$(ibifs import --mint "${2:-A}" "in/$1"); item=A/$(head -n 1 <<< "$names"); test "$(wc -l <<< "$names")" = 2; }
+tree() { (cd "$item"; find . -mindepth 1 ! -name .ibi | sort | tr '\n' ' '); }
+"#;
+
+#[test]
+fn each_source_becomes_an_item() {
+    let env = sources();
+    env.prints(
+        &format!(
+            r#"{MINTED}
+            for source in bag-md5 bag-sha1 bag-sha256 bag-sha512; do minted $source; tree; done; echo; cat "$item/.ibi.metadata"
+            minted bag; tree; cat "$item/.ibi.metadata"
+            minted bag.zip; diff -r in/bag/data "$item/doc"; grep title "$item/.ibi.metadata"
+            minted plain; diff -r --no-dereference in/plain "$item/doc"; tree; echo
+            minted whole; tree; cat "$item/.ibi.metadata"
+            minted plain.zip; tree; tail -c 4 "$item/doc/sub/b.txt"; echo
+            minted plain.tar; tree; stat -c %Y "$item/doc/a.txt"; minted plain.tar.gz; tree; echo
+            ibifs import --mint A in/plain.zip --json | jq -r .state
+            ls -A in | grep -c ibifs-import || true; ibifs umount A; ibifs import --mint A.store in/plain | wc -l; ibifs fsck A.store | grep -v no-title | tail -n 1
+            "#
+        ),
+        "./.ibi.metadata ./doc ./doc/a.txt ./doc/sub ./doc/sub/b é.txt ./.ibi.metadata ./doc ./doc/a.txt ./doc/sub ./doc/sub/b é.txt \
+         ./.ibi.metadata ./doc ./doc/a.txt ./doc/sub ./doc/sub/b é.txt ./.ibi.metadata ./doc ./doc/a.txt ./doc/sub ./doc/sub/b é.txt \n\
+         description: Tides of a bay\npublisher: INPE\n\
+         ./.ibi.metadata ./doc ./doc/a.txt ./doc/sub ./doc/sub/b é.txt title: Tides\ncreator: Souza, Maria\ndescription: Tides of a bay\npublisher: INPE\n\
+         title: Tides\n./doc ./doc/a.txt ./doc/link ./doc/sub ./doc/sub/b.txt \n\
+         ./.ibi.metadata ./doc ./doc/a.txt title: Whole\n\
+         ./doc ./doc/a.txt ./doc/sub ./doc/sub/b.txt more\n\
+         ./doc ./doc/a.txt ./doc/sub ./doc/sub/longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong ./doc/sub/longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong/b.txt 1234567890\n\
+         ./doc ./doc/a.txt \nOriginal\n0\n2\n14 items, 4 findings",
+    );
+}
+
+/// Nothing is minted, left or written outside for a source that is damaged or hostile, and the reason is said.
+#[test]
+fn what_is_not_safe_becomes_no_item() {
+    let env = sources();
+    let count = env.sh("ibifs ls A | wc -l");
+    for (source, why) in [
+        ("wrong", "is not what the package says"),
+        ("missing", "is not what the package says"),
+        ("stray", "is not in the package's list of files"),
+        ("fetched", "files of the bag are elsewhere"),
+        ("none", "no manifest is there"),
+        ("named", "import it without --mint"),
+        ("sidecar", "it is the sidecar of an item"),
+        ("up.zip", "its path does not stay"),
+        ("absolute.zip", "its path does not stay"),
+        ("deep.zip", "its path does not stay"),
+        ("file-and-directory.zip", "a/b"),
+        ("link.zip", "it is a link"),
+        ("bomb.zip", "more than a thousand times"),
+        ("broken.zip", "Invalid checksum"),
+        ("cut.zip", "zip"),
+        ("text", "neither a directory nor a zip or tar file"),
+        ("up.tar", "its path does not stay"),
+        ("link.tar", "it is a link"),
+        ("hard.tar", "it is a link"),
+        ("device.tar", "neither a file nor a directory"),
+        ("missing-source", "No such file"),
+    ] {
+        env.complains(&format!("ibifs import --mint A in/{source}"), why);
+    }
+    env.prints("ibifs ls A | wc -l", &count);
+    env.prints(
+        "ls -A in | grep -c ibifs-import || true; { ls -d /tmp/out ../out out 2> /dev/null || true; } | wc -l",
+        "0\n0",
+    );
+}
+
+/// A user mints through the mount as with `ibifs mint`; a source in an item is not prepared there.
+#[test]
+fn users_import_through_the_mount() {
+    let env = sources();
+    env.sh("chmod 755 . in; chmod 1777 A A/.mint; chmod -R a+rX in; chmod 755 A.store");
+    env.prints(
+        &format!(
+            r#"{MINTED}
+            names=$(setpriv --reuid=60001 --regid=60001 --clear-groups env TMPDIR=/tmp ibifs import --mint A in/plain.zip)
+            item=A/$(head -n 1 <<< "$names"); stat -c %u "$item" "$item/doc/a.txt" "$item/doc/sub"; tree; echo
+            cp in/plain.zip "$item/doc/"; ibifs import --mint A "$item/doc/plain.zip" | wc -l; tree
+            "#
+        ),
+        "60001\n60001\n60001\n./doc ./doc/a.txt ./doc/sub ./doc/sub/b.txt \n2\n./doc ./doc/a.txt ./doc/plain.zip ./doc/sub ./doc/sub/b.txt ",
+    );
+}
