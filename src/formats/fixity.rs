@@ -200,7 +200,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
 }
 
 /// Encodes line feed, carriage return and `%`, and nothing else, as RFC 8493 (2.1.3) requires.
-fn encode(path: &[u8]) -> Vec<u8> {
+pub fn encode(path: &[u8]) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(path.len());
     for byte in path {
         match byte {

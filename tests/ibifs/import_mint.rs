@@ -153,3 +153,24 @@ fn users_import_through_the_mount() {
         "60001\n60001\n60001\n./doc ./doc/a.txt ./doc/sub ./doc/sub/b.txt \n2\n./doc ./doc/a.txt ./doc/plain.zip ./doc/sub ./doc/sub/b.txt ",
     );
 }
+
+/// Items are chosen by a condition; a bag has what other programs look for, and is valid for them.
+#[test]
+fn many_items_are_exported() {
+    let env = TestEnv::new().with_a();
+    env.prints(
+        r#"
+        for name in one two; do mint A $name > $name; echo text > "A/$(< $name)/doc/f é"; done
+        printf 'title: Tides\n' > "A/$(< one):"; old=sid.inpe.br/banon/2001/05.06.07.08; mkdir -p A/$old/doc; mint A gone > gone; rm -r A/$(< gone)
+        ibifs export --bagit --all --store A all | tail -n 1; ibifs export --bagit --prefix SID.inpe.br/ --store A old | tail -n 1
+        ibifs export --ocfl --year 2001 --store A root | tail -n 1; ibifs export --bagit --year 1999 --prefix x --all --store A none | tail -n 1
+        cd "all/$(< one)"; for n in sha256 sha512; do ${n}sum --quiet -c manifest-$n.txt tagmanifest-$n.txt; done
+        grep -o 'title>.*<' metadata/dc.xml; cd - > /dev/null
+        ibifs init B.store --host b.example.org > /dev/null; ibifs import B.store all | tail -n 1
+        ibifs export --bagit A/$(< one) --all --store A x 2>&1 | head -n 1 || true; ibifs export --bagit x 2>&1 | head -n 1 || true
+        "#,
+        "3 items: 3 written, 0 unchanged\n1 item: 1 written, 0 unchanged\n1 item: 1 written, 0 unchanged\n\
+         0 items: 0 written, 0 unchanged\ntitle>Tides<\n3 packages, 3 taken in\n\
+         ibifs: items are named, or chosen by --all, --prefix and --year, but not both\nibifs: name the items and the destination",
+    );
+}

@@ -5,20 +5,25 @@ use std::collections::BTreeMap;
 use rustix::io::Errno;
 
 use super::naming::{MTREE, PAYLOAD};
-use super::reading::{StagedFiles, digests};
+use super::reading::{Digests, StagedFiles, digests};
 use super::work::{ExportDirectory, write_file};
 use super::{ExportOutcome, PackageError};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};
-use crate::formats::fixity::{self, Digest, Manifest};
+use crate::formats::description::DescriptionFormat;
+use crate::formats::fixity::{self, Manifest};
 
 /// Where bags are assembled.
 pub(super) const STAGING: &str = ".ibifs-export";
 /// The file that makes a directory a bag.
 pub(super) const DECLARATION: &str = "bagit.txt";
-/// The digests of the tag files.
-pub(super) const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
+/// The digests of the tag files, by SHA-256 and by SHA-512.
+const TAG_MANIFESTS: [&str; 2] = ["tagmanifest-sha256.txt", "tagmanifest-sha512.txt"];
+/// The digests of the files by SHA-512, which RFC 8493, section 2.4, recommends.
+const MANIFEST_512: &str = "manifest-sha512.txt";
+/// The description of the item, where Archivematica has it.
+const DUBLIN_CORE: &str = "metadata/dc.xml";
 /// The metadata of the bag.
 pub(super) const INFO: &str = "bag-info.txt";
 /// The tag with the names of the item.
@@ -35,27 +40,40 @@ pub(super) fn finish(
     let path = item.names.preferred();
     let is_payload = |path: &str| path.starts_with(&format!("{PAYLOAD}/"));
     let payload = staged.files.iter().filter(|(path, _)| is_payload(path));
-    let manifest: Manifest = payload
-        .map(|(path, digests)| (path.clone().into_bytes(), digests.sha256))
+    let payload: BTreeMap<&str, &Digests> = payload
+        .map(|(path, digests)| (path.as_str(), digests))
         .collect();
-    let mut tags: BTreeMap<&str, Digest> = BTreeMap::new();
-    tags.extend(staged.files.get(MTREE).map(|found| (MTREE, found.sha256)));
+    let manifest: Manifest = payload
+        .iter()
+        .map(|(path, digests)| (path.as_bytes().to_vec(), digests.sha256))
+        .collect();
+    let mut tags: BTreeMap<&str, Digests> = BTreeMap::new();
+    tags.extend(staged.files.get(MTREE).map(|found| (MTREE, found.clone())));
     let declaration = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
     let info = info(archive, item, staged, manifest.len(), clock);
+    let described = archive.document(item, None, DescriptionFormat::OaiDc, &|read| read())?;
     let texts = [
         (DECLARATION, declaration.as_bytes()),
         (INFO, info.as_bytes()),
+        (DUBLIN_CORE, described.as_bytes()),
         (fixity::MANIFEST, &fixity::manifest_text(&manifest)),
+        (MANIFEST_512, &manifest_512(&payload)),
     ];
     for (name, text) in texts {
         write_file(&work.directory, name, text)?;
-        tags.insert(name, digests(text).sha256);
+        tags.insert(name, digests(text));
     }
-    let tags: Manifest = tags
-        .into_iter()
-        .map(|(name, digest)| (name.as_bytes().to_vec(), digest))
+    let of_tags: BTreeMap<&str, &Digests> = tags
+        .iter()
+        .map(|(name, digests)| (*name, digests))
         .collect();
-    write_file(&work.directory, TAG_MANIFEST, &fixity::manifest_text(&tags))?;
+    let tags: Manifest = tags
+        .iter()
+        .map(|(name, digests)| (name.as_bytes().to_vec(), digests.sha256))
+        .collect();
+    let [short, long] = TAG_MANIFESTS;
+    write_file(&work.directory, short, &fixity::manifest_text(&tags))?;
+    write_file(&work.directory, long, &manifest_512(&of_tags))?;
     let bag = "bag";
     work.gather(bag)?;
     match work.appear(bag, &path) {
@@ -63,6 +81,17 @@ pub(super) fn finish(
         Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
         Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),
     }
+}
+
+/// The text of a manifest by SHA-512.
+fn manifest_512(files: &BTreeMap<&str, &Digests>) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (path, digests) in files {
+        text.extend_from_slice(format!("{}  ", digests.sha512).as_bytes());
+        text.extend_from_slice(&fixity::encode(path.as_bytes()));
+        text.push(b'\n');
+    }
+    text
 }
 
 fn info(

@@ -95,12 +95,19 @@ pub struct Export {
     /// An object for each item, in a storage root (OCFL 1.1)
     #[arg(long, group = "format")]
     pub ocfl: bool,
-    /// Path in a mount or store, or an identifier
-    #[arg(value_name = "ITEM", required = true)]
-    pub items: Vec<String>,
-    /// Directory for the bags, or storage root; created if it is missing
-    #[arg(value_name = "DEST")]
-    pub destination: PathBuf,
+    /// Items, by path or identifier, and last the directory for the bags, or storage root; created if
+    /// it is missing
+    #[arg(value_name = "ITEM... DEST", required = true)]
+    pub paths: Vec<String>,
+    /// All items of the store
+    #[arg(long)]
+    pub all: bool,
+    /// All items whose rep or IBIp begins with this
+    #[arg(long)]
+    pub prefix: Option<String>,
+    /// All items that were identified in this year
+    #[arg(long)]
+    pub year: Option<u16>,
     /// Store or mount point, where identifiers alone are given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,

@@ -5,7 +5,8 @@ use std::path::Path;
 use serde_json::json;
 
 use super::access::{self, Named, StoreAccess};
-use super::say;
+use super::transfer::split;
+use super::{say, usage};
 use crate::archive::package::{ExportOutcome, Exporter, Format};
 use crate::archive::{ArchiveError, SystemClock};
 use crate::command::cli;
@@ -13,20 +14,22 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
+use crate::formats::item::State;
 use ibi::message::Message;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
-    let named: Result<Vec<Named>, Failure> = options
-        .items
-        .iter()
-        .map(|text| access::find(text, options.store.as_deref()))
-        .collect();
-    let named = named?;
-    let destination = &options.destination;
-    named
-        .iter()
-        .try_for_each(|named| refuse_inside(&named.access, destination))?;
+    let (items, destination) = split(&options.paths)?;
+    let destination = Path::new(destination);
+    let named = chosen(options, items)?;
+    // Those that are chosen by a condition are of one store.
+    let mut checked: Option<&Path> = None;
+    for named in &named {
+        if checked != Some(&named.access.store) {
+            refuse_inside(&named.access, destination)?;
+            checked = Some(&named.access.store);
+        }
+    }
     let format = if options.ocfl {
         Format::Ocfl
     } else {
@@ -54,6 +57,61 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     drop(progress);
     say(&tally.text(options.output.json))?;
     Ok(exit)
+}
+
+/// The items that are named, or those that meet all conditions.
+fn chosen(options: &cli::Export, items: &[String]) -> Result<Vec<Named>, Failure> {
+    let is_condition = options.all || options.prefix.is_some() || options.year.is_some();
+    match (items, is_condition) {
+        ([], false) => return Err(usage(message!("name the items and the destination"))),
+        ([], true) => {}
+        (_, true) => {
+            return Err(usage(message!(
+                "items are named, or chosen by --all, --prefix and --year, but not both"
+            )));
+        }
+        (items, false) => {
+            let find = |text: &String| access::find(text, options.store.as_deref());
+            return items.iter().map(find).collect();
+        }
+    }
+    let access = StoreAccess::for_identifier(options.store.as_deref(), "--all")?;
+    let archive = access.read()?;
+    let service = &archive.facts().service;
+    let mut named = Vec::new();
+    archive.store().each_item(|item| {
+        let keys = [
+            item.names.rep().map(|rep| rep.canonical()),
+            item.names.ibip().map(|ibip| ibip.canonical()),
+        ];
+        let begins = |prefix: &String| {
+            let mut keys = keys.iter().flatten();
+            keys.any(|key| {
+                let start = key.get(..prefix.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+            })
+        };
+        let year = |year: &u16| {
+            let date = match (item.names.rep(), item.names.ibip()) {
+                (Some(rep), _) => rep.timestamp(),
+                (None, Some(ibip)) => ibip.timestamp(),
+                (None, None) => return false,
+            };
+            date.to_rfc3339().starts_with(&format!("{year:04}-"))
+        };
+        if item.state != State::Deleted
+            && !item.names.matches(service)
+            && options.prefix.as_ref().is_none_or(begins)
+            && options.year.as_ref().is_none_or(year)
+        {
+            named.push(Named {
+                access: access.clone(),
+                names: item.names.clone(),
+            });
+        }
+        Ok(())
+    })?;
+    Ok(named)
 }
 
 /// Rejects a destination in a store or a mount, where a package would be taken for an item.

@@ -136,7 +136,7 @@ fn changing(access: &StoreAccess) -> Result<Local, Failure> {
 }
 
 /// The items, and the destination.
-fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
+pub(super) fn split(paths: &[String]) -> Result<(&[String], &str), Failure> {
     match paths {
         [items @ .., destination] => Ok((items, destination)),
         [] => Err(usage(message!("name the items and the destination"))),
