@@ -17,7 +17,7 @@
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
-//! - Users: `actor`, `rights` (who may write), `public` (who may read).
+//! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
 //! - Content: `publish` (files), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
 //! - Errors: `error`.
@@ -29,6 +29,7 @@ mod clock;
 mod dates;
 mod describe;
 mod error;
+mod event_log;
 mod facts;
 mod far_ends;
 mod full_disk;
@@ -72,6 +73,7 @@ pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use error::{ArchiveError, Holder};
+pub use event_log::{Event, log_event};
 pub use facts::Facts;
 pub use handover::{Handover, HandoverLock, Role};
 pub use import::Planned;

@@ -15,6 +15,7 @@ mod damage;
 mod deposit;
 mod descriptions;
 mod documents;
+mod events;
 mod find;
 mod forms;
 mod fsck;

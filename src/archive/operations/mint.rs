@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
-use super::{Actor, Archive, ArchiveError};
+use super::{Actor, Archive, ArchiveError, Event, log_event};
 use crate::archive::store::{Item, StoreError};
 use crate::archive::tree::{Filled, Owner, Place};
 use crate::formats::item::{Names, Sidecar};
@@ -79,14 +79,29 @@ impl Archive {
         let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
         let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
         let names = Names::both(rep, ibip);
+        let made = self.mint_named(actor, &names, relative, owner, filled);
+        if let Ok(item) = &made {
+            log_event(Event::Mint, &item.names, actor);
+        }
+        made
+    }
+
+    fn mint_named(
+        &self,
+        actor: &dyn Actor,
+        names: &Names,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Item, ArchiveError> {
         let Some(relative) = relative else {
-            return self.make(&names, None, owner, filled);
+            return self.make(names, None, owner, filled);
         };
         let source = Place::of(&self.complete(relative.source())?);
-        let joint = self.recovery.begin_joint(&names, &[], &[source])?;
-        let mut made = self.make(&names, Some(relative), owner, filled);
+        let joint = self.recovery.begin_joint(names, &[], &[source])?;
+        let mut made = self.make(names, Some(relative), owner, filled);
         if let Ok(item) = &made
-            && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), &names)
+            && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), names)
         {
             // A request for a related item must not leave an unrelated one.
             self.unmake(item)?;

@@ -2,7 +2,7 @@
 
 use super::full_disk::with_reserve;
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError};
+use super::{Acceptance, Actor, Archive, ArchiveError, Event, log_event};
 use crate::archive::store::{Item, ItemId, Record};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, State};
@@ -77,11 +77,15 @@ impl Archive {
             }
         };
         change.done();
-        self.known(id)
+        let item = self.known(id)?;
+        if known.is_some() {
+            log_event(Event::Restore, &item.names, actor);
+        }
+        Ok(item)
     }
 
     /// Removes an item that contains nothing but its sidecar, and writes a tombstone.
-    pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
+    pub fn remove(&self, actor: &dyn Actor, id: ItemId) -> Result<(), ArchiveError> {
         self.writable()?;
         let _edits = self.edits();
         let item = self.known(id)?;
@@ -98,6 +102,7 @@ impl Archive {
             change.done();
             Ok(())
         })?;
+        log_event(Event::Remove, &item.names, actor);
         if item.state == State::Original {
             log::warn!(
                 "original of {} removed; copies elsewhere have no original now ('ibifs claim')",

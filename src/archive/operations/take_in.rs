@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Process};
+use super::{Acceptance, Actor, Archive, ArchiveError, Event, Process, log_event};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar, State};
@@ -74,6 +74,7 @@ impl Archive {
                 _ => error.into(),
             })?;
         let known = self.store.find_by_names(names)?;
+        let is_restored = known.is_some();
         let bare = known.map_or_else(|| names.clone(), |item| item.names);
         let id = self.store.put(&Record::bare(bare, State::Copy))?;
         if self.tree.read_sidecar(place)?.is_none()
@@ -88,7 +89,13 @@ impl Archive {
         change.done();
         match acceptance {
             Acceptance::Rejected(error) => Err(error),
-            Acceptance::Accepted(_) | Acceptance::Unchanged => self.known(id),
+            Acceptance::Accepted(_) | Acceptance::Unchanged => {
+                let item = self.known(id)?;
+                if is_restored {
+                    log_event(Event::Restore, &item.names, actor);
+                }
+                Ok(item)
+            }
         }
     }
 }

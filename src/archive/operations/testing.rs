@@ -229,7 +229,7 @@ impl TestArchive {
         if doc.exists() {
             std::fs::remove_dir_all(doc).expect("an empty item");
         }
-        self.remove(item.id).expect("removed");
+        self.remove(&Process, item.id).expect("removed");
     }
 
     /// The items of the index with their states and relations, one per line.

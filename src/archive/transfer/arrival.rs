@@ -16,7 +16,7 @@ use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
-use crate::archive::{Acceptance, ArchiveError, Handover, Process, WriteIntent};
+use crate::archive::{Acceptance, ArchiveError, Event, Handover, Process, WriteIntent, log_event};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, State};
 use ibi::message;
@@ -28,6 +28,8 @@ pub(super) struct Arrival<'a> {
     pub directory: &'a Tree,
     /// Its names at the source.
     pub names: &'a Names,
+    /// The Archive from which it comes.
+    pub from: &'a Names,
     /// The sidecar that it gets.
     pub sidecar: Option<Vec<u8>>,
     /// Whether that is the sidecar in the directory.
@@ -216,6 +218,7 @@ impl Local {
         }
         if moved.files > 0 {
             unsynced.add(to);
+            log_event(Event::Receive(arrival.from), arrival.names, self.actor());
         }
         Ok(moved)
     }

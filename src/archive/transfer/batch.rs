@@ -55,6 +55,7 @@ impl SentItem<'_> {
         act(&Arrival {
             directory: &self.directory,
             names: &self.item.names,
+            from: self.source.service(),
             sidecar: self.sidecar.clone(),
             is_as_it_is: self.is_as_it_is,
             manifest: &|progress| self.source.sound_manifest(&self.item, progress),

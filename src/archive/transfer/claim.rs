@@ -11,7 +11,7 @@ use super::destination::Destination;
 use super::local::Local;
 use super::outcome::{RemoteStatus, TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
-use crate::archive::{Handover, Role};
+use crate::archive::{Event, Handover, Role, log_event};
 use crate::formats::item::{Names, State};
 
 /// An Archive where the original of an item was removed.
@@ -67,7 +67,7 @@ fn claimed(
                 return Err(Skip::OriginalHere.into());
             }
             if let Some(word) = word {
-                local.take(names, &from, &word.word)?;
+                local.become_holder(names, &from, &word.word)?;
             }
             return finish(names, &ours, other);
         }
@@ -94,8 +94,8 @@ fn claimed(
         None => local.expect(names, &from)?,
     };
     other.give_up(names, &ours, &word)?;
-    local.take(names, &from, &word)?;
-    log::info!("{names}: the original is held here now, claimed from the Archive {from}");
+    local.become_holder(names, &from, &word)?;
+    log_event(Event::Claim(&from), names, local.actor());
     finish(names, &ours, other)
 }
 
@@ -155,6 +155,7 @@ impl Remover for Local {
             self.archive().forget_handover(names)?;
             return Err(skip.into());
         }
+        log_event(Event::Give(to), names, self.actor());
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::batch::{BATCH, SentItem};
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
-use crate::archive::{Handover, Role};
+use crate::archive::{Event, Handover, Role, log_event};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, State};
 use crate::os::random;
@@ -118,6 +118,21 @@ impl Destination for Local {
     }
 
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
+        if self.become_holder(names, from, word)? {
+            log_event(Event::Take(from), names, self.actor());
+        }
+        Ok(())
+    }
+}
+
+impl Local {
+    /// Becomes the holder of the original. Returns false if it is the holder already.
+    pub(super) fn become_holder(
+        &mut self,
+        names: &Names,
+        from: &Names,
+        word: &str,
+    ) -> Result<bool, TransferError> {
         let not_taken = |why: Message| TransferError::from(Skip::NotTaken(why));
         let Some(item) = self.archive.held(names)? else {
             return Err(not_taken(message!("it has no copy of it")));
@@ -128,7 +143,7 @@ impl Destination for Local {
             if expected.is_some() {
                 self.archive.forget_handover(names)?;
             }
-            return Ok(());
+            return Ok(false);
         }
         if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
             return Err(not_taken(message!(
@@ -142,6 +157,7 @@ impl Destination for Local {
         }
         let service = self.service().clone();
         self.name_holder(names, &service)?;
-        Ok(self.archive.forget_handover(names)?)
+        self.archive.forget_handover(names)?;
+        Ok(true)
     }
 }

@@ -161,6 +161,7 @@ impl<'a> Incoming<'a> {
         let arrival = Arrival {
             directory: &directory,
             names: parsed.names(),
+            from,
             sidecar: Some(sidecar.to_vec()),
             is_as_it_is: false,
             manifest: &|_| Ok(inventory.manifest()),

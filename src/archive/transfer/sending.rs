@@ -6,7 +6,7 @@ use super::outcome::{
     ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome, skipped,
 };
 use super::skip::Skip;
-use crate::archive::{Handover, Role};
+use crate::archive::{Event, Handover, Role, log_event};
 use crate::formats::item::{Names, State};
 
 /// Copies the first of some items of a store, at least one, and returns the result of each. Only the last can
@@ -185,7 +185,9 @@ fn finish(
     destination: &mut dyn Destination,
 ) -> Result<(), TransferError> {
     destination.take(names, source.service(), &handover.word)?;
-    Ok(source.archive().forget_handover(names)?)
+    source.archive().forget_handover(names)?;
+    log_event(Event::Give(destination.service()), names, source.actor());
+    Ok(())
 }
 
 fn refuse_same(source: &Local, destination: &dyn Destination) -> Result<(), TransferError> {

@@ -323,8 +323,7 @@ impl Namespace {
             stale.extend(known.iter().copied().map(Stale::Attributes));
             self.keep_nodes_open(known);
         }
-        self.archive.remove(item.id)?;
-        log::info!("{} removed", place.as_str());
+        self.archive.remove(caller, item.id)?;
         self.forget_labels_of(item.id);
         self.forget_just_minted(item.id);
         if let Some(ibip) = item.names.ibip() {

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, ibip, rep, split};
+use crate::archive::Process;
 use crate::fuse::inode::{NodeKind, View};
 use crate::fuse::inside::{self, Removal};
 use crate::fuse::namespace::{NameLifetime, Options, Stale};
@@ -418,6 +419,6 @@ fn an_alias_ends_with_its_item() {
     let target = format!("-> ../{}", ibip(&item));
     assert_eq!(fixture.describe("LK47B6/x1"), Ok(target));
     std::fs::remove_dir(fixture.file(&item, "doc")).expect("removed");
-    fixture.remove(item.id).expect("removed");
+    fixture.remove(&Process, item.id).expect("removed");
     assert_eq!(fixture.describe("LK47B6/x1"), Err(Errno::NOENT));
 }
