@@ -111,6 +111,11 @@ pub fn style_names() -> impl Iterator<Item = &'static str> {
     short.chain(archived.copied().filter(is_other))
 }
 
+/// The styles with a short name.
+pub fn short_style_names() -> impl Iterator<Item = &'static str> {
+    STYLES.iter().map(|(short, _)| *short)
+}
+
 /// The citation of an item as one line of text.
 /// It is made from the description's CSL-JSON, by the rules of the Citation Style Language 1.0.2.
 ///

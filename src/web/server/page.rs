@@ -26,7 +26,7 @@ const META: &str = "<meta charset=\"utf-8\" />\n\
 
 /// The page loads and runs nothing but the style, which the policy identifies by its digest.
 const POLICY: &str = "default-src 'none'; \
-     style-src 'sha256-YDKo0HJagE+bOrat3V4sMbo/E8FdvYblTVSeS0aUZpA='; \
+     style-src 'sha256-uJb6z3F1USsn0TTAodRbe8VAHihV5RNz/sOK+xbYbtA='; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// The texts of pages in one language.

@@ -175,3 +175,27 @@ fn search_engines_find_all_that_is_public() {
          application/xml; charset=utf-8\n4\n1\n0\n 4 200\n404\n0\n404 404 404 404 404 ",
     );
 }
+
+/// The page leads to citations, which are made when they are asked for.
+#[test]
+fn items_are_cited() {
+    library().prints(
+        r#"
+        ask "/$R?page"; grep -o "href=\"/$R?cite=[a-z]*\"" body | sed "s;$R;R;" | head -n 2
+        ask "/$R?cite=abnt"; code; line content-type; line vary; cat body
+        ask "/$R?cite=abnt" -H 'Accept-Language: pt-BR'; cat body
+        ask "/$R?cite=none"; code; cat body | head -c 30; echo; ask "/$(cat secret)?cite=apa"; code; ask "/$R?cite=%ff"; code
+        "#,
+        r#"href="/R?cite=abnt"
+href="/R?cite=apa"
+200
+text/plain; charset=utf-8
+Accept-Language
+SOUZA, Maria; LIMA, Ana. Tides </script><b> & "more". Acta, p. 10–12, Feb. 2009.
+SOUZA, Maria; LIMA, Ana. Tides </script><b> & "more". Acta, p. 10–12, fev. 2009.
+400
+'none' is not a style; the sty
+404
+302"#,
+    );
+}

@@ -57,9 +57,9 @@ fn an_item_in_english() {
         grep -c "<code>$R</code>" body
         grep -c "<code>$(ibip A/$R)</code>" body
         sed -n '/<body/,$p' body | grep -o "http://archive-a.example.org/[^\"<]*" | sort -u | sed "s;$(ibip A/$R);IBIP;"
-        grep -o "<a href=\"/$(cat next)\"" body | sort | uniq -c | tr -s ' '
-        grep -o "href=\"/$(cat pt)\"" body | wc -l
-        grep -o "href=\"/$(cat data)\"" body | wc -l
+        grep -o "<a href=\"/$(cat next)?page\"" body | sort | uniq -c | tr -s ' '
+        grep -o "href=\"/$(cat pt)?page\"" body | wc -l
+        grep -o "href=\"/$(cat data)?page\"" body | wc -l
         grep -o '<dt>[^<]*</dt>' body | sed 's/<[^>]*>//g'
         grep -o 'href="/col[^"]*"' body | sed "s;$R;REP;" | sort
         grep -o '1.2 kB' body
@@ -76,9 +76,10 @@ Tides <of> Guanabara & beyond
 1
 1
 http://archive-a.example.org/IBIP
- 2 <a href="/NEXT"
+ 2 <a href="/NEXT?page"
 1
 1
+Type
 Name (rep)
 Name (IBIp)
 Persistent link
@@ -113,16 +114,19 @@ fn an_item_in_portuguese() {
         grep -o '<h2>[^<]*</h2>' body | sed 's/<[^>]*>//g'
         grep -o 'Esta é a última edição.' body
         grep -o 'Edição anterior' body
-        grep -o "href=\"/$(cat report)\"" body | sort -u | wc -l
+        grep -o "href=\"/$(cat report)?page\"" body | sort -u | wc -l
         grep -o 'Não há arquivos públicos.' body
         pt "/col/$(cat report)/" > /dev/null
         grep -o '1,2 kB' body
     "#,
         "content-language: pt
 pt
+Sobre este item
+Arquivos
+Como citar
+Nomes e estado
 Edições
 Metadados
-Arquivos
 Esta é a última edição.
 Edição anterior
 1
@@ -376,7 +380,7 @@ fn the_archive_itself() {
         test "$(jq -r '.latest[0].rep' body)" = "$(cat data)"
         pt / | grep -o 'Arquivo digital archive-a.example.org' | head -1
         has 'count(//*[local-name()="tbody"]/*)'
-        grep -o "href=\"/$(cat report)\">.*</a>" body | sed 's/.*<bdi>//; s/<.*//'
+        grep -o "href=\"/$(cat report)?page\">.*</a>" body | sed 's/.*<bdi>//; s/<.*//'
     "#,
         r#""archive-a.example.org"
 5

@@ -21,6 +21,7 @@ use self::view::ItemView;
 use self::words::{ArchiveWords, BOTH};
 use super::{Site, act, failure};
 use crate::archive::store::Item;
+use crate::formats::citation::{CitationError, cite};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::web::server::answer;
@@ -94,6 +95,27 @@ pub(super) fn description(
     }
 }
 
+/// The citation of an item in a style, in the language of the reader.
+pub(super) fn citation(site: &Site, item: &Item, style: &str, request: &Parts) -> Response<Body> {
+    let description = match site.archive.description(item, None, &act) {
+        Ok(description) => description,
+        Err(error) => return failure::of(&error),
+    };
+    let words = accept::words(&request.headers, BOTH);
+    match cite(&description, style, words.of_citations) {
+        Ok(line) => {
+            let kind = "text/plain; charset=utf-8";
+            let whole = answer::whole(StatusCode::OK, kind, format!("{line}\n"));
+            answer::by_language(answer::fresh(whole))
+        }
+        Err(error @ CitationError::NotCited { .. }) => {
+            log::warn!("{}: {error}", item.names);
+            answer::refusal(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())
+        }
+        Err(error) => answer::refusal(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
 /// Marks an answer as dependent on the header `Accept`.
 pub(super) fn varies_by_accept(response: &mut Response<Body>) {
     let name = HeaderValue::from_static("Accept");
@@ -122,7 +144,7 @@ pub(super) fn metadata(site: &Site, item: &Item, request: &Parts) -> Response<Bo
     page.html(
         &format!("{}: {}", words.metadata, item.names.preferred()),
         &html! {
-            p { (link(&view::page_url(&item.names), words.back)) }
+            p { (link(&view::landing_url(&item.names), words.back)) }
             table class="stacked named" {
                 (heads(&[words.element, words.value]))
                 tbody {

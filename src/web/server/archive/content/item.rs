@@ -9,17 +9,20 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
 use crate::formats::item::State;
 use crate::formats::query::encoded;
+use crate::formats::query::percent_decoded;
 use crate::web::server::answer::Refusal;
 use crate::web::server::archive::{Site, act, file, pages};
 use crate::web::service::content_url;
 
 /// What describes an item for readers or programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// Its page.
     Page,
     /// Its links to others, as a set (RFC 9264).
     Links,
+    /// Its citation in a style.
+    Citation(String),
 }
 
 impl About {
@@ -28,7 +31,10 @@ impl About {
         match query {
             "page" => Some(About::Page),
             "linkset" => Some(About::Links),
-            _ => None,
+            _ => {
+                let style = query.strip_prefix("cite=")?;
+                Some(About::Citation(percent_decoded(style)?))
+            }
         }
     }
 }
@@ -116,10 +122,14 @@ pub(super) fn of_item(
     if wanted.is_list {
         return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
     }
-    match wanted.about {
+    match &wanted.about {
         Some(About::Page) => return Ok(landing(site, &item, request)),
         Some(About::Links) => {
             return Ok(ContentReply::Answer(pages::linkset(site, &item)));
+        }
+        Some(About::Citation(style)) => {
+            let cited = pages::citation(site, &item, style, request);
+            return Ok(ContentReply::Answer(cited));
         }
         None => {}
     }

@@ -88,7 +88,7 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
             page.html(
                 &format!("{}: {}", words.files, item.names.preferred()),
                 &html! {
-                    p { (link(&view::page_url(&item.names), words.back)) }
+                    p { (link(&view::landing_url(&item.names), words.back)) }
                     (table(words, &item.names, &listing.files))
                     @if let Some(next) = &next { p { (link(next, words.next_files)) } }
                 },

@@ -102,7 +102,7 @@ fn latest(words: &ArchiveWords, overview: &Overview) -> Markup {
                     tr {
                         th scope="row" {
                             (link(
-                                &view::page_url(names),
+                                &view::landing_url(names),
                                 title.as_deref().unwrap_or(&names.preferred()),
                             ))
                         }

@@ -5,22 +5,26 @@ use maud::{Markup, html};
 use super::view::{self, ItemView, OtherItem};
 use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
+use crate::formats::citation::short_style_names;
+use crate::formats::description::DescriptionFormat;
+use crate::formats::metadata::{DublinCore, Element};
 use crate::web::server::page::html::link;
+
+/// The most creators below a title, and the most values of an element on a page. The table of the metadata has all.
+const MOST_CREATORS: usize = 20;
+const MOST_VALUES: usize = 50;
 
 /// The content below the title.
 pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
     html! {
+        @if let Some(description) = &item.description {
+            (byline(&description.record.core))
+        }
         @if let Some(url) = &item.main_file {
-            p { (link(url, words.main_file)) }
+            p { strong { (link(url, words.main_file)) } }
         }
-        dl { (facts(words, item)) }
-        (section(words.editions, &editions(words, item)))
-        @if !item.translations.is_empty() || item.translation_of.is_some() {
-            (section(words.translations, &translations(words, item)))
-        }
-        (section(words.metadata, &html! { ul { (metadata_links(words, item)) } }))
-        @if !item.claims.is_empty() {
-            (section(words.claims, &claims(words, item)))
+        @if let Some(description) = &item.description {
+            (about(words, &description.record.core))
         }
         (section(words.files, &html! {
             (files::table(words, &item.names, &item.listing.files))
@@ -30,6 +34,92 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
             }
             p { (link(&view::zip_url(&item.names), words.zip)) }
         }))
+        @if item.description.is_some() {
+            (section(words.how_to_cite, &citations(item)))
+        }
+        (section(words.identity, &html! { dl { (facts(words, item)) } }))
+        (section(words.editions, &editions(words, item)))
+        @if !item.translations.is_empty() || item.translation_of.is_some() {
+            (section(words.translations, &translations(words, item)))
+        }
+        (section(words.metadata, &html! { ul { (metadata_links(words, item)) } }))
+        @if !item.claims.is_empty() {
+            (section(words.claims, &claims(words, item)))
+        }
+    }
+}
+
+/// The creators and the date, as below a title.
+fn byline(core: &DublinCore) -> Markup {
+    let creators: Vec<&str> = core.values(Element::Creator).take(MOST_CREATORS).collect();
+    let date = core.first(Element::Date);
+    let date = date.map(|date| date.split('T').next().unwrap_or_default());
+    html! {
+        p {
+            @if !creators.is_empty() { bdi { (creators.join("; ")) } " " }
+            @if let Some(date) = date { small { bdi { (date) } } }
+        }
+    }
+}
+
+/// The abstract, and what else a description says of the content.
+fn about(words: &ArchiveWords, core: &DublinCore) -> Markup {
+    let shown = [
+        Element::Description,
+        Element::Subject,
+        Element::Publisher,
+        Element::Type,
+        Element::Rights,
+    ];
+    let shown = shown
+        .into_iter()
+        .filter(|element| core.first(*element).is_some());
+    let shown: Vec<Element> = shown.collect();
+    html! {
+        @if !shown.is_empty() {
+            (section(words.about, &html! {
+                dl {
+                    @for element in &shown {
+                        dt { (words.of_element(*element)) }
+                        @for value in core.values(*element).take(MOST_VALUES) {
+                            dd { (linked(value)) }
+                        }
+                    }
+                }
+            }))
+        }
+    }
+}
+
+/// A text; a link if all of it is a URL, such as that of a licence.
+fn linked(text: &str) -> Markup {
+    let is_url = ["https://", "http://"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme))
+        && text.chars().all(|sign| sign.is_ascii_graphic());
+    if is_url {
+        link(text, text)
+    } else {
+        html! { bdi { (text) } }
+    }
+}
+
+/// Links to citations: each is computed when it is asked for, which takes longer than a page.
+fn citations(item: &ItemView) -> Markup {
+    let formats = [
+        DescriptionFormat::Bibtex,
+        DescriptionFormat::Ris,
+        DescriptionFormat::Csl,
+    ];
+    html! {
+        ul class="inline" {
+            @for style in short_style_names() {
+                li { (link(&view::citation_url(&item.names, style), &style.to_uppercase())) }
+            }
+            @for format in formats {
+                li { (link(&view::description_url(&item.names, format), format.word())) }
+            }
+        }
     }
 }
 
@@ -54,7 +144,7 @@ fn facts(words: &ArchiveWords, item: &ItemView) -> Markup {
 
 fn other(words: &ArchiveWords, other: &OtherItem) -> Markup {
     html! {
-        (link(other.url(), &other.names.preferred()))
+        (link(&other.page(), &other.names.preferred()))
         @if !other.is_held { " " small { (words.elsewhere) } }
     }
 }

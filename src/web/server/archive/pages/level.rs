@@ -67,7 +67,7 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
                 ul {
                     @for names in &shown {
                         li {
-                            (link(&view::page_url(names), &names.preferred()))
+                            (link(&view::landing_url(names), &names.preferred()))
                             @if let Some(date) = view::date_of(names) { " " (time(&date)) }
                         }
                     }

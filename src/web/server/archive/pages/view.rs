@@ -48,6 +48,15 @@ impl OtherItem {
         &self.url
     }
 
+    /// Its page, if it is held here.
+    pub(super) fn page(&self) -> String {
+        if self.is_held {
+            landing_url(&self.names)
+        } else {
+            self.url.clone()
+        }
+    }
+
     fn json(&self) -> Value {
         let mut value = json_of_names(&self.names);
         value["held"] = json!(self.is_held);
@@ -273,6 +282,11 @@ pub(super) fn description_url(names: &Names, format: DescriptionFormat) -> Strin
 /// The item's page itself, also where its persistent URL leads to a file.
 pub(super) fn landing_url(names: &Names) -> String {
     format!("{}?page", page_url(names))
+}
+
+/// The citation of an item in a style.
+pub(super) fn citation_url(names: &Names, style: &str) -> String {
+    format!("{}?cite={style}", page_url(names))
 }
 
 pub(super) fn linkset_url(names: &Names) -> String {

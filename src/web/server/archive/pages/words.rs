@@ -1,5 +1,6 @@
 //! The texts of the pages, in two languages.
 
+use crate::formats::citation::CitationLanguage;
 use crate::formats::item::State;
 use crate::formats::metadata::Element;
 use crate::web::server::page;
@@ -61,6 +62,11 @@ pub(super) struct ArchiveWords {
     pub(super) latest: &'static str,
     pub(super) no_items: &'static str,
     pub(super) item: &'static str,
+    /// The language of the words that a citation style adds.
+    pub(super) of_citations: CitationLanguage,
+    pub(super) how_to_cite: &'static str,
+    pub(super) about: &'static str,
+    pub(super) identity: &'static str,
     pub(super) search: &'static str,
     pub(super) search_title: &'static str,
     pub(super) search_help: &'static str,
@@ -183,6 +189,10 @@ static ENGLISH: ArchiveWords = ArchiveWords {
     latest: "Latest items identified here",
     no_items: "None yet.",
     item: "Item",
+    of_citations: CitationLanguage::English,
+    how_to_cite: "How to cite",
+    about: "About this item",
+    identity: "Names and state",
     search: "Search",
     search_title: "Search the items",
     search_help: "Words, \u{201c}phrases\u{201d}, creator:name, year:2005-2009, -word, begin*",
@@ -269,6 +279,10 @@ static PORTUGUESE: ArchiveWords = ArchiveWords {
     latest: "Últimos itens identificados aqui",
     no_items: "Nenhum ainda.",
     item: "Item",
+    of_citations: CitationLanguage::Portuguese,
+    how_to_cite: "Como citar",
+    about: "Sobre este item",
+    identity: "Nomes e estado",
     search: "Buscar",
     search_title: "Buscar itens",
     search_help: "Palavras, \u{201c}frases\u{201d}, creator:nome, year:2005-2009, -palavra, início*",
