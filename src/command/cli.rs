@@ -26,7 +26,7 @@ use crate::formats::item::State;
 pub use care::{Backup, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
-pub use items::{Cite, Find, Id, IdCommand, List, Mint, Relate, Show, Unrelate, Work};
+pub use items::{Cite, Find, Id, IdCommand, List, Mint, Relate, Show, Unrelate, Watch, Work};
 pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
@@ -108,6 +108,12 @@ pub enum Command {
     /// Prints the identifiers and titles of the items that have all of the words, the best first.
     #[command(after_long_help = examples::FIND)]
     Find(Find),
+    /// Print what happens to the items of a store
+    ///
+    /// A line of JSON for each event: an item was added, changed or removed. It goes on from a
+    /// position that it has printed before.
+    #[command(after_long_help = examples::WATCH)]
+    Watch(Watch),
     /// Declare a relation of an item
     ///
     /// It replaces the relation of the same kind. This Archive must hold the original of one of the

@@ -28,6 +28,7 @@ mod start;
 mod status;
 mod transfer;
 mod upn;
+mod watch;
 mod work;
 
 use std::io::Write;
@@ -56,6 +57,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Show(options) => items::show(&options),
         Command::Cite(options) => cite::run(&options),
         Command::Find(options) => find::run(&options),
+        Command::Watch(options) => watch::run(&options),
         Command::Relate(options) => relations::relate(&options),
         Command::Unrelate(options) => relations::unrelate(&options),
         Command::Ls(options) => items::list(&options),

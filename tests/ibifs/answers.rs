@@ -60,6 +60,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         r#".[0].title == "Tides" and .[0].creators == ["Souza"]"#,
     ),
     (
+        "watch",
+        "ibifs watch A --once --json",
+        r#".event == "ready" and (.position | length) > 17"#,
+    ),
+    (
         "relate",
         "ibifs relate A/$(cat one) --metadata A/$(cat two) --json",
         r#".relation == "metadata" and .target.rep != null"#,
@@ -191,6 +196,8 @@ const REFUSALS: &[(&str, i32)] = &[
     ("cite A/$(cat one) --list-styles", 2),
     ("cite", 2),
     ("find", 2),
+    ("watch A --from 7", 2),
+    ("watch none", 3),
     ("find '*' --store A", 2),
     ("find nothing-like-it --store A", 3),
     ("cite 8JMKD3MGP8W/34PGRBS --store A", 3),

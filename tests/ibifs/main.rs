@@ -54,4 +54,5 @@ mod texts;
 mod tools;
 mod transfer;
 mod trees;
+mod watch;
 mod work;

@@ -72,6 +72,11 @@ Examples:
   ibifs find 'title:\"sea level\"' hydro* -- -map
   ibifs find rainfall --json | jq -r '.[].title'";
 
+pub(super) const WATCH: &str = "\
+Examples:
+  ibifs watch mnt --from now
+  ibifs watch store --once | jq -r 'select(.event == \"removed\").rep'";
+
 pub(super) const RELATE: &str = "\
 Examples:
   ibifs relate mnt/example.org/archive/2026/11.22.10.15 --next-edition 8JMKD3MGP8W/34PGRBS

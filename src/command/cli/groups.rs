@@ -16,7 +16,9 @@ const GROUPS: &[(Title, &[&str])] = &[
     ),
     (
         || message!("Items"),
-        &["mint", "work", "show", "cite", "find", "ls", "id", "upn"],
+        &[
+            "mint", "work", "show", "cite", "find", "watch", "ls", "id", "upn",
+        ],
     ),
     (|| message!("Relations"), &["relate", "unrelate"]),
     (|| message!("Care"), &["fsck", "reindex", "scrub", "backup"]),

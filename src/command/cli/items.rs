@@ -89,6 +89,23 @@ pub struct Cite {
     pub output: Output,
 }
 
+/// `ibifs watch`
+#[derive(Debug, Args)]
+pub struct Watch {
+    /// Store or mount point
+    pub store: PathBuf,
+    /// Print what happened after this position, which it has printed; 'now' begins with what
+    /// happens next [default: all items]
+    #[arg(long, value_name = "POSITION")]
+    pub from: Option<String>,
+    /// End when all that has happened is printed
+    #[arg(long)]
+    pub once: bool,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `ibifs find`
 #[derive(Debug, Args)]
 pub struct Find {

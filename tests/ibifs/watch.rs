@@ -1,0 +1,75 @@
+//! `ibifs watch`: what happens to items, for programs that build on it.
+
+use crate::support::TestEnv;
+
+/// `events` prints the events of lines: without positions, with words in place of identifiers.
+const TOOLS: &str = r#"
+events() { jq -rs --arg one "$(cat one 2> no)" --arg two "$(cat two 2> no)" '.[] | [.event, (if .rep == $one then "one" elif .rep == $two then "two" elif .rep then "other" else "" end), (.state // ""), (.relations // {} | keys | join(","))] | join(" ")' "$@" | sed 's/ *$//'; }
+last() { jq -rs 'map(.position // empty) | last' "$@"; }
+# Waits until a file has so many lines.
+until_lines() { for i in $(seq 200); do test $(wc -l < $2) -ge $1 && return; sleep .05; done; cat $2; return 1; }
+"#;
+
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    env.prints(&format!("{TOOLS}\n{script}"), expected);
+}
+
+#[test]
+fn events_go_on_from_a_position() {
+    let env = TestEnv::new();
+    prints(
+        &env,
+        r#"ibifs init A --host archive-a.example.org > /dev/null
+        ibifs mint A | head -n 1 > one; ibifs watch A --once > all; events all
+        ibifs watch A --once --from $(last all) | wc -l
+        ibifs watch A --once --from now > now; events now; test "$(last now)" = "$(last all)" && echo same"#,
+        "start\npresent other Original\npresent one Original\nready\n0\nready\nsame",
+    );
+    prints(
+        &env,
+        r#"ibifs mint A | head -n 1 > two; ibifs watch A --once --from $(last all) > more; events more
+        ibifs relate A/col/$(< one) --next-edition $(< two) > said; ibifs watch A --once --from $(last more) > related; events related | sort
+        mkdir M; ibifs mount A M; rm -r M/$(< two); ibifs umount M
+        ibifs watch A --once --from $(last related) > removed; events removed | sort -u
+        # From an earlier position, each item once, as it is now.
+        ibifs watch A --once --from $(last all) | events | sort"#,
+        "added two Original\nchanged one Original nextedition\nchanged two Original editionof\n\
+         removed two Deleted\n\
+         changed one Original nextedition\nremoved two Deleted",
+    );
+}
+
+/// A watch that runs sees what daemon and commands do, and goes on when the daemon or the index is another one.
+#[test]
+fn a_watch_outlives_daemons_and_indexes() {
+    let env = TestEnv::new();
+    prints(
+        &env,
+        r#"ibifs init A --host archive-a.example.org > /dev/null; mkdir M; ibifs mount A M
+        timeout 100 ibifs watch M --from now > seen & W=$!
+        until_lines 1 seen; mkdir M/.mint/x; rep M/.mint/x > one; until_lines 2 seen
+        ibifs umount M; ibifs mint A | head -n 1 > two; until_lines 3 seen
+        ibifs mount A M; kill -9 $(daemon A); ibifs umount M; ibifs mount A M; mkdir M/.mint/y; until_lines 4 seen; events seen
+        P=$(last seen); ibifs umount M; ibifs reindex A > said; until_lines 10 seen; tail -n +5 seen > again; events again | sort
+        rm A/relations.sqlite3*; ibifs watch A --once --from $P 2> why || echo $?; ibifs mint A > said; until_lines 17 seen
+        # A position of an index that is no more is one from the start.
+        ibifs watch A --once --from $P | events | sort | uniq -c | sed 's/^ *//'; kill $W"#,
+        "ready\nadded one Original\nadded two Original\nadded other Original\n\
+         present one Original\npresent other Original\npresent other Original\npresent two Original\nready\nstart\n\
+         1\n1 present one Original\n3 present other Original\n1 present two Original\n1 ready\n1 start",
+    );
+}
+
+#[test]
+fn a_watch_ends_with_its_reader() {
+    let env = TestEnv::new();
+    env.prints(
+        r#"ibifs init A --host archive-a.example.org > /dev/null
+        timeout 20 ibifs watch A | head -n 1 > first & W=$!
+        for i in 1 2 3; do sleep .3; ibifs mint A > said; done; wait $W && echo ended"#,
+        "ended",
+    );
+    for (options, status) in [("A --from 7", 2), ("none", 3)] {
+        env.exits(&format!("ibifs watch --once {options}"), status);
+    }
+}
