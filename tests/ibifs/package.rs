@@ -70,7 +70,7 @@ fn the_debian_package_serves_on_a_new_debian_and_leaves_it_as_it_was() {
         test $(zcat man/man8/mount.ibifs.8.gz | grep -c '^.Dt MOUNT.IBIFS 8') = 1
         test $(zcat man/pt_BR/man7/ibifs-tree.7.gz | grep -c '^.Dt IBIFS-TREE 7') = 1
         test \"$(readlink -f /sbin/mount.fuse.ibifs)\" = /usr/bin/ibifs
-        test -f /usr/lib/systemd/system/ibifs@.service; test -f /usr/lib/systemd/system/ibifs-scrub@.timer
+        test -f /usr/lib/systemd/system/ibifs@.service; test -f /usr/lib/systemd/system/ibifs-resolver.service; test -f /usr/lib/sysusers.d/ibifs.conf; test -f doc/ibifs/examples/Caddyfile; test -f /usr/lib/systemd/system/ibifs-scrub@.timer
         grep -q ibifs bash-completion/completions/ibifs
         grep -q '#compdef ibifs' zsh/vendor-completions/_ibifs
         grep -q 'complete -c ibifs' fish/vendor_completions.d/ibifs.fish

@@ -120,3 +120,38 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
          echo damaged > S/col/$one/doc/f; touch -d @0 S/col/$one/doc/f; {scrub}; test -s B/col/$one/doc/f"
     ));
 }
+
+/// The unit of the resolver starts it as an ordinary user without capabilities, and it resolves, registers and reports.
+#[test]
+fn a_resolver_works_with_what_its_unit_leaves() {
+    let env = TestEnv::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (script, unit) = (
+        root.join("tests/ibifs/support/unit.py"),
+        root.join("mnt/ibifs-resolver.service"),
+    );
+    let text = std::fs::read_to_string(&unit).expect("the unit");
+    assert!(
+        text.contains("\nCapabilityBoundingSet=\n") && text.contains("\nNoNewPrivileges=yes\n")
+    );
+    let start = text
+        .lines()
+        .find_map(|line| line.strip_prefix("ExecStart=/usr/bin/"));
+    env.sh(&format!(
+        "chmod 755 .; mkdir state log; chown 1001:1001 state log; chmod 750 state log
+         export DB=$PWD/state/resolver.db RESOLVER_OPTIONS='--listen 127.0.0.1:0 --metrics 127.0.0.1:0 --access-log log/access'
+         as() {{ exec setpriv --reuid=1001 --regid=1001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all \"$@\"; }}
+         IBIFS_UNIT_RESTRICTED={unit} as /usr/bin/python3 {script} {unit} {start} > listening & R=$!
+         trap 'kill $R' EXIT
+         until grep -q metrics listening; do kill -0 $R; sleep 0.05; done
+         grep -q '^Uid:.1001' /proc/$R/status; grep -q '^CapEff:.0000000000000000' /proc/$R/status; grep -q '^Seccomp:.2' /proc/$R/status
+         url=$(sed -n 's,^resolving.* \\(http://127[^ ]*\\)/.*,\\1,p' listening); metrics=$(sed -n 's,^metrics at ,,p' listening)
+         curl -sf $url/ > page; grep -q '<html' page; (as ibifs resolver register --db $DB 8JMKD3MGP8W/34PGRBS) > key
+         for i in $(seq 100); do curl -sf $metrics > found; grep -q '^ibifs_resolver_archives{{state=\"absent\"}} 1' found && break; sleep .1; done
+         grep -q '^ibifs_resolver_archives{{state=\"absent\"}} 1' found
+         kill $R; trap - EXIT; wait $R; grep -q 'GET / ' log/access",
+        unit = unit.display(),
+        script = script.display(),
+        start = start.expect("a start"),
+    ));
+}
