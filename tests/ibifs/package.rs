@@ -117,6 +117,56 @@ fn the_static_binary_needs_nothing_but_the_kernel() {
     ));
 }
 
+/// The image of this test has the binary of the test with its libraries: the static one takes minutes to build. All
+/// digests are right, the same files make the same image, and what is unpacked serves a store.
+#[test]
+fn the_image_serves_from_what_it_holds() {
+    let env = TestEnv::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt/image");
+    env.sh(&format!(
+        "export SOURCE_DATE_EPOCH=1700000000; umask 077
+        {0} --binary {1} one.tar > said; test $(tail -n 1 said) = $PWD/one.tar; {0} --binary {1} two.tar > said; cmp one.tar two.tar
+        mkdir layout root; tar -xf one.tar -C layout",
+        script.display(),
+        env!("CARGO_BIN_EXE_ibifs"),
+    ));
+    env.prints(
+        r#"python3 - <<'END'
+import gzip, hashlib, json, subprocess
+def blob(of):
+    data = open("layout/blobs/" + of["digest"].replace(":", "/"), "rb").read()
+    assert hashlib.sha256(data).hexdigest() == of["digest"].split(":")[1] and len(data) == of["size"]
+    return data
+assert json.load(open("layout/oci-layout")) == {"imageLayoutVersion": "1.0.0"}
+index = json.load(open("layout/index.json"))
+[named] = index["manifests"]
+manifest = json.loads(blob(named))
+assert manifest["mediaType"] == named["mediaType"]
+config = json.loads(blob(manifest["config"]))
+[layer] = manifest["layers"]
+packed = blob(layer)
+assert ["sha256:" + hashlib.sha256(gzip.decompress(packed)).hexdigest()] == config["rootfs"]["diff_ids"]
+subprocess.run(["tar", "-xzp", "-C", "root"], input=packed, check=True)
+print(*config["config"]["Entrypoint"], *config["config"]["Cmd"], config["os"], config["created"])
+END
+        stat -c '%a %U %n' root root/tmp root/usr/bin/ibifs"#,
+        "/usr/bin/ibifs serve --listen 0.0.0.0:8080 /var/lib/ibifs linux 2023-11-14T22:13:20Z\n\
+         755 root root\n1777 root root/tmp\n755 root root/usr/bin/ibifs",
+    );
+    let printed = env.sh(&format!(
+        "{INSIDE}
+        inside /usr/bin/ibifs --version; inside /usr/bin/ibifs init /var/lib/ibifs/a --host archive-a.example.org > said
+        one=$(inside /usr/bin/ibifs mint /var/lib/ibifs/a | head -n 1); echo text > root/var/lib/ibifs/a/col/$one/doc/f
+        exec 3> listening; env -i PATH=/usr/bin /usr/sbin/chroot root /usr/bin/ibifs serve --listen 127.0.0.1:0 --metrics 127.0.0.1:0 /var/lib/ibifs/a >&3 & S=$!
+        trap 'kill $S; wait $S; umount root/proc' EXIT
+        for i in $(seq 200); do grep -q metrics listening && break; kill -0 $S; sleep .05; done
+        grep -q '^Uid:.65534' /proc/$S/status
+        curl -sSf $(sed -n 's,^serving.* \\(http[^ ]*\\)/$,\\1,p' listening)/col/$one/doc/f; curl -sSf $(sed -n 's,^metrics at \\(.*\\)/metrics,\\1,p' listening)/readyz"
+    ));
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(printed, format!("ibifs {version}\ntext\nok"));
+}
+
 #[test]
 fn cargo_installs_it() {
     let env = TestEnv::new();
