@@ -50,7 +50,7 @@ use ibi::message::Localize;
 use transaction::Sync;
 
 pub use accesses::{ACCESSES_FILE, Accesses};
-pub use changes::ChangeNumber;
+pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;

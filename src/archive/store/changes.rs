@@ -14,6 +14,17 @@ pub struct ChangeNumber {
     pub number: i64,
 }
 
+/// Numbers of items to which something has happened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCounts {
+    /// They are new.
+    pub added: u64,
+    /// They were known before.
+    pub changed: u64,
+    /// They are removed.
+    pub removed: u64,
+}
+
 impl Store {
     /// The number of the last change.
     pub fn last_change(&self) -> Result<ChangeNumber, StoreError> {
@@ -43,6 +54,27 @@ impl Store {
             params![number, query::limit(most)],
             |row| Ok((row.get("changed")?, super::rows::item(row)?)),
         )
+    }
+
+    /// The number of items that were added, changed and removed after a change, of which the newest item had the
+    /// number `item`. An item counts once, for what it is now.
+    pub fn count_after(&self, number: i64, item: ItemId) -> Result<ChangeCounts, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT count(*) FILTER (WHERE id > ?2 AND state <> 'Deleted') AS added,
+                    count(*) FILTER (WHERE id <= ?2 AND state <> 'Deleted') AS changed,
+                    count(*) FILTER (WHERE state = 'Deleted') AS removed
+             FROM item WHERE changed > ?1",
+        )?;
+        Ok(statement.query_row(params![number, item.0], |row| {
+            let count =
+                |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.unsigned_abs());
+            Ok(ChangeCounts {
+                added: count("added")?,
+                changed: count("changed")?,
+                removed: count("removed")?,
+            })
+        })?)
     }
 
     /// Records that something about an item has changed that the index does not contain, such as its

@@ -159,6 +159,7 @@ fn an_archive_reports_of_itself() {
         ),
         ("ibifs_items{state=\"original\"}", 3.0),
         ("ibifs_items{state=\"copy\"}", 0.0),
+        ("ibifs_item_changes_total{event=\"added\"}", 0.0),
         ("ibifs_items{state=\"removed\"}", 1.0),
         (
             "ibifs_cache_lookups_total{cache=\"answers\",result=\"hit\"}",
@@ -188,6 +189,18 @@ fn an_archive_reports_of_itself() {
         env!("CARGO_PKG_VERSION")
     );
     assert_eq!(get(&version), 1.0);
+    // What happens from now on is counted.
+    env.sh(
+        "ibifs mint A > minted; ibifs mint A >> minted; ibifs relate --store A $(< one) --metadata $(head -n 1 minted) > said
+         ibifs mount A M; ibifs mint A > last; ibifs umount M",
+    );
+    let found = metrics(&env, &at);
+    let count = |event: &str| found[&format!("ibifs_item_changes_total{{event=\"{event}\"}}")];
+    assert_eq!(["added", "changed", "removed"].map(count), [3.0, 1.0, 0.0]);
+    env.sh("ibifs mount A M; rm -r M/$(head -n 1 last); ibifs umount M");
+    let found = metrics(&env, &at);
+    let count = |event: &str| found[&format!("ibifs_item_changes_total{{event=\"{event}\"}}")];
+    assert_eq!(["added", "changed", "removed"].map(count), [3.0, 1.0, 1.0]);
     // A service whose store is gone is not ready; the process is healthy.
     served.prints(
         &env,

@@ -9,7 +9,7 @@ use rustix::fs::fstatvfs;
 use super::{Site, oai, transfer};
 use crate::archive::Archive;
 use crate::archive::scrub::LastScrub;
-use crate::archive::store::{Counts, Store};
+use crate::archive::store::{ChangeCounts, ChangeNumber, Counts, ItemId, Store, StoreError};
 use crate::web::server::metrics::{MetricKind, MetricsText, Monitored, RequestKinds};
 
 /// The shortest time between two counts of the items, which read the whole index.
@@ -46,6 +46,34 @@ struct State {
     index: Option<Store>,
     scrub: Option<LastScrub>,
     counted: Option<(Instant, Counts)>,
+    changes: Changes,
+}
+
+/// What has happened to items since the service was started.
+#[derive(Debug, Default)]
+struct Changes {
+    /// The last change and the newest item that are counted.
+    counted: Option<(ChangeNumber, ItemId)>,
+    total: ChangeCounts,
+}
+
+impl Changes {
+    /// Counts what has happened since the last time. Nothing of an index that was built anew, in which all items have
+    /// changed.
+    fn follow(&mut self, index: &Store) -> Result<(), StoreError> {
+        let newest = index.last_number()?.unwrap_or(ItemId(0));
+        let last = index.last_change()?;
+        if let Some((known, item)) = self.counted
+            && known.epoch == last.epoch
+        {
+            let new = index.count_after(known.number, item)?;
+            self.total.added += new.added;
+            self.total.changed += new.changed;
+            self.total.removed += new.removed;
+        }
+        self.counted = Some((last, newest));
+        Ok(())
+    }
 }
 
 impl Gauges {
@@ -54,7 +82,12 @@ impl Gauges {
         let mut state = self.state.lock();
         let root = archive.tree().root();
         match Store::open_read_only(root) {
-            Ok(index) => state.index = Some(index),
+            Ok(index) => {
+                if let Err(error) = state.changes.follow(&index) {
+                    log::debug!("changes are counted later: {}", error.cause());
+                }
+                state.index = Some(index);
+            }
             Err(error) => log::warn!("items are not counted: {}", error.cause()),
         }
         state.scrub = LastScrub::open(archive.tree());
@@ -79,6 +112,16 @@ impl State {
                 None
             }
         }
+    }
+}
+
+impl State {
+    /// What has happened to items since the start.
+    fn changes(&mut self) -> Option<ChangeCounts> {
+        if let Err(error) = self.changes.follow(self.index.as_ref()?) {
+            log::warn!("changes are not counted: {}", error.cause());
+        }
+        Some(self.changes.total)
     }
 }
 
@@ -110,6 +153,21 @@ impl Monitored for Site {
                 ("removed", counts.removed),
             ] {
                 text.sample(name, &[("state", word)], count);
+            }
+        }
+        if let Some(changes) = state.changes() {
+            let name = "ibifs_item_changes_total";
+            text.metric(
+                name,
+                MetricKind::Counter,
+                "Items that were added, changed and removed; one counts once for all between two reports.",
+            );
+            for (event, count) in [
+                ("added", changes.added),
+                ("changed", changes.changed),
+                ("removed", changes.removed),
+            ] {
+                text.sample(name, &[("event", event)], count);
             }
         }
         if let Ok(Some(last)) = self.archive.store().last_date() {
