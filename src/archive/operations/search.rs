@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use sha2::{Digest, Sha256};
 
 use super::{Archive, ArchiveError, RunAs};
-use crate::archive::store::{ChangeNumber, Item, ItemId, SearchEntry, SearchIndex};
+use crate::archive::store::{Item, ItemId, Progress, SearchEntry, SearchIndex};
 use crate::archive::tree::Dependencies;
 use crate::formats::description::Description;
 use crate::formats::item::{Names, State};
@@ -61,31 +61,30 @@ impl Archive {
         Ok(SearchIndex::open(self.tree.root(), file)?)
     }
 
-    /// Brings a search index up to date. Calls `progress` now and then with the number of items read and the number
-    /// of those that have to be; this may stop it. Returns whether the index is up to date.
+    /// Brings a search index up to date. Calls `progress` now and then with the number of items read, which
+    /// may stop it. Returns whether the index is up to date.
     pub fn update_search(
         &self,
         index: &SearchIndex,
         act: RunAs<'_>,
-        progress: &mut dyn FnMut(u64, u64) -> SearchStop,
+        progress: &mut dyn FnMut(u64) -> SearchStop,
     ) -> Result<bool, ArchiveError> {
         let mut read = 0;
         loop {
             let last = self.store.last_change()?;
             let from = match index.progress()? {
-                Some(from) if from.epoch == last.epoch && from.number <= last.number => from,
-                _ => index.start_over(last.epoch)?,
+                Some(from)
+                    if from.change.epoch == last.epoch && from.change.number <= last.number =>
+                {
+                    from
+                }
+                _ => index.start_over(last)?,
             };
-            let changed = self.store.changed_after(from.number, PAGE)?;
-            let Some((number, _)) = changed.last() else {
+            let Some((items, until)) = self.next_to_search(from)? else {
                 return Ok(true);
             };
-            let until = ChangeNumber {
-                epoch: last.epoch,
-                number: *number,
-            };
             let (mut entries, mut gone) = (Vec::new(), Vec::new());
-            for item in self.concerned(changed)? {
+            for item in self.concerned(items)? {
                 match self.search_entry(&item, act) {
                     Ok(Some(entry)) => entries.push(entry),
                     Ok(None) => gone.push(item.id),
@@ -99,18 +98,38 @@ impl Archive {
             }
             // If another process was faster, its progress is read again.
             index.record(&entries, &gone, from, until)?;
-            let left = last.number.saturating_sub(until.number).unsigned_abs();
-            if progress(read, read + left) == SearchStop::Stop {
-                return Ok(until.number >= last.number);
+            if progress(read) == SearchStop::Stop {
+                return Ok(until.item.is_none() && until.change.number >= last.number);
             }
         }
     }
 
+    /// The next items to be recorded, and how far the items are recorded then: first all by their numbers, then those
+    /// that have changed since. None if there are none.
+    fn next_to_search(
+        &self,
+        from: Progress,
+    ) -> Result<Option<(Vec<Item>, Progress)>, ArchiveError> {
+        if let Some(item) = from.item {
+            let items = self.store.items_after(item, PAGE)?;
+            let item = items.last().map(|item| item.id);
+            return Ok(Some((items, Progress { item, ..from })));
+        }
+        let changed = self.store.changed_after(from.change.number, PAGE)?;
+        let Some((number, _)) = changed.last() else {
+            return Ok(None);
+        };
+        let mut until = from;
+        until.change.number = *number;
+        let items = changed.into_iter().map(|(_, item)| item);
+        Ok(Some((items.collect(), until)))
+    }
+
     /// The items that have changed, and those that a changed one describes.
-    fn concerned(&self, changed: Vec<(i64, Item)>) -> Result<Vec<Item>, ArchiveError> {
-        let mut known: HashSet<ItemId> = changed.iter().map(|(_, item)| item.id).collect();
+    fn concerned(&self, changed: Vec<Item>) -> Result<Vec<Item>, ArchiveError> {
+        let mut known: HashSet<ItemId> = changed.iter().map(|item| item.id).collect();
         let mut all = Vec::with_capacity(changed.len());
-        for (_, item) in changed {
+        for item in changed {
             let described = match self.metadata_of(&item)? {
                 Some(names) => self.store.find_by_names(&names)?,
                 None => None,

@@ -30,7 +30,7 @@ impl Store {
     pub fn last_change(&self) -> Result<ChangeNumber, StoreError> {
         let connection = self.lock();
         let mut statement = connection.prepare_cached(
-            "SELECT number, (SELECT ifnull(max(changed), 0) FROM item) FROM epoch",
+            "SELECT number, (SELECT ifnull(max(changed), 0) FROM item WHERE changed > 0) FROM epoch",
         )?;
         Ok(statement.query_row([], |row| {
             Ok(ChangeNumber {
@@ -45,7 +45,7 @@ impl Store {
     pub fn changed_after(&self, number: i64, most: usize) -> Result<Vec<(i64, Item)>, StoreError> {
         let connection = self.lock();
         let sql = format!(
-            "SELECT {}, changed FROM item WHERE changed > ?1 ORDER BY changed LIMIT ?2",
+            "SELECT {}, changed FROM item WHERE changed > ?1 AND changed > 0 ORDER BY changed LIMIT ?2",
             super::rows::ITEM
         );
         query::each(
@@ -83,7 +83,8 @@ impl Store {
         self.write(Sync::Later, |transaction| {
             transaction
                 .prepare_cached(
-                    "UPDATE item SET changed = (SELECT max(changed) + 1 FROM item) WHERE id = ?1",
+                    "UPDATE item SET changed = (SELECT ifnull(max(changed), 0) + 1 FROM item WHERE changed > 0)
+                     WHERE id = ?1",
                 )?
                 .execute([item.0])?;
             Ok(())

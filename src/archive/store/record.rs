@@ -64,7 +64,7 @@ const INSERT: &str = "
     INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language,
         target, removed_at, sidecar, changed)
     VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
-        :target, :removed_at, :sidecar, (SELECT ifnull(max(changed), 0) + 1 FROM item))";
+        :target, :removed_at, :sidecar, (SELECT ifnull(max(changed), 0) + 1 FROM item WHERE changed > 0))";
 
 /// A form that the record does not have remains known.
 const UPDATE: &str = "
@@ -72,7 +72,7 @@ const UPDATE: &str = "
         ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
         state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
         language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar,
-        changed = (SELECT max(changed) + 1 FROM item)
+        changed = (SELECT ifnull(max(changed), 0) + 1 FROM item WHERE changed > 0)
     WHERE id = :id";
 
 /// Records an item, new or known by any of its names, with everything that its sidecar declares.

@@ -107,10 +107,9 @@ const MIGRATIONS: &[&str] = &[
     ",
     // 8: what was changed after what.
     "
-    -- Each change of an item gets a number greater than all before.
+    -- Each change of an item gets a number greater than all before; 0 is a change before there were numbers.
     ALTER TABLE item ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;
-    UPDATE item SET changed = id;
-    CREATE INDEX item_by_change ON item (changed);
+    CREATE INDEX item_by_change ON item (changed) WHERE changed > 0;
 
     -- Another number each time that all items are recorded again, when their ids and changes start over.
     CREATE TABLE epoch (

@@ -34,11 +34,12 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX value_by_item ON value (item);
 
-    -- Up to which change of the index the items are recorded.
+    -- Up to which item all are recorded as they were at a change of the index, or later; NULL when all are.
     CREATE TABLE progress (
         one    INTEGER PRIMARY KEY CHECK (one = 1),
         epoch  INTEGER NOT NULL,
-        number INTEGER NOT NULL
+        number INTEGER NOT NULL,
+        item   INTEGER
     ) STRICT;
 "];
 
@@ -62,7 +63,13 @@ pub struct SearchEntry {
 }
 
 /// How far the items of an index are recorded.
-pub type Progress = ChangeNumber;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// They are recorded as they were at this change, or later.
+    pub change: ChangeNumber,
+    /// Those up to this item; None if all are.
+    pub item: Option<ItemId>,
+}
 
 /// Items that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,13 +125,17 @@ impl SearchIndex {
         progress(&self.lock())
     }
 
-    /// Removes all, and begins with the items of an epoch.
-    pub fn start_over(&self, epoch: i64) -> Result<Progress, StoreError> {
+    /// Removes all, and begins with the items as they are at a change.
+    pub fn start_over(&self, change: ChangeNumber) -> Result<Progress, StoreError> {
         let mut connection = self.lock();
         let transaction = database::writing(&mut connection)?;
-        let now = Progress { epoch, number: 0 };
+        let now = Progress {
+            change,
+            item: Some(ItemId(0)),
+        };
         // Another process may have done so meanwhile.
-        if let Some(found) = progress(&transaction)?.filter(|found| found.epoch == epoch) {
+        let is_of_epoch = |found: &Progress| found.change.epoch == change.epoch;
+        if let Some(found) = progress(&transaction)?.filter(is_of_epoch) {
             return Ok(found);
         }
         transaction.execute_batch(
@@ -139,7 +150,7 @@ impl SearchIndex {
     pub fn read_again(&self) -> Result<(), StoreError> {
         let mut connection = self.lock();
         let transaction = database::writing(&mut connection)?;
-        transaction.execute("UPDATE progress SET number = 0", [])?;
+        transaction.execute("UPDATE progress SET item = 0", [])?;
         Ok(transaction.commit()?)
     }
 
@@ -250,11 +261,15 @@ impl SearchIndex {
 }
 
 fn progress(connection: &Connection) -> Result<Option<Progress>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT epoch, number FROM progress")?;
+    let mut statement = connection.prepare_cached("SELECT epoch, number, item FROM progress")?;
     let found = statement.query_row([], |row| {
+        let item: Option<i64> = row.get(2)?;
         Ok(Progress {
-            epoch: row.get(0)?,
-            number: row.get(1)?,
+            change: ChangeNumber {
+                epoch: row.get(0)?,
+                number: row.get(1)?,
+            },
+            item: item.map(ItemId),
         })
     });
     Ok(found.optional()?)
@@ -262,8 +277,12 @@ fn progress(connection: &Connection) -> Result<Option<Progress>, StoreError> {
 
 fn set_progress(connection: &Connection, progress: Progress) -> Result<(), StoreError> {
     connection
-        .prepare_cached("INSERT OR REPLACE INTO progress VALUES (1, ?1, ?2)")?
-        .execute(params![progress.epoch, progress.number])?;
+        .prepare_cached("INSERT OR REPLACE INTO progress VALUES (1, ?1, ?2, ?3)")?
+        .execute(params![
+            progress.change.epoch,
+            progress.change.number,
+            progress.item.map(|item| item.0)
+        ])?;
     Ok(())
 }
 
@@ -330,6 +349,17 @@ fn put(connection: &Connection, entry: &SearchEntry) -> Result<(), StoreError> {
 mod tests {
     use super::*;
 
+    fn at(epoch: i64, number: i64) -> ChangeNumber {
+        ChangeNumber { epoch, number }
+    }
+
+    fn progress_at(epoch: i64, number: i64) -> Progress {
+        Progress {
+            change: at(epoch, number),
+            item: None,
+        }
+    }
+
     fn entry(item: i64, title: &str, creator: &str, year: &str) -> SearchEntry {
         let texts = vec![
             (SearchField::Title, title.to_owned()),
@@ -353,11 +383,8 @@ mod tests {
     #[test]
     fn items_are_found_by_their_words() {
         let index = SearchIndex::temporary().expect("a database");
-        let start = index.start_over(5).expect("started");
-        let until = Progress {
-            epoch: 5,
-            number: 9,
-        };
+        let start = index.start_over(at(5, 1)).expect("started");
+        let until = progress_at(5, 9);
         let entries = [
             entry(1, "Precipitação na Amazônia", "Banon, Gerald", "2009"),
             entry(2, "Rainfall maps", "Souza, Ana", "2009"),
@@ -386,10 +413,7 @@ mod tests {
         }
         let years = index.values(SearchField::Year, "", 10).expect("years");
         assert_eq!(years, [("2009".to_owned(), 2), ("2011".to_owned(), 1)]);
-        let later = Progress {
-            epoch: 5,
-            number: 10,
-        };
+        let later = progress_at(5, 10);
         let changed = [entry(2, "Drought", "Souza, Ana", "2010")];
         assert!(
             index
@@ -406,7 +430,7 @@ mod tests {
             2
         );
         assert_eq!(index.count().expect("a number"), 2);
-        index.start_over(6).expect("started");
+        index.start_over(at(6, 1)).expect("started");
         assert_eq!(index.count().expect("a number"), 0);
         assert_eq!(found(&index, "drought"), Vec::<i64>::new());
     }

@@ -80,7 +80,7 @@ fn up_to_date(archive: &Archive) -> Result<SearchIndex, Failure> {
         }
     };
     let progress = ProgressLine::of_items(|| archive.store().held_items().ok());
-    archive.update_search(&index, &|read| read(), &mut |read, _| {
+    archive.update_search(&index, &|read| read(), &mut |read| {
         progress.at(read);
         SearchStop::GoOn
     })?;

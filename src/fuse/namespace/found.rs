@@ -93,7 +93,7 @@ impl Namespace {
         };
         let is_current = self
             .archive
-            .update_search(&index, &|read| read(), &mut |_, _| {
+            .update_search(&index, &|read| read(), &mut |_| {
                 if Instant::now() < until {
                     SearchStop::GoOn
                 } else {

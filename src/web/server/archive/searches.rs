@@ -57,7 +57,7 @@ pub(super) fn up_to_date(site: &Site) -> Result<Option<&SearchIndex>, ArchiveErr
         }
         None => *read = Some(Instant::now()),
     }
-    let is_current = site.archive.update_search(index, &act, &mut |_, _| {
+    let is_current = site.archive.update_search(index, &act, &mut |_| {
         if Instant::now() < until {
             SearchStop::GoOn
         } else {
