@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody};
 use axum::http::{Request, Response};
@@ -24,6 +24,7 @@ use hyper::body::{Frame, SizeHint};
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 
+use super::SHUTDOWN_TIMEOUT;
 use super::share::Proxies;
 pub use line::AccessLogFormat;
 use line::Line;
@@ -156,12 +157,28 @@ impl RunningLog {
 }
 
 impl Drop for RunningLog {
-    /// Waits until all lines are written.
+    /// Waits until all lines are written; not for a reader of standard output who does not read.
     fn drop(&mut self) {
-        if self.shared.lines.send(Entry::End).is_ok()
-            && let Some(thread) = self.thread.lock().take()
-            && thread.join().is_err()
-        {
+        let since = Instant::now();
+        let is_late = || since.elapsed() > SHUTDOWN_TIMEOUT;
+        let pause = || std::thread::sleep(Duration::from_millis(1));
+        while let Err(TrySendError::Full(_)) = self.shared.lines.try_send(Entry::End) {
+            if is_late() {
+                break;
+            }
+            pause();
+        }
+        let Some(thread) = self.thread.lock().take() else {
+            return;
+        };
+        while !thread.is_finished() {
+            if is_late() {
+                log::error!("the last requests are not in the access log: it cannot be written");
+                return;
+            }
+            pause();
+        }
+        if thread.join().is_err() {
             log::error!("the thread that writes the access log has ended because of an error");
         }
     }

@@ -156,6 +156,26 @@ fn the_log_on_standard_output() {
     assert!(served.line().contains("GET /b "));
 }
 
+/// A reader of standard output who has stopped reading does not keep the service from answering or ending.
+#[test]
+fn a_reader_that_does_not_read() {
+    let env = TestEnv::new();
+    env.sh("ibifs init A --host archive-a.example.org > /dev/null");
+    let served = Served::start(&env, "A --access-log -");
+    // More than a pipe holds.
+    served.prints(
+        &env,
+        &format!(
+            r#"agent=$(printf '%04000d' 0); for i in $(seq 60); do echo "url = $U/no"; echo 'output = no'; done > list
+            curl -s -A "$agent" -K list; status $U/no; kill {0}
+            for i in $(seq 150); do kill -0 {0} 2> no || break; grep -q '^State:.Z' /proc/{0}/status 2> no && break; sleep .1; done
+            test $i -lt 150 && echo ended"#,
+            served.process()
+        ),
+        "404\nended",
+    );
+}
+
 #[test]
 fn what_is_refused() {
     let env = environment();

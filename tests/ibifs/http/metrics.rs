@@ -110,9 +110,9 @@ fn an_archive_reports_of_itself() {
             get $U/col/$one/doc/a.txt; get -o /dev/null $U/col/$one/doc/a.txt; get -o /dev/null "$U/oai?verb=Identify"
             sleep 3
             ask() {{ get -o /dev/null "$U/$(< service)?servicesubject=urlRequest&parsedibiurl.ibi=$one"; }}; ask; ask; ask
-            status $U/archive.cgi/$one; status -X PUT $U/; status -d x $U/transfer"#
+            status "$U/search?q=a"; status $U/archive.cgi/$one; status -X PUT $U/; status -d x $U/transfer"#
         ),
-        "ok\nok\n200\n404\n405\n404\n404\n404\ntext\n200\n405\n404",
+        "ok\nok\n200\n404\n405\n404\n404\n404\ntext\n200\n200\n405\n404",
     );
     let found = metrics(&env, &at);
     let get = |name: &str| {
@@ -132,6 +132,10 @@ fn an_archive_reports_of_itself() {
         (
             "ibifs_http_requests_total{kind=\"service\",status=\"200\"}",
             3.0,
+        ),
+        (
+            "ibifs_http_requests_total{kind=\"search\",status=\"200\"}",
+            1.0,
         ),
         (
             "ibifs_http_requests_total{kind=\"zip\",status=\"200\"}",

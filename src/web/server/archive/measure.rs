@@ -16,7 +16,9 @@ use crate::web::server::metrics::{MetricKind, MetricsText, Monitored, RequestKin
 const COUNT_EVERY: Duration = Duration::from_secs(60);
 
 /// The kinds of requests to an Archive.
-const KINDS: [&str; 6] = ["service", "harvest", "transfer", "zip", "file", "item"];
+const KINDS: [&str; 7] = [
+    "service", "harvest", "transfer", "zip", "file", "search", "item",
+];
 
 /// How its requests are counted.
 pub(super) fn kinds(site: &Site) -> RequestKinds {
@@ -28,7 +30,8 @@ pub(super) fn kinds(site: &Site) -> RequestKinds {
             _ if query.contains("servicesubject=") => 0,
             _ if path.starts_with("archive.cgi/") => 3,
             _ if path.starts_with("col/") || path.starts_with("attachment.cgi/") => 4,
-            _ => 5,
+            "search" => 5,
+            _ => 6,
         },
         url: site.url.clone(),
     }
