@@ -67,10 +67,17 @@ fn allowed() -> Result<CpuSet, Errno> {
 }
 
 fn set_policy(thread: Pid, policy: i32) -> Result<(), Errno> {
-    let priority = libc::sched_param { sched_priority: 0 };
+    // The kernel's struct sched_param. That of musl is larger, and its function refuses everything.
+    let priority: libc::c_int = 0;
+    let thread = thread.as_raw_nonzero().get();
     // SAFETY: `priority` lives through the call, which keeps no pointer.
     let set = unsafe {
-        libc::sched_setscheduler(thread.as_raw_nonzero().get(), policy, &raw const priority)
+        libc::syscall(
+            libc::SYS_sched_setscheduler,
+            thread,
+            policy,
+            &raw const priority,
+        )
     };
     match set {
         0 => Ok(()),
