@@ -11,7 +11,7 @@ service() { sed -n 's/^ibi.archiveservice {rep \([^ ]*\) .*/\1/p' $1/archive.ibi
 lines() {
     set -- "$@" one $(cat one 2> no || true) A $(service A) B $(test ! -d B || service B)
     sed -n 's/^\[[^ ]* INFO *\] //p' "$1" > found; shift
-    while test $# -gt 1; do sed -i "s;$2;$1;g" found; shift 2; done
+    while test $# -gt 1; do sed -i "s;$2 ;$1 ;g" found; shift 2; done
     sed -E 's;[a-z0-9.-]+/[a-z0-9-]+/[0-9]{4}/[0-9.]+;ITEM;g' found
 }
 "#;
