@@ -64,7 +64,7 @@ impl Store {
             "SELECT count(*) FILTER (WHERE id > ?2 AND state <> 'Deleted') AS added,
                     count(*) FILTER (WHERE id <= ?2 AND state <> 'Deleted') AS changed,
                     count(*) FILTER (WHERE state = 'Deleted') AS removed
-             FROM item WHERE changed > ?1",
+             FROM item WHERE changed > ?1 AND changed > 0",
         )?;
         Ok(statement.query_row(params![number, item.0], |row| {
             let count =
@@ -89,5 +89,39 @@ impl Store {
                 .execute([item.0])?;
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Record;
+    use super::*;
+    use crate::formats::item::{Names, State};
+    use ibi::Ibi;
+
+    /// The query of a report does not read all items.
+    #[test]
+    fn changes_are_counted_by_the_index() {
+        let store = Store::temporary().expect("a store");
+        let put = |text: &str, state: State| {
+            let names = Names::from(Ibi::parse(text).expect("an identifier"));
+            store.put(&Record::bare(names, state)).expect("recorded")
+        };
+        let first = put("8JMKD3MGP8W/34PGRBS", State::Copy);
+        let number = store.last_change().expect("a number").number;
+        put("8JMKD3MGP8W/34PGRBK", State::Copy);
+        put("8JMKD3MGP8W/34PGRBS", State::Deleted);
+        let counts = store.count_after(number, first).expect("counts");
+        assert_eq!((counts.added, counts.changed, counts.removed), (1, 0, 1));
+        let plan: String = store
+            .lock()
+            .query_row(
+                "EXPLAIN QUERY PLAN SELECT count(*) FILTER (WHERE id > 7 AND state <> 'Deleted')
+                 FROM item WHERE changed > ?1 AND changed > 0",
+                [number],
+                |row| row.get("detail"),
+            )
+            .expect("a plan");
+        assert!(plan.contains("USING INDEX item_by_change"), "{plan}");
     }
 }
