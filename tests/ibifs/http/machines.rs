@@ -199,3 +199,29 @@ SOUZA, Maria; LIMA, Ana. Tides </script><b> & "more". Acta, p. 10–12, fev. 200
 302"#,
     );
 }
+
+/// The latest items as a feed, and how a browser searches.
+#[test]
+fn feeds_and_searches_are_announced() {
+    library().prints(
+        r#"
+        ask /; grep -o '<link rel="[^"]*" type="[^"]*"' body
+        ask /feed.atom; line content-type; xmllint --noout body; grep -c '<entry>' body; grep -c "$(cat secret)" body || true
+        python3 - body <<'END'
+import sys, xml.etree.ElementTree as E
+A = "{http://www.w3.org/2005/Atom}"
+feed = E.parse(sys.argv[1]).getroot()
+print([t for e in feed.findall(A + "entry") if (t := e.find(A + "title").text).startswith("Tides")], feed.find(A + "updated").text[:2], feed.find(A + "link").get("href"))
+END
+        ask /opensearch.xml; line content-type; xmllint --noout body; grep -o 'template="[^"]*"' body
+        "#,
+        r#"<link rel="alternate" type="application/atom+xml"
+<link rel="search" type="application/opensearchdescription+xml"
+application/atom+xml; charset=utf-8
+4
+0
+['Tides </script><b> & "more"'] 20 http://archive-a.example.org/
+application/opensearchdescription+xml; charset=utf-8
+template="http://archive-a.example.org/search?q={searchTerms}""#,
+    );
+}

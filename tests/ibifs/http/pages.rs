@@ -460,7 +460,7 @@ r#"
                 xmllint --noout body
                 test "$(has 'count(//*[local-name()="h1"])')" = 1
                 test "$(has 'count(//*[local-name()="meta" and @name="viewport"])')" = 1
-                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby")])')" = 0
+                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby" or @rel="alternate" or @rel="search")])')" = 0
                 digest=$(python3 -c '
 import base64, hashlib, re
 style = re.search(b"<style>(.*?)</style>", open("body", "rb").read(), re.S).group(1)

@@ -31,10 +31,11 @@ use crate::web::server::page::html::link;
 use ibi::Timestamp;
 
 pub(super) use files::file_list;
-pub(super) use home::{Front, home};
+pub(super) use home::{Front, home, latest};
 pub(super) use level::level;
 pub(super) use search::search;
 pub(super) use signposts::add_signposts;
+pub(super) use view::date_of;
 
 /// The most files on an item's page.
 const FILES_ON_A_PAGE: usize = 1000;

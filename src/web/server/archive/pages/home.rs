@@ -17,7 +17,7 @@ use crate::formats::item::Names;
 use crate::web::server::archive::{Site, act, failure};
 use crate::web::server::page::Page;
 use crate::web::server::page::accept::Representation;
-use crate::web::server::page::html::link;
+use crate::web::server::page::html::{finished, link};
 
 /// The most items on the page.
 const LATEST_ITEMS: usize = 50;
@@ -67,8 +67,9 @@ pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
         }));
     }
     let words = page.words;
-    page.html(
+    page.html_with(
         &format!("{} {}", words.home_title, facts.host),
+        &head(site),
         &html! {
             p { (words.home_sentence) }
             (super::search::form(words, ""))
@@ -77,9 +78,28 @@ pub(in super::super) fn home(site: &Site, request: &Parts) -> Response<Body> {
                 (fact(words.service, &service(&facts.service)))
                 (fact(words.items, &html! { (overview.items) }))
             }
-            (section(words.latest, &latest(words, &overview)))
+            (section(words.latest, &table(words, &overview)))
         },
     )
+}
+
+/// The latest public items, each with its title.
+pub(in super::super) fn latest(site: &Site) -> Result<Vec<(Names, Option<String>)>, ArchiveError> {
+    Ok(overview(site)?.latest)
+}
+
+/// The links of the head of the home page: to the feed, and to how a browser searches.
+fn head(site: &Site) -> String {
+    let link = |relation: &str, kind: &str, path: &str| {
+        let url = finished(&html! { (site.url.at(path)) });
+        format!("<link rel=\"{relation}\" type=\"{kind}\" href=\"{url}\" />\n")
+    };
+    link("alternate", "application/atom+xml", "feed.atom")
+        + &link(
+            "search",
+            "application/opensearchdescription+xml",
+            "opensearch.xml",
+        )
 }
 
 fn service(names: &Names) -> Markup {
@@ -90,7 +110,7 @@ fn service(names: &Names) -> Markup {
     }
 }
 
-fn latest(words: &ArchiveWords, overview: &Overview) -> Markup {
+fn table(words: &ArchiveWords, overview: &Overview) -> Markup {
     if overview.latest.is_empty() {
         return html! { p { (words.no_items) } };
     }

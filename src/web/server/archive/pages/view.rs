@@ -253,7 +253,7 @@ fn title_of(description: &Description) -> Option<String> {
 }
 
 /// The date in an item's identifier.
-pub(super) fn date_of(names: &Names) -> Option<Timestamp> {
+pub(in super::super) fn date_of(names: &Names) -> Option<Timestamp> {
     let by_rep = names.rep().map(|rep| rep.timestamp());
     by_rep.or_else(|| names.ibip().map(|ibip| ibip.timestamp()))
 }
