@@ -1,0 +1,155 @@
+//! What became of each item that was copied, transferred or claimed.
+
+use serde_json::{Value, json};
+
+use crate::archive::transfer::{TransferError, TransferOutcome};
+use crate::command::commands::{cannot_print, put_out, say};
+use crate::command::exit::{Exit, Failure};
+use crate::command::json;
+use crate::command::language::localized;
+use crate::command::progress::ProgressLine;
+use crate::formats::item::Names;
+use ibi::{message, plural};
+
+/// Counts of the outcomes.
+#[derive(Default)]
+struct OutcomeCounts {
+    done: u64,
+    unchanged: u64,
+    skipped: u64,
+    files: u64,
+    bytes: u64,
+    is_wrong: bool,
+}
+
+/// Acts on the first of some items.
+pub(super) fn one_by_one(
+    names: &[Names],
+    act: impl FnMut(&Names) -> Result<TransferOutcome, TransferError>,
+) -> Vec<Result<TransferOutcome, TransferError>> {
+    names.first().map(act).into_iter().collect()
+}
+
+/// Acts on all items and prints the outcome of each. `act` gets the items that are left, acts on at least the
+/// first of them, and returns their outcomes.
+pub(super) fn each_item(
+    names: &[Names],
+    is_json: bool,
+    mut act: impl FnMut(&[Names]) -> Vec<Result<TransferOutcome, TransferError>>,
+) -> Result<Exit, Failure> {
+    let mut tally = OutcomeCounts::default();
+    let progress = ProgressLine::of_items(|| Some(names.len() as u64));
+    let mut count = 0;
+    while let Some(left) = names.get(count..).filter(|left| !left.is_empty()) {
+        let begun = count;
+        for (names, outcome) in left.iter().zip(act(left)) {
+            let outcome =
+                outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
+            tally.add(&outcome);
+            let text = if is_json {
+                json::line(&outcome_json(names, &outcome))
+            } else {
+                outcome_line(names, &outcome)
+            };
+            progress
+                .aside(|| put_out(&text))
+                .map_err(|error| cannot_print(&error))?;
+            count += 1;
+            progress.at(count as u64);
+        }
+        if count == begun {
+            let lost = message!("a thread ended early; run the command again");
+            return Err(Failure::new(Exit::Failed, lost));
+        }
+    }
+    drop(progress);
+    say(&if is_json { tally.json() } else { tally.line() })?;
+    Ok(
+        match (tally.is_wrong, tally.skipped, tally.done + tally.unchanged) {
+            (true, ..) => Exit::Failed,
+            // No item was copied, transferred or claimed.
+            (false, 1.., 0) => Exit::Refused,
+            _ => Exit::Done,
+        },
+    )
+}
+
+impl OutcomeCounts {
+    fn add(&mut self, outcome: &TransferOutcome) {
+        match outcome {
+            TransferOutcome::Copied(moved) | TransferOutcome::HandedOver(moved) => {
+                self.done += 1;
+                self.files += moved.files;
+                self.bytes += moved.bytes;
+            }
+            TransferOutcome::Claimed { .. } => self.done += 1,
+            TransferOutcome::Unchanged => self.unchanged += 1,
+            TransferOutcome::Skipped(skip) => {
+                self.skipped += 1;
+                self.is_wrong |= !skip.is_expected();
+            }
+        }
+    }
+
+    fn line(&self) -> String {
+        let line = message!(
+            "{items}, {files}, {bytes}; {unchanged}, {skipped}",
+            items = plural!("{count} item", "{count} items", count = self.done),
+            files = plural!("{count} file", "{count} files", count = self.files),
+            bytes = plural!("{count} byte", "{count} bytes", count = self.bytes),
+            unchanged = plural!(
+                "{count} unchanged",
+                "{count} unchanged",
+                count = self.unchanged
+            ),
+            skipped = plural!("{count} skipped", "{count} skipped", count = self.skipped)
+        );
+        format!("{}\n", localized(&line))
+    }
+
+    fn json(&self) -> String {
+        json::line(&json!({
+            "items": self.done,
+            "files": self.files,
+            "bytes": self.bytes,
+            "unchanged": self.unchanged,
+            "skipped": self.skipped,
+        }))
+    }
+}
+
+fn outcome_line(names: &Names, outcome: &TransferOutcome) -> String {
+    let name = names.preferred();
+    match outcome {
+        TransferOutcome::Copied(_) => format!("copied: {name}\n"),
+        TransferOutcome::HandedOver(_) => format!("handed-over: {name}\n"),
+        TransferOutcome::Claimed { .. } => format!("claimed: {name}\n"),
+        TransferOutcome::Unchanged => format!("unchanged: {name}\n"),
+        TransferOutcome::Skipped(skip) => {
+            format!("skipped: {name}: {}: {}\n", skip.word(), localized(skip))
+        }
+    }
+}
+
+fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
+    let mut object = json::names(names);
+    let more = match outcome {
+        TransferOutcome::Copied(moved) => json!({
+            "outcome": "copied", "files": moved.files, "bytes": moved.bytes,
+        }),
+        TransferOutcome::HandedOver(moved) => json!({
+            "outcome": "handed-over", "files": moved.files, "bytes": moved.bytes,
+        }),
+        TransferOutcome::Claimed { is_remembered } => json!({
+            "outcome": "claimed", "noted_there": is_remembered,
+        }),
+        TransferOutcome::Unchanged => json!({ "outcome": "unchanged" }),
+        TransferOutcome::Skipped(skip) => json!({
+            "outcome": "skipped", "code": skip.word(), "sentence": skip.to_string(),
+        }),
+    };
+    if let Value::Object(more) = more {
+        object.extend(more);
+    }
+    object.into()
+}
