@@ -41,6 +41,7 @@ mod unnamed;
 mod unpack;
 mod work;
 
+use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
 pub use opened::{Package, find, open};
@@ -56,6 +57,8 @@ use crate::archive::{Archive, Clock};
 pub enum Format {
     /// A bag for each item.
     Bagit,
+    /// The same, each as one zip file.
+    ZippedBag,
     /// An object for each item, with a version for each export that differs from the last.
     Ocfl,
 }
@@ -86,7 +89,9 @@ impl<'a> Exporter<'a> {
         progress: &'a mut ExportProgress<'a>,
     ) -> Result<Exporter<'a>, PackageError> {
         let work = match format {
-            Format::Bagit => work::ExportDirectory::begin(destination, bagit::STAGING, |_| Ok(()))?,
+            Format::Bagit | Format::ZippedBag => {
+                work::ExportDirectory::begin(destination, bagit::STAGING, |_| Ok(()))?
+            }
             Format::Ocfl => {
                 work::ExportDirectory::begin(destination, ocfl::STAGING, ocfl::prepare_root)?
             }
@@ -118,7 +123,22 @@ impl<'a> Exporter<'a> {
         };
         let staged = reading::stage(archive, item, &self.work, &mut count)?;
         let outcome = match self.format {
-            Format::Bagit => bagit::finish(archive, item, &staged, &self.work, self.clock),
+            Format::Bagit | Format::ZippedBag => {
+                let is_zipped = self.format == Format::ZippedBag;
+                let serialization = if is_zipped {
+                    Serialization::Zip
+                } else {
+                    Serialization::None
+                };
+                bagit::finish(
+                    archive,
+                    item,
+                    &staged,
+                    &self.work,
+                    self.clock,
+                    serialization,
+                )
+            }
             Format::Ocfl => object::finish(archive, item, &staged, &self.work, self.clock),
         };
         self.work.clear()?;

@@ -1,12 +1,16 @@
 //! BagIt bags, RFC 8493.
 
 use std::collections::BTreeMap;
+use std::io::{BufWriter, Write};
 
 use rustix::io::Errno;
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
 
+use super::files::{files_below, open_file, read_through};
 use super::naming::{MTREE, PAYLOAD};
 use super::reading::{Digests, StagedFiles, digests};
-use super::work::{ExportDirectory, write_file};
+use super::work::{ExportDirectory, make_file, write_file};
 use super::{ExportOutcome, PackageError};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
@@ -29,6 +33,44 @@ pub(super) const INFO: &str = "bag-info.txt";
 /// The tag with the names of the item.
 pub(super) const IDENTIFIER: &str = "External-Identifier";
 
+/// How a bag is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serialization {
+    /// As a directory.
+    None,
+    /// As a zip file with one directory, RFC 8493, section 5.
+    Zip,
+}
+
+/// Writes the files of a directory into a zip file, in a directory of this name.
+fn zip(work: &ExportDirectory, bag: &str, top: &str, made: &str) -> Result<(), PackageError> {
+    let failed = |error: std::io::Error| {
+        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+        PackageError::io(Action::Write, made)(errno)
+    };
+    let file = make_file(&work.directory, made).map_err(PackageError::io(Action::Make, made))?;
+    let mut zip = ZipWriter::new(BufWriter::new(file));
+    let options = SimpleFileOptions::default()
+        .large_file(true)
+        .unix_permissions(0o644);
+    for path in files_below(&work.directory, bag)? {
+        let below = path.get(bag.len()..).unwrap_or_default();
+        let name = format!("{top}{}", String::from_utf8_lossy(below));
+        zip.start_file(name, options)
+            .map_err(|error| failed(error.into()))?;
+        let mut content =
+            open_file(&work.directory, &path).map_err(PackageError::io(Action::Open, &path))?;
+        read_through(&mut content, &path, |bytes| {
+            zip.write_all(bytes).map_err(failed)
+        })?;
+    }
+    let written = zip.finish().map_err(|error| failed(error.into()))?;
+    written
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    Ok(())
+}
+
 /// Makes a bag of a staged item, with the path that its name gives.
 pub(super) fn finish(
     archive: &Archive,
@@ -36,6 +78,7 @@ pub(super) fn finish(
     staged: &StagedFiles,
     work: &ExportDirectory,
     clock: &dyn Clock,
+    serialization: Serialization,
 ) -> Result<ExportOutcome, PackageError> {
     let path = item.names.preferred();
     let is_payload = |path: &str| path.starts_with(&format!("{PAYLOAD}/"));
@@ -76,7 +119,15 @@ pub(super) fn finish(
     write_file(&work.directory, long, &manifest_512(&of_tags))?;
     let bag = "bag";
     work.gather(bag)?;
-    match work.appear(bag, &path) {
+    let (made, path) = match serialization {
+        Serialization::None => (bag, path),
+        Serialization::Zip => {
+            let made = "bag.zip";
+            zip(work, bag, &path.replace('/', "_"), made)?;
+            (made, path + ".zip")
+        }
+    };
+    match work.appear(made, &path) {
         Ok(()) => Ok(ExportOutcome::New(path)),
         Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
         Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),

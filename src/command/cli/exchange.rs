@@ -92,6 +92,9 @@ pub struct Export {
     /// A bag for each item (BagIt 1.0, RFC 8493)
     #[arg(long, group = "format")]
     pub bagit: bool,
+    /// Write each bag as one zip file
+    #[arg(long, requires = "bagit", conflicts_with = "ocfl")]
+    pub zip: bool,
     /// An object for each item, in a storage root (OCFL 1.1)
     #[arg(long, group = "format")]
     pub ocfl: bool,

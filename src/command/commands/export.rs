@@ -30,10 +30,10 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
             checked = Some(&named.access.store);
         }
     }
-    let format = if options.ocfl {
-        Format::Ocfl
-    } else {
-        Format::Bagit
+    let format = match (options.ocfl, options.zip) {
+        (true, _) => Format::Ocfl,
+        (false, true) => Format::ZippedBag,
+        (false, false) => Format::Bagit,
     };
     let shown = format!("'{}'", destination.display());
     let progress = ProgressLine::of(&message!("files"), || None);
