@@ -746,7 +746,7 @@ fn refusals_say_what_to_do() {
     for usage in [
         "relate [OPTIONS] <--next-edition <ITEM>|--translation <ITEM>|--metadata <ITEM>> <PATH-OR-IBI>",
         "unrelate [OPTIONS] <--next-edition|--translation|--metadata> <PATH-OR-IBI>",
-        "export [OPTIONS] <--bagit|--ocfl> <ITEM>... <DEST>",
+        "export [OPTIONS] <--bagit|--ocfl> <ITEM... DEST>...",
     ] {
         let command = usage.split(' ').next().unwrap_or_default();
         complains(

@@ -191,7 +191,7 @@ fn the_formats_are_listed() {
     env.sh(
         "one=$(ibifs mint A | head -n 1) two=$(ibifs mint A --edition-of A/$one | head -n 1); ibip=$(ibip A/$one)
          printf '%s\\n' one=$one ibip=$ibip > vars; echo x > A/$one/doc/x; echo x > A/$two/doc/x
-         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer csl datacite jsonld '
+         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer ris csl datacite jsonld '
          cut -f 2 \"A/$one:(formats)\" | grep -x 'DataCite 4 in XML'
          for name in \"$one:(formats)\" \"$ibip?GetFormats\" \"$one!:(formats)\" \"$ibip?GetLastEdition+GetFormats\" \"$ibip?GetMetadata(formats)\"; do
              cmp \"A/$one?GetFormats\" \"A/$name\"
