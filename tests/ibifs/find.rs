@@ -33,11 +33,13 @@ fn items_are_found_by_words_and_fields() {
             found year:2012; found --year 2009-2010; found sea -- -rainfall; found 'rain*'; found '"maps rainfall"'; echo
             ibifs find rainfall --store A | sed "s;$(< maps);MAPS;"
             ibifs find sea --limit 1 --store A 2>&1 | tail -n 1
+            ibifs show A/$(< maps) | grep title; ibifs ls --titles A | grep -c 'Rainfall maps$'; ibifs ls --titles A --json | jq -c '[.[].title | strings] | sort'
             "#
         ),
         "tides tides banon maps maps maps banon tides banon tides banon maps \n\
          MAPS  Rainfall maps  Banon, Gerald Jean Francis\n\
-         ibifs: only the first 1 are shown; see --limit",
+         ibifs: only the first 1 are shown; see --limit\n\
+         title            Rainfall maps\n1\n[\"Marés da Amazônia\",\"Notes on Banon\",\"Rainfall maps\"]",
     );
     env.exits("ibifs find nothing-like-it --store A", 3);
     env.complains("ibifs find '\"' --store A", "has no word");

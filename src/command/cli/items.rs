@@ -143,6 +143,9 @@ pub struct List {
     /// Only items in this state
     #[arg(long, ignore_case = true)]
     pub state: Option<ItemState>,
+    /// Print titles, too, for which each description is read
+    #[arg(long)]
+    pub titles: bool,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use super::access::{self, StoreAccess};
 use super::{explain, print, say};
-use crate::archive::ArchiveError;
+use crate::archive::store::Item;
+use crate::archive::{Archive, ArchiveError};
 use crate::command::cli::{Id, IdCommand, List, Show};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
+use crate::formats::metadata::Element;
 use ibi::Ibi;
 use ibi::persistent::{PersistentError, PersistentName, Reader};
 use ibi::relation::from_portable;
@@ -48,12 +50,27 @@ pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let relations = archive.relations(&item)?;
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
+    let title = title(&archive, &item);
+    let title = title.as_deref();
     say(&if options.output.json {
-        print::item_json(&item, &relations, &claims, &aliases)
+        print::item_json(&item, title, &relations, &claims, &aliases)
     } else {
-        print::item_text(&item, &relations, &claims, &aliases)
+        print::item_text(&item, title, &relations, &claims, &aliases)
     })?;
     Ok(Exit::Done)
+}
+
+/// The title in an item's description, if this user may read it.
+fn title(archive: &Archive, item: &Item) -> Option<String> {
+    let description = match archive.description(item, None, &|read| read()) {
+        Ok(description) => description,
+        Err(error) => {
+            log::debug!("the description of {}: {error}", item.names);
+            return None;
+        }
+    };
+    let title = description.record.core.first(Element::Title);
+    title.map(str::to_owned)
 }
 
 pub(super) fn list(options: &List) -> Result<Exit, Failure> {
@@ -74,10 +91,15 @@ pub(super) fn list(options: &List) -> Result<Exit, Failure> {
         if state.is_none_or(|state| state == item.state)
             && options.prefix.as_ref().is_none_or(begins)
         {
-            items.push(item.clone());
+            items.push((item.clone(), None));
         }
         Ok(())
     })?;
+    if options.titles {
+        for (item, wanted) in &mut items {
+            *wanted = Some(title(&archive, item));
+        }
+    }
     say(&if options.output.json {
         print::list_json(&items)
     } else {

@@ -169,11 +169,13 @@ pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
 
 pub(super) fn item_json(
     item: &Item,
+    title: Option<&str>,
     relations: &Relations,
     claims: &Claims,
     aliases: &[String],
 ) -> String {
     let mut object = json::item(item);
+    object.insert("title".into(), json!(title));
     let service = item.service.as_ref().map(json::names);
     object.insert("archiveservice".into(), json!(service));
     object.insert(
@@ -198,6 +200,7 @@ pub(super) fn item_json(
 
 pub(super) fn item_text(
     item: &Item,
+    title: Option<&str>,
     relations: &Relations,
     claims: &Claims,
     aliases: &[String],
@@ -210,6 +213,7 @@ pub(super) fn item_text(
     };
     add("rep", item.names.rep().map(ToString::to_string));
     add("ibip", item.names.ibip().map(ToString::to_string));
+    add("title", title.map(str::to_owned));
     add("state", Some(item.state.to_string()));
     add(
         "removed",
@@ -237,16 +241,25 @@ pub(super) fn item_text(
     lines.concat()
 }
 
-pub(super) fn list_json(items: &[Item]) -> String {
-    let items: Vec<Value> = items.iter().map(json::item).map(Value::Object).collect();
-    json::pretty(&Value::Array(items))
+/// The items of a list, each with its title if titles are wanted.
+pub(super) fn list_json(items: &[(Item, Option<Option<String>>)]) -> String {
+    let items = items.iter().map(|(item, title)| {
+        let mut object = json::item(item);
+        if let Some(title) = title {
+            object.insert("title".into(), json!(title));
+        }
+        Value::Object(object)
+    });
+    json::pretty(&Value::Array(items.collect()))
 }
 
-/// State, rep and IBIp, with `-` for an unknown form.
-pub(super) fn list_line(item: &Item) -> String {
+/// State, rep and IBIp, with `-` for an unknown form, and the title if it is wanted and there is one.
+pub(super) fn list_line((item, title): &(Item, Option<Option<String>>)) -> String {
     let or_dash = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
+    let title = title.clone().flatten();
+    let title = title.map_or(String::new(), |title| format!("  {}", OneLine(title)));
     format!(
-        "{:<8} {} {}\n",
+        "{:<8} {} {}{title}\n",
         item.state.to_string(),
         or_dash(item.names.rep().map(ToString::to_string)),
         or_dash(item.names.ibip().map(ToString::to_string)),
