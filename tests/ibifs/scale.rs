@@ -92,7 +92,7 @@ assert grown < 4096, "%d kB more for %d names" % (grown, count)
 }
 
 /// Lists many items with their attributes, has the kernel forget them, and expects that the daemon gives the memory
-/// for them back.
+/// for them back. With 20,000 items about half of it is caches of a fixed size: SQLite's, and room for 16,384 nodes.
 fn memory_is_given_back(env: &TestEnv) {
     env.sh(
         "ibifs umount A; ibifs mount A.store A
@@ -101,7 +101,7 @@ fn memory_is_given_back(env: &TestEnv) {
          test $((known - idle)) -gt 4000
          for try in {1..60}; do
            echo 2 > /proc/sys/vm/drop_caches; sleep 0.7; left=$(memory)
-           test $(((left - idle) * 2)) -gt $((known - idle)) || exit 0
+           test $(((known - left) * 4)) -lt $((known - idle)) || exit 0
          done
          echo $idle kB at first, $known kB when all items were known, $left kB when they were forgotten; exit 1",
     );
