@@ -213,8 +213,8 @@ pub(super) fn item_text(
     };
     add("rep", item.names.rep().map(ToString::to_string));
     add("ibip", item.names.ibip().map(ToString::to_string));
-    add("title", title.map(str::to_owned));
     add("state", Some(item.state.to_string()));
+    add("title", title.map(str::to_owned));
     add(
         "removed",
         item.removed_at.as_ref().map(|time| time.to_rfc3339()),
