@@ -361,6 +361,30 @@ fn a_sidecar_is_never_read_stale() {
         done");
 }
 
+/// A sidecar is replaced when a relation is declared. Who opens it then never gets the former one, even if the
+/// kernel still has its name: a file that only an open descriptor leads to has become stale.
+#[test]
+fn a_replaced_sidecar_is_not_opened_again() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        r#"mint A x > a; mint A y > b; sed '$a note of a tool' A/$(< a)/.ibi > A/$(< a)/new
+        python3 - A/$(< a) $(< b) << 'END'
+import errno, os, sys
+item, other = sys.argv[1:]
+new = os.open(item + '/new', os.O_RDONLY)
+os.rename(item + '/new', item + '/.ibi')
+os.symlink('../../../../' + other, item + '+(pt)')
+assert b'translation(pt)' in open(item + '/.ibi', 'rb').read()
+try:
+    open(f'/proc/self/fd/{new}', 'rb')
+    assert False, 'opened'
+except OSError as error:
+    assert error.errno == errno.ESTALE, error
+END
+        cmp A/$(< a)/.ibi A.store/col/$(< a)/.ibi"#,
+    );
+}
+
 /// An item that was removed under one of its names and comes back with both leaves no record of a
 /// removal, and what was staged as a link to be its metadata leaves nothing behind.
 #[test]

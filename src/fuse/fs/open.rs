@@ -223,6 +223,11 @@ impl Inner {
             return Ok(self.open_virtual(caller, node)?);
         }
         let is_sidecar = node.learnt.sidecar_of().is_some();
+        if made.is_none() && self.namespace.is_replaced_sidecar(node)? {
+            // The text that a program renamed to `.ibi` was written again with the item's relations, and the kernel
+            // has not dropped the name yet (`invalidate_after_reply`). It looks the name up again after this error.
+            return Err(Errno::STALE.into());
+        }
         let _unleased;
         let mut change = None;
         if is_sidecar && access != OFlags::RDONLY {

@@ -80,6 +80,14 @@ impl Namespace {
         }
     }
 
+    /// Whether this file was a sidecar that another one has replaced, so that it has no name any more.
+    pub fn is_replaced_sidecar(&self, node: &Node) -> ErrnoResult<bool> {
+        if node.learnt.sidecar_of().is_none() {
+            return Ok(false);
+        }
+        Ok(rustix::fs::fstat(&*node.file()?)?.st_nlink == 0)
+    }
+
     /// After a sidecar was closed or renamed into an item: accepts what it says, if it is valid.
     fn sidecar_written(&self, caller: &Caller, item: ItemId) -> ErrnoResult<()> {
         match self.archive.accept_sidecar(caller, item)? {
