@@ -333,6 +333,23 @@ for i, a, b in turns(20):
     );
 }
 
+/// Who is in a directory remains in it when it is renamed to itself by its name in the other tree: that is refused.
+#[test]
+fn a_directory_that_is_renamed_to_itself_is_as_it_was() {
+    python(
+        "
+for i, a, b in turns(20):
+    os.makedirs(a + '/d/e'); open(a + '/d/f', 'w').close()
+    for inside, f in [('/d', 'f'), ('/d/e', '../f')]:
+        os.chdir(b + inside)
+        assert refused(os.rename, a + '/d', b + '/d') == 'EBUSY'
+        assert os.system(f'mv -T {a}/d {b}/d 2> /dev/null') != 0 and there(a + '/d/f')
+        assert there(f); open('new', 'w').close(); os.unlink('new')
+    os.chdir('/'); os.system(f'rm -r {a}/d')
+",
+    );
+}
+
 /// The metadata text is a file of the item: written, replaced and removed beside it, it comes and goes
 /// in listings of the item that are remembered.
 #[test]

@@ -233,13 +233,16 @@ impl Namespace {
         !self.nodes.in_other_views(node).is_empty()
     }
 
-    /// Whether two names lead to one file.
-    pub(super) fn is_same(&self, one: (&Node, &OsStr), other: (&Node, &OsStr)) -> bool {
-        let identity = |(parent, name): (&Node, &OsStr)| {
-            let stat = stat_of(parent, name).ok()?;
-            Some((stat.st_dev, stat.st_ino))
-        };
-        identity(one).is_some_and(|one| identity(other) == Some(one))
+    /// The type of the one file that two names lead to; none if they lead to two.
+    pub(super) fn same_file(
+        &self,
+        one: (&Node, &OsStr),
+        other: (&Node, &OsStr),
+    ) -> Option<FileType> {
+        let [one, other] = [one, other].map(|(parent, name)| stat_of(parent, name).ok());
+        let (one, other) = (one?, other?);
+        let is_same = (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino);
+        is_same.then(|| FileType::from_raw_mode(one.st_mode))
     }
 
     /// After a rename that replaced a file by itself under another name: the kernel considers the node of

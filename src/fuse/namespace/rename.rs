@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 
-use rustix::fs::RenameFlags;
+use rustix::fs::{FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::Namespace;
@@ -36,8 +36,8 @@ enum Plan {
     Native,
     /// A staged name or a metadata text beside items.
     Beside,
-    /// Both names lead to one file, seen in two trees: nothing to do. The kernel, to which they are two
-    /// nodes, moves one into the place of the other, unless they are exchanged.
+    /// Both names lead to one symbolic link, seen in two trees, or are exchanged: nothing to do. The kernel, to
+    /// which they are two nodes, moves one into the place of the other, unless they are exchanged.
     Same {
         /// Whether the kernel considers the node of the new name removed.
         is_replaced: bool,
@@ -46,20 +46,26 @@ enum Plan {
     Refused(Errno),
 }
 
-/// Decides what a rename is; `is_same` says whether both names lead to one file.
-fn plan(from: Side, to: Side, flags: u32, is_same: impl FnOnce() -> bool) -> Plan {
+/// Decides what a rename is; `same` says what both names lead to, if it is one file.
+fn plan(from: Side, to: Side, flags: u32, same: impl FnOnce() -> Option<FileType>) -> Plan {
+    let is_exchange = flags & RenameFlags::EXCHANGE.bits() != 0;
     match (from.is_in_item, to.is_in_item) {
         (false, false) => Plan::Beside,
         // An item or a level keeps its name. A file of an item may be copied out.
         (false, true) => Plan::Refused(Errno::PERM),
         (true, false) => Plan::Refused(Errno::XDEV),
         (true, true) if from.view == to.view => Plan::Native,
-        (true, true) if is_same() => Plan::Same {
-            is_replaced: flags & RenameFlags::EXCHANGE.bits() == 0,
+        (true, true) => match same() {
+            // After a success the kernel would take the node of the new name for removed, and processes whose
+            // working directory it is would find nothing in it.
+            Some(FileType::Directory) if !is_exchange => Plan::Refused(Errno::BUSY),
+            Some(_) => Plan::Same {
+                is_replaced: !is_exchange,
+            },
+            // A directory or link is another node in each tree. The kernel locks both directories during a
+            // rename, so that neither name can be invalidated before the answer. Tools then copy.
+            None => Plan::Refused(Errno::XDEV),
         },
-        // A directory or link is another node in each tree. The kernel locks both directories during a
-        // rename, so that neither name can be invalidated before the answer. Tools then copy.
-        (true, true) => Plan::Refused(Errno::XDEV),
     }
 }
 
@@ -72,8 +78,8 @@ impl Namespace {
         (new_parent, new_name): (&Node, &OsStr),
         flags: u32,
     ) -> ErrnoResult<()> {
-        let is_same = || self.is_same((parent, name), (new_parent, new_name));
-        match plan(Side::of(parent), Side::of(new_parent), flags, is_same) {
+        let same = || self.same_file((parent, name), (new_parent, new_name));
+        match plan(Side::of(parent), Side::of(new_parent), flags, same) {
             Plan::Native => self.rename_inside(by, (parent, name), (new_parent, new_name), flags),
             Plan::Beside if is_staged_directory(name) => {
                 if flags & !RenameFlags::NOREPLACE.bits() != 0 {
@@ -148,25 +154,23 @@ mod tests {
         let (item, level) = (side(true, View::Rep), side(false, View::Rep));
         let (ibip, mint) = (side(true, View::Ibip), side(true, View::Mint));
         let exchange = RenameFlags::EXCHANGE.bits();
-        for (from, to, flags, is_same, planned) in [
-            (item, item, 0, false, Plan::Native),
-            (item, item, 0, true, Plan::Native),
-            (mint, mint, exchange, false, Plan::Native),
-            (level, level, 0, false, Plan::Beside),
-            (level, item, 0, false, Plan::Refused(Errno::PERM)),
-            (item, level, 0, false, Plan::Refused(Errno::XDEV)),
-            (item, ibip, 0, false, Plan::Refused(Errno::XDEV)),
-            (mint, item, exchange, false, Plan::Refused(Errno::XDEV)),
-            (item, ibip, 0, true, Plan::Same { is_replaced: true }),
-            (
-                ibip,
-                mint,
-                exchange,
-                true,
-                Plan::Same { is_replaced: false },
-            ),
+        let (directory, link) = (Some(FileType::Directory), Some(FileType::Symlink));
+        let nothing = |is_replaced| Plan::Same { is_replaced };
+        for (from, to, flags, same, planned) in [
+            (item, item, 0, None, Plan::Native),
+            (item, item, 0, directory, Plan::Native),
+            (mint, mint, exchange, None, Plan::Native),
+            (level, level, 0, None, Plan::Beside),
+            (level, item, 0, None, Plan::Refused(Errno::PERM)),
+            (item, level, 0, None, Plan::Refused(Errno::XDEV)),
+            (item, ibip, 0, None, Plan::Refused(Errno::XDEV)),
+            (mint, item, exchange, None, Plan::Refused(Errno::XDEV)),
+            (item, ibip, 0, link, nothing(true)),
+            (ibip, mint, exchange, link, nothing(false)),
+            (item, ibip, 0, directory, Plan::Refused(Errno::BUSY)),
+            (ibip, mint, exchange, directory, nothing(false)),
         ] {
-            let found = plan(from, to, flags, || is_same);
+            let found = plan(from, to, flags, || same);
             assert_eq!(found, planned, "{from:?} {to:?} {flags}");
         }
     }

@@ -1641,8 +1641,14 @@ impl Model {
         match (&old, &new) {
             (Node::File(from, view), Node::File(to, new_view)) => {
                 if view != new_view {
-                    // A thing by its two names is renamed to itself, which changes nothing.
+                    // A thing by its two names is renamed to itself, which changes nothing; but the kernel would
+                    // take the directory of the new name for removed.
                     return match (&source, &target) {
+                        (Node::File(one, _), Some(Node::File(other, _)))
+                            if one == other && is_directory && !exchanges =>
+                        {
+                            Err(libc::EBUSY)
+                        }
                         (Node::File(one, _), Some(Node::File(other, _))) if one == other => {
                             Ok(Answer::Done)
                         }

@@ -410,28 +410,29 @@ fn a_metadata_text_that_is_made_beside_its_item_is_listed_in_it() {
 
 /// The kernel takes the node of the replaced name for removed.
 #[test]
-fn a_directory_renamed_to_itself_in_another_tree_is_another_node() {
+fn a_link_renamed_to_itself_in_another_tree_is_another_node() {
     let fixture = Fixture::new();
     let item = fixture.mint(None);
+    std::os::unix::fs::symlink("../../x", fixture.file(&item, "out")).expect("a link");
     let (here, there) = (fixture.node(&rep(&item)), fixture.node(&ibip(&item)));
-    let doc = format!("{}/doc", ibip(&item));
-    fixture.node(&format!("{}/doc", rep(&item)));
+    let out = format!("{}/out", ibip(&item));
+    fixture.node(&format!("{}/out", rep(&item)));
     let rename = |flags: RenameFlags| {
-        let before = fixture.node(&doc).id;
+        let before = fixture.node(&out).id;
         let renamed = fixture.namespace.rename(
             &fixture.context(),
-            (&here, name("doc")),
-            (&there, name("doc")),
+            (&here, name("out")),
+            (&there, name("out")),
             flags.bits(),
         );
-        renamed.expect("the same directory");
-        fixture.node(&doc).id != before
+        renamed.expect("the same link");
+        fixture.node(&out).id != before
     };
     assert!(!rename(RenameFlags::EXCHANGE));
     assert!(rename(RenameFlags::empty()));
     let names = [
-        Stale::Name(there.id, "doc".into()),
-        Stale::Name(here.id, "doc".into()),
+        Stale::Name(there.id, "out".into()),
+        Stale::Name(here.id, "out".into()),
     ];
     assert_eq!(
         fixture.take_stale_after_reply(),
