@@ -11,6 +11,7 @@ mod machines;
 mod metrics;
 mod oai;
 mod pages;
+mod preview;
 mod registration;
 mod resolver;
 pub mod served;

@@ -1,11 +1,12 @@
 //! Pages for people, and the same content as JSON for programs.
 //!
-//! A page runs no script and loads nothing. Names and metadata are always text, never markup.
+//! A page runs no script and loads nothing from elsewhere. Names and metadata are always text, never markup.
 
 mod files;
 mod home;
 mod landing;
 mod level;
+mod preview;
 mod search;
 mod signposts;
 mod view;
@@ -66,7 +67,12 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
         let name = item.names.preferred();
         let title = view.title.as_deref().unwrap_or(&name);
         let head = signposts::head(site, &view);
-        page.html_with(title, &head, &landing::main(page.words, &view))
+        let preview = preview::section(site, item, &view, page.words);
+        page.html_with(
+            title,
+            &head,
+            &landing::main(page.words, &view, preview.as_ref()),
+        )
     };
     signposts::add_to_page(site, &view, &mut response);
     response

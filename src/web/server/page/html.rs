@@ -9,6 +9,11 @@ pub(in crate::web::server) fn link(href: &str, text: &str) -> Markup {
     html! { a href=(href) { bdi { (text) } } }
 }
 
+/// A text in an element or an attribute, for markup that maud does not write.
+pub(in crate::web::server) fn escaped(text: &str) -> String {
+    html! { (text) }.into_string().replace('\'', "&#39;")
+}
+
 /// Inline elements. A line ends after the end tag of any other element.
 const INLINE: [&str; 6] = ["a", "bdi", "time", "code", "strong", "small"];
 

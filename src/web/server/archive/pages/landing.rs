@@ -15,10 +15,15 @@ const MOST_CREATORS: usize = 20;
 const MOST_VALUES: usize = 50;
 
 /// The content below the title.
-pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
+pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Markup>) -> Markup {
     html! {
         @if let Some(description) = &item.description {
             (byline(&description.record.core))
+        }
+        @if let Some(last) = &item.last_edition {
+            @if !last.names.matches(&item.names) {
+                p class="note" { (words.newer_edition) " " (other(words, last)) }
+            }
         }
         @if let Some(url) = &item.main_file {
             p { strong { (link(url, words.main_file)) } }
@@ -26,6 +31,7 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView) -> Markup {
         @if let Some(description) = &item.description {
             (about(words, &description.record.core))
         }
+        @if let Some(preview) = preview { (preview) }
         (section(words.files, &html! {
             (files::table(words, &item.names, &item.listing.files))
             p {
@@ -144,38 +150,46 @@ fn facts(words: &ArchiveWords, item: &ItemView) -> Markup {
 
 fn other(words: &ArchiveWords, other: &OtherItem) -> Markup {
     html! {
-        (link(&other.page(), &other.names.preferred()))
+        (link(&other.page(), &other.text()))
         @if !other.is_held { " " small { (words.elsewhere) } }
     }
 }
 
-fn others(words: &ArchiveWords, named: &[(&str, &Option<OtherItem>)]) -> Markup {
-    let known = named
-        .iter()
-        .filter_map(|(name, found)| Some((name, found.as_ref()?)));
-    let known: Vec<_> = known.collect();
+/// The editions in the order of time, each with the date in its identifier.
+fn editions(words: &ArchiveWords, item: &ItemView) -> Markup {
+    let is_last = |last: &OtherItem| last.names.matches(&item.names);
+    if item.last_edition.as_ref().is_some_and(is_last)
+        && item.earlier.is_empty()
+        && item.later.is_empty()
+    {
+        return html! { p { (words.is_last_edition) } };
+    }
+    let day = item.identified.as_ref().map(view::second);
+    let day = day.as_deref().and_then(|second| second.get(..10));
     html! {
-        // An empty `dl` is not valid HTML.
-        @if !known.is_empty() {
-            dl {
-                @for (name, found) in known { (fact(name, &other(words, found))) }
+        ol class="editions" {
+            @for earlier in item.earlier.iter().rev() { (edition(words, earlier)) }
+            li aria-current="true" {
+                @if let Some(day) = day { (date(day)) " " }
+                strong { (words.this_edition) }
+                @if item.last_edition.as_ref().is_some_and(is_last) { " " (words.is_last_edition) }
             }
+            @for later in &item.later { (edition(words, later)) }
         }
     }
 }
 
-fn editions(words: &ArchiveWords, item: &ItemView) -> Markup {
-    let is_last = |last: &OtherItem| last.names.matches(&item.names);
-    let next = (words.next_edition, &item.next_edition);
-    let previous = (words.previous_edition, &item.previous_edition);
-    if item.last_edition.as_ref().is_some_and(is_last) {
-        html! { p { (words.is_last_edition) } (others(words, &[next, previous])) }
-    } else {
-        others(
-            words,
-            &[(words.last_edition, &item.last_edition), next, previous],
-        )
+fn edition(words: &ArchiveWords, found: &OtherItem) -> Markup {
+    html! {
+        li {
+            @if let Some(day) = found.day() { (date(&day)) " " }
+            (other(words, found))
+        }
     }
+}
+
+fn date(day: &str) -> Markup {
+    html! { time datetime=(day) { (day) } }
 }
 
 fn translations(words: &ArchiveWords, item: &ItemView) -> Markup {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{Archive, ArchiveError, Listing, PublicFile, Relations};
+use crate::archive::{ArchiveError, Listing, PublicFile, Relations};
 use crate::formats::description::{Description, DescriptionFormat};
 use crate::formats::item::{Names, State};
 use crate::formats::metadata::{DublinCore, Element};
@@ -18,30 +18,71 @@ use ibi::Timestamp;
 /// The most translations on a page.
 pub(super) const MOST_TRANSLATIONS: usize = 1000;
 
+/// The most translations, and the most claims, whose titles are on a page.
+const MOST_TITLES: usize = 12;
+
+/// The most editions before an item, and after it, on a page.
+const MOST_EDITIONS: usize = 8;
+
 /// The most claims of other items on a page.
 const MOST_CLAIMS: usize = 100;
+
+/// Whether the title of another item is looked up, which reads its metadata.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Titled {
+    Yes,
+    No,
+}
+
+impl Titled {
+    /// For an item that follows so many others in a list.
+    fn after(others: usize) -> Titled {
+        if others < MOST_TITLES {
+            Titled::Yes
+        } else {
+            Titled::No
+        }
+    }
+}
 
 /// Another item that a page links to.
 #[derive(Debug)]
 pub(super) struct OtherItem {
     pub(super) names: Names,
     pub(super) is_held: bool,
+    /// None if it is not held here, or not public, or one of very many.
+    pub(super) title: Option<String>,
     url: String,
 }
 
 impl OtherItem {
-    fn of(archive: &Archive, names: Names) -> Result<OtherItem, ArchiveError> {
-        let is_held = archive.held(&names)?.is_some();
-        let url = if is_held {
+    fn of(site: &Site, names: Names, with_title: Titled) -> Result<OtherItem, ArchiveError> {
+        let archive = &site.archive;
+        let held = archive.held(&names)?;
+        let url = if held.is_some() {
             page_url(&names)
         } else {
             archive.facts().persistent_url(&names)
         };
+        let with_title = held.as_ref().filter(|_| with_title == Titled::Yes);
         Ok(OtherItem {
+            is_held: held.is_some(),
+            title: with_title.and_then(|held| title(site, held)),
             names,
-            is_held,
             url,
         })
+    }
+
+    /// Its title, or its name.
+    pub(super) fn text(&self) -> String {
+        let title = self.title.clone();
+        title.unwrap_or_else(|| self.names.preferred())
+    }
+
+    /// The date in its identifier, as a day.
+    pub(super) fn day(&self) -> Option<String> {
+        let second = second(&date_of(&self.names)?);
+        second.get(..10).map(str::to_owned)
     }
 
     pub(super) fn url(&self) -> &str {
@@ -60,6 +101,7 @@ impl OtherItem {
     fn json(&self) -> Value {
         let mut value = json_of_names(&self.names);
         value["held"] = json!(self.is_held);
+        value["title"] = json!(self.title);
         value["url"] = json!(self.url());
         value
     }
@@ -78,10 +120,16 @@ pub(super) struct ItemView {
     pub(super) identified: Option<Timestamp>,
     pub(super) changed: Option<Timestamp>,
     pub(super) accesses: u64,
+    /// The path of the main file in the item.
+    pub(super) main_path: Option<Vec<u8>>,
     pub(super) main_file: Option<String>,
     pub(super) last_edition: Option<OtherItem>,
     pub(super) next_edition: Option<OtherItem>,
     pub(super) previous_edition: Option<OtherItem>,
+    /// The editions before it, the nearest first.
+    pub(super) earlier: Vec<OtherItem>,
+    /// The editions after it, the nearest first.
+    pub(super) later: Vec<OtherItem>,
     pub(super) translations: Vec<(String, OtherItem)>,
     pub(super) has_more_translations: bool,
     pub(super) translation_of: Option<OtherItem>,
@@ -103,7 +151,9 @@ impl ItemView {
         let mut relations = archive.relations_shown(item, &act, &Dependencies::default())?;
         let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
-            found.map(|names| OtherItem::of(archive, names)).transpose()
+            found
+                .map(|names| OtherItem::of(site, names, Titled::Yes))
+                .transpose()
         };
         let last_edition = one("lastedition")?;
         let next_edition = one("nextedition")?;
@@ -123,12 +173,15 @@ impl ItemView {
                     has_more_translations = true;
                     break;
                 }
-                translations.push((language, OtherItem::of(archive, names)?));
+                let titled = Titled::after(translations.len());
+                translations.push((language, OtherItem::of(site, names, titled)?));
             }
         }
-        let claims = claims(archive, item)?;
+        let claims = claims(site, item)?;
+        let earlier = editions(site, &previous_edition, "editionof")?;
+        let later = editions(site, &next_edition, "nextedition")?;
         let description = description(site, item);
-        let main_file = archive
+        let main_path = archive
             .content_path(item, None, &act, &Dependencies::default())
             .unwrap_or_default();
         Ok(ItemView {
@@ -143,10 +196,13 @@ impl ItemView {
                 .updated(item, &act, &Dependencies::default())
                 .unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
-            main_file: main_file.map(|path| file_url(&item.names, &path)),
+            main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
+            main_path,
             last_edition,
             next_edition,
             previous_edition,
+            earlier,
+            later,
             translations,
             has_more_translations,
             translation_of,
@@ -160,6 +216,8 @@ impl ItemView {
 
     pub(super) fn json(&self) -> Value {
         let other = |other: &Option<OtherItem>| other.as_ref().map(OtherItem::json);
+        let others =
+            |others: &[OtherItem]| others.iter().map(OtherItem::json).collect::<Vec<Value>>();
         let translations = self.translations.iter().map(|(language, other)| {
             let mut value = other.json();
             value["language"] = json!(language);
@@ -183,6 +241,8 @@ impl ItemView {
             "last_edition": other(&self.last_edition),
             "next_edition": other(&self.next_edition),
             "previous_edition": other(&self.previous_edition),
+            "earlier_editions": others(&self.earlier),
+            "later_editions": others(&self.later),
             "translations": translations.collect::<Vec<Value>>(),
             "has_more_translations": self.has_more_translations,
             "translation_of": other(&self.translation_of),
@@ -204,7 +264,8 @@ impl ItemView {
 }
 
 /// The claims of public items to be related to an item.
-fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
+fn claims(site: &Site, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
+    let archive = &site.archive;
     let mut claims = Vec::new();
     let dependencies = Dependencies::default();
     for (kind, names) in archive.claims(item)? {
@@ -214,13 +275,39 @@ fn claims(archive: &Archive, item: &Item) -> Result<Vec<(String, OtherItem)>, Ar
         let claimant = archive.held(&names)?;
         let is_public = |claimant: Item| archive.open_content(&claimant, b"", &act).is_ok();
         if claimant.is_some_and(is_public) {
-            claims.push((kind.pair_name(), OtherItem::of(archive, names)?));
+            let titled = Titled::after(claims.len());
+            claims.push((kind.pair_name(), OtherItem::of(site, names, titled)?));
         }
         if claims.len() == MOST_CLAIMS {
             break;
         }
     }
     Ok(claims)
+}
+
+/// The editions that follow a neighbouring one, in the direction of a relation, with itself. Editions that say of
+/// each other that they are the next, in a circle, end at [`MOST_EDITIONS`].
+fn editions(
+    site: &Site,
+    neighbour: &Option<OtherItem>,
+    relation: &str,
+) -> Result<Vec<OtherItem>, ArchiveError> {
+    let mut editions: Vec<OtherItem> = Vec::new();
+    let mut next = neighbour.as_ref().map(|other| other.names.clone());
+    while let Some(names) = next.take() {
+        let edition = OtherItem::of(site, names, Titled::Yes)?;
+        let held = site.archive.held(&edition.names)?;
+        editions.push(edition);
+        if let Some(held) = held
+            && editions.len() < MOST_EDITIONS
+        {
+            let dependencies = Dependencies::default();
+            let mut relations = site.archive.relations_shown(&held, &act, &dependencies)?;
+            let known = |names: &Names| editions.iter().any(|other| other.names.matches(names));
+            next = taken(&mut relations, relation).filter(|names| !known(names));
+        }
+    }
+    Ok(editions)
 }
 
 fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
