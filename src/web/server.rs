@@ -7,6 +7,7 @@ mod access_log;
 mod answer;
 pub mod archive;
 mod clock;
+mod compression;
 mod form;
 mod idle_timeout;
 mod languages;

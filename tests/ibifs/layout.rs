@@ -391,6 +391,7 @@ fn outside_crates_stay_at_home() {
         ("rustls_native_certs", &["web::client"]),
         ("tokio_rustls", &["web::client", "web::server"]),
         ("tower", &["web::client", "web::server"]),
+        ("tower_http", &["web::server"]),
         (
             "libc",
             &[

@@ -6,7 +6,7 @@ use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 use tower::Service;
 
-use super::threads;
+use super::{compression, threads};
 use ibi::pairs::Pairs;
 
 /// An answer that ends a request early, with the reason. Boxed, since it is rare and large.
@@ -106,7 +106,8 @@ pub async fn aside<T: Send + 'static>(
     })
 }
 
-/// Routes a request if its method is GET, HEAD or POST. The routes decide whether a POST is allowed.
+/// Routes a request if its method is GET, HEAD or POST. The routes decide whether a POST is allowed. The answer is
+/// compressed if it is a text and the client accepts that.
 pub async fn bounded<B>(mut routes: Router, request: Request<B>) -> Response<Body>
 where
     B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
@@ -115,9 +116,10 @@ where
     if ![Method::GET, Method::HEAD, Method::POST].contains(request.method()) {
         return careful(no_method(request.method(), "GET, HEAD"));
     }
+    let accepted = compression::accepted(request.headers());
     let request = request.map(Body::new);
     match routes.call(request).await {
-        Ok(response) => careful(response),
+        Ok(response) => careful(compression::encoded(accepted, response).await),
         Err(never) => match never {},
     }
 }

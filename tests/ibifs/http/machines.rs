@@ -34,7 +34,7 @@ END
 fn a_description_is_negotiated() {
     library().prints(
         r#"
-        accept() { ask "/$R" -H "Accept: $1"; echo "$(code) $(line content-type) $(line vary)"; }
+        accept() { ask "/$R" -H "Accept: $1"; echo "$(code) $(line content-type) $(line vary | sed 's/, Accept-Encoding//')"; }
         accept application/x-bibtex; sed -n '/title/p' body
         accept application/x-research-info-systems; tr -d '\r' < body | sed "s;$I;I;g"
         accept application/vnd.citationstyles.csl+json; jq -r '.[0].title' body
@@ -223,5 +223,32 @@ application/atom+xml; charset=utf-8
 ['Tides </script><b> & "more"'] 20 http://archive-a.example.org/
 application/opensearchdescription+xml; charset=utf-8
 template="http://archive-a.example.org/search?q={searchTerms}""#,
+    );
+}
+
+/// Texts of the service are compressed for who accepts it, and the same without; files of items are not, since a
+/// part of a file is a part of its own bytes.
+#[test]
+fn texts_are_compressed() {
+    let fixture = library();
+    fixture.prints(
+        r#"
+        seq 100000 > "A/$(cat report)/doc/numbers.txt"
+        head() { curl -sS -o got -D head "$U$1" "${@:2}"; tr -d '\r' < head | grep -i '^content-encoding' || echo plain; }
+        for path in "/$(cat report)?page" '/oai?verb=ListRecords&metadataPrefix=oai_dc'; do
+            head "$path" -H 'Accept: */*'; mv got whole; grep -ci '^vary:.*accept-encoding' head
+            head "$path" -H 'Accept-Encoding: gzip'; gunzip < got | sed 's;<responseDate>[^<]*;;' > one
+            sed 's;<responseDate>[^<]*;;' whole | cmp - one; test $(stat -c %s got) -lt $(($(stat -c %s whole) / 2))
+            head "$path" -H 'Accept-Encoding: gzip;q=0.5, zstd'; test "$(od -An -tx1 -N4 got)" = ' 28 b5 2f fd'
+            head "$path" -H 'Accept-Encoding: gzip;q=0, br'
+            head "$path" -I -H 'Accept-Encoding: gzip'
+        done
+        head "/col/$(cat report)/doc/numbers.txt" -H 'Accept-Encoding: gzip, zstd'; seq 100000 | cmp - got
+        head "/col/$(cat report)/doc/numbers.txt" -H 'Accept-Encoding: gzip' -r 10-19; stat -c %s got
+        head /robots.txt -H 'Accept-Encoding: gzip'
+        "#,
+        "plain\n1\ncontent-encoding: gzip\ncontent-encoding: zstd\nplain\ncontent-encoding: gzip\n\
+         plain\n1\ncontent-encoding: gzip\ncontent-encoding: zstd\nplain\ncontent-encoding: gzip\n\
+         plain\nplain\n10\nplain",
     );
 }

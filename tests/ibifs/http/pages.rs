@@ -70,7 +70,7 @@ fn an_item_in_english() {
         r#"HTTP/1.1 200 OK
 content-language: en
 content-type: text/html; charset=utf-8
-vary: Accept, Accept-Language
+vary: Accept, Accept-Language, Accept-Encoding
 en
 Tides <of> Guanabara & beyond
 1
