@@ -1,6 +1,7 @@
 //! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
 //!
 //! - [`address`]: addresses of Archives on the network, as texts.
+//! - [`bag`]: the texts of a BagIt bag.
 //! - [`base_url`]: the URLs at which services are reached, as texts.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`item`]: an item's names and state, and its sidecar.
@@ -20,6 +21,7 @@
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 
 pub mod address;
+pub mod bag;
 pub mod base_url;
 pub mod citation;
 pub mod description;

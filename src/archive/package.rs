@@ -32,7 +32,7 @@ mod files;
 mod filling;
 mod finding;
 mod inventory;
-mod naming;
+pub mod naming;
 mod object;
 mod ocfl;
 mod opened;

@@ -362,6 +362,7 @@ fn outside_crates_stay_at_home() {
                 "web::harvest",
                 "archive::package",
                 "archive::transfer",
+                "web::server",
             ],
         ),
         (

@@ -15,23 +15,14 @@ use super::{ExportOutcome, PackageError};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};
+use crate::formats::bag;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::fixity::{self, Manifest};
 
 /// Where bags are assembled.
 pub(super) const STAGING: &str = ".ibifs-export";
-/// The file that makes a directory a bag.
-pub(super) const DECLARATION: &str = "bagit.txt";
-/// The digests of the tag files, by SHA-256 and by SHA-512.
-const TAG_MANIFESTS: [&str; 2] = ["tagmanifest-sha256.txt", "tagmanifest-sha512.txt"];
-/// The digests of the files by SHA-512, which RFC 8493, section 2.4, recommends.
-const MANIFEST_512: &str = "manifest-sha512.txt";
-/// The description of the item, where Archivematica has it.
-const DUBLIN_CORE: &str = "metadata/dc.xml";
-/// The metadata of the bag.
-pub(super) const INFO: &str = "bag-info.txt";
-/// The tag with the names of the item.
-pub(super) const IDENTIFIER: &str = "External-Identifier";
+/// The digests of the tag files by SHA-256.
+const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
 
 /// How a bag is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,15 +83,21 @@ pub(super) fn finish(
         .collect();
     let mut tags: BTreeMap<&str, Digests> = BTreeMap::new();
     tags.extend(staged.files.get(MTREE).map(|found| (MTREE, found.clone())));
-    let declaration = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
-    let info = info(archive, item, staged, manifest.len(), clock);
+    let now = clock.now().to_rfc3339();
+    let contained = bag::Payload {
+        host: &archive.facts().host,
+        names: &item.names,
+        files: manifest.len(),
+        bytes: staged.bytes,
+    };
+    let info = bag::info(&contained, now.split('T').next().unwrap_or_default());
     let described = archive.document(item, None, DescriptionFormat::OaiDc, &|read| read())?;
     let texts = [
-        (DECLARATION, declaration.as_bytes()),
-        (INFO, info.as_bytes()),
-        (DUBLIN_CORE, described.as_bytes()),
+        (bag::DECLARATION, bag::DECLARED.as_bytes()),
+        (bag::INFO, info.as_bytes()),
+        (bag::DUBLIN_CORE, described.as_bytes()),
         (fixity::MANIFEST, &fixity::manifest_text(&manifest)),
-        (MANIFEST_512, &manifest_512(&payload)),
+        (bag::MANIFEST_512, &manifest_512(&payload)),
     ];
     for (name, text) in texts {
         write_file(&work.directory, name, text)?;
@@ -114,16 +111,16 @@ pub(super) fn finish(
         .iter()
         .map(|(name, digests)| (name.as_bytes().to_vec(), digests.sha256))
         .collect();
-    let [short, long] = TAG_MANIFESTS;
-    write_file(&work.directory, short, &fixity::manifest_text(&tags))?;
-    write_file(&work.directory, long, &manifest_512(&of_tags))?;
-    let bag = "bag";
-    work.gather(bag)?;
+    write_file(&work.directory, TAG_MANIFEST, &fixity::manifest_text(&tags))?;
+    let by_512 = manifest_512(&of_tags);
+    write_file(&work.directory, bag::TAG_MANIFEST_512, &by_512)?;
+    let gathered = "bag";
+    work.gather(gathered)?;
     let (made, path) = match serialization {
-        Serialization::None => (bag, path),
+        Serialization::None => (gathered, path),
         Serialization::Zip => {
             let made = "bag.zip";
-            zip(work, bag, &path.replace('/', "_"), made)?;
+            zip(work, gathered, &path.replace('/', "_"), made)?;
             (made, path + ".zip")
         }
     };
@@ -136,38 +133,8 @@ pub(super) fn finish(
 
 /// The text of a manifest by SHA-512.
 fn manifest_512(files: &BTreeMap<&str, &Digests>) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (path, digests) in files {
-        text.extend_from_slice(format!("{}  ", digests.sha512).as_bytes());
-        text.extend_from_slice(&fixity::encode(path.as_bytes()));
-        text.push(b'\n');
-    }
-    text
-}
-
-fn info(
-    archive: &Archive,
-    item: &Item,
-    staged: &StagedFiles,
-    count: usize,
-    clock: &dyn Clock,
-) -> String {
-    let now = clock.now().to_rfc3339();
-    let date = now.split('T').next().unwrap_or_default();
-    let mut info = format!(
-        "Source-Organization: {}\nBagging-Date: {date}\nBag-Software-Agent: ibifs {}\n\
-         Payload-Oxum: {}.{count}\n",
-        archive.facts().host,
-        env!("CARGO_PKG_VERSION"),
-        staged.bytes,
-    );
-    let names = &item.names;
-    let names = [
-        names.rep().map(ToString::to_string),
-        names.ibip().map(ToString::to_string),
-    ];
-    for name in names.into_iter().flatten() {
-        info.push_str(&format!("{IDENTIFIER}: {name}\n"));
-    }
-    info
+    let lines = files
+        .iter()
+        .map(|(path, digests)| (path.as_bytes(), &digests.sha512));
+    bag::manifest(lines)
 }

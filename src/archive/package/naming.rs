@@ -3,14 +3,13 @@
 
 use std::fmt::Write;
 
+pub(super) use crate::formats::bag::PAYLOAD;
 use crate::formats::hex::Hex;
 use sha2::Digest as _;
 use unicode_normalization::is_nfc;
 
 /// The file in a package that describes it in the format mtree(5).
 pub(super) const MTREE: &str = "ibifs.mtree";
-/// The directory of an item's files in a package.
-pub(super) const PAYLOAD: &str = "data";
 
 /// The longest name that filesystems accept, in bytes.
 const LONGEST: usize = 255;
@@ -19,7 +18,7 @@ const LONGEST: usize = 255;
 /// `=hh` each: `=` itself, `%` (programs differ on it), control characters, spaces at an end, other white
 /// space, and non-ASCII bytes in a name that is not UTF-8 or not in composed form (NFC). A name that gets too
 /// long is cut and ends in its digest instead.
-pub(super) fn payload_path(path: &[u8]) -> String {
+pub fn payload_path(path: &[u8]) -> String {
     let mut payload = PAYLOAD.to_owned();
     for name in path.split(|byte| *byte == b'/') {
         payload.push('/');

@@ -14,6 +14,7 @@ use super::naming::{MTREE, PAYLOAD};
 use super::object::inventory_of;
 use super::{PackageError, Problem, bagit, object, ocfl};
 use crate::archive::tree::{Action, SIDECAR};
+use crate::formats::bag;
 use crate::formats::fixity;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
@@ -75,7 +76,7 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
         };
         let directory = rustix::fs::open(&path, DIRECTORY, Mode::empty())
             .map_err(PackageError::io(Action::Open, shown))?;
-        if read_small(&directory, bagit::DECLARATION.as_bytes())?.is_some()
+        if read_small(&directory, bag::DECLARATION.as_bytes())?.is_some()
             || object::is_object(&directory)?
         {
             found.push(path);
@@ -108,7 +109,7 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
     let shown = path.as_os_str().as_encoded_bytes();
     let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
         .map_err(PackageError::io(Action::Open, shown))?;
-    let is_bag = read_small(&root, bagit::DECLARATION.as_bytes())?.is_some();
+    let is_bag = read_small(&root, bag::DECLARATION.as_bytes())?.is_some();
     let (contents, named) = if is_bag {
         open_bag(&root)?
     } else {
@@ -135,14 +136,14 @@ type Contents = BTreeMap<Vec<u8>, PackagedFile>;
 
 /// The files of a bag, and the identifiers in its metadata.
 fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
-    let declaration = read_small(root, bagit::DECLARATION.as_bytes())?.unwrap_or_default();
+    let declaration = read_small(root, bag::DECLARATION.as_bytes())?.unwrap_or_default();
     let declared = tags(&declaration);
     let is_utf8 = declared.iter().any(|(name, value)| {
         name == "tag-file-character-encoding" && value.eq_ignore_ascii_case("UTF-8")
     });
     if !is_utf8 {
         return Err(PackageError::broken(
-            bagit::DECLARATION,
+            bag::DECLARATION,
             message!("its texts are not in UTF-8"),
         ));
     }
@@ -177,16 +178,16 @@ fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
         let what = message!(
             "no manifest is there of an algorithm that ibifs reads: SHA-512, SHA-256, SHA-1, MD5"
         );
-        return Err(PackageError::broken(bagit::DECLARATION, what));
+        return Err(PackageError::broken(bag::DECLARATION, what));
     }
     for path in files_below(root, PAYLOAD)? {
         if !contents.contains_key(&path) {
             return Err(PackageError::file(&path, Problem::Stray));
         }
     }
-    let info = read_small(root, bagit::INFO.as_bytes())?.unwrap_or_default();
+    let info = read_small(root, bag::INFO.as_bytes())?.unwrap_or_default();
     let named = tags(&info).into_iter();
-    let named = named.filter(|(name, _)| name.eq_ignore_ascii_case(bagit::IDENTIFIER));
+    let named = named.filter(|(name, _)| name.eq_ignore_ascii_case(bag::IDENTIFIER));
     Ok((contents, named.map(|(_, value)| value).collect()))
 }
 

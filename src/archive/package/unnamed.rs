@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::bagit::{DECLARATION, INFO};
 use super::files::DIRECTORY;
 use super::opened::{self, tags};
 use super::unpack::{ArchiveFormat, unpack};
 use super::{PackageError, UnpackOptions, filling, object};
 use crate::archive::backup::{BackupFinding, ItemCopier};
 use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree};
+use crate::formats::bag::{DECLARATION, INFO};
 use crate::formats::metadata::{DublinCore, Element, MAX_BYTES};
 use ibi::message;
 

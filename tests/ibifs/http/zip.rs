@@ -93,6 +93,34 @@ end"#,
     );
 }
 
+/// `?bag` is the item as a BagIt bag in one zip file: the validator of the format finds it good, it has what the public
+/// may read, and it is imported as the item that it names.
+#[test]
+fn an_item_is_a_bag() {
+    let (env, served) = environment();
+    let place = crate::collections::validators().display().to_string();
+    prints(
+        &env,
+        &served,
+        &format!(
+            r#"get "$U/archive.cgi/$one?bag" -o bag.zip; get "$U/$ibip?bag" -o other.zip
+        LC_ALL=C.UTF-8 unzip -qq bag.zip; unzip -tqq other.zip; top=${{one//\//_}}; ls -d */ | grep -c "^$top/$"
+        '{place}/python' '{place}/bagit.py' --quiet --validate $top; echo valid
+        ls $top; sed -n 's/Bagging-Date.*/today/; p' $top/bag-info.txt | sed "s;$one;REP;; s;$ibip;IBIP;; s;ibifs .*;ibifs;"
+        (cd $top/data; find . -type f | LC_ALL=C sort); cmp "$D/long" $top/data/doc/long
+        grep -c 'oai_dc:dc' $top/metadata/dc.xml; no grep -r secret $top
+        ibifs init B.store --host archive-b.example.org > /dev/null; ibifs import B.store $top | tail -1
+        cmp "$D/a b/c/text" "B.store/col/$one/doc/a b/c/text"
+        status "$U/archive.cgi/$one/doc/long?bag"; chmod 700 A/$one; status "$U/archive.cgi/$one?bag""#
+        ),
+        "1\nvalid\nbag-info.txt\nbagit.txt\ndata\nmanifest-sha512.txt\nmetadata\ntagmanifest-sha512.txt\n\
+         Source-Organization: archive-a.example.org\ntoday\nBag-Software-Agent: ibifs\nPayload-Oxum: 168926.8\n\
+         External-Identifier: REP\nExternal-Identifier: IBIP\n\
+         ./doc/Relat=F3rio\n./doc/Relatório final.txt\n./doc/Título: um\\dois.txt\n./doc/a b/c/text\n./doc/link\n\
+         ./doc/long\n./doc/nothing\n./doc/run\n2\n1 package, 1 taken in\n404\n404",
+    );
+}
+
 /// The headers say what it is; HEAD sends no more.
 #[test]
 fn the_headers_of_a_zip_file() {
@@ -112,7 +140,7 @@ fn the_headers_of_a_zip_file() {
         status -X POST $U/archive.cgi/$one"#,
         "application/zip\nattachment; filename*=UTF-8''ONE.zip\nno-cache\n\
          application/zip\nattachment; filename*=UTF-8''ONE.zip\nno-cache\n\
-         found\nhref=\"/archive.cgi/ONE\"\n/archive.cgi/ONE\n405",
+         found\nhref=\"/archive.cgi/ONE\"\nhref=\"/archive.cgi/ONE?bag\"\n/archive.cgi/ONE\n405",
     );
 }
 

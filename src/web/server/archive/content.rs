@@ -51,7 +51,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     };
     let response = match reply {
         ContentReply::Answer(response) => response,
-        ContentReply::Zip(item) => zip::answer(&handle.site, item),
+        ContentReply::Zip(item, layout) => zip::answer(&handle.site, item, layout),
         ContentReply::File {
             found,
             name,

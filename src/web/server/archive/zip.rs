@@ -6,6 +6,7 @@
 //! or a file that changes while it is sent, ends the connection: a zip file without its end is not taken for
 //! a whole one.
 
+mod bag;
 mod body;
 mod entry;
 mod error;
@@ -38,14 +39,23 @@ impl Default for ZipLimit {
     }
 }
 
+/// How an item lies in a zip file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// Its files, below its name.
+    Item,
+    /// A BagIt bag.
+    Bag,
+}
+
 /// Answers with an item that the public may read.
-pub(super) fn answer(site: &Arc<Site>, item: Item) -> Response<Body> {
+pub(super) fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Response<Body> {
     let Ok(turn) = Arc::clone(&site.zips.0).try_acquire_owned() else {
         let sentence = "too many items are being sent as zip files; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
     };
     let name = item.names.preferred().replace('/', "_");
-    let body = Body::new(ZipBody::new(Arc::clone(site), item, turn));
+    let body = Body::new(ZipBody::new(Arc::clone(site), item, layout, turn));
     let mut response = answer::fresh(answer::whole(StatusCode::OK, "application/zip", body));
     let lines = response.headers_mut();
     lines.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));

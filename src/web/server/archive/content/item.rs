@@ -11,6 +11,7 @@ use crate::formats::item::State;
 use crate::formats::query::encoded;
 use crate::formats::query::percent_decoded;
 use crate::web::server::answer::Refusal;
+use crate::web::server::archive::zip::Layout;
 use crate::web::server::archive::{Site, act, file, pages};
 use crate::web::service::content_url;
 
@@ -23,6 +24,8 @@ pub(super) enum About {
     Links,
     /// Its citation in a style.
     Citation(String),
+    /// All of it as a BagIt bag.
+    Bag,
 }
 
 impl About {
@@ -31,6 +34,7 @@ impl About {
         match query {
             "page" => Some(About::Page),
             "linkset" => Some(About::Links),
+            "bag" => Some(About::Bag),
             _ => {
                 let style = query.strip_prefix("cite=")?;
                 Some(About::Citation(percent_decoded(style)?))
@@ -112,9 +116,12 @@ pub(super) fn of_item(
     // If the item itself may not be read, nothing in it is published.
     let root = site.archive.open_content(&item, b"", &act);
     let root = root.map_err(failed)?;
+    if wanted.about == Some(About::Bag) && wanted.below.is_empty() {
+        return Ok(ContentReply::Zip(item, Layout::Bag));
+    }
     if wanted.is_zip {
         return if wanted.below.is_empty() {
-            Ok(ContentReply::Zip(item))
+            Ok(ContentReply::Zip(item, Layout::Item))
         } else {
             Err(no_file())
         };
@@ -131,6 +138,7 @@ pub(super) fn of_item(
             let cited = pages::citation(site, &item, style, request);
             return Ok(ContentReply::Answer(cited));
         }
+        Some(About::Bag) => return Err(no_file()),
         None => {}
     }
     if wanted.below.is_empty() && !wanted.is_download {

@@ -9,6 +9,7 @@ use crate::archive::tree::Published;
 use crate::formats::query::percent_decoded_bytes;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::failure;
+use crate::web::server::archive::zip::Layout;
 
 /// The result of a request.
 pub(super) enum ContentReply {
@@ -24,7 +25,7 @@ pub(super) enum ContentReply {
         is_download: bool,
     },
     /// An item as one file.
-    Zip(Item),
+    Zip(Item, Layout),
 }
 
 /// How a path ends.

@@ -38,7 +38,10 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Marku
                 @if item.listing.has_more { (words.more_files) " " }
                 (link(&view::list_url(&item.names), words.all_files))
             }
-            p { (link(&view::zip_url(&item.names), words.zip)) }
+            p {
+                (link(&view::zip_url(&item.names), words.zip)) " "
+                (link(&view::bag_url(&item.names), words.bag))
+            }
         }))
         @if item.description.is_some() {
             (section(words.how_to_cite, &citations(item)))

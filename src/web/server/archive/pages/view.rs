@@ -253,6 +253,7 @@ impl ItemView {
             "oai_dc_url": dublin_core_url(&self.names),
             "file_list_url": list_url(&self.names),
             "zip_url": zip_url(&self.names),
+            "bag_url": bag_url(&self.names),
             "files": json_of_files(&self.names, &self.listing.files),
             "has_more_files": self.listing.has_more,
         });
@@ -386,6 +387,11 @@ pub(super) fn list_url(names: &Names) -> String {
 
 pub(super) fn zip_url(names: &Names) -> String {
     format!("/archive.cgi/{}", encoded(names.preferred().as_bytes()))
+}
+
+/// All of an item as a BagIt bag in a zip file.
+pub(super) fn bag_url(names: &Names) -> String {
+    format!("{}?bag", zip_url(names))
 }
 
 pub(super) fn file_url(names: &Names, path: &[u8]) -> String {

@@ -11,13 +11,16 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use parking_lot::Mutex;
 use rawzip::{Crc32, ZipArchiveWriter};
+use sha2::{Digest, Sha512};
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::Layout;
+use super::bag::{self, BagManifest};
 use super::entry::{self, Attributes};
 use super::error::{MOST_ENTRIES, ZipError};
-use crate::archive::Listing;
 use crate::archive::store::Item;
 use crate::archive::tree::Published;
+use crate::archive::{Clock, Listing, SystemClock};
 use crate::web::server::archive::file::{PIECE, read};
 use crate::web::server::archive::{Site, act};
 use crate::web::server::threads::aside;
@@ -39,11 +42,16 @@ pub(super) struct ZipBody {
 }
 
 impl ZipBody {
-    pub(super) fn new(site: Arc<Site>, item: Item, turn: OwnedSemaphorePermit) -> ZipBody {
+    pub(super) fn new(
+        site: Arc<Site>,
+        item: Item,
+        layout: Layout,
+        turn: OwnedSemaphorePermit,
+    ) -> ZipBody {
         let buffer = Buffer::default();
         ZipBody {
             name: item.names.preferred(),
-            writing: Some(Box::pin(write(site, item, buffer.clone()))),
+            writing: Some(Box::pin(write(site, item, layout, buffer.clone()))),
             buffer,
             _turn: turn,
         }
@@ -140,9 +148,19 @@ impl Write for Buffer {
 }
 
 /// Writes an item, entry by entry.
-async fn write(site: Arc<Site>, item: Item, buffer: Buffer) -> Result<(), ZipError> {
+async fn write(
+    site: Arc<Site>,
+    item: Item,
+    layout: Layout,
+    buffer: Buffer,
+) -> Result<(), ZipError> {
     let item = Arc::new(item);
-    let above = format!("{}/", item.names.preferred()).into_bytes();
+    let mut manifest = (layout == Layout::Bag).then(BagManifest::default);
+    let above = match layout {
+        Layout::Item => format!("{}/", item.names.preferred()),
+        Layout::Bag => format!("{}/", bag::directory(&item)),
+    };
+    let above = above.into_bytes();
     let mut archive = ZipArchiveWriter::new(buffer.clone());
     let (mut after, mut flagged) = (Vec::new(), Vec::new());
     loop {
@@ -151,7 +169,11 @@ async fn write(site: Arc<Site>, item: Item, buffer: Buffer) -> Result<(), ZipErr
             return Err(ZipError::TooMany);
         }
         for found in &listing.files {
-            let path = [above.as_slice(), &found.path].concat();
+            let below = match layout {
+                Layout::Item => found.path.clone(),
+                Layout::Bag => bag::path_in_bag(&found.path),
+            };
+            let path = [above.as_slice(), &below].concat();
             if found.path.ends_with(b"/") {
                 let attributes = Attributes {
                     changed: found.changed.clone(),
@@ -160,7 +182,12 @@ async fn write(site: Arc<Site>, item: Item, buffer: Buffer) -> Result<(), ZipErr
                 entry::directory(&mut archive, &path, &attributes)?;
                 flag(&buffer, &path);
             } else if let Some(file) = open(&site, &item, &found.path).await? {
-                file_bytes(&mut archive, &path, file, &buffer).await?;
+                let length = file.length();
+                let mut digest = manifest.as_ref().map(|_| Sha512::new());
+                file_bytes(&mut archive, &path, file, &buffer, digest.as_mut()).await?;
+                if let (Some(manifest), Some(digest)) = (&mut manifest, digest) {
+                    manifest.add(below, digest, length);
+                }
             } else {
                 continue;
             }
@@ -170,6 +197,15 @@ async fn write(site: Arc<Site>, item: Item, buffer: Buffer) -> Result<(), ZipErr
         match listing.files.into_iter().next_back() {
             Some(last) if listing.has_more => after = last.path,
             _ => break,
+        }
+    }
+    if let Some(manifest) = manifest {
+        let (site, item) = (Arc::clone(&site), Arc::clone(&item));
+        for (name, text) in aside(move || manifest.texts(&site.archive, &item)).await? {
+            let path = [above.as_slice(), name.as_bytes()].concat();
+            text_bytes(&mut archive, &path, &text, &buffer).await?;
+            flagged.push(entry::is_flagged(&path));
+            buffer.sent().await;
         }
     }
     // The list of the entries may be long.
@@ -215,12 +251,35 @@ async fn open(
     }
 }
 
-/// Writes a file, in pieces of limited size.
+/// Writes a text that was made now.
+async fn text_bytes(
+    archive: &mut ZipArchiveWriter<Buffer>,
+    path: &[u8],
+    text: &[u8],
+    buffer: &Buffer,
+) -> Result<(), ZipError> {
+    let attributes = Attributes {
+        changed: SystemClock.now(),
+        permissions: 0o644,
+    };
+    let length = u64::try_from(text.len()).unwrap_or(u64::MAX);
+    let mut writer = entry::begin(archive, path, &attributes, length)?;
+    let mut checksum = Crc32::new();
+    for piece in text.chunks(PIECE) {
+        checksum.update(piece);
+        writer.write_all(piece)?;
+        buffer.sent().await;
+    }
+    entry::end(writer, checksum.checksum(), length)
+}
+
+/// Writes a file, in pieces of limited size, and adds them to a digest.
 async fn file_bytes(
     archive: &mut ZipArchiveWriter<Buffer>,
     path: &[u8],
     found: Published,
     buffer: &Buffer,
+    mut digest: Option<&mut Sha512>,
 ) -> Result<(), ZipError> {
     let length = found.length();
     let attributes = Attributes {
@@ -242,6 +301,9 @@ async fn file_bytes(
             }
         })?;
         checksum.update(&bytes);
+        if let Some(digest) = &mut digest {
+            digest.update(&bytes);
+        }
         writer.write_all(&bytes)?;
         at += piece;
         buffer.sent().await;
