@@ -393,6 +393,7 @@ fn outside_crates_stay_at_home() {
         ("tokio_rustls", &["web::client", "web::server"]),
         ("tower", &["web::client", "web::server"]),
         ("tower_http", &["web::server"]),
+        ("base64", &["web::server"]),
         (
             "libc",
             &[

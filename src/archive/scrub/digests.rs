@@ -1,14 +1,18 @@
-//! The digests of an item's files, for a copy. Records nothing.
+//! The digests of an item's files, for a copy or a reader. Records nothing.
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
 use super::reading::{ItemReader, ReadOutcome};
-use super::records::{Recorded, recorded};
+use super::records::{DIRECTORY, Recorded, recorded};
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree, joined};
-use crate::formats::fixity::{self, Manifest, Verdict};
+use crate::formats::fixity::{self, Digest, Manifest, Verdict, Written};
 use ibi::message;
 use ibi::message::{Localize, Message};
+
+/// The longest record that is read for one digest, in bytes: that of some 10,000 files.
+const LONGEST_RECORD: i64 = 1024 * 1024;
 
 /// The content of all files of an item in a store.
 #[derive(Debug, Default)]
@@ -19,6 +23,27 @@ pub struct ItemDigests {
     pub damaged: Vec<Vec<u8>>,
     /// The paths that cannot be read, or changed during each attempt, with the reason.
     pub unread: Vec<(Vec<u8>, Message)>,
+}
+
+/// The digest that a scrub recorded of a file of an item, if the file has not been written since. None where the
+/// record is longer than [`LONGEST_RECORD`], so that it is read at once.
+pub fn recorded_digest(
+    tree: &Tree,
+    item: &str,
+    path: &[u8],
+    written: &Written,
+) -> Result<Option<Digest>, ScrubError> {
+    let name = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
+    let file = tree.open_far(name.as_bytes(), OFlags::PATH);
+    let length = file.and_then(rustix::fs::fstat).map(|stat| stat.st_size);
+    if length.is_ok_and(|length| length > LONGEST_RECORD) {
+        return Ok(None);
+    }
+    let known = recorded(tree, item)?;
+    let note = known.notes.get(path);
+    let note = note.filter(|note| known.manifest.get(path) == Some(&note.digest));
+    let note = note.filter(|note| note.written.as_ref() == Some(written));
+    Ok(note.map(|note| note.digest))
 }
 
 /// Reads all files of an item, by its place, except its sidecar; records nothing.

@@ -40,6 +40,9 @@ pub(super) struct Areas {
 /// The directories of a store.
 pub(super) const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
+/// What [`Tree::keep_open`] keeps open.
+const KEPT: [&str; 5] = ["col", "ibip", "deleted", "fixity/col", "fixity/ibip"];
+
 impl Tree {
     /// Makes the directories of a new store, which only its owner may enter. Existing directories stay.
     pub fn create(path: &Path) -> Result<Tree, TreeError> {
@@ -177,12 +180,12 @@ impl Tree {
         open_beneath(directory, path, flags)
     }
 
-    /// Keeps the directories of items open, so that a user who may not enter the store's own directory
+    /// Keeps the directories of items and of the digests of their files open, so that a user who may not enter the store's own directory
     /// reaches what is in them. If one of them is replaced by another directory, this goes unnoticed from
     /// then on.
     pub fn keep_open(&self) {
         let open = |name| self.open_directory(name).ok().map(|open| (name, open));
-        let opened = ["col", "ibip", "deleted"].into_iter().filter_map(open);
+        let opened = KEPT.into_iter().filter_map(open);
         let _ = self.opened.set(opened.collect());
     }
 

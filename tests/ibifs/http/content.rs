@@ -440,3 +440,26 @@ fn links_lead_to_other_items() {
         }
     }
 }
+
+/// A reader that asks for it gets the digest that a scrub recorded (RFC 9530), of the whole file and with each part of
+/// it; of what has been written since, no digest.
+#[test]
+fn recorded_digests_are_sent() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"item=$(mint A digests); D=A/$item/doc; seq 5000 > "$D/a b"; echo x > "$D/x"; ln -s 'a b' "$D/link"
+        touch -d '1 hour ago' "$D/a b" "$D/x"; ibifs scrub A.store > /dev/null; echo "item=$item D=$D" > vars"#);
+    let served = Served::start(&env, "A.store");
+    prints(
+        &env,
+        &served,
+        r#"digest() { line repr-digest -H "Want-Repr-Digest: ${2-sha-256=5}" "${@:3}" "$U/col/$item/doc/$1"; }
+        expected="sha-256=:$(openssl dgst -sha256 -binary "$D/a b" | base64):"
+        for name in 'a%20b' link; do test "$(digest $name)" = "$expected"; done
+        test "$(digest 'a%20b' sha-256 -r 0-9)" = "$expected"
+        test "$(line repr-digest -H 'Want-Repr-Digest: sha-256=1' "$U/$item/a%20b")" = "$expected"
+        digest 'a%20b' sha-256=0; digest 'a%20b' sha-512=1; line repr-digest "$U/col/$item/doc/a%20b"
+        echo more >> "$D/a b"; digest 'a%20b'; digest x | wc -c
+        chmod 600 "$D/x"; digest x; echo end"#,
+        "55\nend",
+    );
+}

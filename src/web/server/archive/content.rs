@@ -2,11 +2,13 @@
 //! (ibi(7), "Persistent URLs") for items that are held here.
 //!
 //! - [`reply`]: what requests are answered with, and the paths that they name.
+//! - [`mod@digest`]: the digest of a file.
 //! - [`negotiation`]: in which form a reader wants an item.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
 //! - [`mod@persistent`]: persistent names.
 
+mod digest;
 mod item;
 mod negotiation;
 mod persistent;
@@ -57,12 +59,17 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
             name,
             location,
             is_download,
+            digest,
         } => {
             let now = handle.site.clock.seconds();
             let mut response = file::answer(&parts.method, &parts.headers, found, &name, now).await;
             if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 let lines = response.headers_mut();
                 lines.insert(header::CONTENT_LOCATION, location);
+            }
+            if let Some(digest) = digest.and_then(|digest| digest::value(&digest)) {
+                let lines = response.headers_mut();
+                lines.insert(digest::REPR_DIGEST, digest);
             }
             if is_download && let Some(disposition) = file::attachment(&name) {
                 let lines = response.headers_mut();
@@ -80,6 +87,9 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
 
 /// A file below `col/`, if it can be opened without waiting for the index or a disk.
 fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<ContentReply> {
+    if digest::is_wanted(request) {
+        return None;
+    }
     let path = read_path(request.uri.path()).ok()?;
     let (first, below) = path.components.split_first()?;
     if first != b"col" || path.end == PathEnd::Slash {
@@ -94,6 +104,7 @@ fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<ContentRepl
         name: path,
         location: None,
         is_download: false,
+        digest: None,
     })
 }
 

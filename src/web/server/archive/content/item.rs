@@ -3,10 +3,12 @@
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 
+use super::digest;
 use super::negotiation;
 use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
+use crate::formats::fixity::Digest;
 use crate::formats::item::State;
 use crate::formats::query::encoded;
 use crate::formats::query::percent_decoded;
@@ -157,24 +159,8 @@ pub(super) fn of_item(
         .content_path(&item, path, &act, &Dependencies::default());
     match (found.map_err(failed)?, path) {
         (Some(_), Some(_)) if wanted.end == PathEnd::Slash => Err(no_file()),
-        (Some(found), Some(_)) => {
-            let opened = site.archive.open_content(&item, &found, &act);
-            Ok(ContentReply::File {
-                found: opened.map_err(failed)?,
-                location: Some(format!("/{}", content_url(&item.names, &found))),
-                name: found,
-                is_download: wanted.is_download,
-            })
-        }
-        (Some(found), None) if wanted.is_download => {
-            let opened = site.archive.open_content(&item, &found, &act);
-            Ok(ContentReply::File {
-                found: opened.map_err(failed)?,
-                location: Some(format!("/{}", content_url(&item.names, &found))),
-                name: found,
-                is_download: true,
-            })
-        }
+        (Some(found), Some(_)) => file_in_doc(site, &item, found, wanted.is_download, request),
+        (Some(found), None) if wanted.is_download => file_in_doc(site, &item, found, true, request),
         (Some(found), None) => {
             let forms = [HTML, JSON, file::media_type(&found)];
             if !negotiation::accepts(&request.headers, &forms) {
@@ -200,6 +186,39 @@ pub(super) fn of_item(
             at_path(site, &item, opened, path.to_vec(), PathEnd::Slash, request)
         }
         (None, None) => at_path(site, &item, root, Vec::new(), PathEnd::Slash, request),
+    }
+}
+
+/// A file that a shorter URL names than its own.
+fn file_in_doc(
+    site: &Site,
+    item: &Item,
+    path: Vec<u8>,
+    is_download: bool,
+    request: &Parts,
+) -> Result<ContentReply, Refusal> {
+    let opened = site.archive.open_content(item, &path, &act);
+    let found = opened.map_err(failed)?;
+    Ok(ContentReply::File {
+        digest: digest_of(site, item, &found, &path, request),
+        found,
+        location: Some(format!("/{}", content_url(&item.names, &path))),
+        name: path,
+        is_download,
+    })
+}
+
+fn digest_of(
+    site: &Site,
+    item: &Item,
+    found: &Published,
+    path: &[u8],
+    request: &Parts,
+) -> Option<Digest> {
+    if digest::is_wanted(request) {
+        digest::recorded(site, item, found, path)
+    } else {
+        None
     }
 }
 
@@ -246,6 +265,7 @@ pub(super) fn at_path(
     match (found.is_file(), path.is_empty()) {
         (true, _) if end == PathEnd::Slash => Err(no_file()),
         (true, _) => Ok(ContentReply::File {
+            digest: digest_of(site, item, &found, &path, request),
             found,
             name: path,
             location: None,

@@ -60,6 +60,7 @@ pub(super) fn of_related(
                 name: b"metadata.txt".to_vec(),
                 location: None,
                 is_download: false,
+                digest: None,
             })
         }
         Some(Related::Description { item, from, format }) => {

@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use crate::archive::ArchiveError;
 use crate::archive::store::Item;
 use crate::archive::tree::Published;
+use crate::formats::fixity::Digest;
 use crate::formats::query::percent_decoded_bytes;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::failure;
@@ -23,6 +24,8 @@ pub(super) enum ContentReply {
         location: Option<String>,
         /// Whether a browser saves the file instead of showing it.
         is_download: bool,
+        /// The recorded digest, if it is wanted and known.
+        digest: Option<Digest>,
     },
     /// An item as one file.
     Zip(Item, Layout),
