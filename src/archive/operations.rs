@@ -18,7 +18,7 @@
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
-//! - Content: `publish` (files), `describe` (descriptions), `search`, `links_out`.
+//! - Content: `publish` (files), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
 //! - Errors: `error`.
 
@@ -28,6 +28,7 @@ mod check;
 mod clock;
 mod dates;
 mod describe;
+mod directory;
 mod error;
 mod event_log;
 mod facts;
@@ -72,6 +73,7 @@ pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
 pub use describe::{FileList, MetadataFiles, RunAs};
+pub use directory::PublicDirectory;
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use facts::Facts;

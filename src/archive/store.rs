@@ -56,7 +56,7 @@ pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Unsettled};
-pub use levels::PrefixRow;
+pub use levels::{LevelRow, PrefixRow, key_after_level, level_bounds};
 pub use numbers::Counts;
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use search::{Found, Progress, SearchEntry, SearchIndex};

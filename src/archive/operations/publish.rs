@@ -220,13 +220,13 @@ fn open_recorded(
 }
 
 /// Opens a path unless the file is one of ibifs, regardless of spelling and links.
-fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
+pub(super) fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
     not_ours(open.publish(path))
 }
 
 /// Like [`publish`], for a caller that reads no content.
-fn inspect_published(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
+pub(super) fn inspect_published(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
     check(path)?;
     not_ours(open.inspect(path))
 }

@@ -19,6 +19,15 @@ pub struct PrefixRow {
     pub key: String,
 }
 
+/// An item in the listing of a level of reps.
+#[derive(Clone, Debug)]
+pub struct LevelRow {
+    /// Its names; None if the row is damaged.
+    pub names: Option<Names>,
+    /// Its place in the order.
+    pub key: String,
+}
+
 impl Store {
     /// The recorded spelling of a level of the rep tree (`sid.inpe.br/mtc-m13@80`), if a present
     /// item is below it.
@@ -101,6 +110,29 @@ impl Store {
         Ok(rows.into_iter().flatten().collect())
     }
 
+    /// At most `most` of the items here whose keys of reps follow one key and come before another, in that order. See
+    /// [`level_bounds`] and [`key_after_level`].
+    pub fn rep_page(
+        &self,
+        after: &str,
+        before: &str,
+        most: usize,
+    ) -> Result<Vec<LevelRow>, StoreError> {
+        let connection = self.lock();
+        let sql = "SELECT rep, ibip, rep_key FROM item WHERE rep_key > ?1 AND rep_key < ?2
+             AND state <> 'Deleted' ORDER BY rep_key LIMIT ?3";
+        each(
+            &connection,
+            sql,
+            params![after, before, limit(most)],
+            |row| {
+                let names = rows::names("item", row.get(0)?, row.get(1)?)?;
+                let key = row.get(2)?;
+                Ok(LevelRow { names, key })
+            },
+        )
+    }
+
     /// The place of an item in the order of [`Store::prefix_page`], also of a removed item.
     pub fn ibip_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
         let connection = self.lock();
@@ -111,6 +143,21 @@ impl Store {
 
     /// The recorded IBIp prefixes of the items here; with `without_rep`, only of those without a rep.
     pub fn prefixes(&self, without_rep: bool) -> Result<Vec<String>, StoreError> {
+        let mut prefixes = Vec::new();
+        let mut after = String::new();
+        while let Some((prefix, next)) = self.prefix_after(without_rep, &after)? {
+            prefixes.push(prefix);
+            after = next;
+        }
+        Ok(prefixes)
+    }
+
+    /// The first of [`Store::prefixes`] after a place, which is empty before the first one, and the place after it.
+    pub fn prefix_after(
+        &self,
+        without_rep: bool,
+        after: &str,
+    ) -> Result<Option<(String, String)>, StoreError> {
         let connection = self.lock();
         // One step of the index for each prefix, regardless of the number of its items.
         let mut statement = connection.prepare_cached(&format!(
@@ -118,23 +165,36 @@ impl Store {
              AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
             listed_by(without_rep)
         ))?;
-        let mut prefixes = Vec::new();
-        let mut after = String::new();
-        while let Some((prefix, key)) = statement
-            .query_row([&after], |row| {
+        let found = statement
+            .query_row([after], |row| {
                 Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
             })
-            .optional()?
-        {
-            // The key determines the order: a damaged row may have a name that does not match it.
-            after = match key.split_once('/') {
-                Some((first, _)) => end_below(first),
-                None => key,
-            };
-            prefixes.push(prefix);
-        }
-        Ok(prefixes)
+            .optional()?;
+        // The key determines the order: a damaged row may have a name that does not match it.
+        Ok(found.map(|(prefix, key)| match key.split_once('/') {
+            Some((first, _)) => (prefix, end_below(first)),
+            None => (prefix, key),
+        }))
     }
+}
+
+/// The keys of reps between which the items below a level are; all reps if the path is empty.
+#[must_use]
+pub fn level_bounds(path: &str) -> (String, String) {
+    if path.is_empty() {
+        return (String::new(), "\u{10ffff}".to_owned());
+    }
+    let key: Vec<String> = path.split('/').map(component_key).collect();
+    let key = key.join("/");
+    (format!("{key}/"), end_below(&key))
+}
+
+/// A key of reps after all those below the same level, which has so many components, as a key; None if the key has no
+/// more components than that.
+#[must_use]
+pub fn key_after_level(key: &str, depth: usize) -> Option<String> {
+    let end = key.match_indices('/').nth(depth.checked_sub(1)?)?.0;
+    key.get(..end).map(end_below)
 }
 
 /// The index that lists items in the order of their IBIps: one that has only those requested.

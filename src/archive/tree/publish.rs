@@ -7,7 +7,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
 use super::Action;
-use super::entries::each_entry_of;
+use super::entries::{each_entry_of, next_entries_of};
 use super::place::failed;
 use super::{OpenItem, Place, Tree, TreeError};
 use crate::os::opening;
@@ -76,6 +76,12 @@ impl Published {
     /// The path in the item to which symbolic links led, if the path had one.
     pub fn led_to(&self) -> Option<&[u8]> {
         self.led_to.as_deref()
+    }
+
+    /// Calls `visit` with the next names in a directory, some hundreds, and whether each is a directory. Returns false
+    /// after the last name.
+    pub fn next_names(&self, visit: impl FnMut(&[u8], bool)) -> Result<bool, Errno> {
+        next_entries_of(self.file.as_fd(), visit)
     }
 
     /// Calls `visit` with every name in a directory and whether the name is a directory.
