@@ -19,6 +19,7 @@
 //! - [`federation`]: the list of Archives that a resolver publishes and reads.
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
+//! - [`webdav`]: WebDAV: what a request asks for, answers to XML.
 
 pub mod address;
 pub mod bag;
@@ -39,3 +40,4 @@ pub mod registration;
 pub mod resolution;
 pub mod search;
 pub mod table;
+pub mod webdav;

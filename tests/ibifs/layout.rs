@@ -332,6 +332,7 @@ fn outside_crates_stay_at_home() {
                 "formats::description",
                 "formats::oai",
                 "formats::registration",
+                "formats::webdav",
             ],
         ),
         (
