@@ -237,7 +237,7 @@ async fn answered(
         let measured = counts.map(|counts| (counts.begin(&request), counts));
         let line = log.map(|log| log.begin(&request, peer));
         async move {
-            let response = answer::bounded(routes, request).await;
+            let response = answer::routed(routes, request).await;
             if let Some((measured, counts)) = measured {
                 counts.end(measured, &response);
             }

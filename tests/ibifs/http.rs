@@ -2,6 +2,7 @@
 
 mod access_log;
 mod content;
+mod dav;
 mod federation;
 mod https;
 mod interoperation;

@@ -106,16 +106,19 @@ pub async fn aside<T: Send + 'static>(
     })
 }
 
-/// Routes a request if its method is GET, HEAD or POST. The routes decide whether a POST is allowed. The answer is
-/// compressed if it is a text and the client accepts that.
-pub async fn bounded<B>(mut routes: Router, request: Request<B>) -> Response<Body>
+/// Refuses a method other than GET, HEAD and POST. Which of these is allowed where, the service decides.
+pub fn refused_method(method: &Method) -> Option<Response<Body>> {
+    let is_usual = [Method::GET, Method::HEAD, Method::POST].contains(method);
+    (!is_usual).then(|| no_method(method, "GET, HEAD"))
+}
+
+/// Routes a request, and protects the readers of the answer, which is compressed if it is a text and the client accepts
+/// that.
+pub async fn routed<B>(mut routes: Router, request: Request<B>) -> Response<Body>
 where
     B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    if ![Method::GET, Method::HEAD, Method::POST].contains(request.method()) {
-        return careful(no_method(request.method(), "GET, HEAD"));
-    }
     let accepted = compression::accepted(request.headers());
     let request = request.map(Body::new);
     match routes.call(request).await {

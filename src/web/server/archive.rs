@@ -4,6 +4,7 @@ mod cache;
 mod conditions;
 mod content;
 mod crawlers;
+mod dav;
 mod failure;
 mod file;
 mod measure;
@@ -232,6 +233,12 @@ async fn dispatch(State(handle): State<SiteHandle>, request: Request<Body>) -> R
 async fn within(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');
+    if dav::is_of(path) {
+        return dav::answer(handle, request).await;
+    }
+    if let Some(refusal) = answer::refused_method(request.method()) {
+        return refusal;
+    }
     if oai::is_of(path) {
         return oai::answer(handle.site, request).await;
     }

@@ -68,7 +68,7 @@ fn is_text(answer: &Response<Body>) -> bool {
             .iter()
             .any(|end| essence.ends_with(end));
     is_textual
-        && answer.status() == StatusCode::OK
+        && [StatusCode::OK, StatusCode::MULTI_STATUS].contains(&answer.status())
         && !headers.contains_key(ACCEPT_RANGES)
         && !headers.contains_key(CONTENT_ENCODING)
         && length(answer).is_none_or(|length| length >= SHORTEST)

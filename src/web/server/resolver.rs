@@ -207,6 +207,9 @@ async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>)
 
 /// Answers a request whose path has no prefix.
 async fn answered(resolver: Arc<Resolver>, request: Request<Body>) -> Response<Body> {
+    if let Some(refusal) = answer::refused_method(request.method()) {
+        return refusal;
+    }
     let path = request.uri().path().trim_matches('/');
     let query = request.uri().query().unwrap_or_default();
     if ["", RESOLVER_SERVICE].contains(&path) && registration::is_one(request.method(), query) {

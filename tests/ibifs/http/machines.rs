@@ -169,7 +169,7 @@ fn search_engines_find_all_that_is_public() {
         ask /sitemap-1.xml; code; grep -c '<loc>' body || true
         for name in 00 -1 x 99999999999999999999 999999999999999999; do ask "/sitemap-$name.xml"; code; done | tr '\n' ' '
         "#,
-        "text/plain; charset=utf-8\nUser-agent: *\nDisallow: /archive.cgi/\n\
+        "text/plain; charset=utf-8\nUser-agent: *\nDisallow: /archive.cgi/\nDisallow: /dav/\n\
          Sitemap: http://archive-a.example.org/sitemap.xml\n\
          <loc>http://archive-a.example.org/sitemap-0.xml</loc>\n\
          application/xml; charset=utf-8\n4\n1\n0\n 4 200\n404\n0\n404 404 404 404 404 ",

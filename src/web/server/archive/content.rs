@@ -28,7 +28,10 @@ use ibi::persistent::Reader;
 use ibi::{Ibi, Rep};
 use item::{at_path, link_out, present};
 use persistent::persistent;
-use reply::{ContentReply, PathEnd, failed, read_path, redirect, refuse, text_of};
+use reply::text_of;
+
+pub(super) use item::digest_of;
+pub(super) use reply::{ContentReply, Path, PathEnd, failed, no_file, read_path, redirect, refuse};
 
 /// The scripts of the living system that show the record named by a parameter.
 const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
@@ -39,7 +42,8 @@ const RECORD: &str = "metadatarepository=";
 pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let parts = Arc::new(request.into_parts().0);
     let version = handle.index_version().await;
-    let found = match version.and_then(|version| open_cached(&handle.site, version, &parts)) {
+    let cached = version.and_then(|version| open_cached(&handle.site, version, &parts, b"col"));
+    let found = match cached {
         Some(found) => Ok((found, false)),
         None => {
             let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
@@ -47,13 +51,22 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
             found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
         }
     };
+    send(&handle.site, &parts, found).await
+}
+
+/// Sends what a request is answered with, and whether that depends on the languages of the reader.
+pub(super) async fn send(
+    site: &Arc<Site>,
+    parts: &Parts,
+    found: Result<(ContentReply, bool), Refusal>,
+) -> Response<Body> {
     let (reply, depends_on_reader) = match found {
         Ok(found) => found,
         Err(refusal) => return *refusal,
     };
     let response = match reply {
         ContentReply::Answer(response) => response,
-        ContentReply::Zip(item, layout) => zip::answer(&handle.site, item, layout),
+        ContentReply::Zip(item, layout) => zip::answer(site, item, layout),
         ContentReply::File {
             found,
             name,
@@ -61,7 +74,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
             is_download,
             digest,
         } => {
-            let now = handle.site.clock.seconds();
+            let now = site.clock.seconds();
             let mut response = file::answer(&parts.method, &parts.headers, found, &name, now).await;
             if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 let lines = response.headers_mut();
@@ -85,14 +98,20 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     }
 }
 
-/// A file below `col/`, if it can be opened without waiting for the index or a disk.
-fn open_cached(site: &Site, version: i64, request: &Parts) -> Option<ContentReply> {
+/// A file of an item by its rep below a directory such as `col/`, if it can be opened without waiting for the index or
+/// a disk.
+pub(super) fn open_cached(
+    site: &Site,
+    version: i64,
+    request: &Parts,
+    above: &[u8],
+) -> Option<ContentReply> {
     if digest::is_wanted(request) {
         return None;
     }
     let path = read_path(request.uri.path()).ok()?;
     let (first, below) = path.components.split_first()?;
-    if first != b"col" || path.end == PathEnd::Slash {
+    if first != above || path.end == PathEnd::Slash {
         return None;
     }
     let (rep, path) = below.split_at_checked(4)?;

@@ -26,7 +26,7 @@ pub(super) fn answer(site: &Site, name: &str) -> Option<Response<Body>> {
     let made = match name {
         "robots.txt" => {
             let text = format!(
-                "User-agent: *\nDisallow: {prefix}/archive.cgi/\nSitemap: {map}\n",
+                "User-agent: *\nDisallow: {prefix}/archive.cgi/\nDisallow: {prefix}/dav/\nSitemap: {map}\n",
                 prefix = site.url.prefix(),
                 map = site.url.at("sitemap.xml")
             );

@@ -89,7 +89,7 @@ pub(super) fn attachment(path: &[u8]) -> Option<HeaderValue> {
     HeaderValue::from_str(&text).ok()
 }
 
-fn version_of(found: &Published, now: i64) -> FileVersion {
+pub(super) fn version_of(found: &Published, now: i64) -> FileVersion {
     let seconds = u64::try_from(found.changed().seconds()).ok();
     let now = u64::try_from(now).unwrap_or(0);
     // A date in the future is not sent.

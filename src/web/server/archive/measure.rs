@@ -6,7 +6,7 @@ use axum::http::Method;
 use parking_lot::Mutex;
 use rustix::fs::fstatvfs;
 
-use super::{Site, oai, transfer};
+use super::{Site, dav, oai, transfer};
 use crate::archive::Archive;
 use crate::archive::scrub::LastScrub;
 use crate::archive::store::{ChangeCounts, ChangeNumber, Counts, ItemId, Store, StoreError};
@@ -16,8 +16,8 @@ use crate::web::server::metrics::{MetricKind, MetricsText, Monitored, RequestKin
 const COUNT_EVERY: Duration = Duration::from_secs(60);
 
 /// The kinds of requests to an Archive.
-const KINDS: [&str; 7] = [
-    "service", "harvest", "transfer", "zip", "file", "search", "item",
+const KINDS: [&str; 8] = [
+    "service", "harvest", "transfer", "zip", "file", "search", "webdav", "item",
 ];
 
 /// How its requests are counted.
@@ -31,7 +31,8 @@ pub(super) fn kinds(site: &Site) -> RequestKinds {
             _ if path.starts_with("archive.cgi/") => 3,
             _ if path.starts_with("col/") || path.starts_with("attachment.cgi/") => 4,
             "search" => 5,
-            _ => 6,
+            _ if dav::is_of(path) => 6,
+            _ => 7,
         },
         url: site.url.clone(),
     }

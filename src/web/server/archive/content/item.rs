@@ -208,7 +208,8 @@ fn file_in_doc(
     })
 }
 
-fn digest_of(
+/// The recorded digest of a file, if the request asks for it.
+pub(in super::super) fn digest_of(
     site: &Site,
     item: &Item,
     found: &Published,

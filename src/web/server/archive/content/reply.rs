@@ -13,7 +13,7 @@ use crate::web::server::archive::failure;
 use crate::web::server::archive::zip::Layout;
 
 /// The result of a request.
-pub(super) enum ContentReply {
+pub(in super::super) enum ContentReply {
     /// An answer.
     Answer(Response<Body>),
     /// An open file. The name determines its type.
@@ -33,7 +33,7 @@ pub(super) enum ContentReply {
 
 /// How a path ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PathEnd {
+pub(in super::super) enum PathEnd {
     /// With a slash, as that of a directory.
     Slash,
     /// With a name.
@@ -41,13 +41,13 @@ pub(super) enum PathEnd {
 }
 
 /// A path: its decoded components, and how it ends.
-pub(super) struct Path {
-    pub(super) components: Vec<Vec<u8>>,
-    pub(super) end: PathEnd,
+pub(in super::super) struct Path {
+    pub(in super::super) components: Vec<Vec<u8>>,
+    pub(in super::super) end: PathEnd,
 }
 
 /// Splits a path before it is decoded. A name cannot contain an encoded slash, so such a path is not found.
-pub(super) fn read_path(text: &str) -> Result<Path, Refusal> {
+pub(in super::super) fn read_path(text: &str) -> Result<Path, Refusal> {
     let mut components = Vec::new();
     for part in text.split('/').filter(|part| !part.is_empty()) {
         let Some(component) = percent_decoded_bytes(part) else {
@@ -73,7 +73,7 @@ pub(super) fn read_path(text: &str) -> Result<Path, Refusal> {
     })
 }
 
-pub(super) fn redirect(place: &str) -> Response<Body> {
+pub(in super::super) fn redirect(place: &str) -> Response<Body> {
     let mut response = answer::fresh(answer::refusal(StatusCode::FOUND, &format!("see {place}")));
     if let Ok(place) = HeaderValue::from_str(place) {
         response.headers_mut().insert(header::LOCATION, place);
@@ -85,14 +85,14 @@ pub(super) fn text_of(components: &[Vec<u8>]) -> Option<String> {
     String::from_utf8(components.join(&b'/')).ok()
 }
 
-pub(super) fn refuse(status: StatusCode, sentence: &str) -> Refusal {
+pub(in super::super) fn refuse(status: StatusCode, sentence: &str) -> Refusal {
     Box::new(answer::refusal(status, sentence))
 }
 
-pub(super) fn no_file() -> Refusal {
+pub(in super::super) fn no_file() -> Refusal {
     refuse(StatusCode::NOT_FOUND, "this item has no such file")
 }
 
-pub(super) fn failed(error: ArchiveError) -> Refusal {
+pub(in super::super) fn failed(error: ArchiveError) -> Refusal {
     Box::new(failure::of(&error))
 }

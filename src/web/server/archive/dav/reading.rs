@@ -1,0 +1,118 @@
+//! GET and HEAD: files as everywhere in this service, and for a collection its page.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{Request, Response};
+
+use super::PATH;
+use super::target::{Target, find};
+use crate::archive::store::Item;
+use crate::formats::query::encoded;
+use crate::web::server::answer::{self, Refusal};
+use crate::web::server::archive::content::{
+    ContentReply, Path, PathEnd, digest_of, failed, no_file, open_cached, read_path, redirect, send,
+};
+use crate::web::server::archive::{Site, SiteHandle, act, pages};
+use crate::web::server::languages;
+
+/// Answers GET or HEAD.
+pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
+    let parts = Arc::new(request.into_parts().0);
+    let version = handle.index_version().await;
+    let cached =
+        version.and_then(|version| open_cached(&handle.site, version, &parts, PATH.as_bytes()));
+    let found = match cached {
+        Some(found) => Ok((found, false)),
+        None => {
+            let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
+            let found = answer::aside(move || reply(&site, version, &parts)).await;
+            found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
+        }
+    };
+    send(&handle.site, &parts, found).await
+}
+
+fn reply(
+    site: &Site,
+    version: Option<i64>,
+    request: &Parts,
+) -> Result<(ContentReply, bool), Refusal> {
+    let path = read_path(request.uri.path())?;
+    let below = path.components.get(1..).unwrap_or_default();
+    let preferences = languages::preferred(&request.headers);
+    let (target, depends_on_reader) = find(site, below, &preferences)?;
+    let reply = match target {
+        // There is no page of a prefix.
+        Target::Root | Target::Prefix(_) => ContentReply::Answer(redirect("/")),
+        Target::Level(level) => {
+            ContentReply::Answer(redirect(&format!("/{}", encoded(level.as_bytes()))))
+        }
+        Target::Content(item, in_item) => {
+            note(site, version, &path, &item, &in_item);
+            content(site, &item, in_item, path.end, request)?
+        }
+        Target::Text(item) => ContentReply::File {
+            found: site
+                .archive
+                .open_metadata_text(&item, &act)
+                .map_err(failed)?,
+            name: b"metadata.txt".to_vec(),
+            location: None,
+            is_download: false,
+            digest: None,
+        },
+        Target::Description(item, from, format) => {
+            let root = site.archive.open_content(&item, b"", &act);
+            root.map_err(failed)?;
+            let document = pages::description(site, &item, from.as_ref(), format);
+            ContentReply::Answer(document)
+        }
+    };
+    Ok((reply, depends_on_reader))
+}
+
+/// Notes an item that was asked for by a rep, so that its next file is opened without the index.
+fn note(site: &Site, version: Option<i64>, path: &Path, item: &Item, in_item: &[u8]) {
+    let named = path.components.get(1..5).map(|parts| parts.join(&b'/'));
+    let rest = path.components.get(5..).map(|parts| parts.join(&b'/'));
+    if let (Some(version), Some(named), Some(rest)) = (version, named, rest)
+        && rest == in_item
+        && let Ok(name) = String::from_utf8(named)
+        && let Ok(rep) = ibi::Rep::parse(&name)
+        && item
+            .names
+            .rep()
+            .is_some_and(|own| own.canonical() == rep.canonical())
+    {
+        site.cache.add_item(version, name, item.clone());
+    }
+}
+
+fn content(
+    site: &Site,
+    item: &Item,
+    path: Vec<u8>,
+    end: PathEnd,
+    request: &Parts,
+) -> Result<ContentReply, Refusal> {
+    let found = site.archive.open_content(item, &path, &act);
+    let found = found.map_err(failed)?;
+    let name = encoded(item.names.preferred().as_bytes());
+    match (found.is_file(), path.is_empty()) {
+        (true, _) if end == PathEnd::Slash => Err(no_file()),
+        (true, _) => Ok(ContentReply::File {
+            digest: digest_of(site, item, &found, &path, request),
+            found,
+            name: path,
+            location: None,
+            is_download: false,
+        }),
+        (false, true) => Ok(ContentReply::Answer(redirect(&format!("/{name}?page")))),
+        (false, false) => {
+            let list = format!("/{name}?ibiurl.verblist=GetFileList");
+            Ok(ContentReply::Answer(redirect(&list)))
+        }
+    }
+}

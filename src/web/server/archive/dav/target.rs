@@ -1,0 +1,200 @@
+//! What a path below `dav/` names: a level of reps, an IBIp prefix, an item with a path in it, or a text of an item.
+
+use axum::http::StatusCode;
+
+use crate::archive::store::{Item, level_bounds};
+use crate::archive::tree::Dependencies;
+use crate::archive::{ArchiveError, Related};
+use crate::formats::description::DescriptionFormat;
+use crate::formats::item::{Names, State};
+use crate::web::server::answer::Refusal;
+use crate::web::server::archive::content::{failed, refuse};
+use crate::web::server::archive::{Site, act};
+use ibi::Rep;
+use ibi::relation::{Language, Request, Step, from_portable, split_name};
+
+/// The most items below a level of which one has to be public, so that the level is listed. A level with more items is
+/// listed in any case: to look at a million hidden ones would take too long.
+const MOST_LOOKED_AT: usize = 1000;
+
+/// What a path names.
+pub(super) enum Target {
+    Root,
+    /// A level of reps: its path, as it was spelled.
+    Level(String),
+    /// An IBIp prefix.
+    Prefix(String),
+    /// An item, and a path in it, which is not examined.
+    Content(Item, Vec<u8>),
+    /// The metadata text of an item.
+    Text(Item),
+    /// The description of an item in a format, from another record if it has one.
+    Description(Item, Option<Names>, DescriptionFormat),
+}
+
+/// Finds what a path names, and whether that depends on the languages of the reader.
+pub(super) fn find(
+    site: &Site,
+    path: &[Vec<u8>],
+    preferences: &[Language],
+) -> Result<(Target, bool), Refusal> {
+    if path.is_empty() {
+        return Ok((Target::Root, false));
+    }
+    let texts = path.iter().take(4).map(|part| str::from_utf8(part).ok());
+    let texts: Vec<&str> = texts.map_while(|text| text).collect();
+    if path.len() == texts.len() && path.len() < 4 {
+        let level = texts.join("/");
+        if is_level_shown(site, &level).map_err(failed)? {
+            return Ok((Target::Level(level), false));
+        }
+    }
+    for (count, above) in [(4, 3), (2, 1)] {
+        if let Some(names) = texts.get(..count)
+            && let Some(found) = identified(site, &names[..above].join("/"), names[above], count)?
+        {
+            let below = path.get(count..).unwrap_or_default().join(&b'/');
+            return related(site, found, below, preferences);
+        }
+    }
+    if let [prefix] = texts.as_slice()
+        && path.len() == 1
+        && is_prefix_shown(site, prefix).map_err(failed)?
+    {
+        return Ok((Target::Prefix((*prefix).to_owned()), false));
+    }
+    Err(nothing())
+}
+
+pub(super) fn nothing() -> Refusal {
+    refuse(
+        StatusCode::NOT_FOUND,
+        "nothing public has this path; it begins with the rep or the IBIp of an item",
+    )
+}
+
+/// An item that is held here, and what is wanted of it.
+type Identified = (Item, Option<Request>);
+
+/// The item with a name, which may end with a modifier in one of its spellings.
+fn identified(
+    site: &Site,
+    above: &str,
+    name: &str,
+    count: usize,
+) -> Result<Option<Identified>, Refusal> {
+    let plain = from_portable(name);
+    let plain = plain.as_deref().unwrap_or(name);
+    let (base, request) = match split_name(plain) {
+        None => (plain, None),
+        Some((base, tail)) => match Request::parse_tail(tail) {
+            Ok(request) => (base, Some(request)),
+            Err(_) => return Ok(None),
+        },
+    };
+    let text = format!("{above}/{base}");
+    if count == 4 && Rep::parse(&text).is_err() {
+        return Ok(None);
+    }
+    let found = match site.archive.find_named(&text) {
+        Ok(found) => found,
+        Err(ArchiveError::Ibi(_)) => None,
+        Err(error) => return Err(failed(error)),
+    };
+    let found = found.filter(|item| item.state != State::Deleted);
+    Ok(found.map(|item| (item, request)))
+}
+
+/// The item itself, or that to which its modifier leads.
+fn related(
+    site: &Site,
+    (item, request): Identified,
+    below: Vec<u8>,
+    preferences: &[Language],
+) -> Result<(Target, bool), Refusal> {
+    let modifier = match request {
+        None => return Ok((Target::Content(item, below), false)),
+        Some(Request::Modifier(modifier)) => modifier,
+        // The list is what a client shows of the item.
+        Some(Request::FileList(_)) => return Err(nothing()),
+    };
+    let depends_on_reader = modifier.steps().contains(&Step::Translation(None));
+    let is_public = |item: &Item| {
+        let dependencies = Dependencies::default();
+        site.archive.is_public(item, &act, &dependencies)
+    };
+    if !is_public(&item).map_err(failed)? {
+        return Err(nothing());
+    }
+    let found = site
+        .archive
+        .resolve_shown(&item.names, &modifier, preferences, &act);
+    let target = match found.map_err(failed)? {
+        Some(Related::Item(names)) => {
+            let held = site.archive.held(&names).map_err(failed)?;
+            Target::Content(held.ok_or_else(nothing)?, below)
+        }
+        Some(_) if !below.is_empty() => return Err(nothing()),
+        Some(Related::Text(item)) => Target::Text(item),
+        Some(Related::Description { item, from, format }) => {
+            Target::Description(item, from, format)
+        }
+        None => return Err(nothing()),
+    };
+    Ok((target, depends_on_reader))
+}
+
+/// Whether a level is listed.
+pub(super) fn is_level_shown(site: &Site, level: &str) -> Result<bool, ArchiveError> {
+    let (mut after, end) = level_bounds(level);
+    let mut count = 0;
+    // The first item is nearly always public.
+    let mut most = 1;
+    loop {
+        let rows = site.archive.store().rep_page(&after, &end, most)?;
+        for row in &rows {
+            if let Some(names) = &row.names
+                && site.archive.visible_item(names, &act)?.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        count += rows.len();
+        let is_last = rows.len() < most;
+        match rows.into_iter().next_back() {
+            Some(row) if !is_last => after = row.key,
+            _ => return Ok(false),
+        }
+        if count > MOST_LOOKED_AT {
+            return Ok(true);
+        }
+        most = MOST_LOOKED_AT / 10;
+    }
+}
+
+/// Whether an IBIp prefix is listed, or found.
+pub(super) fn is_prefix_shown(site: &Site, prefix: &str) -> Result<bool, ArchiveError> {
+    let mut after: Option<String> = None;
+    let (mut count, mut most) = (0, 1);
+    loop {
+        let rows = site
+            .archive
+            .store()
+            .prefix_page(prefix, false, after.as_deref(), most)?;
+        for row in &rows {
+            if site.archive.visible_item(&row.names, &act)?.is_some() {
+                return Ok(true);
+            }
+        }
+        count += rows.len();
+        let is_last = rows.len() < most;
+        match rows.into_iter().next_back() {
+            Some(row) if !is_last => after = Some(row.key),
+            _ => return Ok(false),
+        }
+        if count > MOST_LOOKED_AT {
+            return Ok(true);
+        }
+        most = MOST_LOOKED_AT / 10;
+    }
+}
