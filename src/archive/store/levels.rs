@@ -225,4 +225,54 @@ mod tests {
         let store = Store::over(connection, None);
         assert_eq!(store.prefixes(false).expect("read"), ["2A", "KA", "LA"]);
     }
+
+    /// The names of the level below one with so many components, as a listing finds them.
+    fn names_below(store: &Store, path: &str, depth: usize) -> Vec<String> {
+        let (mut after, end) = level_bounds(path);
+        let mut names = Vec::new();
+        while let Some(row) = store.rep_page(&after, &end, 1).expect("read").pop() {
+            let name = row.key.split('/').nth(depth).unwrap_or("damaged");
+            names.push(name.to_owned());
+            let next = key_after_level(&row.key, depth + 1).unwrap_or(row.key);
+            assert!(after < next, "{after} {next}");
+            after = next;
+        }
+        names
+    }
+
+    #[test]
+    fn each_name_of_a_level_is_met_once() {
+        let mut connection = Connection::open_in_memory().expect("a database");
+        Store::prepared(&mut connection).expect("options");
+        schema::migrate(&mut connection).expect("tables");
+        let rows = [
+            "a.org/w/2001/01.01.00.00",
+            "a.org/w/2001/01.01.00.01",
+            "a.org/w/2002/01.01.00.00",
+            "a.org/w@80/2001/01.01.00.00",
+            "a.org-b/w/2001/01.01.00.00",
+            "a.org.b/v/2001/01.01.00.00",
+        ];
+        let insert = "INSERT INTO item (rep, rep_key, state) VALUES (?1, ?2, 'Copy')";
+        for rep in rows {
+            connection.execute(insert, [rep, rep]).expect("a row");
+        }
+        // Rows whose key does not match their name are damaged.
+        for key in ["b", "c/d"] {
+            let row = ["d.org/w/2001/01.01.00.00", key];
+            connection.execute(insert, row).expect("a row");
+        }
+        let store = Store::over(connection, None);
+        assert_eq!(
+            names_below(&store, "", 0),
+            ["a.org-b", "a.org.b", "a.org", "b", "c"]
+        );
+        assert_eq!(names_below(&store, "A.org", 1), ["w", "w@80"]);
+        assert_eq!(names_below(&store, "a.org/W", 2), ["2001", "2002"]);
+        let days = names_below(&store, "a.org/w/2001", 3);
+        assert_eq!(days, ["01.01.00.00", "01.01.00.01"]);
+        assert_eq!(names_below(&store, "a.or", 1), [""; 0]);
+        assert_eq!(names_below(&store, "c", 2), ["damaged"]);
+        assert_eq!(key_after_level("a/b", 0), None);
+    }
 }

@@ -12,6 +12,7 @@ pub mod links;
 pub mod metadata;
 pub mod modifiers;
 pub mod options;
+pub mod propfinds;
 pub mod queries;
 pub mod services;
 pub mod sidecars;
@@ -22,7 +23,7 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 11] = [
+pub const TARGETS: [(&str, Check); 12] = [
     ("facts", facts::check),
     ("federations", federations::check),
     ("identifiers", identifiers::check),
@@ -31,6 +32,7 @@ pub const TARGETS: [(&str, Check); 11] = [
     ("metadata", metadata::check),
     ("modifiers", modifiers::check),
     ("options", options::check),
+    ("propfinds", propfinds::check),
     ("queries", queries::check),
     ("services", services::check),
     ("sidecars", sidecars::check),

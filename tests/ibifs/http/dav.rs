@@ -181,6 +181,14 @@ fn what_is_not_public_is_not_there() {
             .replace("none $U", "status -X PROPFIND -H 'Depth: 1' $U").as_str(),
         "1\n404\n404\n2\n2",
     );
+    // Nor is an item that is public below a level that lets nobody through.
+    prints(
+        &env,
+        &served,
+        r#"hrefs $U/dav/ | wc -l; chmod 711 A/${one%/*}; hrefs $U/dav/${one%/*}/ | wc -l; chmod 700 A/${one%/*}
+        hrefs $U/dav/ | wc -l; status $U/dav/$one/doc/long; status -X PROPFIND -H 'Depth: 0' $U/dav/$one/"#,
+        "2\n2\n1\n404\n404",
+    );
 }
 
 /// Nothing is written, and every refusal says what is possible.
@@ -282,9 +290,11 @@ fn a_prefix_is_in_every_href() {
         &env,
         &served,
         r#"for path in /deep/er/dav /dav; do hrefs $U$path/$one/doc/a%20b/ | sed "s:$one:ONE:"; done
+        export RCLONE_CONFIG=$PWD/none RCLONE_WEBDAV_URL=$U/deep/er/dav RCLONE_WEBDAV_VENDOR=other
+        rclone -q lsf -R ":webdav:$one/doc/a b"
         line location $U/deep/er/dav/; status -X PUT -d x $U/deep/er/dav/x; line dav -X OPTIONS $U/deep/er/dav"#,
         "/deep/er/dav/ONE/doc/a%20b/\n/deep/er/dav/ONE/doc/a%20b/c/\n\
-         /deep/er/dav/ONE/doc/a%20b/\n/deep/er/dav/ONE/doc/a%20b/c/\n/deep/er/\n405\n1",
+         /deep/er/dav/ONE/doc/a%20b/\n/deep/er/dav/ONE/doc/a%20b/c/\nc/\nc/text\n/deep/er/\n405\n1",
     );
 }
 

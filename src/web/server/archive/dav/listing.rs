@@ -207,7 +207,7 @@ impl Listing {
                 let Some((prefix, next)) = found else {
                     return Ok(Source::End);
                 };
-                if is_prefix_shown(&self.site, &prefix)? {
+                if is_prefix_shown(&self.site, &prefix, true)? {
                     self.add(self.member(prefix.into_bytes()), xml);
                 }
                 Ok(Source::Prefixes(next))

@@ -59,7 +59,7 @@ pub(super) fn find(
     }
     if let [prefix] = texts.as_slice()
         && path.len() == 1
-        && is_prefix_shown(site, prefix).map_err(failed)?
+        && is_prefix_shown(site, prefix, false).map_err(failed)?
     {
         return Ok((Target::Prefix((*prefix).to_owned()), false));
     }
@@ -172,15 +172,19 @@ pub(super) fn is_level_shown(site: &Site, level: &str) -> Result<bool, ArchiveEr
     }
 }
 
-/// Whether an IBIp prefix is listed, or found.
-pub(super) fn is_prefix_shown(site: &Site, prefix: &str) -> Result<bool, ArchiveError> {
+/// Whether an IBIp prefix is listed, for its items without a rep, or found, for all of them.
+pub(super) fn is_prefix_shown(
+    site: &Site,
+    prefix: &str,
+    without_rep: bool,
+) -> Result<bool, ArchiveError> {
     let mut after: Option<String> = None;
     let (mut count, mut most) = (0, 1);
     loop {
         let rows = site
             .archive
             .store()
-            .prefix_page(prefix, false, after.as_deref(), most)?;
+            .prefix_page(prefix, without_rep, after.as_deref(), most)?;
         for row in &rows {
             if site.archive.visible_item(&row.names, &act)?.is_some() {
                 return Ok(true);
