@@ -12,6 +12,7 @@ mod form;
 mod idle_timeout;
 mod languages;
 mod metrics;
+mod negotiation;
 mod page;
 mod preference;
 mod prefix;

@@ -16,6 +16,9 @@ use ibi::relation::Request;
 /// The most prefixes that complete one name: each may be a resolution of its own.
 const MOST_COMPLETED: usize = 4;
 
+/// The most levels of a path below which an Archive may lie.
+const MOST_ABOVE: usize = 8;
+
 /// The request of a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Persistent {
@@ -147,23 +150,48 @@ impl Persistent {
 
     fn delivery(&self, url: &str) -> Option<String> {
         let (script, has_path) = match self.kind {
-            PersistentKind::Download => ("attachment.cgi", true),
-            PersistentKind::Package => ("archive.cgi", false),
+            PersistentKind::Download => ("attachment.cgi/", true),
+            PersistentKind::Package => ("archive.cgi/", false),
             _ => return None,
         };
-        let (scheme, rest) = url.split_once("://")?;
-        let (authority, _) = rest.split_once('/')?;
-        let name = PersistentName::parse(url).ok()?;
-        if name.request.is_some() || matches!(name.identifier, Identifier::Level(_)) {
-            return None;
-        }
-        let identifier = encoded(name.identifier.to_string().as_bytes());
-        let mut delivered = format!("{scheme}://{authority}/{script}/{identifier}");
+        let (mut delivered, name) = of_item(url, script)?;
         if has_path && !name.path.is_empty() {
             delivered.push_str(&format!("/{}", encoded(&name.path)));
         }
         Some(delivered)
     }
+
+    /// The URL at which an Archive describes the item of the URL that it has answered, to programs that say in `Accept`
+    /// in what form. None if a file of the item was asked for.
+    #[must_use]
+    pub fn described(&self, url: &str) -> Option<String> {
+        let is_item = self.kind == PersistentKind::Item && self.question.filepath.is_none();
+        let is_list = matches!(self.question.request, Some(Request::FileList(_)));
+        if !is_item || is_list {
+            return None;
+        }
+        of_item(url, "").map(|(described, _)| described)
+    }
+}
+
+/// The URL of the item to which a URL of an Archive leads, with a script before its identifier, and what the URL names.
+/// The Archive may lie below a path.
+fn of_item(url: &str, script: &str) -> Option<(String, PersistentName)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, path) = rest.split_once('/')?;
+    let path = format!("/{path}");
+    let mut begins = path.match_indices('/').take(MOST_ABOVE);
+    let (prefix, name) = begins.find_map(|(at, _)| {
+        let (prefix, below) = path.split_at(at);
+        let name = PersistentName::parse(&format!("{scheme}://{authority}{below}"));
+        Some((prefix, name.ok()?))
+    })?;
+    if name.request.is_some() || matches!(name.identifier, Identifier::Level(_)) {
+        return None;
+    }
+    let identifier = encoded(name.identifier.to_string().as_bytes());
+    let item = format!("{scheme}://{authority}{prefix}/{script}{identifier}");
+    Some((item, name))
 }
 
 #[cfg(test)]
@@ -187,6 +215,13 @@ mod tests {
             delivered(&format!("archive.cgi/{ibi}"), file),
             "http://a.b:8080/archive.cgi/sid.inpe.br/a/2009/02.16.17.46"
         );
+        assert_eq!(
+            delivered(
+                &format!("archive.cgi/{ibi}"),
+                "https://a.b/x/y/col/a.b/c/2009/02.16.17.46/"
+            ),
+            "https://a.b/x/y/archive.cgi/a.b/c/2009/02.16.17.46"
+        );
         for other in [
             "http://a.b/8JMKD3MGP8W/34PGRBS:",
             "http://a.b/x.html",
@@ -194,6 +229,29 @@ mod tests {
         ] {
             assert_eq!(delivered(&format!("archive.cgi/{ibi}"), other), other);
         }
+    }
+
+    #[test]
+    fn an_item_is_described_where_it_is() {
+        let described = |path: &str, query: &str, url: &str| {
+            let persistent = Persistent::parse(path, query).expect(path);
+            persistent.described(url)
+        };
+        let file = "https://a.b/x/col/sid.inpe.br/a/2009/02.16.17.46/doc/a%20b.txt";
+        let ibi = "8JMKD3MGP8W/34PGRBS";
+        let item = Some("https://a.b/x/sid.inpe.br/a/2009/02.16.17.46".to_owned());
+        assert_eq!(described(ibi, "", file), item);
+        assert_eq!(described(&format!("{ibi}!"), "", file), item);
+        let page = "http://a.b:80/8JMKD3MGP8W/34PGRBS";
+        assert_eq!(described(ibi, "", page), Some(page.to_owned()));
+        for (path, query) in [
+            (format!("{ibi}/a b.txt"), ""),
+            (format!("attachment.cgi/{ibi}"), ""),
+            (ibi.to_owned(), "ibiurl.verblist=GetFileList"),
+        ] {
+            assert_eq!(described(&path, query, file), None, "{path}?{query}");
+        }
+        assert_eq!(described(ibi, "", "http://a.b/x.html"), None);
     }
 
     #[test]

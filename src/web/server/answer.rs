@@ -63,6 +63,13 @@ pub fn fresh(response: Response<Body>) -> Response<Body> {
     )
 }
 
+/// Marks an answer as dependent on the media types that the reader accepts.
+pub fn by_accept(mut response: Response<Body>) -> Response<Body> {
+    let name = HeaderValue::from_static("Accept");
+    response.headers_mut().append(header::VARY, name);
+    response
+}
+
 /// Marks an answer as dependent on the language of the reader.
 pub fn by_language(mut response: Response<Body>) -> Response<Body> {
     let name = HeaderValue::from_static("Accept-Language");

@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 
 use super::metrics::RequestKinds;
 use super::share::Proxies;
-use super::{Peer, SiteClock, answer, languages, prefix, threads};
+use super::{Peer, SiteClock, answer, languages, negotiation, prefix, threads};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::name_spaces::NameSpaces;
@@ -277,11 +277,14 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
                     reached.acknowledgment(&reader, &url_of(resolver, request)),
                 );
             }
-            redirect(&persistent.delivered(&reached.url))
+            let described = negotiation::description(&request.headers)
+                .and_then(|_| persistent.described(&reached.url));
+            redirect(&described.unwrap_or_else(|| persistent.delivered(&reached.url)))
         }
         Resolution::Registered(url) => redirect(&url),
         Resolution::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
     };
+    let response = answer::by_accept(response);
     if depends_on_reader(&persistent.question) {
         answer::by_language(response)
     } else {

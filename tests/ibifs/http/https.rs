@@ -223,11 +223,14 @@ fn a_resolver_by_tls() {
             ibifs resolver list --db r.db --json | jq -r '.[].address' | sed 's;{url};URL;'
             get -o /dev/null -w '%{{http_code}} %{{redirect_url}}\n' {base}/$one | sed 's;{url};URL;;'"s;$one;ONE;"
             get -L {base}/r/$one
+            get -L -H 'Accept: application/x-bibtex' {base}/r/$one | grep -c '^@'
+            get -o /dev/null -w '%{{redirect_url}}\n' -H 'Accept: application/x-bibtex' {base}/$one/a%20b.txt | sed 's;{url};URL;;'"s;$one;ONE;"
+            get -I {base}/r/$one | grep -io '^vary: accept'
             get {base}/federatedArchives.txt | grep -o 'archiveurl [^ ]*' | sed 's;{url};URL;'
             get {base}/r/ | grep -o 'https://127.0.0.1/r/[^<]*'
             "#
         ),
-        "URL\n302 URL/col/ONE/doc/a%20b.txt\ntext\narchiveurl URL\nhttps://127.0.0.1/r/8JMKD3MGP8W/34PGRBS",
+        "URL\n302 URL/col/ONE/doc/a%20b.txt\ntext\n1\nURL/col/ONE/doc/a%20b.txt\nvary: Accept\narchiveurl URL\nhttps://127.0.0.1/r/8JMKD3MGP8W/34PGRBS",
     );
 }
 

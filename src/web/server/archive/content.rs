@@ -3,14 +3,12 @@
 //!
 //! - [`reply`]: what requests are answered with, and the paths that they name.
 //! - [`mod@digest`]: the digest of a file.
-//! - [`negotiation`]: in which form a reader wants an item.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
 //! - [`mod@persistent`]: persistent names.
 
 mod digest;
 mod item;
-mod negotiation;
 mod persistent;
 mod related;
 mod reply;

@@ -14,7 +14,7 @@ mod words;
 
 use axum::body::Body;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use maud::{Markup, html};
 use serde_json::json;
 
@@ -121,12 +121,6 @@ pub(super) fn citation(site: &Site, item: &Item, style: &str, request: &Parts) -
         }
         Err(error) => answer::refusal(StatusCode::BAD_REQUEST, &error.to_string()),
     }
-}
-
-/// Marks an answer as dependent on the header `Accept`.
-pub(super) fn varies_by_accept(response: &mut Response<Body>) {
-    let name = HeaderValue::from_static("Accept");
-    response.headers_mut().append(header::VARY, name);
 }
 
 /// The metadata of an item as a table.

@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 
 use super::digest;
-use super::negotiation;
 use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
@@ -12,9 +11,10 @@ use crate::formats::fixity::Digest;
 use crate::formats::item::State;
 use crate::formats::query::encoded;
 use crate::formats::query::percent_decoded;
-use crate::web::server::answer::Refusal;
+use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::zip::Layout;
 use crate::web::server::archive::{Site, act, file, pages};
+use crate::web::server::negotiation;
 use crate::web::service::content_url;
 
 /// What describes an item for readers or programs.
@@ -145,9 +145,8 @@ pub(super) fn of_item(
     }
     if wanted.below.is_empty() && !wanted.is_download {
         if let Some(format) = negotiation::description(&request.headers) {
-            let mut document = pages::description(site, &item, None, format);
-            pages::varies_by_accept(&mut document);
-            return Ok(ContentReply::Answer(document));
+            let document = pages::description(site, &item, None, format);
+            return Ok(ContentReply::Answer(answer::by_accept(document)));
         }
         if pages::is_for_programs(request) {
             return Ok(landing(site, &item, request));
@@ -167,8 +166,7 @@ pub(super) fn of_item(
                 return Err(not_acceptable());
             }
             let place = format!("/{}", content_url(&item.names, &found));
-            let mut response = redirect(&place);
-            pages::varies_by_accept(&mut response);
+            let mut response = answer::by_accept(redirect(&place));
             pages::add_signposts(site, &item, &mut response);
             Ok(ContentReply::Answer(response))
         }
@@ -232,9 +230,8 @@ fn landing(site: &Site, item: &Item, request: &Parts) -> ContentReply {
 
 /// Rather than a page that the program cannot read.
 fn not_acceptable() -> Refusal {
-    let mut response = *refuse(StatusCode::NOT_ACCEPTABLE, &negotiation::refusal());
-    pages::varies_by_accept(&mut response);
-    Box::new(response)
+    let refusal = refuse(StatusCode::NOT_ACCEPTABLE, &negotiation::refusal());
+    Box::new(answer::by_accept(*refusal))
 }
 
 /// A redirection to the public item to which a symbolic link on a path leads, as it does in the mount.
