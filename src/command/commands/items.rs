@@ -51,11 +51,18 @@ pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
     let title = title(&archive, &item);
-    let title = title.as_deref();
+    let details = print::ItemDetails {
+        item: &item,
+        title: title.as_deref(),
+        link: &archive.facts().persistent_url(&item.names),
+        relations: &relations,
+        claims: &claims,
+        aliases: &aliases,
+    };
     say(&if options.output.json {
-        print::item_json(&item, title, &relations, &claims, &aliases)
+        print::item_json(&details)
     } else {
-        print::item_text(&item, title, &relations, &claims, &aliases)
+        print::item_text(&details)
     })?;
     Ok(Exit::Done)
 }

@@ -167,15 +167,29 @@ pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
     json::pretty(&removed.iter().map(value).collect())
 }
 
-pub(super) fn item_json(
-    item: &Item,
-    title: Option<&str>,
-    relations: &Relations,
-    claims: &Claims,
-    aliases: &[String],
-) -> String {
+/// What is printed of one item.
+pub(super) struct ItemDetails<'a> {
+    pub(super) item: &'a Item,
+    pub(super) title: Option<&'a str>,
+    /// Its persistent URL.
+    pub(super) link: &'a str,
+    pub(super) relations: &'a Relations,
+    pub(super) claims: &'a Claims,
+    pub(super) aliases: &'a [String],
+}
+
+pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
+    let &ItemDetails {
+        item,
+        title,
+        link,
+        relations,
+        claims,
+        aliases,
+    } = details;
     let mut object = json::item(item);
     object.insert("title".into(), json!(title));
+    object.insert("persistent_url".into(), json!(link));
     let service = item.service.as_ref().map(json::names);
     object.insert("archiveservice".into(), json!(service));
     object.insert(
@@ -198,13 +212,15 @@ pub(super) fn item_json(
     json::pretty(&Value::Object(object))
 }
 
-pub(super) fn item_text(
-    item: &Item,
-    title: Option<&str>,
-    relations: &Relations,
-    claims: &Claims,
-    aliases: &[String],
-) -> String {
+pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
+    let &ItemDetails {
+        item,
+        title,
+        link,
+        relations,
+        claims,
+        aliases,
+    } = details;
     let mut lines = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
         if let Some(value) = value {
@@ -215,6 +231,7 @@ pub(super) fn item_text(
     add("ibip", item.names.ibip().map(ToString::to_string));
     add("state", Some(item.state.to_string()));
     add("title", title.map(str::to_owned));
+    add("link", Some(link.to_owned()));
     add(
         "removed",
         item.removed_at.as_ref().map(|time| time.to_rfc3339()),
