@@ -191,6 +191,21 @@ fn what_is_not_public_is_not_there() {
     );
 }
 
+/// Of a level at most some 1,000 hidden items are looked at, and a public item behind them is found.
+#[test]
+fn many_hidden_items() {
+    let (env, served) = environment();
+    prints(
+        &env,
+        &served,
+        r#"Y=A/x.example/y/2001; mkdir -p $Y; mkdir -m 700 $Y/01.{01..20}.{00..23}.{00..01}
+        count() { hrefs $U/dav/ | grep -c x.example || true; status -X PROPFIND -H 'Depth: 0' $U/dav/x.example/y/; }
+        count; mkdir -m 700 $Y/02.{01..06}.{00..23}.00; count; hrefs $U/dav/x.example/y/2001/ | wc -l
+        mkdir $Y/03.01.00.00; hrefs $U/dav/x.example/y/2001"#,
+        "0\n404\n1\n207\n1\n/dav/x.example/y/2001/\n/dav/x.example/y/2001/03.01.00.00/",
+    );
+}
+
 /// Nothing is written, and every refusal says what is possible.
 #[test]
 fn nothing_is_written() {
