@@ -22,9 +22,9 @@
 //! - [`inventory`]: the inventory of an OCFL object.
 //! - [`ocfl`]: OCFL storage roots.
 //! - [`object`]: OCFL objects.
+//! - [`unpack`]: unpacks zip and tar files.
 //! - [`opened`]: reads and verifies a package.
 //! - [`filling`]: makes an item from a package.
-//! - [`unpack`]: unpacks zip and tar files.
 //! - [`unnamed`]: what becomes a new item.
 
 mod bagit;
@@ -45,7 +45,7 @@ use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
 pub use opened::{Package, find, open};
-pub use unnamed::stage_unnamed;
+pub use unnamed::{is_packed, stage_unnamed, unpack_package};
 
 use std::path::Path;
 

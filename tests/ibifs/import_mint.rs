@@ -176,3 +176,29 @@ fn many_items_are_exported() {
          ibifs: items are named, or chosen by --all, --prefix and --year, but not both\nibifs: name the items and the destination",
     );
 }
+
+/// A bag in a zip or tar file is imported as the bag: one file, all that lie in a directory, and the zip file that a
+/// served Archive makes. What holds no package is not taken, and nothing is left beside it.
+#[test]
+fn packed_bags_are_imported() {
+    let env = TestEnv::new().with_a();
+    env.prints(
+        r#"
+        for name in one two; do mint A $name > $name; echo text > "A/$(< $name)/doc/f é"; done
+        ibifs export --bagit --zip --all --store A zips | tail -n 1
+        ibifs export --bagit A/$(< one) bags > /dev/null; tar -czf one.tgz -C bags/$(dirname $(< one)) $(basename $(< one))
+        for name in B C D; do ibifs init $name.store --host b.example.org > /dev/null; done; mkdir B; ibifs mount B.store B
+        ibifs import B zips | tail -n 1; { ibifs import B zips || true; } | tail -n 1; diff -r A/$(< one) B/$(< one)
+        ibifs import C.store zips/$(< one).zip | sed "s;$(< one);ONE;g"; diff -r A/$(< one) C.store/col/$(< one)
+        ibifs import D.store one.tgz --dry-run | tail -n 1; ibifs import D.store one.tgz | tail -n 1
+        diff -r A/$(< one) D.store/col/$(< one)
+        echo text > a.txt; tar -cf plain.tar a.txt; mkdir other; python3 -m zipfile -c other/loose.zip a.txt
+        { ibifs import D.store plain.tar 2>&1 || true; } | head -n 1; { ibifs import D.store other 2>&1 || true; } | head -n 1
+        cp zips/$(< two).zip cut.zip; truncate -s -3000 cut.zip; { ibifs import D.store cut.zip 2>&1 || true; } | grep -c 'not taken'
+        find . -name '.ibifs-import*' | wc -l"#,
+        "2 items: 2 written, 0 unchanged\n2 packages, 2 taken in\n2 packages, 0 taken in\n\
+         taken: zips/ONE.zip: ONE\n1 package, 1 taken in\n1 package, 1 would be taken in\n1 package, 1 taken in\n\
+         not taken: plain.tar: 'plain.tar' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one\n\
+         ibifs: 'other' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one\n1\n0",
+    );
+}

@@ -1,6 +1,7 @@
 //! Reads packages: the content is compared with the package's own description before any of it is used.
 
 use std::collections::BTreeMap;
+use std::fs::FileType;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use super::files::{DIRECTORY, files_below, open_file, read_small, read_through};
 use super::inventory::INVENTORY;
 use super::naming::{MTREE, PAYLOAD};
 use super::object::inventory_of;
+use super::unpack::is_zipped_bag;
 use super::{PackageError, Problem, bagit, object, ocfl};
 use crate::archive::tree::{Action, SIDECAR};
 use crate::formats::bag;
@@ -61,8 +63,8 @@ impl Package {
     }
 }
 
-/// The packages at and below a directory, sorted. The inside of a package is not searched, and no symbolic
-/// link is followed.
+/// The packages at and below a directory, sorted: bags, OCFL objects, and zip files that hold a bag. The inside of a
+/// package is not searched, and no symbolic link is followed.
 ///
 /// # Errors
 /// The directory cannot be read, or holds no package.
@@ -86,8 +88,15 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
             let entry = entry.map_err(failed)?;
             let is_extension = entry.file_name() == "extensions" && path.join(ocfl::ROOT).exists();
             let is_staging = entry.file_name() == bagit::STAGING;
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_extension && !is_staging {
-                waiting.push(entry.path());
+            let path = entry.path();
+            let kind = entry.file_type();
+            if kind.as_ref().is_ok_and(FileType::is_dir) && !is_extension && !is_staging {
+                waiting.push(path);
+            } else if kind.is_ok_and(|kind| kind.is_file())
+                && path.extension().is_some_and(|end| end == "zip")
+                && is_zipped_bag(&path)
+            {
+                found.push(path);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What becomes a new item: a package without an identifier, a zip or tar file, or a directory.
+//! What becomes a new item: a package without an identifier, a zip or tar file, or a directory. Also the packages in such
+//! files that name their item.
 //!
 //! It is copied into a staging directory as the item will be: what has `doc` at its top as it is, anything else as
 //! `doc`. What describes a package becomes the metadata text of the item.
@@ -54,15 +55,55 @@ pub fn stage_unnamed(
         let what = message!("it is neither a directory nor a zip or tar file");
         return Err(PackageError::broken(&source.display().to_string(), what));
     };
+    let root = unpacked(file, format, staging, count)?;
+    stage_directory(&root, &item, Ownership::Ours, count).map(|()| item)
+}
+
+/// Unpacks the package that a zip or tar file holds into a staging directory, which is empty, and returns its path.
+///
+/// # Errors
+/// The file cannot be read, is not safe to unpack, or holds no package.
+pub fn unpack_package(
+    source: &Path,
+    staging: &Path,
+    count: &mut dyn FnMut(u64),
+) -> Result<PathBuf, PackageError> {
+    let mut file = File::open(source).map_err(failed(source))?;
+    let format = ArchiveFormat::of(&mut file).map_err(failed(source))?;
+    let root = match format {
+        Some(format) => Some(unpacked(file, format, staging, count)?),
+        None => None,
+    };
+    let root = root.filter(|root| is_package(root).unwrap_or_default());
+    root.ok_or_else(|| PackageError::Nothing {
+        path: source.to_owned(),
+    })
+}
+
+/// Whether a file is a zip or tar file.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_packed(source: &Path) -> Result<bool, PackageError> {
+    let mut file = File::open(source).map_err(failed(source))?;
+    let format = ArchiveFormat::of(&mut file).map_err(failed(source))?;
+    Ok(format.is_some())
+}
+
+/// Unpacks a file. Packages are often in a directory of their own in it.
+fn unpacked(
+    file: File,
+    format: ArchiveFormat,
+    staging: &Path,
+    count: &mut dyn FnMut(u64),
+) -> Result<PathBuf, PackageError> {
     let unpacked = staging.join(UNPACKED);
     std::fs::create_dir(&unpacked).map_err(failed(&unpacked))?;
     unpack(file, format, &unpacked, count)?;
-    // Packages are often in a directory of their own in the file.
-    let root = match only_directory(&unpacked)? {
+    Ok(match only_directory(&unpacked)? {
         Some(only) if is_package(&only)? => only,
         _ => unpacked,
-    };
-    stage_directory(&root, &item, Ownership::Ours, count).map(|()| item)
+    })
 }
 
 /// Whose a directory is that becomes an item.

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 
 use super::PackageError;
 use crate::archive::tree::Action;
+use crate::formats::bag::DECLARATION;
 use crate::formats::fixity::shown;
 use ibi::message::Message;
 use ibi::{Timestamp, message};
@@ -52,6 +53,20 @@ impl ArchiveFormat {
             None
         })
     }
+}
+
+/// Whether a file is a zip file that holds a bag in a directory of its own (RFC 8493, section 5).
+pub(super) fn is_zipped_bag(path: &Path) -> bool {
+    let is_declaration = |name: &str| {
+        let parts = name.split_once('/');
+        parts.is_some_and(|(_, below)| below == DECLARATION)
+    };
+    let file = File::open(path).ok();
+    let archive = file.and_then(|file| zip::ZipArchive::new(std::io::BufReader::new(file)).ok());
+    archive.is_some_and(|archive| {
+        let mut names = archive.file_names();
+        names.any(|name| name.is_ok_and(|name| is_declaration(&name)))
+    })
 }
 
 /// Unpacks a file. `count` receives the bytes written, and 0 at the start of each file.

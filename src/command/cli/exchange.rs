@@ -125,7 +125,7 @@ pub struct Import {
     /// Store or mount point
     #[arg(value_name = "STORE-OR-MNT")]
     pub place: PathBuf,
-    /// A bag, an OCFL object or storage root, a directory that holds some, or a table (CSV)
+    /// A bag or OCFL object, also in a zip or tar file, a directory that holds some, or a table (CSV)
     #[arg(value_name = "SOURCE")]
     pub source: PathBuf,
     /// Mint an item for it: a package that names none, a zip or tar file, or a directory

@@ -2,8 +2,10 @@
 
 mod minted;
 mod packages;
+mod staging;
 mod table;
 
+use crate::archive::package;
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 
@@ -24,7 +26,7 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
     })?;
     if options.mint {
         minted::run(options, &access)
-    } else if metadata.is_dir() {
+    } else if metadata.is_dir() || metadata.is_file() && package::is_packed(source)? {
         packages::run(options, &access)
     } else {
         table::run(options, &access)

@@ -1,63 +1,15 @@
 //! `ibifs import --mint`: a package without an identifier, a zip or tar file or a directory becomes a new item.
 
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
-
+use super::staging::Staging;
 use crate::archive::package;
 use crate::command::cli;
-use crate::command::commands::access::{self, StoreAccess};
+use crate::command::commands::access::StoreAccess;
 use crate::command::commands::{mint, print, say};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::progress::ProgressLine;
 use crate::formats::item::State;
 use ibi::message;
-
-/// A directory in which a source is prepared. It is removed with all that is in it.
-struct Staging(PathBuf);
-
-impl Staging {
-    /// Beside the source, or where temporary files are.
-    fn beside(source: &Path) -> Result<Staging, Failure> {
-        let name = format!(".ibifs-import-{}", std::process::id());
-        let beside = source.parent().map(|parent| {
-            if parent.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                parent
-            }
-        });
-        // In a mount or a store it would be a part of an item.
-        let is_ours = |path: &&Path| access::is_in_mount(path) || StoreAccess::at(path).is_ok();
-        let beside = beside.filter(|path| !is_ours(path)).map(Path::to_owned);
-        let mut last = None;
-        for place in beside.into_iter().chain([std::env::temp_dir()]) {
-            let path = place.join(&name);
-            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Staging(path)),
-                Err(error) => last = Some((path, error)),
-            }
-        }
-        let (path, error) =
-            last.unwrap_or_else(|| (PathBuf::from(&name), std::io::Error::other("")));
-        Err(Failure::new(
-            Exit::Failed,
-            message!(
-                "cannot make '{path}': {error}",
-                path = path.display(),
-                error
-            ),
-        ))
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            log::warn!("{} is left: {error}", self.0.display());
-        }
-    }
-}
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
     let staging = Staging::beside(&options.source)?;
@@ -68,7 +20,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         bytes += more;
         progress.at_bytes(files, bytes);
     };
-    let item = package::stage_unnamed(&options.source, &staging.0, &mut count)?;
+    let item = package::stage_unnamed(&options.source, staging.path(), &mut count)?;
     drop(progress);
     let names = mint::with_directory(access, &item)?;
     say(&if options.output.json {

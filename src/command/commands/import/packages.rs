@@ -8,6 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
+use super::staging::Staging;
 use crate::archive::package::{self, Package, PackageError, UnpackOptions};
 use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::command::cli;
@@ -23,7 +24,11 @@ use ibi::message::Localize;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
-    let paths = package::find(&options.source)?;
+    let paths = if options.source.is_dir() {
+        package::find(&options.source)?
+    } else {
+        vec![options.source.clone()]
+    };
     let archive = match (&access.mount_point, options.dry_run) {
         (None, false) => Archive::open(&access.store, Box::new(SystemClock))?,
         _ => access.read()?,
@@ -103,7 +108,16 @@ impl Import<'_> {
             self.bytes += bytes;
             self.progress.at_bytes(self.files, self.bytes);
         };
-        let package = package::open(path, &mut count)?;
+        let staging = if path.is_dir() {
+            None
+        } else {
+            Some(Staging::beside(&self.options.source)?)
+        };
+        let unpacked = match &staging {
+            Some(staging) => package::unpack_package(path, staging.path(), &mut count)?,
+            None => path.to_owned(),
+        };
+        let package = package::open(&unpacked, &mut count)?;
         let names = package.names().ok_or(PackageError::Nameless)?.clone();
         self.archive.check_taking(&names)?;
         if self.options.dry_run {
