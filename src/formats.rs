@@ -13,6 +13,7 @@
 //! - [`name_spaces`]: the prefixes that complete the identifiers of `upn:` names.
 //! - [`search`]: what a user searches for, as a text.
 //! - [`table`]: the import table, from its text to rows.
+//! - [`premis`]: what preservation systems record of a package, in PREMIS.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
 //! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
@@ -35,6 +36,7 @@ pub mod metadata;
 pub mod mtree;
 pub mod name_spaces;
 pub mod oai;
+pub mod premis;
 pub mod query;
 pub mod registration;
 pub mod resolution;

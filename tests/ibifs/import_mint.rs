@@ -165,14 +165,17 @@ fn many_items_are_exported() {
         ibifs export --bagit --all --store A all | tail -n 1; ibifs export --bagit --prefix SID.inpe.br/ --store A old | tail -n 1
         ibifs export --ocfl --year 2001 --store A root | tail -n 1; ibifs export --bagit --year 1999 --prefix x --all --store A none | tail -n 1
         cd "all/$(< one)"; for n in sha256 sha512; do ${n}sum --quiet -c manifest-$n.txt tagmanifest-$n.txt; done
-        grep -o 'title>.*<' metadata/dc.xml; cd - > /dev/null
+        grep -o 'title>.*<' metadata/dc.xml
+        file="//*[local-name()='object'][.//*[.='data/doc/f é']]"; premis() { xmllint --nonet --xpath "$1" metadata/preservation/premis.xml; }
+        test "$(premis "string($file//*[local-name()='messageDigest'])")" = "$(sha512sum < "data/doc/f é" | cut -d ' ' -f 1)"
+        premis "string($file//*[local-name()='size'])"; premis "count(//*[local-name()='object'])"; cd - > /dev/null
         ibifs init B.store --host b.example.org > /dev/null; ibifs import B.store all | tail -n 1
         ibifs export --bagit --zip A/$(< one) zips | tail -n 1; unzip -tqq "zips/$(< one).zip"; unzip -q "zips/$(< one).zip" -d unzipped
         diff -r "all/$(< one)" "unzipped/$(tr / _ < one)"; { ibifs export --bagit --zip A/$(< one) zips || true; } | grep -c 'not exported'
         ibifs export --bagit A/$(< one) --all --store A x 2>&1 | head -n 1 || true; ibifs export --bagit x 2>&1 | head -n 1 || true
         "#,
         "3 items: 3 written, 0 unchanged\n1 item: 1 written, 0 unchanged\n1 item: 1 written, 0 unchanged\n\
-         0 items: 0 written, 0 unchanged\ntitle>Tides<\n3 packages, 3 taken in\n1 item: 1 written, 0 unchanged\n1\n\
+         0 items: 0 written, 0 unchanged\ntitle>Tides<\n5\n4\n3 packages, 3 taken in\n1 item: 1 written, 0 unchanged\n1\n\
          ibifs: items are named, or chosen by --all, --prefix and --year, but not both\nibifs: name the items and the destination",
     );
 }

@@ -333,6 +333,7 @@ fn outside_crates_stay_at_home() {
                 "formats::oai",
                 "formats::registration",
                 "formats::webdav",
+                "formats::premis",
             ],
         ),
         (
@@ -386,7 +387,10 @@ fn outside_crates_stay_at_home() {
         ("hyper", &["web::client", "web::server"]),
         ("hyper_rustls", &["web::client"]),
         ("hyper_util", &["web::client", "web::server"]),
-        ("mime_guess", &["web::client", "web::server"]),
+        (
+            "mime_guess",
+            &["formats::premis", "web::client", "web::server"],
+        ),
         ("percent_encoding", &["formats::query"]),
         ("rawzip", &["web::server"]),
         ("tokio", &["web::client", "web::server"]),

@@ -18,6 +18,7 @@ use crate::archive::{Archive, Clock};
 use crate::formats::bag;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::fixity::{self, Manifest};
+use crate::formats::premis::{self, PremisFile};
 
 /// Where bags are assembled.
 pub(super) const STAGING: &str = ".ibifs-export";
@@ -90,7 +91,8 @@ pub(super) fn finish(
         files: manifest.len(),
         bytes: staged.bytes,
     };
-    let info = bag::info(&contained, now.split('T').next().unwrap_or_default());
+    let day = now.split('T').next().unwrap_or_default();
+    let info = bag::info(&contained, day);
     let described = archive.document(item, None, DescriptionFormat::OaiDc, &|read| read())?;
     let texts = [
         (bag::DECLARATION, bag::DECLARED.as_bytes()),
@@ -99,7 +101,11 @@ pub(super) fn finish(
         (fixity::MANIFEST, &fixity::manifest_text(&manifest)),
         (bag::MANIFEST_512, &manifest_512(&payload)),
     ];
-    for (name, text) in texts {
+    let preserved = preserved(item, &payload, day);
+    let preserved = preserved
+        .as_deref()
+        .map(|text| (premis::PREMIS, text.as_bytes()));
+    for (name, text) in texts.into_iter().chain(preserved) {
         write_file(&work.directory, name, text)?;
         tags.insert(name, digests(text));
     }
@@ -129,6 +135,19 @@ pub(super) fn finish(
         Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
         Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),
     }
+}
+
+/// The record of the payload for preservation systems, unless it would be very long.
+fn preserved(item: &Item, payload: &BTreeMap<&str, &Digests>, day: &str) -> Option<String> {
+    if payload.len() > premis::MOST_FILES {
+        return None;
+    }
+    let files = payload.iter().map(|(path, digests)| PremisFile {
+        path,
+        length: digests.length,
+        sha512: &digests.sha512,
+    });
+    Some(premis::document(&item.names, files, day))
 }
 
 /// The text of a manifest by SHA-512.

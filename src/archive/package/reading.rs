@@ -32,6 +32,8 @@ const TRIES: usize = 3;
 pub(super) struct Digests {
     pub(super) sha256: Digest,
     pub(super) sha512: String,
+    /// Its length in bytes.
+    pub(super) length: u64,
 }
 
 /// An item copied to the staging directory.
@@ -231,6 +233,7 @@ impl Stager<'_> {
         let digests = Digests {
             sha256: Digest(sha256.finalize().into()),
             sha512: Hex(&sha512.finalize()).to_string(),
+            length: u64::try_from(after.st_size).unwrap_or(0),
         };
         Ok(Some((entry, digests)))
     }
@@ -306,6 +309,7 @@ pub(super) fn digests(bytes: &[u8]) -> Digests {
     Digests {
         sha256: Digest(sha2::Sha256::digest(bytes).into()),
         sha512: Hex(&sha2::Sha512::digest(bytes)).to_string(),
+        length: bytes.len() as u64,
     }
 }
 
