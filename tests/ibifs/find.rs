@@ -89,6 +89,26 @@ fn what_is_found_follows_changes() {
     );
 }
 
+/// A user who may not enter the store finds through the mount what this user may list.
+#[test]
+fn users_find_through_the_mount() {
+    let env = library();
+    env.prints(
+        r#"
+        chmod 755 .; chmod 700 A.store "A/$(< maps)"
+        as_user() { setpriv --reuid=60001 --regid=60001 --clear-groups "$@"; }
+        as_user ibifs find sea --store A | wc -l; IBIFS_STORE=$PWD/A as_user ibifs find sea | wc -l
+        ibifs find --store A sea | wc -l
+        as_user ibifs find --store A amazonia | cut -d ' ' -f 3- | sed 's/  */ /'
+        as_user ibifs find --store A --creator 'lima ana' --year 2000-2020 --json sea | jq -r '.[].title'
+        as_user ibifs find --store A --limit 1 sea 2>&1 | tail -n 1
+        { as_user ibifs find --store A nothing/such 2>&1 || true; }
+        "#,
+        "2\n2\n3\nMarés da Amazônia  Souza, Maria\nNotes on Banon\n\
+         ibifs: only the first 1 are shown; see --limit\nibifs: no item has all of these words",
+    );
+}
+
 /// `.find` has directories of links, nested, for every program; each user finds what this user could list.
 #[test]
 fn the_tree_has_directories_of_what_is_found() {

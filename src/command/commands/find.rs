@@ -1,20 +1,29 @@
 //! `ibifs find`: items by words of their descriptions.
 
+mod mounted;
+
+use std::path::Path;
+
+use rustix::fs::Access;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::say;
-use crate::archive::store::{Item, SearchIndex};
+use crate::archive::store::SearchIndex;
 use crate::archive::{Archive, ArchiveError, SEARCH_FILE, SearchStop};
 use crate::command::cli::Find;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
-use crate::formats::description::Description;
-use crate::formats::metadata::Element;
+use crate::formats::item::Names;
+use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::search::{SearchField, SearchQuery};
 use ibi::message;
+
+/// An item that was found, and its description.
+type FoundItem = (Names, DublinCore);
 
 pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     let words = options.words.join(" ");
@@ -44,14 +53,10 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
         return Err(no_word(""));
     };
     let access = StoreAccess::for_identifier(options.store.as_deref(), &words)?;
-    let archive = access.read()?;
-    let index = up_to_date(&archive)?;
-    let page = archive.search(&index, &wanted, &|read| read(), 0, options.limit)?;
-    let mut found = Vec::new();
-    for item in page.items {
-        let description = archive.description(&item, None, &|read| read())?;
-        found.push((item, description));
-    }
+    let (found, has_more) = match &access.mount_point {
+        Some(mount_point) if is_shut(&access.store) => mounted::search(mount_point, options)?,
+        _ => in_store(&access.read()?, &wanted, options.limit)?,
+    };
     if found.is_empty() {
         let none = message!("no item has all of these words");
         return Err(Failure::new(Exit::NotFound, none));
@@ -61,13 +66,35 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
         say(&json::pretty(&values))?;
     } else {
         say(&found.iter().map(line).collect::<String>())?;
-        if page.has_more {
+        if has_more {
             let count = options.limit.to_string();
             let message = message!("only the first {count} are shown; see --limit", count);
             eprintln!("ibifs: {}", localized(&message));
         }
     }
     Ok(Exit::Done)
+}
+
+/// Whether this user may not read a store.
+fn is_shut(store: &Path) -> bool {
+    let index = store.join(crate::archive::store::FILE);
+    rustix::fs::access(index, Access::READ_OK) == Err(Errno::ACCESS)
+}
+
+/// At most so many items of a store, and whether there are more.
+fn in_store(
+    archive: &Archive,
+    wanted: &SearchQuery,
+    limit: usize,
+) -> Result<(Vec<FoundItem>, bool), Failure> {
+    let index = up_to_date(archive)?;
+    let page = archive.search(&index, wanted, &|read| read(), 0, limit)?;
+    let mut found = Vec::new();
+    for item in page.items {
+        let description = archive.description(&item, None, &|read| read())?;
+        found.push((item.names, description.record.core));
+    }
+    Ok((found, page.has_more))
 }
 
 /// The search index of a store. Where it cannot be written, it is made for this command alone.
@@ -87,21 +114,17 @@ fn up_to_date(archive: &Archive) -> Result<SearchIndex, Failure> {
     Ok(index)
 }
 
-fn title((item, description): &(Item, Description)) -> String {
-    let title = description.record.core.first(Element::Title);
-    title.map_or_else(|| item.names.preferred(), str::to_owned)
-}
-
-fn line(found: &(Item, Description)) -> String {
-    let creator = found.1.record.core.first(Element::Creator);
+fn line((names, core): &FoundItem) -> String {
+    let name = names.preferred();
+    let title = core.first(Element::Title).unwrap_or(&name);
+    let creator = core.first(Element::Creator);
     let creator = creator.map_or(String::new(), |name| format!("  {name}"));
-    format!("{}  {}{creator}\n", found.0.names.preferred(), title(found))
+    format!("{name}  {title}{creator}\n")
 }
 
-fn as_json(found: &(Item, Description)) -> Value {
-    let core = &found.1.record.core;
+fn as_json((names, core): &FoundItem) -> Value {
     let all = |element| core.values(element).collect::<Vec<_>>();
-    let mut object = json::names(&found.0.names);
+    let mut object = json::names(names);
     object.insert("title".to_owned(), json!(core.first(Element::Title)));
     object.insert("creators".to_owned(), json!(all(Element::Creator)));
     object.insert("dates".to_owned(), json!(all(Element::Date)));

@@ -49,6 +49,7 @@ example.org/x/2001/01.01.01.01 is held by another Archive, and this one names no
 /x/y/col/ITEM/doc/two.txt
 archiveaddress archive.example.org
 url https://archive.example.org/x/y/col/NEXT/doc/three.txt
+"bag_url": "/x/y/archive.cgi/ITEM?bag"
 "file_list_url": "/x/y/ITEM?ibiurl.verblist=GetFileList"
 "metadata_url": "/x/y/ITEM:"
 "oai_dc_url": "/x/y/ITEM:(oai_dc)"
