@@ -18,6 +18,15 @@ use html::{finished, link, with_prefix};
 /// The style of all pages.
 const STYLE: &str = include_str!("page/style.css");
 
+/// The icon of the service in a browser.
+const ICON: &str = include_str!("page/icon.svg");
+
+/// The answer to the names of the icon: that in every head, and the one that browsers ask for without one.
+pub(super) fn icon(name: &str) -> Option<Response<Body>> {
+    let is_icon = matches!(name, "favicon.svg" | "favicon.ico");
+    is_icon.then(|| answer::fresh(answer::whole(StatusCode::OK, "image/svg+xml", ICON)))
+}
+
 /// The start of every head. Void elements are closed, which XML requires and HTML allows; maud does not close
 /// them.
 const META: &str = "<meta charset=\"utf-8\" />\n\
@@ -96,10 +105,12 @@ impl<W: Words> Page<'_, W> {
                 }
             }
         };
-        let body = with_prefix(self.url.prefix(), finished(&body));
+        let prefix = self.url.prefix();
+        let body = with_prefix(prefix, finished(&body));
         let document = format!(
             "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"{language}\">\
-             <head>{META}{head}{more}<style>{STYLE}</style>\n</head>\n{body}</html>\n"
+             <head>{META}{head}\
+             <link rel=\"icon\" href=\"{prefix}/favicon.svg\" type=\"image/svg+xml\" />\n{more}<style>{STYLE}</style>\n</head>\n{body}</html>\n"
         );
         let mut response = self.sent("text/html; charset=utf-8", document);
         let headers = response.headers_mut();

@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 
 use super::metrics::RequestKinds;
 use super::share::Proxies;
-use super::{Peer, SiteClock, answer, languages, negotiation, prefix, threads};
+use super::{Peer, SiteClock, answer, languages, negotiation, page, prefix, threads};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::name_spaces::NameSpaces;
@@ -223,6 +223,9 @@ async fn answered(resolver: Arc<Resolver>, request: Request<Body>) -> Response<B
     let query = parts.uri.query().unwrap_or_default();
     if path.is_empty() {
         return pages::home(&resolver, &parts);
+    }
+    if let Some(icon) = page::icon(path) {
+        return icon;
     }
     if path == PATH {
         let list = resolver.archives.published().to_string();

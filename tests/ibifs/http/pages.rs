@@ -457,7 +457,7 @@ r#"
                 xmllint --noout body
                 test "$(has 'count(//*[local-name()="h1"])')" = 1
                 test "$(has 'count(//*[local-name()="meta" and @name="viewport"])')" = 1
-                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby" or @rel="alternate" or @rel="search")])')" = 0
+                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby" or @rel="alternate" or @rel="search" or @rel="icon")])')" = 0
                 digest=$(python3 -c '
 import base64, hashlib, re
 style = re.search(b"<style>(.*?)</style>", open("body", "rb").read(), re.S).group(1)
@@ -469,6 +469,18 @@ print(base64.b64encode(hashlib.sha256(style).digest()).decode())')
         test "$(curl -sS -I "http://$A/" | grep -ci '^vary: Accept, Accept-Language')" = 1
     "#,
 );
+}
+
+/// The icon has a name in each page, and is also what browsers ask for without one.
+#[test]
+fn services_have_an_icon() {
+    let fixture = serve(library());
+    fixture.prints(
+        r#"get "/col/$(cat report)/" > /dev/null; has 'string(//*[@rel="icon"]/@href)'; grep -i '^content-type' head | tr -d '\r'
+        for name in svg ico; do get /favicon.$name > /dev/null; xmllint --noout body; code /favicon.$name; done
+        grep -i '^content-type' head | tr -d '\r'"#,
+        "/favicon.svg\ncontent-type: text/html; charset=utf-8\n200\n200\ncontent-type: image/svg+xml",
+    );
 }
 
 /// A browser shows the page with its style, and has nothing to complain of; the pictures, at the widths of

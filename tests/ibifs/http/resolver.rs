@@ -290,7 +290,7 @@ fn originals_and_alerts() {
     assert_eq!(fixture.alert(ITEM), "404 unknown");
     for (path, status) in [
         ("", "200 "),
-        ("favicon.ico", "404 "),
+        ("favicon.ico", "200 "),
         (&format!("{ITEM}:!"), "400 "),
         (&format!("{ITEM}?ibiurl.verblist=x"), "400 "),
     ] {

@@ -13,7 +13,7 @@ use crate::archive::tree::Dependencies;
 use crate::formats::item::State;
 use crate::formats::query::encoded;
 use crate::web::server::answer;
-use crate::web::server::page::html::finished;
+use crate::web::server::page::{self, html::finished};
 use ibi::Timestamp;
 
 /// How many items, by their numbers, a part of the site map is about. A map may have 50,000 parts.
@@ -23,6 +23,9 @@ const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
 
 /// The answer to the name of one of these texts.
 pub(super) fn answer(site: &Site, name: &str) -> Option<Response<Body>> {
+    if let Some(icon) = page::icon(name) {
+        return Some(icon);
+    }
     let made = match name {
         "robots.txt" => {
             let text = format!(
