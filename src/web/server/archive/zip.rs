@@ -26,6 +26,8 @@ use body::ZipBody;
 
 /// The most zip files that are sent at a time.
 const MOST_AT_ONCE: usize = 64;
+/// How many of these places a bag takes, for which twice as much is held in memory.
+const PLACES_OF_A_BAG: u32 = 4;
 /// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 30;
 
@@ -50,7 +52,11 @@ pub(super) enum Layout {
 
 /// Answers with an item that the public may read.
 pub(super) fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Response<Body> {
-    let Ok(turn) = Arc::clone(&site.zips.0).try_acquire_owned() else {
+    let places = match layout {
+        Layout::Item => 1,
+        Layout::Bag => PLACES_OF_A_BAG,
+    };
+    let Ok(turn) = Arc::clone(&site.zips.0).try_acquire_many_owned(places) else {
         let sentence = "too many items are being sent as zip files; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
     };

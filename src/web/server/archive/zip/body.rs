@@ -17,7 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::Layout;
 use super::bag::{self, BagManifest};
 use super::entry::{self, Attributes};
-use super::error::{MOST_ENTRIES, ZipError};
+use super::error::{MOST_ENTRIES, MOST_IN_A_BAG, ZipError};
 use crate::archive::store::Item;
 use crate::archive::tree::Published;
 use crate::archive::{Clock, Listing, SystemClock};
@@ -165,8 +165,12 @@ async fn write(
     let (mut after, mut flagged) = (Vec::new(), Vec::new());
     loop {
         let listing = entries(&site, &item, after).await?;
-        if flagged.len() + listing.files.len() > MOST_ENTRIES {
-            return Err(ZipError::TooMany);
+        let most = match layout {
+            Layout::Item => MOST_ENTRIES,
+            Layout::Bag => MOST_IN_A_BAG,
+        };
+        if flagged.len() + listing.files.len() > most {
+            return Err(ZipError::TooMany(most));
         }
         for found in &listing.files {
             let below = match layout {

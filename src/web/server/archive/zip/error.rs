@@ -6,6 +6,8 @@ use crate::archive::ArchiveError;
 
 /// The most entries of a zip file. What is known of each is held until the end, some 300 bytes.
 pub(super) const MOST_ENTRIES: usize = 1_000_000;
+/// The most entries of a bag, of which the manifest is held until the end as well.
+pub(super) const MOST_IN_A_BAG: usize = 200_000;
 
 /// Why a zip file ends early.
 #[derive(Debug)]
@@ -18,8 +20,8 @@ pub(super) enum ZipError {
     Format(rawzip::Error),
     /// The file with this path has changed while it was read.
     Changed(Vec<u8>),
-    /// The item has more than [`MOST_ENTRIES`] files and directories.
-    TooMany,
+    /// The item has more than so many files and directories.
+    TooMany(usize),
 }
 
 impl fmt::Display for ZipError {
@@ -33,7 +35,7 @@ impl fmt::Display for ZipError {
                 "{} has changed while it was read",
                 String::from_utf8_lossy(path)
             ),
-            ZipError::TooMany => write!(f, "it has more than {MOST_ENTRIES} files and directories"),
+            ZipError::TooMany(most) => write!(f, "it has more than {most} files and directories"),
         }
     }
 }
@@ -44,7 +46,7 @@ impl std::error::Error for ZipError {
             ZipError::Archive(error) => Some(error),
             ZipError::Io(error) => Some(error),
             ZipError::Format(error) => Some(error),
-            ZipError::Changed(_) | ZipError::TooMany => None,
+            ZipError::Changed(_) | ZipError::TooMany(_) => None,
         }
     }
 }
