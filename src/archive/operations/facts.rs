@@ -30,6 +30,8 @@ pub struct Facts {
     pub url: Option<BaseUrl>,
     /// The resolver that persistent links name. None if they name the Archive itself.
     pub resolver: Option<BaseUrl>,
+    /// What the Archive promises to readers of its identifiers, if an administrator has said so.
+    pub commitment: Option<String>,
 }
 
 impl Facts {
@@ -76,6 +78,7 @@ impl Facts {
             let facts = Facts {
                 url: None,
                 resolver: None,
+                commitment: None,
                 ..facts.clone()
             };
             facts.to_text()
@@ -111,6 +114,7 @@ impl Facts {
                     })
             }
         };
+        let commitment = pairs.get("commitment").map(|text| text.words().join(" "));
         let ip = word("ip")?;
         let granularity = word("granularity")?;
         let service = match pairs.get("ibi.archiveservice") {
@@ -129,6 +133,7 @@ impl Facts {
             })?,
             url: url("url")?,
             resolver: url("resolver")?,
+            commitment,
         };
         // A host must be valid as the prefix of a rep.
         facts
@@ -153,6 +158,9 @@ impl Facts {
             if let Some(url) = url {
                 text.push_str(&format!("{name} {url}\n"));
             }
+        }
+        if let Some(commitment) = &self.commitment {
+            text.push_str(&format!("commitment {{{commitment}}}\n"));
         }
         text
     }

@@ -100,6 +100,9 @@ impl Archive {
                 .unwrap_or_else(|| Names::from(Ibi::Rep(Rep::mint(&rep_prefix, &clock.now())))),
             url: setup.url.clone(),
             resolver: setup.resolver.clone(),
+            commitment: unfinished
+                .as_ref()
+                .and_then(|before| before.commitment.clone()),
         };
         // If the clock is out of the range of names, nothing is created.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;

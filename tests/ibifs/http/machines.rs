@@ -252,3 +252,27 @@ fn texts_are_compressed() {
          plain\nplain\n10\nplain",
     );
 }
+
+/// What an item is and what is promised of its identifier, as ARKs have it; the administrator says what is promised.
+#[test]
+fn an_item_informs_of_its_commitment() {
+    let fixture = library();
+    fixture.prints(
+        r#"
+        ask "/$R?info"; code; line content-type; sed "s;http://[^ ]*/$(ibip A/$R);LINK;" body
+        ask "/$(cat next)?info"; sed -n 2,3p body; ask "/$(cat secret)?info"; code
+        "#,
+        "200\ntext/plain; charset=utf-8\nerc:\nwho: Souza, Maria; Lima, Ana\nwhat: Tides </script><b> & \"more\"\n\
+         when: 2009-02\nwhere: LINK\nerc-support:\nwho: archive-a.example.org\n\
+         what: The identifier is never given to another item. If the item is removed from this Archive, its name and \
+         the date of the removal are kept.\nwhere: http://archive-a.example.org/\n\
+         who: (:unav)\nwhat: (:unav)\n404",
+    );
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one > one; echo 'commitment {Kept for 100 years, or longer.}' >> A.store/archive.ibi");
+    Served::start(&env, "A.store").prints(
+        &env,
+        "get \"$U/$(cat one)?info\" | grep 'Kept'; ibifs umount A; ibifs fsck A.store | tail -n 1",
+        "what: Kept for 100 years, or longer.\n2 items, 0 findings",
+    );
+}

@@ -4,6 +4,7 @@
 
 mod files;
 mod home;
+mod info;
 mod landing;
 mod level;
 mod preview;
@@ -33,6 +34,7 @@ use ibi::Timestamp;
 
 pub(super) use files::file_list;
 pub(super) use home::{Front, home, latest};
+pub(super) use info::info;
 pub(super) use level::level;
 pub(super) use search::search;
 pub(super) use signposts::add_signposts;

@@ -28,6 +28,8 @@ pub(super) enum About {
     Citation(String),
     /// All of it as a BagIt bag.
     Bag,
+    /// Who, what, when and where it is, and what is promised of its identifier.
+    Info,
 }
 
 impl About {
@@ -37,6 +39,7 @@ impl About {
             "page" => Some(About::Page),
             "linkset" => Some(About::Links),
             "bag" => Some(About::Bag),
+            "info" => Some(About::Info),
             _ => {
                 let style = query.strip_prefix("cite=")?;
                 Some(About::Citation(percent_decoded(style)?))
@@ -140,6 +143,7 @@ pub(super) fn of_item(
             let cited = pages::citation(site, &item, style, request);
             return Ok(ContentReply::Answer(cited));
         }
+        Some(About::Info) => return Ok(ContentReply::Answer(pages::info(site, &item))),
         Some(About::Bag) => return Err(no_file()),
         None => {}
     }
