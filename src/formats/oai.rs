@@ -7,11 +7,13 @@ mod answer;
 mod arguments;
 mod date;
 mod fault;
+mod set;
 mod token;
 
 pub use answer::{Header, OaiAnswer, OaiContent, OaiRecord, RepositoryDescription};
 pub use arguments::{ListSelection, OaiArguments, OaiRequest};
 pub use fault::{OaiError, OaiErrorCode};
+pub use set::{collection_in, collection_of, set_of, sets_of, spec_of};
 pub use token::ListPosition;
 
 use crate::formats::description::DescriptionFormat;

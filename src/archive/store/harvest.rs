@@ -80,6 +80,8 @@ pub struct Window {
     pub until: Option<i64>,
     /// After the record of this datestamp and name.
     pub after: Option<(i64, String)>,
+    /// Those whose names begin with this and a slash.
+    pub below: Option<String>,
 }
 
 /// The open database.
@@ -191,6 +193,7 @@ impl Harvest {
             let mut statement = connection.prepare_cached(
                 "SELECT name, datestamp, mark IS NULL AS is_deleted FROM record
                  WHERE (datestamp, name) > (:datestamp, :name) AND datestamp <= :until
+                     AND (:first IS NULL OR name > :first AND name < :last)
                  ORDER BY datestamp, name LIMIT :most",
             )?;
             // No name is empty, so this precedes all records of that second.
@@ -204,6 +207,9 @@ impl Harvest {
                 ":datestamp": after.0,
                 ":name": after.1,
                 ":until": window.until.unwrap_or(i64::MAX),
+                ":first": window.below.as_ref().map(|below| format!("{below}/")),
+                // The character after the slash.
+                ":last": window.below.as_ref().map(|below| format!("{below}0")),
                 ":most": i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1),
             })?;
             let mut records = Vec::new();
@@ -233,6 +239,32 @@ impl Harvest {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let names = statement.query_map((name, most), |row| row.get(0))?;
         Ok(names.collect::<Result<_, _>>()?)
+    }
+
+    /// What the names of records begin with, as `of` has it from a name: at most so many. Each is found by one step
+    /// in the index of names.
+    pub fn beginnings(
+        &self,
+        of: &dyn Fn(&str) -> String,
+        most: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection
+            .prepare_cached("SELECT name FROM record WHERE name > ?1 ORDER BY name LIMIT 1")?;
+        let mut found: Vec<String> = Vec::new();
+        let mut after = String::new();
+        while found.len() < most {
+            let next: Option<String> =
+                statement.query_row([&after], |row| row.get(0)).optional()?;
+            let Some(name) = next else {
+                break;
+            };
+            let beginning = of(&name);
+            // The character after the slash.
+            after = format!("{beginning}0");
+            found.push(beginning);
+        }
+        Ok(found)
     }
 
     /// The earliest datestamp of all records; None if the database is empty.
@@ -369,6 +401,31 @@ mod tests {
     }
 
     #[test]
+    fn records_below_a_name() {
+        let harvest = Harvest::temporary().expect("a database");
+        let page =
+            |window: Window, most: usize| harvest.page(&window, most, &|| 99).expect("a page");
+        let within = |below: &str| Window {
+            below: Some(below.to_owned()),
+            ..Window::default()
+        };
+        for name in ["b", "a", "x/y/1", "x/y-z/1", "x/y0/1"] {
+            let noted = harvest.note(&[(name.to_owned(), present(name))], &|| 99);
+            noted.expect("noted");
+        }
+        assert_eq!(names(&page(within("x/y"), 9)), [("x/y/1", 99, false)]);
+        assert_eq!(page(within("x"), 9).records.len(), 3);
+        assert_eq!(page(within(""), 9).records.len(), 0);
+        let of = |name: &str| match name.rsplit_once('/') {
+            Some((above, _)) => above.to_owned(),
+            None => name.to_owned(),
+        };
+        let beginnings = |most: usize| harvest.beginnings(&of, most).expect("beginnings");
+        assert_eq!(beginnings(99), ["a", "b", "x/y-z", "x/y", "x/y0"]);
+        assert_eq!(beginnings(2), ["a", "b"]);
+    }
+
+    #[test]
     fn pages_follow_one_another() {
         let harvest = Harvest::temporary().expect("a database");
         assert_eq!(harvest.earliest().expect("read"), None);
@@ -396,6 +453,7 @@ mod tests {
             from: Some(20),
             until: Some(20),
             after: None,
+            below: None,
         };
         assert_eq!(names(&page(both, 3)), [("e", 20, false)]);
         // A changed record moves to the end of the list, where a later page contains it.

@@ -5,9 +5,9 @@ use std::io;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
-use super::ListPosition;
 use super::date::written;
 use super::fault::OaiError;
+use super::{ListPosition, spec_of};
 use crate::formats::description::DescriptionFormat;
 
 const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
@@ -40,6 +40,8 @@ pub struct Header {
     pub datestamp: i64,
     /// Whether it has been deleted.
     pub is_deleted: bool,
+    /// Its set.
+    pub set: String,
 }
 
 /// A record.
@@ -64,6 +66,8 @@ pub enum OaiContent {
     Repository(RepositoryDescription),
     /// The formats in which records are harvested.
     Formats,
+    /// The sets of these collections.
+    Sets(Vec<String>),
     /// One record.
     Record(OaiRecord),
     /// Headers, and the position where the list continues.
@@ -168,6 +172,14 @@ impl OaiContent {
                         })
                     })
             }),
+            OaiContent::Sets(collections) => within(xml, verb, &[], |xml| {
+                collections.iter().try_for_each(|collection| {
+                    within(xml, "set", &[], |xml| {
+                        text(xml, "setSpec", &spec_of(collection))?;
+                        text(xml, "setName", collection)
+                    })
+                })
+            }),
             OaiContent::Record(record) => within(xml, verb, &[], |xml| record.write(xml)),
             OaiContent::Headers(headers, next) => within(xml, verb, &[], |xml| {
                 headers.iter().try_for_each(|header| header.write(xml))?;
@@ -190,7 +202,8 @@ impl Header {
         };
         within(xml, "header", attributes, |xml| {
             text(xml, "identifier", &self.identifier)?;
-            text(xml, "datestamp", &written(self.datestamp))
+            text(xml, "datestamp", &written(self.datestamp))?;
+            text(xml, "setSpec", &self.set)
         })
     }
 }
@@ -282,6 +295,7 @@ mod tests {
             identifier: format!("oai:a.example.org:{name}"),
             datestamp: 0,
             is_deleted,
+            set: "a:b".to_owned(),
         };
         let records = vec![
             OaiRecord {
@@ -298,6 +312,7 @@ mod tests {
             name: "y".to_owned(),
             until: None,
             format: DescriptionFormat::OaiDc,
+            collection: None,
         };
         let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc")];
         let expected = format!(
@@ -307,6 +322,7 @@ mod tests {
    <header>
     <identifier>oai:a.example.org:x</identifier>
     <datestamp>1970-01-01T00:00:00Z</datestamp>
+    <setSpec>a:b</setSpec>
    </header>
    <metadata>
 <oai_dc:dc>&amp;</oai_dc:dc>
@@ -316,6 +332,7 @@ mod tests {
    <header status="deleted">
     <identifier>oai:a.example.org:y</identifier>
     <datestamp>1970-01-01T00:00:00Z</datestamp>
+    <setSpec>a:b</setSpec>
    </header>
   </record>
   <resumptionToken>,0,y</resumptionToken>

@@ -3,7 +3,7 @@
 use super::date::Date;
 use super::fault::{OaiError, OaiErrorCode};
 use super::token::ListPosition;
-use super::{FORMAT, harvested};
+use super::{FORMAT, collection_in, harvested};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::query::FormFields;
 
@@ -43,6 +43,8 @@ pub struct ListSelection {
     pub after: Option<ListPosition>,
     /// The format of the records.
     pub format: DescriptionFormat,
+    /// The collection to which the list is limited; one that no name has matches no record.
+    pub collection: Option<String>,
 }
 
 impl Default for ListSelection {
@@ -52,6 +54,7 @@ impl Default for ListSelection {
             until: None,
             after: None,
             format: FORMAT,
+            collection: None,
         }
     }
 }
@@ -143,6 +146,7 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
             from: None,
             until: position.until,
             format: position.format,
+            collection: position.collection.clone(),
             after: Some(position),
         });
         return match (verb, listed) {
@@ -165,10 +169,6 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
             sentence,
         ));
     }
-    if one("set").is_some() || verb == "ListSets" {
-        let sentence = "this Archive has no sets; omit the argument";
-        faults.push(OaiError::new(OaiErrorCode::NoSetHierarchy, sentence));
-    }
     if !faults.is_empty() {
         return Err(faults);
     }
@@ -179,6 +179,8 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
         until: date("until").map(Date::last_second),
         after: None,
         format: format.unwrap_or(FORMAT),
+        // A set that cannot be one of ours is empty.
+        collection: one("set").map(|set| collection_in(&set).unwrap_or_default()),
     };
     Ok(match verb {
         "Identify" => OaiRequest::Identify,
@@ -325,6 +327,7 @@ mod tests {
                 until: Some(86_399),
                 after: None,
                 format: FORMAT,
+                collection: None,
             }),
         );
         good(
@@ -334,6 +337,7 @@ mod tests {
                 until: Some(9),
                 after: None,
                 format: FORMAT,
+                collection: None,
             }),
         );
         let position = ListPosition {
@@ -341,6 +345,7 @@ mod tests {
             name: "8JMKD3MGP8W/34PGRBS".to_owned(),
             until: Some(9),
             format: FORMAT,
+            collection: None,
         };
         good(
             "verb=ListRecords&resumptionToken=9%2C5%2C8JMKD3MGP8W/34PGRBS",
@@ -349,6 +354,7 @@ mod tests {
                 until: Some(9),
                 after: Some(position),
                 format: FORMAT,
+                collection: None,
             }),
         );
     }
@@ -446,13 +452,18 @@ mod tests {
             "verb=ListRecords&metadataPrefix=marc21&set=a:b",
             &[
                 "cannotDisseminateFormat: records are available in the formats oai_dc and datacite, not in 'marc21'",
-                "noSetHierarchy: this Archive has no sets; omit the argument",
             ],
         );
-        bad(
-            "verb=ListSets",
-            &["noSetHierarchy: this Archive has no sets; omit the argument"],
-        );
+        good("verb=ListSets", OaiRequest::ListSets);
+        for (set, collection) in [("a:b~40", "a/b@"), ("A~4", "")] {
+            good(
+                &format!("verb=ListRecords&metadataPrefix=oai_dc&set={set}"),
+                OaiRequest::ListRecords(ListSelection {
+                    collection: Some(collection.to_owned()),
+                    ..ListSelection::default()
+                }),
+            );
+        }
         let token = "badResumptionToken: the resumptionToken is not one of this service; start the list again";
         bad("verb=ListSets&resumptionToken=x", &[token]);
         bad("verb=ListRecords&resumptionToken=", &[token]);

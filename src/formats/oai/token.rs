@@ -5,7 +5,7 @@
 
 use ibi::Ibi;
 
-use super::{FORMAT, harvested};
+use super::{FORMAT, collection_in, harvested, spec_of};
 use crate::formats::description::DescriptionFormat;
 
 /// The last second with a year of four digits.
@@ -22,6 +22,8 @@ pub struct ListPosition {
     pub until: Option<i64>,
     /// The format of the records.
     pub format: DescriptionFormat,
+    /// The collection to which the list is limited.
+    pub collection: Option<String>,
 }
 
 impl ListPosition {
@@ -34,8 +36,10 @@ impl ListPosition {
             FORMAT => String::new(),
             format => format!("{}!", format.word()),
         };
+        let set = self.collection.as_deref().map(spec_of);
+        let set = set.map_or_else(String::new, |set| format!("{set};"));
         format!(
-            "{format}{},{},{}",
+            "{set}{format}{},{},{}",
             until.unwrap_or_default(),
             self.datestamp,
             self.name
@@ -45,6 +49,10 @@ impl ListPosition {
     /// Parses a token; None where it cannot be one of ours.
     #[must_use]
     pub fn from_token(token: &str) -> Option<ListPosition> {
+        let (collection, token) = match token.split_once(';') {
+            Some((set, token)) => (Some(collection_in(set)?), token),
+            None => (None, token),
+        };
         let (format, token) = match token.split_once('!') {
             Some((word, token)) => {
                 let format = harvested(word).filter(|format| *format != FORMAT)?;
@@ -68,6 +76,7 @@ impl ListPosition {
                 until => Some(second(until)?),
             },
             format,
+            collection,
         })
     }
 }
@@ -91,6 +100,7 @@ mod tests {
                 } else {
                     FORMAT
                 },
+                collection: until.is_some().then(|| "a.b/c!d@80".to_owned()),
             };
             let token = position.to_token();
             assert_eq!(ListPosition::from_token(&token), Some(position), "{token}");
@@ -99,6 +109,7 @@ mod tests {
             "oai_dc!,1,8JMKD3MGP8W/34PGRBS",
             "csl!,1,8JMKD3MGP8W/34PGRBS",
             "!,1,8JMKD3MGP8W/34PGRBS",
+            "a~4;,1,8JMKD3MGP8W/34PGRBS",
             "",
             ",",
             ",,",

@@ -26,6 +26,7 @@ fn harvested(archive: &TestArchive, harvest: &Harvest, began: i64) -> Vec<(Strin
         from: None,
         until: None,
         after: None,
+        below: None,
     };
     let part = harvester
         .records(&window, 100, 1 << 20)

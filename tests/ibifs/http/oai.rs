@@ -64,7 +64,8 @@ fn all_six_verbs() {
         [ "$(of request)" = http://archive-a.example.org/oai ]
         oai verb=ListMetadataFormats
         of metadataPrefix; of schema; of metadataNamespace
-        errors verb=ListSets
+        oai verb=ListSets; all setSpec; all setName
+        for set in example.org:archive-a example.org; do oai "verb=ListIdentifiers&metadataPrefix=oai_dc&set=$set"; all setSpec | sort | uniq -c | tr -s ' '; done
         list ListIdentifiers; headers > all; named all
         list ListRecords; headers > all; named all
         all title; all creator
@@ -90,7 +91,12 @@ YYYY-MM-DDThh:mm:ssZ
 oai_dc
 http://www.openarchives.org/OAI/2.0/oai_dc.xsd
 http://www.openarchives.org/OAI/2.0/oai_dc/
-noSetHierarchy
+example.org
+example.org:archive-a
+example.org
+example.org/archive-a
+ 3 example.org:archive-a
+ 3 example.org:archive-a
 gone deleted note report
 gone deleted note report
 Tides &lt;of&gt; Guanabara &amp; beyond
@@ -161,8 +167,8 @@ verb=ListSets&resumptionToken=x: badResumptionToken
 verb=ListIdentifiers&resumptionToken=,1,x/y%27OR%271: badResumptionToken
 verb=ListRecords&metadataPrefix=marc21: cannotDisseminateFormat
 verb=GetRecord&metadataPrefix=x&identifier=oai:archive-a.example.org:x: cannotDisseminateFormat
-verb=ListIdentifiers&metadataPrefix=oai_dc&set=a:b: noSetHierarchy
-verb=ListIdentifiers&metadataPrefix=x&set=a: cannotDisseminateFormat noSetHierarchy
+verb=ListIdentifiers&metadataPrefix=oai_dc&set=a:b: noRecordsMatch
+verb=ListIdentifiers&metadataPrefix=x&set=a: cannotDisseminateFormat
 verb=ListRecords&metadataPrefix=oai_dc&until=2000-01-01: noRecordsMatch
 verb=ListRecords&metadataPrefix=oai_dc&from=2999-01-01: noRecordsMatch
  10 idDoesNotExist

@@ -20,7 +20,8 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::oai::{
     FORMAT, Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
-    OaiErrorCode, OaiRecord, OaiRequest, RepositoryDescription, identifier, named_by,
+    OaiErrorCode, OaiRecord, OaiRequest, RepositoryDescription, collection_of, identifier,
+    named_by, set_of, sets_of,
 };
 use crate::formats::query::FormFields;
 use crate::web::harvest::{HarvestedRecord, Harvester, RecordPage, name_of};
@@ -39,6 +40,8 @@ const RECORDS: usize = 100;
 const HEADERS: usize = 1000;
 /// The size of the records after which an answer is full, in bytes.
 const ENOUGH: usize = 4 * 1024 * 1024;
+/// The most collections that are listed as sets.
+const MOST_COLLECTIONS: usize = 10_000;
 /// The most answers that are prepared at a time. Further requests wait.
 const AT_ONCE: usize = 8;
 /// How long a request that begins a list waits for the update of all records.
@@ -179,6 +182,7 @@ fn is_beginning(asked: &OaiArguments) -> bool {
         Ok(OaiRequest::ListIdentifiers(listed) | OaiRequest::ListRecords(listed)) => {
             listed.after.is_none()
         }
+        Ok(OaiRequest::ListSets) => true,
         _ => false,
     }
 }
@@ -205,11 +209,10 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
     let host = &site.archive.facts().host;
     let at = site.clock.seconds();
     let reply = match request {
-        // It is refused when the request is parsed.
-        OaiRequest::ListSets => fault(
-            OaiErrorCode::NoSetHierarchy,
-            "this Archive has no sets".into(),
-        ),
+        OaiRequest::ListSets => match sets(site)? {
+            Some(sets) => sets,
+            None => return Ok(None),
+        },
         OaiRequest::Identify => identity(site, at)?,
         OaiRequest::ListMetadataFormats { identifier: None } => OaiContent::Formats,
         OaiRequest::ListMetadataFormats {
@@ -245,6 +248,24 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
         }
     };
     Ok(Some((at, reply)))
+}
+
+/// The collections whose items have records. None until the first update has ended.
+fn sets(site: &Site) -> Result<Option<OaiContent>, ArchiveError> {
+    let harvest = harvest(site)?;
+    if !harvest.is_whole()? {
+        return Ok(None);
+    }
+    let of = |name: &str| collection_of(name).to_owned();
+    let collections = harvest.beginnings(&of, MOST_COLLECTIONS)?;
+    Ok(Some(if collections.is_empty() {
+        fault(
+            OaiErrorCode::NoSetHierarchy,
+            "this Archive has no records yet, and so no sets".into(),
+        )
+    } else {
+        OaiContent::Sets(sets_of(&collections))
+    }))
 }
 
 fn fault(code: OaiErrorCode, sentence: String) -> OaiContent {
@@ -327,6 +348,7 @@ fn record(host: &str, found: HarvestedRecord) -> OaiRecord {
             identifier: identifier(host, &found.stamped.name),
             datestamp: found.stamped.datestamp,
             is_deleted: found.stamped.is_deleted,
+            set: set_of(&found.stamped.name),
         },
         metadata: found.metadata,
     }
@@ -338,6 +360,7 @@ fn window(listed: &ListSelection) -> Window {
         from: listed.from,
         until: listed.until,
         after: after.map(|position| (position.datestamp, position.name.clone())),
+        below: listed.collection.clone(),
     }
 }
 
@@ -347,6 +370,7 @@ fn next(part: &RecordPage, listed: &ListSelection) -> Option<Option<ListPosition
         name,
         until: listed.until,
         format: listed.format,
+        collection: listed.collection.clone(),
     });
     match (next, &listed.after) {
         (None, None) => None,
