@@ -73,7 +73,12 @@ for first, second in itertools.permutations(ways, 2):
     for name in names:
         one, other = first + '/' + name, second + '/' + name
         before = look(one), look(other)
-        os.rename(one, other)
+        is_directory = os.path.isdir(one) and not os.path.islink(one)
+        try:
+            os.rename(one, other); assert not is_directory, one
+        except OSError as error:
+            # The kernel would take the directory of the other name for removed.
+            assert is_directory and error.errno == 16, (one, other, error)
         for way in ways:
             if os.path.isdir(way + '/' + name) and not os.path.islink(way + '/' + name): usable(way + '/' + name)
         settles(one, other, before)
