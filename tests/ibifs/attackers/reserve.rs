@@ -226,7 +226,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
                 for _ in 0..5 {
                     rustix::fs::sync();
                     user().run(|| {
-                        for size in [MIB, 4096] {
+                        for size in [MIB, 4096, 1024] {
                             let keep = FallocateFlags::empty();
                             while rustix::fs::fallocate(&filler, keep, length, size).is_ok() {
                                 length += size;
