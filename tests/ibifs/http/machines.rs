@@ -176,6 +176,25 @@ fn search_engines_find_all_that_is_public() {
     );
 }
 
+/// Aggregators go from the well-known place to the list of all descriptions (ResourceSync).
+#[test]
+fn aggregators_find_all_descriptions() {
+    library().prints(
+        r#"
+        path=.well-known/resourcesync
+        for step in 1 2 3 4; do
+            ask "/$path"; code; xmllint --noout body; grep -o 'rs:md capability="[a-z]*"' body | head -n 1
+            path=$(grep -o '<loc>[^<]*' body | head -n 1 | sed 's;<loc>http://[^/]*/;;')
+        done
+        grep -c '<url>' body; grep -c "/$R:(oai_dc)</loc><lastmod>20[^<]*</lastmod><rs:md type=\"application/xml\"/><rs:ln rel=\"describes\" href=\"http://archive-a.example.org/$R\"/>" body
+        grep -c "$(cat secret)" body || true
+        ask "/$path" -g; code; grep -c '<oai_dc:dc' body; ask /resourcelist-1.xml; code; ask /.well-known/other; code
+        "#,
+        "200\nrs:md capability=\"description\"\n200\nrs:md capability=\"capabilitylist\"\n200\nrs:md capability=\"resourcelist\"\n\
+         200\nrs:md capability=\"resourcelist\"\n4\n1\n0\n200\n1\n404\n404",
+    );
+}
+
 /// The page leads to citations, which are made when they are asked for.
 #[test]
 fn items_are_cited() {

@@ -146,6 +146,11 @@ fn find(
     {
         return Ok((ContentReply::Answer(answer), false));
     }
+    if path.components.join(&b'/') == crawlers::RESOURCE_SYNC.as_bytes()
+        && let Some(answer) = crawlers::answer(site, crawlers::RESOURCE_SYNC)
+    {
+        return Ok((ContentReply::Answer(answer), false));
+    }
     match path.components.split_first() {
         None => Ok((ContentReply::Answer(pages::home(site, request)), false)),
         Some((first, below)) if first == b"col" && !is_elsewhere(below, request) => {

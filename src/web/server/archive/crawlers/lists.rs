@@ -1,0 +1,149 @@
+//! Lists of all public items, in parts: the site map with their pages (sitemaps.org, protocol 0.9), and the lists of
+//! ResourceSync (ANSI/NISO Z39.99-2017) with their descriptions, for aggregators.
+
+use crate::archive::ArchiveError;
+use crate::archive::store::ItemId;
+use crate::archive::tree::Dependencies;
+use crate::formats::item::State;
+use crate::formats::query::encoded;
+use crate::web::server::archive::{Site, act};
+use ibi::Timestamp;
+
+/// How many items, by their numbers, a part of a list is about. A list may have 50,000 parts.
+const PART: i64 = 10_000;
+/// The place where aggregators look first.
+pub(in super::super) const RESOURCE_SYNC: &str = ".well-known/resourcesync";
+const CAPABILITIES: &str = "capabilitylist.xml";
+const RESOURCES: &str = "resourcelist.xml";
+const NAMESPACES: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
+const SYNC: &str = "xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
+
+/// What a list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum List {
+    /// Search engines: the items' pages.
+    SiteMap,
+    /// Aggregators: the items' descriptions.
+    Resources,
+}
+
+/// The text of this name. None if no list has it.
+pub(super) fn answer(site: &Site, name: &str) -> Option<Result<String, ArchiveError>> {
+    match name {
+        RESOURCE_SYNC => return Some(Ok(description(site))),
+        CAPABILITIES => return Some(Ok(capabilities(site))),
+        "sitemap.xml" => return Some(index(site, List::SiteMap)),
+        RESOURCES => return Some(index(site, List::Resources)),
+        _ => {}
+    }
+    let (list, part) = match name.strip_suffix(".xml")?.split_once('-')? {
+        ("sitemap", part) => (List::SiteMap, part),
+        ("resourcelist", part) => (List::Resources, part),
+        _ => return None,
+    };
+    // One spelling for each part.
+    let number = part.parse::<i64>().ok();
+    let number = number.filter(|number| number.to_string() == part)?;
+    match last_part(site) {
+        Ok(last) if (0..=last).contains(&number) => Some(part_of(site, list, number * PART)),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    }
+}
+
+/// The description of the source: where its capabilities are listed.
+fn description(site: &Site) -> String {
+    let url = site.url.at(CAPABILITIES);
+    document(
+        "urlset",
+        "<rs:md capability=\"description\"/>\n",
+        &format!("<url><loc>{url}</loc><rs:md capability=\"capabilitylist\"/></url>\n"),
+    )
+}
+
+/// What the source offers.
+fn capabilities(site: &Site) -> String {
+    let (up, url) = (site.url.at(RESOURCE_SYNC), site.url.at(RESOURCES));
+    document(
+        "urlset",
+        &format!("<rs:ln rel=\"up\" href=\"{up}\"/>\n<rs:md capability=\"capabilitylist\"/>\n"),
+        &format!("<url><loc>{url}</loc><rs:md capability=\"resourcelist\"/></url>\n"),
+    )
+}
+
+fn document(element: &str, head: &str, content: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{element} {NAMESPACES} {SYNC}>\n{head}{content}</{element}>\n"
+    )
+}
+
+/// The head of a list; that of ResourceSync says when it is true.
+fn head(site: &Site, list: List) -> String {
+    match list {
+        List::SiteMap => String::new(),
+        List::Resources => {
+            let up = site.url.at(CAPABILITIES);
+            let at = Timestamp::from_unix(site.clock.seconds(), 0).to_rfc3339();
+            format!(
+                "<rs:ln rel=\"up\" href=\"{up}\"/>\n<rs:md capability=\"resourcelist\" at=\"{at}\"/>\n"
+            )
+        }
+    }
+}
+
+/// The number of the last part.
+fn last_part(site: &Site) -> Result<i64, ArchiveError> {
+    let last = site.archive.store().last_number()?;
+    Ok(last.map_or(0, |last| last.0) / PART)
+}
+
+/// The list of the parts.
+fn index(site: &Site, list: List) -> Result<String, ArchiveError> {
+    let name = match list {
+        List::SiteMap => "sitemap",
+        List::Resources => "resourcelist",
+    };
+    let mut parts = String::new();
+    for number in 0..=last_part(site)? {
+        let url = site.url.at(&format!("{name}-{number}.xml"));
+        parts.push_str(&format!("<sitemap><loc>{url}</loc></sitemap>\n"));
+    }
+    Ok(document("sitemapindex", &head(site, list), &parts))
+}
+
+/// The public items with the numbers of a part.
+fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> {
+    let archive = &site.archive;
+    let mut content = String::new();
+    let most = usize::try_from(PART).unwrap_or_default();
+    for item in archive.store().items_after(ItemId(first - 1), most)? {
+        if item.id.0 >= first.saturating_add(PART) {
+            break;
+        }
+        let dependencies = Dependencies::default();
+        if item.state == State::Deleted || !archive.is_public(&item, &act, &dependencies)? {
+            continue;
+        }
+        let name = encoded(item.names.preferred().as_bytes());
+        let updated = archive.updated(&item, &act, &dependencies)?;
+        let updated = updated.map_or(String::new(), |instant| {
+            let second = Timestamp::from_unix(instant.seconds(), 0).to_rfc3339();
+            format!("<lastmod>{second}</lastmod>")
+        });
+        // Nothing in these needs to be escaped in XML.
+        let (url, more) = match list {
+            List::SiteMap => (site.url.at(&format!("{name}?page")), String::new()),
+            List::Resources => {
+                let item = site.url.at(&name);
+                let described = format!("<rs:ln rel=\"describes\" href=\"{item}\"/>");
+                let kind = "<rs:md type=\"application/xml\"/>";
+                (
+                    site.url.at(&format!("{name}:(oai_dc)")),
+                    kind.to_owned() + &described,
+                )
+            }
+        };
+        content.push_str(&format!("<url><loc>{url}</loc>{updated}{more}</url>\n"));
+    }
+    Ok(document("urlset", &head(site, list), &content))
+}
