@@ -141,6 +141,29 @@ fn an_archive_behind_nginx() {
     );
 }
 
+/// Sickle, a harvester, gets all records and sets of an Archive behind nginx, by https.
+#[test]
+fn a_harvester_by_tls() {
+    let env = environment();
+    let (nginx, _served) = behind_nginx(&env, "A", "");
+    let python = crate::collections::validators().join("python");
+    env.sh("for n in $(seq 150); do ibifs mint A > /dev/null; done");
+    env.prints(
+        &format!(
+            r#"cat ca.pem > bundle; REQUESTS_CA_BUNDLE=$PWD/bundle '{}' - << 'END'
+from sickle import Sickle
+harvest = Sickle('https://localhost:{}/x/oai')
+print(harvest.Identify().repositoryName, [each.setSpec for each in harvest.ListSets()])
+print(len(list(harvest.ListIdentifiers(metadataPrefix='oai_dc'))), len(list(harvest.ListRecords(metadataPrefix='datacite'))))
+print(len(list(harvest.ListRecords(metadataPrefix='oai_dc', set='example.org:archive-a'))))
+END"#,
+            python.display(),
+            nginx.tls
+        ),
+        "Archive archive-a.example.org ['example.org', 'example.org:archive-a']\n151 151\n151",
+    );
+}
+
 /// Copies and originals go to an Archive behind nginx, if its certificate is that of a known authority.
 #[test]
 fn transfers_by_tls() {
