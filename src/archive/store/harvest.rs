@@ -230,6 +230,25 @@ impl Harvest {
         })
     }
 
+    /// How many records are in a window.
+    pub fn count(&self, window: &Window) -> Result<u64, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached(
+            "SELECT count(*) FROM record WHERE datestamp BETWEEN :from AND :until
+                 AND (:first IS NULL OR name > :first AND name < :last)",
+        )?;
+        let count: i64 = statement.query_row(
+            named_params! {
+                ":from": window.from.unwrap_or(i64::MIN),
+                ":until": window.until.unwrap_or(i64::MAX),
+                ":first": window.below.as_ref().map(|below| format!("{below}/")),
+                ":last": window.below.as_ref().map(|below| format!("{below}0")),
+            },
+            |row| row.get(0),
+        )?;
+        Ok(u64::try_from(count).unwrap_or(0))
+    }
+
     /// The names of at most `most` records that are not deleted, in order, after a name.
     pub fn names_after(&self, name: &str, most: usize) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
@@ -416,6 +435,15 @@ mod tests {
         assert_eq!(names(&page(within("x/y"), 9)), [("x/y/1", 99, false)]);
         assert_eq!(page(within("x"), 9).records.len(), 3);
         assert_eq!(page(within(""), 9).records.len(), 0);
+        let count = |window: &Window| harvest.count(window).expect("a count");
+        assert_eq!(
+            (
+                count(&Window::default()),
+                count(&within("x")),
+                count(&within(""))
+            ),
+            (5, 3, 0)
+        );
         let of = |name: &str| match name.rsplit_once('/') {
             Some((above, _)) => above.to_owned(),
             None => name.to_owned(),

@@ -183,11 +183,11 @@ impl OaiContent {
             OaiContent::Record(record) => within(xml, verb, &[], |xml| record.write(xml)),
             OaiContent::Headers(headers, next) => within(xml, verb, &[], |xml| {
                 headers.iter().try_for_each(|header| header.write(xml))?;
-                write_token(next, xml)
+                write_token(next, headers.len(), xml)
             }),
             OaiContent::Records(records, next) => within(xml, verb, &[], |xml| {
                 records.iter().try_for_each(|record| record.write(xml))?;
-                write_token(next, xml)
+                write_token(next, records.len(), xml)
             }),
         }
     }
@@ -224,14 +224,24 @@ impl OaiRecord {
     }
 }
 
-fn write_token(next: &ListEnd, xml: &mut Xml) -> io::Result<()> {
-    match next {
-        None => Ok(()),
-        Some(position) => {
-            let token = position.as_ref().map(ListPosition::to_token);
-            text(xml, "resumptionToken", &token.unwrap_or_default())
-        }
-    }
+/// The token after a part of so many records.
+fn write_token(next: &ListEnd, part: usize, xml: &mut Xml) -> io::Result<()> {
+    let Some(position) = next else {
+        return Ok(());
+    };
+    let Some(position) = position else {
+        return text(xml, "resumptionToken", "");
+    };
+    let (size, before) = (
+        position.size.to_string(),
+        position.listed.saturating_sub(part as u64).to_string(),
+    );
+    let attributes = [("completeListSize", size.as_str()), ("cursor", &before)];
+    let known = attributes.into_iter().filter(|_| position.size > 0);
+    xml.create_element("resumptionToken")
+        .with_attributes(known)
+        .write_text_content(BytesText::new(&position.to_token()))
+        .map(drop)
 }
 
 fn within(
@@ -313,6 +323,8 @@ mod tests {
             until: None,
             format: DescriptionFormat::OaiDc,
             collection: None,
+            listed: 12,
+            size: 30,
         };
         let arguments = [("verb", "ListRecords"), ("metadataPrefix", "oai_dc")];
         let expected = format!(
@@ -335,7 +347,7 @@ mod tests {
     <setSpec>a:b</setSpec>
    </header>
   </record>
-  <resumptionToken>,0,y</resumptionToken>
+  <resumptionToken completeListSize="30" cursor="10">,0,y,12,30</resumptionToken>
  </ListRecords>
 </OAI-PMH>
 "#

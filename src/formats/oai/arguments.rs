@@ -346,9 +346,11 @@ mod tests {
             until: Some(9),
             format: FORMAT,
             collection: None,
+            listed: 100,
+            size: 0,
         };
         good(
-            "verb=ListRecords&resumptionToken=9%2C5%2C8JMKD3MGP8W/34PGRBS",
+            "verb=ListRecords&resumptionToken=9%2C5%2C8JMKD3MGP8W/34PGRBS,100,0",
             OaiRequest::ListRecords(ListSelection {
                 from: None,
                 until: Some(9),

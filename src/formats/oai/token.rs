@@ -24,6 +24,10 @@ pub struct ListPosition {
     pub format: DescriptionFormat,
     /// The collection to which the list is limited.
     pub collection: Option<String>,
+    /// How many records have been listed so far.
+    pub listed: u64,
+    /// How many records the whole list had when it began; 0 if that is not known.
+    pub size: u64,
 }
 
 impl ListPosition {
@@ -39,10 +43,12 @@ impl ListPosition {
         let set = self.collection.as_deref().map(spec_of);
         let set = set.map_or_else(String::new, |set| format!("{set};"));
         format!(
-            "{set}{format}{},{},{}",
+            "{set}{format}{},{},{},{},{}",
             until.unwrap_or_default(),
             self.datestamp,
-            self.name
+            self.name,
+            self.listed,
+            self.size
         )
     }
 
@@ -61,7 +67,14 @@ impl ListPosition {
             None => (FORMAT, token),
         };
         let (until, rest) = token.split_once(',')?;
-        let (datestamp, name) = rest.split_once(',')?;
+        let (datestamp, rest) = rest.split_once(',')?;
+        let parts: Vec<&str> = rest.split(',').collect();
+        let (name, listed, size) = match parts[..] {
+            [name, listed, size] => (name, count(listed)?, count(size)?),
+            // One from before a change of this service.
+            [name] => (name, 0, 0),
+            _ => return None,
+        };
         let second = |text: &str| {
             let second = text.parse::<i64>().ok()?;
             let is_written_so = second.to_string() == text;
@@ -77,8 +90,16 @@ impl ListPosition {
             },
             format,
             collection,
+            listed,
+            size,
         })
     }
+}
+
+/// A number in its one spelling.
+fn count(text: &str) -> Option<u64> {
+    let count = text.parse::<u64>().ok()?;
+    (count.to_string() == text).then_some(count)
 }
 
 #[cfg(test)]
@@ -101,26 +122,32 @@ mod tests {
                     FORMAT
                 },
                 collection: until.is_some().then(|| "a.b/c!d@80".to_owned()),
+                listed: 100,
+                size: 12_345,
             };
             let token = position.to_token();
             assert_eq!(ListPosition::from_token(&token), Some(position), "{token}");
         }
         for token in [
-            "oai_dc!,1,8JMKD3MGP8W/34PGRBS",
-            "csl!,1,8JMKD3MGP8W/34PGRBS",
-            "!,1,8JMKD3MGP8W/34PGRBS",
-            "a~4;,1,8JMKD3MGP8W/34PGRBS",
+            "oai_dc!,1,8JMKD3MGP8W/34PGRBS,1,2",
+            "csl!,1,8JMKD3MGP8W/34PGRBS,1,2",
+            "!,1,8JMKD3MGP8W/34PGRBS,1,2",
+            "a~4;,1,8JMKD3MGP8W/34PGRBS,1,2",
             "",
             ",",
             ",,",
             ",1,",
             ",1,x",
-            ",-1,8JMKD3MGP8W/34PGRBS",
-            ",+1,8JMKD3MGP8W/34PGRBS",
-            ",01,8JMKD3MGP8W/34PGRBS",
-            "x,1,8JMKD3MGP8W/34PGRBS",
-            ",99999999999999999999,8JMKD3MGP8W/34PGRBS",
-            ",253402300800,8JMKD3MGP8W/34PGRBS",
+            ",-1,8JMKD3MGP8W/34PGRBS,1,2",
+            ",+1,8JMKD3MGP8W/34PGRBS,1,2",
+            ",01,8JMKD3MGP8W/34PGRBS,1,2",
+            "x,1,8JMKD3MGP8W/34PGRBS,1,2",
+            ",99999999999999999999,8JMKD3MGP8W/34PGRBS,1,2",
+            ",253402300800,8JMKD3MGP8W/34PGRBS,1,2",
+            ",1,8JMKD3MGP8W/34PGRBS,1",
+            ",1,8JMKD3MGP8W/34PGRBS,1,2,3",
+            ",1,8JMKD3MGP8W/34PGRBS,-1,2",
+            ",1,8JMKD3MGP8W/34PGRBS,01,2",
             ",1,8JMKD3MGP8W/34PGRBS,",
             ",1,8JMKD3MGP8W/34PGRBS' OR 1=1",
         ] {

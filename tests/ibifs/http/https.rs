@@ -155,12 +155,13 @@ from sickle import Sickle
 harvest = Sickle('https://localhost:{}/x/oai')
 print(harvest.Identify().repositoryName, [each.setSpec for each in harvest.ListSets()])
 print(len(list(harvest.ListIdentifiers(metadataPrefix='oai_dc'))), len(list(harvest.ListRecords(metadataPrefix='datacite'))))
+first = harvest.ListRecords(metadataPrefix='oai_dc').resumption_token; print(first.complete_list_size, first.cursor)
 print(len(list(harvest.ListRecords(metadataPrefix='oai_dc', set='example.org:archive-a'))))
 END"#,
             python.display(),
             nginx.tls
         ),
-        "Archive archive-a.example.org ['example.org', 'example.org:archive-a']\n151 151\n151",
+        "Archive archive-a.example.org ['example.org', 'example.org:archive-a']\n151 151\n151 0\n151",
     );
 }
 

@@ -130,7 +130,7 @@ fn each_error() {
         said 'verb=ListRecords&metadataPrefix=oai_dc&from=2001-01-01&until=2000-01-01'
         said 'verb=ListRecords&metadataPrefix=oai_dc&resumptionToken=x'
         said 'verb=ListRecords&resumptionToken=x'; said 'verb=ListSets&resumptionToken=x'
-        said 'verb=ListIdentifiers&resumptionToken=,1,x/y%27OR%271'
+        said 'verb=ListIdentifiers&resumptionToken=,1,x/y%27OR%271,1,2'
         said 'verb=ListRecords&metadataPrefix=marc21'; said "verb=GetRecord&metadataPrefix=x&identifier=$id:x"
         said 'verb=ListIdentifiers&metadataPrefix=oai_dc&set=a:b'
         said 'verb=ListIdentifiers&metadataPrefix=x&set=a'
@@ -164,7 +164,7 @@ verb=ListRecords&metadataPrefix=oai_dc&from=2001-01-01&until=2000-01-01: badArgu
 verb=ListRecords&metadataPrefix=oai_dc&resumptionToken=x: badArgument
 verb=ListRecords&resumptionToken=x: badResumptionToken
 verb=ListSets&resumptionToken=x: badResumptionToken
-verb=ListIdentifiers&resumptionToken=,1,x/y%27OR%271: badResumptionToken
+verb=ListIdentifiers&resumptionToken=,1,x/y%27OR%271,1,2: badResumptionToken
 verb=ListRecords&metadataPrefix=marc21: cannotDisseminateFormat
 verb=GetRecord&metadataPrefix=x&identifier=oai:archive-a.example.org:x: cannotDisseminateFormat
 verb=ListIdentifiers&metadataPrefix=oai_dc&set=a:b: noRecordsMatch

@@ -287,16 +287,20 @@ fn identity(site: &Site, at: i64) -> Result<OaiContent, ArchiveError> {
     }))
 }
 
-/// One page of a list. None until the first update has ended.
+/// One page of a list, and how many records the list has. None until the first update has ended.
 fn part(
     site: &Site,
     listed: &ListSelection,
     look: impl Fn(&Harvester<'_>, &Window) -> Result<RecordPage, ArchiveError>,
-) -> Result<Option<RecordPage>, ArchiveError> {
+) -> Result<Option<(RecordPage, u64)>, ArchiveError> {
     let harvester = harvester(site, listed.format)?;
     if !harvester.harvest.is_whole()? {
         return Ok(None);
     }
+    let size = match &listed.after {
+        Some(position) => position.size,
+        None => harvester.harvest.count(&window(listed))?,
+    };
     let mut window = window(listed);
     let mut part = look(&harvester, &window)?;
     // The whole page may have changed just now, and be empty. Continue with the next.
@@ -304,16 +308,16 @@ fn part(
         window.after = part.next;
         part = look(&harvester, &window)?;
     }
-    Ok(Some(part))
+    Ok(Some((part, size)))
 }
 
 fn list(
     host: &str,
     listed: &ListSelection,
-    part: RecordPage,
+    (part, size): (RecordPage, u64),
     content: impl FnOnce(Vec<OaiRecord>, Option<Option<ListPosition>>) -> OaiContent,
 ) -> (i64, OaiContent) {
-    let next = next(&part, listed);
+    let next = next(&part, size, listed);
     let found = part.found.into_iter();
     let records: Vec<OaiRecord> = found.map(|found| record(host, found)).collect();
     let reply = if records.is_empty() {
@@ -364,13 +368,16 @@ fn window(listed: &ListSelection) -> Window {
     }
 }
 
-fn next(part: &RecordPage, listed: &ListSelection) -> Option<Option<ListPosition>> {
+fn next(part: &RecordPage, size: u64, listed: &ListSelection) -> Option<Option<ListPosition>> {
+    let before = listed.after.as_ref().map_or(0, |position| position.listed);
     let next = part.next.clone().map(|(datestamp, name)| ListPosition {
         datestamp,
         name,
         until: listed.until,
         format: listed.format,
         collection: listed.collection.clone(),
+        listed: before.saturating_add(part.found.len() as u64),
+        size,
     });
     match (next, &listed.after) {
         (None, None) => None,
