@@ -369,8 +369,9 @@ fn a_copy_keeps_names_and_relations() {
         "test ! -e \"B/$first+(pt)\" && echo dangles",
         "dangles",
     );
-    let relations =
-        |store: &str| format!("ibifs show --store {store} $first | grep -v -e state -e '^link' | sort");
+    let relations = |store: &str| {
+        format!("ibifs show --store {store} $first | grep -v -e state -e '^link' | sort")
+    };
     prints(
         &env,
         &relations("B.store"),
