@@ -234,9 +234,9 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
                             }
                         }
                         // One block more of that file may need another one that says where it is.
-                        for number in last..last + 64 {
-                            last = number + 1;
-                            let small = fixture.native.join(format!("fill-{number}"));
+                        for _ in 0..64 {
+                            last += 1;
+                            let small = fixture.native.join(format!("fill-{last}"));
                             let written = File::create(small).and_then(|mut it| it.write_all(b"x"));
                             if written.is_err() {
                                 break;
