@@ -26,6 +26,7 @@ mod numbers;
 mod query;
 mod record;
 mod recovery_log;
+mod relation_changes;
 mod relations;
 mod rows;
 mod schema;
@@ -59,6 +60,7 @@ pub use item::{Item, ItemId, Record, Unsettled};
 pub use levels::{LevelRow, PrefixRow, key_after_level, level_bounds};
 pub use numbers::Counts;
 pub use recovery_log::{JointNumber, LoggedJoint};
+pub use relation_changes::RelationChange;
 pub use search::{Found, Progress, SearchEntry, SearchIndex};
 pub use write::Refill;
 

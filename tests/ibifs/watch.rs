@@ -2,9 +2,9 @@
 
 use crate::support::TestEnv;
 
-/// `events` prints the events of lines: without positions, with words in place of identifiers.
+/// `events` prints the events of items in lines: without positions, with words in place of identifiers.
 const TOOLS: &str = r#"
-events() { jq -rs --arg one "$(cat one 2> no)" --arg two "$(cat two 2> no)" '.[] | [.event, (if .rep == $one then "one" elif .rep == $two then "two" elif .rep then "other" else "" end), (.state // ""), (.relations // {} | keys | join(","))] | join(" ")' "$@" | sed 's/ *$//'; }
+events() { jq -rs --arg one "$(cat one 2> no)" --arg two "$(cat two 2> no)" '.[] | select(.event != "relation") | [.event, (if .rep == $one then "one" elif .rep == $two then "two" elif .rep then "other" else "" end), (.state // ""), (.relations // {} | keys | join(","))] | join(" ")' "$@" | sed 's/ *$//'; }
 last() { jq -rs 'map(.position // empty) | last' "$@"; }
 # Waits until a file has so many lines.
 until_lines() { for i in $(seq 200); do test $(wc -l < $2) -ge $1 && return; sleep .05; done; cat $2; return 1; }
@@ -57,6 +57,30 @@ fn a_watch_outlives_daemons_and_indexes() {
         "ready\nadded one Original\nadded two Original\nadded other Original\n\
          present one Original\npresent other Original\npresent other Original\npresent two Original\nready\nstart\n\
          1\n1 present one Original\n3 present other Original\n1 present two Original\n1 ready\n1 start",
+    );
+}
+
+/// A relation is an event of its own, with both ends, whoever declared or removed it; once, and after a restart.
+#[test]
+fn relations_are_events() {
+    let env = TestEnv::new();
+    prints(
+        &env,
+        r#"relations() { jq -r --arg one "$(cat one)" --arg two "$(cat two)" 'def name: if .rep == $one then "one" elif .rep == $two then "two" else "other" end; select(.event == "relation") | [name, .relation, (.target | name), (.declared | tostring)] | join(" ")' "$@"; }
+        ibifs init A --host archive-a.example.org > /dev/null; ibifs mint A | head -n 1 > one; ibifs mint A | head -n 1 > two
+        ibifs watch A --once --from now > none; ibifs relate A/col/$(< one) --next-edition $(< two) > said
+        ibifs watch A --once --from $(last none) > some; relations some | sort; echo -; jq -r .event some | sort
+        echo -; for at in $(jq -r .position some); do ibifs watch A --once --from $at | wc -l; done
+        echo -; mkdir M; ibifs mount A M; ibifs watch M --once --from $(last some) | wc -l
+        ibifs umount M; ibifs unrelate A/col/$(< one) --next-edition > said; ibifs watch A --once --from $(last some) > gone; relations gone | sort
+        # Since the beginning, a relation is what it is now.
+        echo -; ibifs watch A --once --from $(last none) | relations | sort
+        ibifs relate A/col/$(< one) --next-edition $(< two) > said; ibifs watch A --once --from now > now
+        echo -; ibifs mount A M; rm -r M/$(< two); ibifs umount M; ibifs watch A --once --from $(last now) | relations"#,
+        "one nextedition two true\ntwo editionof one true\n-\nchanged\nchanged\nrelation\nrelation\n-\n4\n2\n2\n0\n-\n0\n\
+         one nextedition two false\ntwo editionof one false\n-\n\
+         one nextedition two false\ntwo editionof one false\n-\n\
+         two editionof one false",
     );
 }
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 
-use super::{ItemId, Record, StoreError, rows};
+use super::{ItemId, Record, StoreError, relation_changes, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{Ibip, Rep, Timestamp};
@@ -77,6 +77,19 @@ const UPDATE: &str = "
 
 /// Records an item, new or known by any of its names, with everything that its sidecar declares.
 pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+    write(connection, record, true)
+}
+
+/// As [`put`], while all items are recorded again: what their relations were before is not known.
+pub(super) fn fill(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+    write(connection, record, false)
+}
+
+fn write(
+    connection: &Connection,
+    record: &Record,
+    notes_relations: bool,
+) -> Result<ItemId, StoreError> {
     let rep_key = record.names.rep().map(Rep::canonical);
     let ibip_key = record.names.ibip().map(Ibip::canonical);
     // If the two forms were known as two items, the one that is present remains.
@@ -105,6 +118,8 @@ pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, St
         }
     }
     let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
+    let before = notes_relations.then(|| relation_changes::declared_by(connection, &known));
+    let before = before.transpose()?;
     for id in &known {
         for forget in [
             "DELETE FROM relation WHERE source = ?1",
@@ -157,6 +172,9 @@ pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, St
                 target.ibip().map(Ibip::as_str),
                 target.ibip().map(Ibip::canonical),
             ))?;
+    }
+    if let Some(before) = before {
+        relation_changes::note(connection, ItemId(id), &before, &record.relations)?;
     }
     for alias in &record.aliases {
         connection

@@ -118,6 +118,22 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT;
     INSERT INTO epoch VALUES (1, random());
     ",
+    // 9: which relations were declared and removed after what.
+    "
+    -- What was last done to a relation, with the number of the change of its item. Relations that were declared
+    -- before all items were recorded again, or before this table, are not in it until they change.
+    CREATE TABLE relation_change (
+        source      INTEGER NOT NULL REFERENCES item (id) ON DELETE CASCADE,
+        kind        TEXT NOT NULL,
+        target      TEXT NOT NULL,
+        target_rep  TEXT,
+        target_ibip TEXT,
+        declared    INTEGER NOT NULL,
+        changed     INTEGER NOT NULL,
+        PRIMARY KEY (source, kind, target)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX relation_change_by_number ON relation_change (changed, kind, target);
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::record::{NewItem, RecordWrite, put};
+use super::record::{self, NewItem, RecordWrite, put};
 use super::transaction::{Sync, transact};
 use super::{Item, ItemId, Record, Store, StoreError, rows};
 use crate::archive::owner::Owner;
@@ -82,7 +82,7 @@ impl Store {
         connection.pragma_update(None, "cache_size", REFILL_CACHE)?;
         let written = transact(&mut connection, Sync::Now, |transaction| {
             transaction.execute_batch(
-                "DELETE FROM unsettled; DELETE FROM relation; DELETE FROM alias; DELETE FROM item;
+                "DELETE FROM unsettled; DELETE FROM relation_change; DELETE FROM relation; DELETE FROM alias; DELETE FROM item;
                  DELETE FROM ledger; UPDATE epoch SET number = random();",
             )?;
             let last = fill(&Refill {
@@ -146,7 +146,7 @@ impl Refill<'_> {
                 holder: Box::new(holder),
             });
         }
-        put(self.connection, record).map(drop)
+        record::fill(self.connection, record).map(drop)
     }
 
     /// The present item that has a rep and this IBIp.

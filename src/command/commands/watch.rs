@@ -3,6 +3,7 @@
 //! The index numbers its changes, so that a position can be said at which to go on. The index is opened again each time
 //! that its files have changed: so the daemon may end and start meanwhile, and the index may be rebuilt.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::StoreAccess;
 use super::{cannot_print, usage};
-use crate::archive::store::{ChangeNumber, FILE, Item, ItemId, Store};
+use crate::archive::store::{ChangeNumber, FILE, Item, ItemId, RelationChange, Store};
 use crate::archive::{Archive, ArchiveError};
 use crate::command::cli::Watch;
 use crate::command::exit::{Exit, Failure};
@@ -182,29 +183,139 @@ fn catch_up(archive: &Archive, position: &mut Option<Position>) -> Result<(), St
         }
     };
     *position = Some(known);
+    let store = archive.store();
+    let (before, mut newest) = (known.item, known.item);
     loop {
-        let number = known.change.number;
-        let changed = archive.store().changed_after(number, MOST_AT_ONCE);
-        let changed = changed.map_err(ArchiveError::from)?;
-        let Some(most) = changed.iter().map(|(_, item)| item.id.0).max() else {
+        let from = known.change.number;
+        // What changes from here on is for the next time, so that items and relations are of the same changes.
+        let until = store.last_change().map_err(ArchiveError::from)?;
+        if until.epoch != known.change.epoch || until.number <= from {
             return Ok(());
-        };
-        let is_last = changed.len() < MOST_AT_ONCE;
-        let before = known.item;
-        for (at, (number, item)) in changed.iter().enumerate() {
-            known.change.number = *number;
-            if is_last && at + 1 == changed.len() {
-                known.item = before.max(most);
+        }
+        let mut events = Events::new(store, (from, until.number))?;
+        while let Some(event) = events.next()? {
+            if let Event::Item(_, item) = &event {
+                newest = newest.max(item.id.0);
             }
-            let event = match item.state {
-                State::Deleted => "removed",
-                _ if item.id.0 > before => "added",
-                _ => "changed",
-            };
-            put(event, Some(known), described(archive.store(), item)?)?;
+            // A change is known when all that belongs to it is printed.
+            match events.number()? {
+                Some(next) if next == event.number() => {}
+                next => {
+                    known.change.number = event.number();
+                    if next.is_none() && events.is_last {
+                        known.item = newest;
+                    }
+                }
+            }
+            match event {
+                Event::Item(_, item) => {
+                    let event = match item.state {
+                        State::Deleted => "removed",
+                        _ if item.id.0 > before => "added",
+                        _ => "changed",
+                    };
+                    put(event, Some(known), described(store, &item)?)?;
+                }
+                Event::Relation(change) => put("relation", Some(known), related(&change))?,
+            }
             *position = Some(known);
         }
+        known.change.number = events.until;
     }
+}
+
+/// Something that has happened.
+enum Event {
+    Item(i64, Item),
+    Relation(RelationChange),
+}
+
+impl Event {
+    /// The number of the change.
+    fn number(&self) -> i64 {
+        match self {
+            Event::Item(number, _) => *number,
+            Event::Relation(change) => change.number,
+        }
+    }
+}
+
+/// What has happened from a change on, in its order: an item before its relations.
+struct Events<'a> {
+    store: &'a Store,
+    items: VecDeque<(i64, Item)>,
+    relations: VecDeque<RelationChange>,
+    /// After which the relations continue.
+    read: Option<RelationChange>,
+    from: i64,
+    until: i64,
+    /// Whether nothing follows on these.
+    is_last: bool,
+    has_more_relations: bool,
+}
+
+impl Events<'_> {
+    /// Those after one change, up to another or an earlier one if they are many.
+    fn new(store: &Store, (from, until): (i64, i64)) -> Result<Events<'_>, Stop> {
+        let items = store.changed_after(from, MOST_AT_ONCE);
+        let mut items = items.map_err(ArchiveError::from)?;
+        let is_last = items.len() < MOST_AT_ONCE;
+        let last = items.last().map_or(until, |(number, _)| *number);
+        items.retain(|(number, _)| *number <= until);
+        Ok(Events {
+            store,
+            items: items.into(),
+            relations: VecDeque::new(),
+            read: None,
+            from,
+            until: if is_last { until } else { until.min(last) },
+            is_last,
+            has_more_relations: true,
+        })
+    }
+
+    fn fill(&mut self) -> Result<(), Stop> {
+        if self.relations.is_empty() && self.has_more_relations {
+            let range = (self.from, self.until);
+            let found = self.store;
+            let found = found.relations_changed(range, self.read.as_ref(), MOST_AT_ONCE);
+            self.relations = found.map_err(ArchiveError::from)?.into();
+            self.has_more_relations = self.relations.len() == MOST_AT_ONCE;
+            self.read = self.relations.back().cloned();
+        }
+        Ok(())
+    }
+
+    /// The number of the next one.
+    fn number(&mut self) -> Result<Option<i64>, Stop> {
+        self.fill()?;
+        let item = self.items.front().map(|(number, _)| *number);
+        let relation = self.relations.front().map(|change| change.number);
+        Ok(item.into_iter().chain(relation).min())
+    }
+
+    fn next(&mut self) -> Result<Option<Event>, Stop> {
+        let Some(number) = self.number()? else {
+            return Ok(None);
+        };
+        let is_item = self.items.front().is_some_and(|(of, _)| *of == number);
+        Ok(if is_item {
+            let item = self.items.pop_front();
+            item.map(|(number, item)| Event::Item(number, item))
+        } else {
+            self.relations.pop_front().map(Event::Relation)
+        })
+    }
+}
+
+/// A relation with its two ends.
+fn related(change: &RelationChange) -> Map<String, Value> {
+    let mut object = json::names(&change.source);
+    object.insert("relation".into(), json!(json::relation(&change.kind)));
+    let target = Value::Object(json::names(&change.target));
+    object.insert("target".into(), target);
+    object.insert("declared".into(), json!(change.is_declared));
+    object
 }
 
 fn each_present(archive: &Archive) -> Result<(), Stop> {
