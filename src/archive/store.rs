@@ -55,6 +55,7 @@ pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
+pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Unsettled};
 pub use levels::{LevelRow, PrefixRow, key_after_level, level_bounds};

@@ -72,8 +72,7 @@ impl Harvester<'_> {
             };
             return Ok((state, None));
         }
-        let is_service = item.names.matches(&self.archive.facts().service);
-        if is_service || self.archive.is_metadata_here(item)? {
+        if !has_record(self.archive, item)? {
             return Ok((RecordState::Withdrawn, None));
         }
         let root = self.archive.open_content(item, b"", self.act);
@@ -109,8 +108,7 @@ impl Harvester<'_> {
 
     /// The item whose record has this local name.
     fn item_of(&self, name: &str) -> Result<Option<Item>, ArchiveError> {
-        let found = self.archive.find_named(name)?;
-        Ok(found.filter(|item| local_name(&item.names) == name))
+        item_of(self.archive, name)
     }
 
     /// A page of the records of a window, with their present content. Ends early once they reach
@@ -216,6 +214,22 @@ impl Harvester<'_> {
         self.harvest.note(&states, &|| self.clock.now().seconds())?;
         Ok(names.into_iter().next_back())
     }
+}
+
+/// The item whose record has this local name.
+///
+/// # Errors The index cannot be read.
+pub fn item_of(archive: &Archive, name: &str) -> Result<Option<Item>, ArchiveError> {
+    let found = archive.find_named(name)?;
+    Ok(found.filter(|item| local_name(&item.names) == name))
+}
+
+/// Whether an item that is not removed has a record of its own.
+///
+/// # Errors The index cannot be read.
+pub fn has_record(archive: &Archive, item: &Item) -> Result<bool, ArchiveError> {
+    let is_service = item.names.matches(&archive.facts().service);
+    Ok(!is_service && !archive.is_metadata_here(item)?)
 }
 
 /// Whether an error is temporary, so that a later attempt may succeed.

@@ -8,6 +8,8 @@
 //! reads the clock within a transaction as well. A change that a list does not contain yet gets a
 //! datestamp that is not before the date of that list.
 
+mod changes;
+
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -16,6 +18,8 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use super::{StoreError, beside};
 use crate::archive::database::{self, OpenFor};
 use ibi::message;
+
+pub use changes::{ChangePart, ChangedRecord, RecordChange};
 
 /// File name of the database.
 pub const HARVEST_FILE: &str = "harvest.sqlite3";
@@ -32,6 +36,15 @@ const MIGRATIONS: &[&str] = &["
 
     -- Whether all records of the store have been looked at since the database was made.
     CREATE TABLE whole (one INTEGER PRIMARY KEY CHECK (one = 1)) STRICT;
+",
+"
+    -- The datestamp with which a record was reported first, or first again after it was deleted; NULL where that is not
+    -- known.
+    ALTER TABLE record ADD COLUMN since INTEGER;
+
+    -- Since when no change was missed.
+    ALTER TABLE whole ADD COLUMN since INTEGER;
+    UPDATE whole SET since = (SELECT max(datestamp) FROM record);
 "];
 
 /// The present state of an item's record.
@@ -301,9 +314,11 @@ impl Harvest {
     }
 
     /// Records that all records of the store have been noted.
-    pub fn set_whole(&self) -> Result<(), StoreError> {
+    pub fn set_whole(&self, now: &dyn Fn() -> i64) -> Result<(), StoreError> {
         self.transact(|connection| {
-            connection.execute("INSERT OR IGNORE INTO whole VALUES (1)", [])?;
+            let stamp = stamp(connection, now)?;
+            let sql = "INSERT OR IGNORE INTO whole (one, since) VALUES (1, ?1)";
+            connection.execute(sql, [stamp])?;
             Ok(())
         })
     }
@@ -351,8 +366,8 @@ fn put(
     let digest = state.digest();
     connection
         .prepare_cached(
-            "INSERT INTO record VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET datestamp = ?2, mark = ?3",
+            "INSERT INTO record (name, datestamp, mark, since) VALUES (?1, ?2, ?3, ?2)
+             ON CONFLICT DO UPDATE SET datestamp = ?2, mark = ?3, since = iif(mark IS NULL, ?2, since)",
         )?
         .execute((name, datestamp, &digest))?;
     Ok(Stamped {

@@ -252,5 +252,10 @@ async fn within(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     if service::is_of(&handle.site, path) && query.contains("servicesubject=") {
         return service::answer(&handle, request.method(), query).await;
     }
+    if crawlers::are_changes(path) {
+        oai::update(&handle.site).await;
+        // What was noticed in a second is listed in the next.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
     content::answer(handle, request).await
 }

@@ -191,7 +191,106 @@ fn aggregators_find_all_descriptions() {
         ask "/$path" -g; code; grep -c '<oai_dc:dc' body; ask /resourcelist-1.xml; code; ask /.well-known/other; code
         "#,
         "200\nrs:md capability=\"description\"\n200\nrs:md capability=\"capabilitylist\"\n200\nrs:md capability=\"resourcelist\"\n\
-         200\nrs:md capability=\"resourcelist\"\n4\n1\n0\n200\n1\n404\n404",
+         200\nrs:md capability=\"resourcelist\"\n3\n1\n0\n200\n1\n404\n404",
+    );
+}
+
+/// A client of ResourceSync with the resource list alone, and with the list of changes after it.
+const AGGREGATOR: &str = r#"
+cat > aggregate.py <<'END'
+import sys, time, urllib.request, xml.etree.ElementTree as E
+S, R = "{http://www.sitemaps.org/schemas/sitemap/0.9}", "{http://www.openarchives.org/rs/terms/}"
+here = sys.argv[1]
+
+def got(url):
+    url = url.replace("http://archive-a.example.org", here)
+    while True:
+        try:
+            with urllib.request.urlopen(url) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            if error.code != 503:
+                raise
+            time.sleep(.2)
+
+def read(url):
+    return E.fromstring(got(url))
+
+def leads(root, capability):
+    [loc] = [u.find(S + "loc").text for u in root if u.tag == S + "url" and u.find(R + "md").get("capability") == capability]
+    return loc
+
+def entries(index):
+    for part in index.findall(S + "sitemap"):
+        for url in read(part.find(S + "loc").text).findall(S + "url"):
+            yield url.find(S + "loc").text, url.find(R + "md")
+
+source = read(here + "/.well-known/resourcesync")
+capabilities = read(leads(source, "capabilitylist"))
+
+def baseline():
+    index = read(leads(capabilities, "resourcelist"))
+    return index.find(R + "md").get("at"), {loc: got(loc) for loc, _ in entries(index)}
+
+def changed(held, since):
+    index = read(leads(capabilities, "changelist"))
+    md = index.find(R + "md")
+    assert md.get("capability") == "changelist"
+    if md.get("from") > since:
+        print("all again")
+        return baseline()
+    told = []
+    for loc, md in entries(index):
+        if md.get("datetime") <= since:
+            continue
+        told.append(md.get("change"))
+        if md.get("change") == "deleted":
+            held.pop(loc, None)
+        else:
+            held[loc] = got(loc)
+    print(*sorted(told))
+    return md_until(index), held
+
+def md_until(index):
+    return index.find(R + "md").get("until")
+END
+"#;
+
+/// Who takes the resource list once and then only the changes has what the resource list has.
+#[test]
+fn aggregators_find_what_has_changed() {
+    let fixture = library();
+    fixture.prints(
+        &format!(
+            r#"{AGGREGATOR}
+        ask /changelist.xml; code
+        cat > sync.py <<'END'
+from aggregate import *
+import subprocess
+def step(script):
+    subprocess.run(["bash", "-euc", script], check=True, stdout=subprocess.DEVNULL)
+# Only changes after all was noticed once are told.
+got(here + "/changelist.xml")
+time.sleep(1.1)
+since, held = baseline()
+print(len(held))
+for script in ["mkdir A/.mint/new; echo 'title: Other' > A/$(cat next):; rm -r A/$(cat pt)",
+               "chmod 700 A/$(cat next)",
+               "chmod 755 A/$(cat next); rm -r A/$(cat report)"]:
+    step(script)
+    since, held = changed(held, since)
+    _, whole = baseline()
+    print(held == whole, len(held))
+since, held = changed(held, since)
+END
+        python3 sync.py "$U"
+        ask /changelist.xml; xmllint --noout body; grep -o 'rs:ln[^>]*' body | head -n 1
+        ask "$(grep -o '/changelist-[0-9]*.xml' body | tail -n 1)"; xmllint --noout body; grep -o '<rs:md change="deleted"[^>]*' body | sed 's/20[^"]*Z/T/'; grep -c "$(cat secret)" body || true
+        for name in -1 00 x 99999999999 99999999999999999999; do ask "/changelist-$name.xml"; code; done | tr '\n' ' '"#
+        ),
+        "200\n3\ncreated deleted updated\nTrue 3\ndeleted updated\nTrue 2\ncreated deleted\nTrue 2\n\n\
+         rs:ln rel=\"up\" href=\"http://archive-a.example.org/capabilitylist.xml\"/\n\
+         <rs:md change=\"deleted\" datetime=\"T\"/\n<rs:md change=\"deleted\" datetime=\"T\"/\n0\n404 404 404 404 404 ",
     );
 }
 

@@ -1,13 +1,14 @@
 //! What search engines, aggregators and feed readers ask for: `/robots.txt` (RFC 9309), lists of all public items
-//! ([`lists`]), a feed of the latest items (RFC 4287), and how a browser searches (OpenSearch 1.1).
+//! ([`lists`]) and of what has changed ([`changes`]), a feed of the latest items (RFC 4287), and how a browser searches (OpenSearch 1.1).
 
+mod changes;
 mod lists;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use maud::html;
 
-use super::{Site, failure, pages};
+use super::{Site, failure, oai, pages};
 use crate::archive::ArchiveError;
 use crate::formats::query::encoded;
 use crate::web::server::answer;
@@ -16,6 +17,11 @@ use crate::web::server::page::{self, html::finished};
 const XML: &str = "application/xml; charset=utf-8";
 
 pub(super) use lists::RESOURCE_SYNC;
+
+/// Whether a path is that of the list of changes, before which those are noticed.
+pub(super) fn are_changes(path: &str) -> bool {
+    path == lists::CHANGES
+}
 
 /// The answer to the name of one of these texts.
 pub(super) fn answer(site: &Site, name: &str) -> Option<Response<Body>> {
@@ -41,7 +47,11 @@ pub(super) fn answer(site: &Site, name: &str) -> Option<Response<Body>> {
             let kind = "application/opensearchdescription+xml; charset=utf-8";
             return Some(sent(kind, search_description(site)));
         }
-        name => lists::answer(site, name)?,
+        name => match changes::answer(site, name) {
+            Some(Ok(None)) => return Some(oai::refuse_for_now()),
+            Some(made) => made.map(Option::unwrap_or_default),
+            None => lists::answer(site, name)?,
+        },
     };
     Some(match made {
         Ok(document) => sent(XML, document),

@@ -97,7 +97,7 @@ pub(super) fn is_of(path: &str) -> bool {
 }
 
 /// The database of the records: in the store, or temporary if that cannot be written.
-fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
+pub(super) fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
     if let Some(harvest) = site.oai.harvest.get() {
         return Ok(harvest);
     }
@@ -143,11 +143,10 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
         Ok(fields) => OaiArguments::read(&fields),
         Err(error) => OaiArguments::unreadable(error.to_string()),
     };
-    if !site.oai.is_begun.swap(true, Ordering::SeqCst) {
-        tokio::spawn(go_on(Arc::clone(&site)));
-    }
     if is_beginning(&asked) {
-        let _ = tokio::time::timeout(UPDATE_TIMEOUT, site.oai.gone_through()).await;
+        update(&site).await;
+    } else {
+        begin(&site);
     }
     let Ok(_place) = site.oai.places.acquire().await else {
         return refuse_for_now();
@@ -170,8 +169,20 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
     }
 }
 
+fn begin(site: &Arc<Site>) {
+    if !site.oai.is_begun.swap(true, Ordering::SeqCst) {
+        tokio::spawn(go_on(Arc::clone(site)));
+    }
+}
+
+/// Waits a few seconds until what has changed is noticed, for a list that begins.
+pub(super) async fn update(site: &Arc<Site>) {
+    begin(site);
+    let _ = tokio::time::timeout(UPDATE_TIMEOUT, site.oai.gone_through()).await;
+}
+
 /// The protocol's own way of making a harvester try again later.
-fn refuse_for_now() -> Response<Body> {
+pub(super) fn refuse_for_now() -> Response<Body> {
     let sentence = "the records are being updated; try again later";
     answer::busy(sentence, ASK_AGAIN)
 }
@@ -415,7 +426,11 @@ async fn go_through(site: &Arc<Site>) -> Result<(), ArchiveError> {
         })
         .await?;
     }
-    apart(site, |harvester| Ok(harvester.harvest.set_whole()?)).await
+    apart(site, |harvester| {
+        let now = || harvester.clock.now().seconds();
+        Ok(harvester.harvest.set_whole(&now)?)
+    })
+    .await
 }
 
 /// Runs work in a thread that may block.

@@ -5,7 +5,9 @@ use crate::archive::ArchiveError;
 use crate::archive::store::ItemId;
 use crate::archive::tree::Dependencies;
 use crate::formats::item::State;
+use crate::formats::oai::local_name;
 use crate::formats::query::encoded;
+use crate::web::harvest::has_record;
 use crate::web::server::archive::{Site, act};
 use ibi::Timestamp;
 
@@ -13,8 +15,10 @@ use ibi::Timestamp;
 const PART: i64 = 10_000;
 /// The place where aggregators look first.
 pub(in super::super) const RESOURCE_SYNC: &str = ".well-known/resourcesync";
-const CAPABILITIES: &str = "capabilitylist.xml";
+pub(super) const CAPABILITIES: &str = "capabilitylist.xml";
 const RESOURCES: &str = "resourcelist.xml";
+/// The list of what has changed.
+pub(super) const CHANGES: &str = "changelist.xml";
 const NAMESPACES: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
 const SYNC: &str = "xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
@@ -63,18 +67,37 @@ fn description(site: &Site) -> String {
 
 /// What the source offers.
 fn capabilities(site: &Site) -> String {
-    let (up, url) = (site.url.at(RESOURCE_SYNC), site.url.at(RESOURCES));
+    let up = site.url.at(RESOURCE_SYNC);
+    let lists = [(RESOURCES, "resourcelist"), (CHANGES, "changelist")];
+    let lists: String = lists
+        .iter()
+        .map(|(name, capability)| {
+            let url = site.url.at(name);
+            format!("<url><loc>{url}</loc><rs:md capability=\"{capability}\"/></url>\n")
+        })
+        .collect();
     document(
         "urlset",
         &format!("<rs:ln rel=\"up\" href=\"{up}\"/>\n<rs:md capability=\"capabilitylist\"/>\n"),
-        &format!("<url><loc>{url}</loc><rs:md capability=\"resourcelist\"/></url>\n"),
+        &lists,
     )
 }
 
-fn document(element: &str, head: &str, content: &str) -> String {
+pub(super) fn document(element: &str, head: &str, content: &str) -> String {
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{element} {NAMESPACES} {SYNC}>\n{head}{content}</{element}>\n"
     )
+}
+
+/// A second as ResourceSync has it.
+pub(super) fn instant(second: i64) -> String {
+    Timestamp::from_unix(second, 0).to_rfc3339()
+}
+
+/// The URL of a description, by the name of the item's record. Nothing in it needs to be escaped in XML.
+pub(super) fn url_of(site: &Site, name: &str) -> String {
+    let name = encoded(name.as_bytes());
+    site.url.at(&format!("{name}:(oai_dc)"))
 }
 
 /// The head of a list; that of ResourceSync says when it is true.
@@ -83,7 +106,8 @@ fn head(site: &Site, list: List) -> String {
         List::SiteMap => String::new(),
         List::Resources => {
             let up = site.url.at(CAPABILITIES);
-            let at = Timestamp::from_unix(site.clock.seconds(), 0).to_rfc3339();
+            // Of what changes in this second it may have the one or the other.
+            let at = instant(site.clock.seconds() - 1);
             format!(
                 "<rs:ln rel=\"up\" href=\"{up}\"/>\n<rs:md capability=\"resourcelist\" at=\"{at}\"/>\n"
             )
@@ -127,20 +151,20 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
         let name = encoded(item.names.preferred().as_bytes());
         let updated = archive.updated(&item, &act, &dependencies)?;
         let updated = updated.map_or(String::new(), |instant| {
-            let second = Timestamp::from_unix(instant.seconds(), 0).to_rfc3339();
-            format!("<lastmod>{second}</lastmod>")
+            format!("<lastmod>{}</lastmod>", self::instant(instant.seconds()))
         });
         // Nothing in these needs to be escaped in XML.
         let (url, more) = match list {
             List::SiteMap => (site.url.at(&format!("{name}?page")), String::new()),
             List::Resources => {
-                let item = site.url.at(&name);
-                let described = format!("<rs:ln rel=\"describes\" href=\"{item}\"/>");
+                if !has_record(archive, &item)? {
+                    continue;
+                }
+                let page = site.url.at(&name);
+                let described = format!("<rs:ln rel=\"describes\" href=\"{page}\"/>");
                 let kind = "<rs:md type=\"application/xml\"/>";
-                (
-                    site.url.at(&format!("{name}:(oai_dc)")),
-                    kind.to_owned() + &described,
-                )
+                let url = url_of(site, &local_name(&item.names));
+                (url, kind.to_owned() + &described)
             }
         };
         content.push_str(&format!("<url><loc>{url}</loc>{updated}{more}</url>\n"));
