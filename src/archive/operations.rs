@@ -18,10 +18,11 @@
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
-//! - Content: `publish` (files), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
+//! - Content: `publish` (files), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
 //! - Errors: `error`.
 
+mod access;
 mod actor;
 mod admission;
 mod check;
@@ -69,6 +70,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use access::ReadableContent;
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};

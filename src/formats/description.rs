@@ -7,6 +7,7 @@ mod bibtex;
 mod csl;
 mod datacite;
 mod jsonld;
+mod openaire;
 mod person;
 mod refer;
 mod ris;
@@ -15,6 +16,7 @@ use crate::formats::metadata::{BibliographicRecord, Element, OAI_DC, OAI_DC_SCHE
 use ibi::relation::FORMATS;
 
 pub use datacite::{DATACITE, DATACITE_SCHEMA};
+pub use openaire::{Access, AccessRight, OPENAIRE, OPENAIRE_SCHEMA, OpenFile};
 pub use person::PersonName;
 
 /// A format in which every item can be described.
@@ -184,6 +186,12 @@ impl Description {
         }
     }
 
+    /// The element of OpenAIRE's profile. None if the record lacks what that requires.
+    #[must_use]
+    pub fn openaire_element(&self, access: &Access) -> Option<String> {
+        openaire::element(self, access)
+    }
+
     fn kind(&self) -> RecordKind {
         self.record.kind()
     }
@@ -238,6 +246,18 @@ impl Description {
         let named = named.or_else(|| self.record.field("booktitle"));
         named.or_else(|| self.first(Element::Source))
     }
+}
+
+/// A URI that a text contains, if it can stand in a link.
+#[must_use]
+pub fn uri_in(text: &str) -> Option<String> {
+    let at = text.find("https://").or_else(|| text.find("http://"))?;
+    let uri: String = text[at..]
+        .chars()
+        .take_while(|sign| sign.is_ascii_graphic() && !"<>\"\\^`{|}".contains(*sign))
+        .collect();
+    let uri = uri.trim_end_matches(['.', ',', ';', ')', ']']);
+    (uri.len() > "https://".len()).then(|| uri.to_owned())
 }
 
 /// Whether a text has the form of a DOI: `10.1000/182`.

@@ -7,27 +7,22 @@ mod answer;
 mod arguments;
 mod date;
 mod fault;
+mod format;
 mod set;
 mod token;
 
 pub use answer::{Header, OaiAnswer, OaiContent, OaiRecord, RepositoryDescription};
 pub use arguments::{ListSelection, OaiArguments, OaiRequest};
 pub use fault::{OaiError, OaiErrorCode};
+pub use format::OaiFormat;
 pub use set::{collection_in, collection_of, set_of, sets_of, spec_of};
 pub use token::ListPosition;
 
-use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use ibi::{Ibi, Rep};
 
 /// The format of records that every service has.
-pub const FORMAT: DescriptionFormat = DescriptionFormat::OaiDc;
-
-/// The format of a prefix under which records are harvested: one that has an XML schema.
-#[must_use]
-pub fn harvested(prefix: &str) -> Option<DescriptionFormat> {
-    DescriptionFormat::from_word(prefix).filter(|format| format.schema().is_some())
-}
+pub const FORMAT: OaiFormat = OaiFormat::OaiDc;
 
 /// The local part of an item's OAI identifier: the canonical spelling of its rep, or else of its IBIp.
 #[must_use]

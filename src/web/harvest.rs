@@ -16,12 +16,18 @@ use sha2::{Digest, Sha256};
 use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
 use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError, Clock, RunAs};
-use crate::formats::description::DescriptionFormat;
+use crate::formats::description::{Access, Description, OpenFile};
 use crate::formats::item::{Names, State};
-use crate::formats::oai::local_name;
+use crate::formats::oai::{OaiFormat, local_name};
 
 /// The length of the digest that detects changes of a record, in bytes.
 const MARK_BYTES: usize = 16;
+
+/// How many files of an item a record lists.
+const MOST_FILES: usize = 50;
+
+/// The URL of a file of an item, and its media type.
+pub type FileOf<'a> = Box<dyn Fn(&Names, &[u8]) -> (String, &'static str) + 'a>;
 
 /// An Archive and the state of its records.
 #[allow(missing_debug_implementations, reason = "it borrows closures")]
@@ -35,7 +41,9 @@ pub struct Harvester<'a> {
     /// The source of the datestamps.
     pub clock: &'a dyn Clock,
     /// The format of the records that are returned.
-    pub format: DescriptionFormat,
+    pub format: OaiFormat,
+    /// The URL of a file of an item, and its media type.
+    pub file: FileOf<'a>,
 }
 
 /// A current or deleted record, with its present content.
@@ -43,7 +51,7 @@ pub struct Harvester<'a> {
 pub struct HarvestedRecord {
     /// Its item and its datestamp.
     pub stamped: Stamped,
-    /// Its element in the wanted format. None for a deleted record.
+    /// Its element in the wanted format. None for a deleted record, and for one that has no such form.
     pub metadata: Option<String>,
 }
 
@@ -81,16 +89,53 @@ impl Harvester<'_> {
             Ok(description) => {
                 // A record has the same datestamp in all formats.
                 let element = description.record.core.to_oai_dc_element();
-                let mut digest = Sha256::digest(element.as_bytes()).to_vec();
+                let openaire = self.openaire(item, &description)?;
+                let mut digest = Sha256::new();
+                digest.update(element.as_bytes());
+                digest.update(openaire.as_deref().unwrap_or_default().as_bytes());
+                let mut digest = digest.finalize().to_vec();
                 digest.truncate(MARK_BYTES);
-                let element = description.xml_element(self.format).unwrap_or(element);
-                Ok((RecordState::Present(digest), Some(element)))
+                let state = RecordState::Present {
+                    digest,
+                    has_form: openaire.is_some(),
+                };
+                let element = match self.format.description() {
+                    Some(format) => description.xml_element(format),
+                    None => openaire,
+                };
+                Ok((state, element))
             }
             Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => {
                 Ok((RecordState::Withdrawn, None))
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// The record in the profile of OpenAIRE, if it has that form.
+    fn openaire(
+        &self,
+        item: &Item,
+        description: &Description,
+    ) -> Result<Option<String>, ArchiveError> {
+        let content = self.archive.readable_content(item, MOST_FILES, self.act);
+        let content = match content {
+            Ok(content) => content,
+            Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let files = content.listing.files.iter().map(|file| {
+            let (url, media_type) = (self.file)(&item.names, &file.path);
+            OpenFile {
+                url,
+                media_type: media_type.to_owned(),
+                is_main: content.main.as_ref() == Some(&file.path),
+            }
+        });
+        Ok(description.openaire_element(&Access {
+            right: content.right,
+            files: files.collect(),
+        }))
     }
 
     /// The present record of a local name. None if it never had one.
@@ -145,7 +190,9 @@ impl Harvester<'_> {
                     .until
                     .is_none_or(|until| found.stamped.datestamp <= until)
             };
-            if let Some(found) = found.filter(is_in_time) {
+            let has_form =
+                |found: &HarvestedRecord| found.metadata.is_some() || found.stamped.is_deleted;
+            if let Some(found) = found.filter(is_in_time).filter(has_form) {
                 bytes += found.metadata.as_ref().map_or(0, String::len);
                 part.found.push(found);
             }

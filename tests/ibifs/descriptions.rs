@@ -179,7 +179,7 @@ Rain",
          curl -s \"$oai&verb=GetRecord&identifier=oai:archive-a.example.org:$(< x)\" | grep -c '<resource xmlns=\"http://datacite.org/schema/kernel-4\"'
          curl -s \"$U/oai?verb=ListMetadataFormats\" | grep -o 'Prefix>[a-z_][a-z_]*'
          curl -s \"$U/oai?verb=ListRecords&metadataPrefix=bibtex\" | grep -o 'code=\"[a-zA-Z]*\"'",
-        "Rain\n1\nPrefix>oai_dc\nPrefix>datacite\ncode=\"cannotDisseminateFormat\"",
+        "Rain\n1\nPrefix>oai_dc\nPrefix>datacite\nPrefix>oai_openaire\ncode=\"cannotDisseminateFormat\"",
     );
 }
 

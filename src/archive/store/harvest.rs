@@ -45,13 +45,25 @@ const MIGRATIONS: &[&str] = &["
     -- Since when no change was missed.
     ALTER TABLE whole ADD COLUMN since INTEGER;
     UPDATE whole SET since = (SELECT max(datestamp) FROM record);
+",
+"
+    -- Records that are there in a form that not all have: the last byte of their mark is 1.
+    CREATE INDEX record_with_form ON record (datestamp, name) WHERE mark IS NULL OR substr(mark, -1) = x'01';
 "];
+
+/// The condition for the records of [`Window::with_form`], as the index has it.
+const WITH_FORM: &str = "(mark IS NULL OR substr(mark, -1) = x'01')";
 
 /// The present state of an item's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordState {
-    /// It has a record with this digest.
-    Present(Vec<u8>),
+    /// It has a record.
+    Present {
+        /// A digest of what it says.
+        digest: Vec<u8>,
+        /// Whether it has the form that not all have.
+        has_form: bool,
+    },
     /// It was removed. Harvesters get a deleted record, whether or not they knew the item.
     Removed,
     /// It has no record, or none that is public. Only a record that was reported before is reported
@@ -95,6 +107,15 @@ pub struct Window {
     pub after: Option<(i64, String)>,
     /// Those whose names begin with this and a slash.
     pub below: Option<String>,
+    /// Deleted ones, and those that are there in the form that not all have.
+    pub with_form: bool,
+}
+
+impl Window {
+    /// A condition in SQL.
+    fn of_form(&self) -> &'static str {
+        if self.with_form { WITH_FORM } else { "TRUE" }
+    }
 }
 
 /// The open database.
@@ -203,12 +224,13 @@ impl Harvest {
     ) -> Result<HarvestPage, StoreError> {
         self.transact(|connection| {
             let at = now();
-            let mut statement = connection.prepare_cached(
+            let mut statement = connection.prepare_cached(&format!(
                 "SELECT name, datestamp, mark IS NULL AS is_deleted FROM record
                  WHERE (datestamp, name) > (:datestamp, :name) AND datestamp <= :until
-                     AND (:first IS NULL OR name > :first AND name < :last)
+                     AND (:first IS NULL OR name > :first AND name < :last) AND {}
                  ORDER BY datestamp, name LIMIT :most",
-            )?;
+                window.of_form()
+            ))?;
             // No name is empty, so this precedes all records of that second.
             let from = (window.from.unwrap_or(i64::MIN), String::new());
             let after = window
@@ -246,10 +268,11 @@ impl Harvest {
     /// How many records are in a window.
     pub fn count(&self, window: &Window) -> Result<u64, StoreError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
+        let mut statement = connection.prepare_cached(&format!(
             "SELECT count(*) FROM record WHERE datestamp BETWEEN :from AND :until
-                 AND (:first IS NULL OR name > :first AND name < :last)",
-        )?;
+                 AND (:first IS NULL OR name > :first AND name < :last) AND {}",
+            window.of_form()
+        ))?;
         let count: i64 = statement.query_row(
             named_params! {
                 ":from": window.from.unwrap_or(i64::MIN),
@@ -328,7 +351,11 @@ impl RecordState {
     /// The value of the column `mark`.
     fn digest(&self) -> Option<Vec<u8>> {
         match self {
-            RecordState::Present(digest) => Some(digest.clone()),
+            RecordState::Present { digest, has_form } => {
+                let mut mark = digest.clone();
+                mark.push(u8::from(*has_form));
+                Some(mark)
+            }
             RecordState::Removed | RecordState::Withdrawn => None,
         }
     }
@@ -385,7 +412,10 @@ mod tests {
     use crate::os::testing::TemporaryDirectory;
 
     fn present(text: &str) -> RecordState {
-        RecordState::Present(text.as_bytes().to_vec())
+        RecordState::Present {
+            digest: text.as_bytes().to_vec(),
+            has_form: text.is_empty(),
+        }
     }
 
     fn names(page: &HarvestPage) -> Vec<(&str, i64, bool)> {
@@ -496,7 +526,7 @@ mod tests {
             from: Some(20),
             until: Some(20),
             after: None,
-            below: None,
+            ..Window::default()
         };
         assert_eq!(names(&page(both, 3)), [("e", 20, false)]);
         // A changed record moves to the end of the list, where a later page contains it.
@@ -508,22 +538,50 @@ mod tests {
         );
     }
 
+    /// Those that have not the form are not in its lists; deleted ones are.
+    #[test]
+    fn records_with_a_form() {
+        let harvest = Harvest::temporary().expect("a database");
+        for (name, state) in [
+            ("a", present("x")),
+            ("b", present("")),
+            ("c", RecordState::Removed),
+        ] {
+            let noted = harvest.note(&[(name.to_owned(), state)], &|| 1);
+            noted.expect("noted");
+        }
+        let window = |with_form: bool| Window {
+            with_form,
+            ..Window::default()
+        };
+        let read = |with_form: bool| {
+            let page = harvest.page(&window(with_form), 9, &|| 99).expect("a page");
+            let count = harvest.count(&window(with_form)).expect("a count");
+            assert_eq!(count, page.records.len() as u64);
+            page
+        };
+        assert_eq!(names(&read(true)), [("b", 1, false), ("c", 1, true)]);
+        assert_eq!(read(false).records.len(), 3);
+    }
+
     #[test]
     fn pages_go_by_the_index() {
         let harvest = Harvest::temporary().expect("a database");
-        let plan: String = harvest
-            .lock()
-            .query_row(
-                "EXPLAIN QUERY PLAN SELECT name, datestamp, mark IS NULL FROM record
-                 WHERE (datestamp, name) > (1, 'a') AND datestamp <= 9
-                 ORDER BY datestamp, name LIMIT 10",
-                [],
-                |row| row.get("detail"),
-            )
-            .expect("a plan");
-        assert!(
-            plan.starts_with("SEARCH record USING INDEX record_by_date"),
-            "{plan}"
-        );
+        for (condition, index) in [("TRUE", "record_by_date"), (WITH_FORM, "record_with_form")] {
+            let plan: String = harvest
+                .lock()
+                .query_row(
+                    &format!(
+                        "EXPLAIN QUERY PLAN SELECT name, datestamp, mark IS NULL FROM record
+                         WHERE (datestamp, name) > (1, 'a') AND datestamp <= 9 AND {condition}
+                         ORDER BY datestamp, name LIMIT 10"
+                    ),
+                    [],
+                    |row| row.get("detail"),
+                )
+                .expect("a plan");
+            let expected = format!("SEARCH record USING INDEX {index} ");
+            assert!(plan.starts_with(&expected), "{plan}");
+        }
     }
 }

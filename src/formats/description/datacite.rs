@@ -196,7 +196,7 @@ fn agent(xml: &mut String, element: &str, attributes: &[(&str, &str)], name: Per
 }
 
 /// Whether a text has the form of a language tag.
-fn is_language(text: &str) -> bool {
+pub(super) fn is_language(text: &str) -> bool {
     let is_word = |word: &str, least: usize| {
         (least..=8).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };

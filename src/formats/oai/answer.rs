@@ -7,8 +7,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 
 use super::date::written;
 use super::fault::OaiError;
-use super::{ListPosition, spec_of};
-use crate::formats::description::DescriptionFormat;
+use super::{ListPosition, OaiFormat, spec_of};
 
 const OAI: &str = "http://www.openarchives.org/OAI/2.0/";
 const SCHEMA: &str =
@@ -64,8 +63,8 @@ pub enum OaiContent {
     Faults(Vec<OaiError>),
     /// The description of the Archive.
     Repository(RepositoryDescription),
-    /// The formats in which records are harvested.
-    Formats,
+    /// The formats in which one record, or records at all, are harvested.
+    Formats(Vec<OaiFormat>),
     /// The sets of these collections.
     Sets(Vec<String>),
     /// One record.
@@ -160,17 +159,15 @@ impl OaiContent {
                 }
                 Ok(())
             }),
-            OaiContent::Formats => within(xml, verb, &[], |xml| {
-                let formats = DescriptionFormat::ALL.into_iter();
-                formats
-                    .filter_map(|format| format.schema().map(|schema| (format, schema)))
-                    .try_for_each(|(format, (namespace, schema))| {
-                        within(xml, "metadataFormat", &[], |xml| {
-                            text(xml, "metadataPrefix", format.word())?;
-                            text(xml, "schema", schema)?;
-                            text(xml, "metadataNamespace", namespace)
-                        })
+            OaiContent::Formats(formats) => within(xml, verb, &[], |xml| {
+                formats.iter().try_for_each(|format| {
+                    let (namespace, schema) = format.schema();
+                    within(xml, "metadataFormat", &[], |xml| {
+                        text(xml, "metadataPrefix", format.prefix())?;
+                        text(xml, "schema", schema)?;
+                        text(xml, "metadataNamespace", namespace)
                     })
+                })
             }),
             OaiContent::Sets(collections) => within(xml, verb, &[], |xml| {
                 collections.iter().try_for_each(|collection| {
@@ -321,7 +318,7 @@ mod tests {
             datestamp: 0,
             name: "y".to_owned(),
             until: None,
-            format: DescriptionFormat::OaiDc,
+            format: OaiFormat::OaiDc,
             collection: None,
             listed: 12,
             size: 30,

@@ -3,8 +3,7 @@
 use super::date::Date;
 use super::fault::{OaiError, OaiErrorCode};
 use super::token::ListPosition;
-use super::{FORMAT, collection_in, harvested};
-use crate::formats::description::DescriptionFormat;
+use super::{FORMAT, OaiFormat, collection_in};
 use crate::formats::query::FormFields;
 
 /// A request.
@@ -24,7 +23,7 @@ pub enum OaiRequest {
         /// Its identifier.
         identifier: String,
         /// The format in which it is wanted.
-        format: DescriptionFormat,
+        format: OaiFormat,
     },
     /// The headers of records.
     ListIdentifiers(ListSelection),
@@ -42,7 +41,7 @@ pub struct ListSelection {
     /// The position after which the list continues.
     pub after: Option<ListPosition>,
     /// The format of the records.
-    pub format: DescriptionFormat,
+    pub format: OaiFormat,
     /// The collection to which the list is limited; one that no name has matches no record.
     pub collection: Option<String>,
 }
@@ -160,10 +159,11 @@ fn read(arguments: &[(String, String)]) -> Result<OaiRequest, Vec<OaiError>> {
     }
     let mut faults = Vec::new();
     let prefix = one("metadataPrefix");
-    let format = prefix.as_deref().and_then(harvested);
+    let format = prefix.as_deref().and_then(OaiFormat::of_prefix);
     if let Some(prefix) = prefix.filter(|_| format.is_none()) {
-        let sentence =
-            format!("records are available in the formats oai_dc and datacite, not in '{prefix}'");
+        let sentence = format!(
+            "records are available in the formats oai_dc, datacite and oai_openaire, not in '{prefix}'"
+        );
         faults.push(OaiError::new(
             OaiErrorCode::CannotDisseminateFormat,
             sentence,
@@ -317,7 +317,7 @@ mod tests {
             "identifier=oai%3Aa.b%3Ax/y&verb=GetRecord&metadataPrefix=datacite",
             OaiRequest::GetRecord {
                 identifier: "oai:a.b:x/y".to_owned(),
-                format: DescriptionFormat::Datacite,
+                format: OaiFormat::Datacite,
             },
         );
         good(
@@ -453,7 +453,7 @@ mod tests {
         bad(
             "verb=ListRecords&metadataPrefix=marc21&set=a:b",
             &[
-                "cannotDisseminateFormat: records are available in the formats oai_dc and datacite, not in 'marc21'",
+                "cannotDisseminateFormat: records are available in the formats oai_dc, datacite and oai_openaire, not in 'marc21'",
             ],
         );
         good("verb=ListSets", OaiRequest::ListSets);

@@ -5,8 +5,7 @@
 
 use ibi::Ibi;
 
-use super::{FORMAT, collection_in, harvested, spec_of};
-use crate::formats::description::DescriptionFormat;
+use super::{FORMAT, OaiFormat, collection_in, spec_of};
 
 /// The last second with a year of four digits.
 const LAST_SECOND: i64 = 253_402_300_799;
@@ -21,7 +20,7 @@ pub struct ListPosition {
     /// The end of the list, in Unix seconds, if it has one.
     pub until: Option<i64>,
     /// The format of the records.
-    pub format: DescriptionFormat,
+    pub format: OaiFormat,
     /// The collection to which the list is limited.
     pub collection: Option<String>,
     /// How many records have been listed so far.
@@ -38,7 +37,7 @@ impl ListPosition {
         // A token without a format is one for the format that all services have.
         let format = match self.format {
             FORMAT => String::new(),
-            format => format!("{}!", format.word()),
+            format => format!("{}!", format.prefix()),
         };
         let set = self.collection.as_deref().map(spec_of);
         let set = set.map_or_else(String::new, |set| format!("{set};"));
@@ -61,7 +60,7 @@ impl ListPosition {
         };
         let (format, token) = match token.split_once('!') {
             Some((word, token)) => {
-                let format = harvested(word).filter(|format| *format != FORMAT)?;
+                let format = OaiFormat::of_prefix(word).filter(|format| *format != FORMAT)?;
                 (format, token)
             }
             None => (FORMAT, token),
@@ -117,7 +116,7 @@ mod tests {
                 name: name.to_owned(),
                 until,
                 format: if until.is_some() {
-                    DescriptionFormat::Datacite
+                    OaiFormat::Datacite
                 } else {
                     FORMAT
                 },

@@ -13,6 +13,7 @@ fn harvested(archive: &TestArchive, harvest: &Harvest, began: i64) -> Vec<(Strin
         harvest,
         act: &|read: &mut dyn FnMut()| read(),
         clock: &archive.clock,
+        file: Box::new(|_, path| (String::from_utf8_lossy(path).into_owned(), "text/plain")),
     };
     let mut after = Some(ItemId(0));
     while let Some(id) = after {
@@ -26,7 +27,7 @@ fn harvested(archive: &TestArchive, harvest: &Harvest, began: i64) -> Vec<(Strin
         from: None,
         until: None,
         after: None,
-        below: None,
+        ..Window::default()
     };
     let part = harvester
         .records(&window, 100, 1 << 20)
@@ -98,6 +99,7 @@ fn an_item_that_was_never_seen_has_no_record() {
         harvest: &harvest,
         act: &|read: &mut dyn FnMut()| read(),
         clock: &archive.clock,
+        file: Box::new(|_, path| (String::from_utf8_lossy(path).into_owned(), "text/plain")),
     };
     let unknown = local_name(&names("a.example/b/2001/01.01.00.00"));
     assert_eq!(harvester.record(&unknown).expect("read"), None);

@@ -110,6 +110,88 @@ oai_dc",
     );
 }
 
+/// The profile of OpenAIRE: what the public may read decides the access rights, and a record without what is mandatory
+/// is in no list of it.
+#[test]
+fn openaire_has_what_it_requires() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"
+        open=$(mint A open); shut=$(mint A shut); bare=$(mint A bare); none=$(mint A none)
+        record() { printf '@%s{r, title = {%s}, author = {Souza, Maria and {Example Institute}}, year = {2009}, month = {2}%s}\n' "$@"; }
+        record article 'Tides <of> & beyond' ', journal = {Acta}, keywords = {sea}, abstract = {High and low.}, language = {en}, publisher = {P}, copyright = {CC BY https://creativecommons.org/licenses/by/4.0/}' > text; cp text "A/$open:"
+        echo x > "A/$open/doc/a b.pdf"; echo y > "A/$open/doc/data.csv"; echo z > "A/$open/doc/secret.csv"; chmod 600 "A/$open/doc/secret.csv"
+        setfattr -n user.ibi.target -v 'a b.pdf' "A/$open"
+        record dataset Rain '' > text; cp text "A/$shut:"; echo x > "A/$shut/doc/rain.csv"; chmod 600 "A/$shut/doc/rain.csv"
+        record misc Nothing ', doi = {10.1000/182}' > text; cp text "A/$bare:"
+        echo 'title: No creator' > "A/$none:"; echo x > "A/$none/doc/x"
+        for name in open shut bare none; do eval "echo \$$name" > $name; done
+    "#);
+    serve(env, "").prints(
+        r#"
+        inform() { oai "verb=$1&metadataPrefix=oai_openaire${2:+&$2}"; }
+        of_item() { inform GetRecord "identifier=oai:archive-a.example.org:$(cat $1)"; }
+        attribute() { xmllint --nonet --xpath "//*[local-name()='$1']/@$2" answer | sed 's/^ *//'; }
+        inform ListRecords; of completeListSize; all title; all rights
+        inform ListIdentifiers; headers > all; for name in open shut bare none; do sed "s;^$(cat $name)$;$name;" -i all; done; sort all | paste -sd' '
+        of_item open; for name in creatorName familyName date resourceType description identifier subject licenseCondition language publisher citationTitle; do all $name; done | sed "s;$(cat open);OPEN;; s;/[A-Z0-9]*/[A-Z0-9]*$;/IBIP;"
+        attribute resourceType uri; attribute rights rightsURI; attribute licenseCondition uri; attribute file objectType; attribute file mimeType; all file | sed "s;$(cat open);OPEN;"
+        of_item shut; attribute resourceType uri; all file; all licenseCondition
+        of_item bare; attribute resourceType uri; all identifier | tail -n 1
+        said() { errors "$@" | paste -sd' '; }
+        said "verb=GetRecord&metadataPrefix=oai_openaire&identifier=oai:archive-a.example.org:$(cat none)"
+        for name in open none; do oai "verb=ListMetadataFormats&identifier=oai:archive-a.example.org:$(cat $name)"; all metadataPrefix | paste -sd' '; done
+        oai verb=ListMetadataFormats; all metadataPrefix | paste -sd' '; of schema
+        # Who may read a file is part of the record.
+        next_second; inform ListRecords; before=$(of responseDate); chmod 644 "A/$(cat shut)/doc/rain.csv"
+        inform ListRecords "from=$before"; all title; all rights; attribute file objectType
+        # What gets a creator gets the form.
+        next_second; inform ListRecords; before=$(of responseDate); printf 'title: With\ncreator: Lima, Ana\n' > "A/$(cat none):"; inform ListRecords "from=$before"; all title
+        "#,
+        r#"
+Tides &lt;of&gt; &amp; beyond
+Rain
+Nothing
+open access
+restricted access
+metadata only access
+bare open shut
+Souza, Maria
+Example Institute
+Souza
+2009-02
+journal article
+High and low.
+oai:archive-a.example.org:OPEN
+http://archive-a.example.org/IBIP
+sea
+CC BY https://creativecommons.org/licenses/by/4.0/
+en
+P
+Acta
+uri="http://purl.org/coar/resource_type/c_6501"
+rightsURI="http://purl.org/coar/access_right/c_abf2"
+uri="https://creativecommons.org/licenses/by/4.0/"
+objectType="fulltext"
+objectType="other"
+mimeType="application/pdf"
+mimeType="text/csv"
+http://archive-a.example.org/col/OPEN/doc/a%20b.pdf
+http://archive-a.example.org/col/OPEN/doc/data.csv
+uri="http://purl.org/coar/resource_type/c_ddb1"
+uri="http://purl.org/coar/resource_type/c_1843"
+10.1000/182
+cannotDisseminateFormat
+oai_dc datacite oai_openaire
+oai_dc datacite
+oai_dc datacite oai_openaire
+http://www.openarchives.org/OAI/2.0/oai_dc.xsd
+Rain
+open access
+objectType="dataset"
+With"#,
+    );
+}
+
 /// Each error of the protocol, in a valid answer; where it is one of the arguments, these are not
 /// repeated.
 #[test]

@@ -147,7 +147,10 @@ mod tests {
     use super::*;
 
     fn present(text: &str) -> RecordState {
-        RecordState::Present(text.as_bytes().to_vec())
+        RecordState::Present {
+            digest: text.as_bytes().to_vec(),
+            has_form: false,
+        }
     }
 
     fn note(harvest: &Harvest, name: &str, state: RecordState, now: i64) {

@@ -13,19 +13,20 @@ use axum::body::Body;
 use axum::http::{Method, Request as HttpRequest, Response, StatusCode};
 use tokio::sync::{Notify, Semaphore, watch};
 
+use super::file::media_type;
 use super::{Site, act};
 use crate::archive::ArchiveError;
 use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
 use crate::formats::base_url::BaseUrl;
-use crate::formats::description::DescriptionFormat;
 use crate::formats::oai::{
     FORMAT, Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
-    OaiErrorCode, OaiRecord, OaiRequest, RepositoryDescription, collection_of, identifier,
-    named_by, set_of, sets_of,
+    OaiErrorCode, OaiFormat, OaiRecord, OaiRequest, RepositoryDescription, collection_of,
+    identifier, named_by, set_of, sets_of,
 };
 use crate::formats::query::FormFields;
 use crate::web::harvest::{HarvestedRecord, Harvester, RecordPage, name_of};
 use crate::web::server::{answer, form, threads};
+use crate::web::service::content_url;
 use ibi::message;
 use ibi::message::Message;
 
@@ -119,13 +120,17 @@ pub(super) fn open(site: &Site) -> Result<(), StoreError> {
     harvest(site).map(drop)
 }
 
-fn harvester(site: &Site, format: DescriptionFormat) -> Result<Harvester<'_>, StoreError> {
+fn harvester(site: &Site, format: OaiFormat) -> Result<Harvester<'_>, StoreError> {
     Ok(Harvester {
         format,
         archive: &site.archive,
         harvest: harvest(site)?,
         act: &act,
         clock: &site.clock,
+        file: Box::new(|names, path| {
+            let url = site.url.at(&content_url(names, path));
+            (url, media_type(path))
+        }),
     })
 }
 
@@ -225,7 +230,9 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
             None => return Ok(None),
         },
         OaiRequest::Identify => identity(site, at)?,
-        OaiRequest::ListMetadataFormats { identifier: None } => OaiContent::Formats,
+        OaiRequest::ListMetadataFormats { identifier: None } => {
+            OaiContent::Formats(OaiFormat::ALL.to_vec())
+        }
         OaiRequest::ListMetadataFormats {
             identifier: Some(identifier),
         } => match found(site, identifier, FORMAT)? {
@@ -234,10 +241,17 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
                 let sentence = format!("'{identifier}' is deleted");
                 fault(OaiErrorCode::NoMetadataFormats, sentence)
             }
-            Some(_) => OaiContent::Formats,
+            Some(_) => formats_of(site, identifier)?,
         },
         OaiRequest::GetRecord { identifier, format } => match found(site, identifier, *format)? {
             None => unknown(identifier),
+            Some(found) if found.metadata.is_none() && !found.stamped.is_deleted => {
+                let prefix = format.prefix();
+                let sentence = format!(
+                    "'{identifier}' lacks what is mandatory in {prefix}, and is available in other formats"
+                );
+                fault(OaiErrorCode::CannotDisseminateFormat, sentence)
+            }
             Some(found) => OaiContent::Record(record(host, found)),
         },
         OaiRequest::ListIdentifiers(listed) => {
@@ -259,6 +273,18 @@ fn said(site: &Site, request: &OaiRequest) -> Result<Option<(i64, OaiContent)>, 
         }
     };
     Ok(Some((at, reply)))
+}
+
+/// The formats in which one record is available.
+fn formats_of(site: &Site, identifier: &str) -> Result<OaiContent, ArchiveError> {
+    let mut formats = Vec::new();
+    for format in OaiFormat::ALL {
+        let found = found(site, identifier, format)?;
+        if found.is_some_and(|found| found.metadata.is_some()) {
+            formats.push(format);
+        }
+    }
+    Ok(OaiContent::Formats(formats))
 }
 
 /// The collections whose items have records. None until the first update has ended.
@@ -349,7 +375,7 @@ fn no_records(listed: &ListSelection) -> String {
 fn found(
     site: &Site,
     identifier: &str,
-    format: DescriptionFormat,
+    format: OaiFormat,
 ) -> Result<Option<HarvestedRecord>, ArchiveError> {
     match named_by(&site.archive.facts().host, identifier) {
         Some(ibi) => harvester(site, format)?.record(&name_of(ibi)),
@@ -376,6 +402,7 @@ fn window(listed: &ListSelection) -> Window {
         until: listed.until,
         after: after.map(|position| (position.datestamp, position.name.clone())),
         below: listed.collection.clone(),
+        with_form: listed.format == OaiFormat::Openaire,
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::view::{self, ItemView, OtherItem};
 use crate::archive::store::Item;
-use crate::formats::description::{Description, DescriptionFormat};
+use crate::formats::description::{Description, DescriptionFormat, uri_in};
 use crate::formats::item::Names;
 use crate::formats::metadata::Element;
 use crate::web::server::answer;
@@ -92,17 +92,6 @@ fn of_names(site: &Site, names: &Names) -> Vec<TypedLink> {
         links.push(TypedLink::to("describedby", url).of_type(format.media_type()));
     }
     links
-}
-
-/// A URI that a text contains, if it can stand in a link.
-fn uri_in(text: &str) -> Option<String> {
-    let at = text.find("https://").or_else(|| text.find("http://"))?;
-    let uri: String = text[at..]
-        .chars()
-        .take_while(|sign| sign.is_ascii_graphic() && !"<>\"\\^`{|}".contains(*sign))
-        .collect();
-    let uri = uri.trim_end_matches(['.', ',', ';', ')', ']']);
-    (uri.len() > "https://".len()).then(|| uri.to_owned())
 }
 
 /// All links of an item.

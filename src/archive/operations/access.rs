@@ -1,0 +1,53 @@
+//! What the public may read of an item, for those who index it.
+
+use super::{Archive, ArchiveError, Listing, RunAs};
+use crate::archive::store::Item;
+use crate::archive::tree::Dependencies;
+use crate::formats::description::AccessRight;
+
+/// What a reader may read of an item.
+#[derive(Debug)]
+pub struct ReadableContent {
+    /// Of the whole.
+    pub right: AccessRight,
+    /// The files that the reader may read, at most as many as were asked for.
+    pub listing: Listing,
+    /// The path of the target file or of the only file, if the reader may read it.
+    pub main: Option<Vec<u8>>,
+}
+
+impl Archive {
+    /// What a reader may read of an item: open is one whose target file the reader may read; one without a target,
+    /// if that is so of any file.
+    pub fn readable_content(
+        &self,
+        item: &Item,
+        most: usize,
+        act: RunAs<'_>,
+    ) -> Result<ReadableContent, ArchiveError> {
+        let listing = self.listing(item, b"", most, act)?;
+        let main = self.content_path(item, None, act, &Dependencies::default())?;
+        let is_open = match item.target {
+            Some(_) => main.is_some(),
+            None => !listing.files.is_empty(),
+        };
+        let right = if is_open {
+            AccessRight::Open
+        } else if listing.files.is_empty() && item.target.is_none() && self.is_empty(item, act) {
+            AccessRight::MetadataOnly
+        } else {
+            AccessRight::Restricted
+        };
+        Ok(ReadableContent {
+            right,
+            listing,
+            main,
+        })
+    }
+
+    /// Whether an item has no files, as far as the reader may look. What the reader may not look into is not empty.
+    fn is_empty(&self, item: &Item, act: RunAs<'_>) -> bool {
+        self.file_list(item, act)
+            .is_ok_and(|list| list.text.is_empty())
+    }
+}
