@@ -35,7 +35,7 @@ mod state;
 
 pub use digests::{ItemDigests, item_digests, recorded_digest};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
-pub use position::LastScrub;
+pub use position::{LastScrub, prepare};
 pub use records::DIRECTORY;
 pub use state::{Scrub, ScrubOptions};
 

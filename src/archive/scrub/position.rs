@@ -5,6 +5,7 @@
 //! from the start. The second line has the time at which the last pass was completed.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -34,19 +35,34 @@ pub(super) struct ScrubPosition {
     synced: Instant,
 }
 
+/// Makes what a scrub records in, so that a service that opens it as root finds there what later scrubs record.
+///
+/// # Errors The store cannot be written.
+pub fn prepare(tree: &Tree) -> Result<(), ScrubError> {
+    opened(tree)?;
+    for area in ["col", "ibip"] {
+        tree.make_directories(&format!("{DIRECTORY}/{area}"))?;
+    }
+    Ok(())
+}
+
+/// The file of the position in `fixity/`; both are made where they are missing.
+fn opened(tree: &Tree) -> Result<OwnedFd, ScrubError> {
+    // A user who may not look into the items may not see names and digests of files.
+    match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(tree.error(Action::Make, DIRECTORY, errno).into()),
+    }
+    let directory = tree.open_directory(DIRECTORY)?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o644);
+    rustix::fs::openat(&directory, NAME, flags, mode).map_err(|errno| failed(tree, errno.into()))
+}
+
 impl ScrubPosition {
     /// Makes `fixity/` where it is missing, takes the lock and reads the position of an interrupted pass.
     pub(super) fn take(tree: &Tree) -> Result<ScrubPosition, ScrubError> {
-        // A user who may not look into the items may not see names and digests of files.
-        match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(tree.error(Action::Make, DIRECTORY, errno).into()),
-        }
-        let directory = tree.open_directory(DIRECTORY)?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(0o644);
-        let file = rustix::fs::openat(&directory, NAME, flags, mode)
-            .map_err(|errno| failed(tree, errno.into()))?;
+        let file = opened(tree)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(ScrubError::Busy),

@@ -24,8 +24,8 @@ use axum::extract::State;
 use axum::http::{Method, Request, Response};
 use rustix::io::Errno;
 
-use crate::archive::Archive;
 use crate::archive::store::ACCESSES_FILE;
+use crate::archive::{Archive, scrub};
 use crate::formats::base_url::BaseUrl;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
@@ -63,6 +63,12 @@ impl Site {
     /// The site of an Archive that is reached at this URL, with its administrator's e-mail address.
     #[must_use]
     pub fn new(archive: Archive, url: BaseUrl, email: String, clock: SiteClock) -> Site {
+        // What a later scrub records is found from what is opened now.
+        if rustix::process::geteuid().is_root()
+            && let Err(error) = scrub::prepare(archive.tree())
+        {
+            log::debug!("what scrubs record is found after the next start: {error}");
+        }
         archive.tree().keep_open();
         if let Err(error) = archive.store().watch() {
             log::warn!(

@@ -441,6 +441,25 @@ fn links_lead_to_other_items() {
     }
 }
 
+/// The first scrub of a store is found by a service that runs already and may not enter the store any more.
+#[test]
+fn digests_of_a_first_scrub_are_sent() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        r#"item=$(mint A digests); D=A/$item/doc; echo x > "$D/x"; touch -d '1 hour ago' "$D/x"
+        test ! -e A.store/fixity; echo "item=$item D=$D" > vars"#,
+    );
+    let served = Served::start(&env, "A.store");
+    prints(
+        &env,
+        &served,
+        r#"digest() { line repr-digest -H "Want-Repr-Digest: sha-256" "$U/col/$item/doc/x"; }
+        digest; stat -c %a A.store A.store/fixity; ibifs fsck A.store > said; ibifs scrub A.store > said
+        test "$(digest)" = "sha-256=:$(openssl dgst -sha256 -binary "$D/x" | base64):"; echo end"#,
+        "700\n700\nend",
+    );
+}
+
 /// A reader that asks for it gets the digest that a scrub recorded (RFC 9530), of the whole file and with each part of
 /// it; of what has been written since, no digest.
 #[test]
