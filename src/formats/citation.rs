@@ -21,13 +21,30 @@ use crate::formats::description::{Description, DescriptionFormat};
 
 /// Short names of styles, and their names in the repository of the Citation Style Language.
 const STYLES: &[(&str, &str)] = &[
-    ("abnt", "associacao-brasileira-de-normas-tecnicas"),
+    ("abnt", ABNT),
     ("apa", "apa"),
     ("chicago", "chicago-author-date"),
     ("harvard", "harvard-cite-them-right"),
     ("ieee", "ieee"),
     ("mla", "modern-language-association"),
     ("vancouver", "vancouver"),
+];
+
+/// The style of ABNT NBR 6023.
+const ABNT: &str = "associacao-brasileira-de-normas-tecnicas";
+
+/// The types of CSL whose place and publisher that style prints with what is between them.
+const WITH_IMPRINT: [&str; 5] = ["book", "chapter", "paper-conference", "report", "thesis"];
+/// Those for which it prints the place and a comma alone, even if there is none, and the publisher without what
+/// belongs between them.
+const WITH_PLACE: [&str; 7] = [
+    "collection",
+    "dataset",
+    "document",
+    "graphic",
+    "motion_picture",
+    "software",
+    "song",
 ];
 
 /// The most characters of a value, and the most values of a list, that are cited.
@@ -137,6 +154,7 @@ pub fn cite(
         .ok()
         .and_then(|mut document| document.get_mut(0).map(Value::take))
         .map(|item| accessed(bounded(item), description.made_on))
+        .map(|item| if full == ABNT { imprinted(item) } else { item })
         .and_then(|item| serde_json::from_value::<Item>(item).ok());
     let Some(item) = item else {
         return Err(CitationError::NotCited { name });
@@ -186,6 +204,38 @@ fn accessed(mut item: Value, (year, month, day): (u16, u8, u8)) -> Value {
     if let Some(fields) = item.as_object_mut().filter(|_| year > 0) {
         let date = json!({ "date-parts": [[year, month, day]] });
         fields.insert("accessed".to_owned(), date);
+    }
+    item
+}
+
+/// An item with place and publisher as ABNT NBR 6023 has them, also where they are not known: "[S. l.]", sine loco, and
+/// "[s. n.]", sine nomine. Without a publisher the style leaves out the date, or has an empty place.
+fn imprinted(mut item: Value) -> Value {
+    let Some(fields) = item.as_object_mut() else {
+        return item;
+    };
+    let text = |fields: &serde_json::Map<String, Value>, name: &str| {
+        let value = fields.get(name).and_then(Value::as_str);
+        value
+            .filter(|value| !value.trim().is_empty())
+            .map(str::to_owned)
+    };
+    let (place, publisher) = (text(fields, "publisher-place"), text(fields, "publisher"));
+    let (place, publisher) = match (place, publisher) {
+        (None, None) => ("[S. l.".to_owned(), "s. n.]".to_owned()),
+        (place, publisher) => (
+            place.unwrap_or_else(|| "[S. l.]".to_owned()),
+            publisher.unwrap_or_else(|| "[s. n.]".to_owned()),
+        ),
+    };
+    let kind = text(fields, "type").unwrap_or_default();
+    if WITH_IMPRINT.contains(&kind.as_str()) {
+        fields.insert("publisher-place".to_owned(), json!(place));
+        fields.insert("publisher".to_owned(), json!(publisher));
+    } else if WITH_PLACE.contains(&kind.as_str()) {
+        let both = format!("{place}: {publisher}");
+        fields.insert("publisher-place".to_owned(), json!(both));
+        fields.remove("publisher");
     }
     item
 }
@@ -291,6 +341,60 @@ mod tests {
                 "{abnt}"
             );
         }
+    }
+
+    /// ABNT NBR 6023 has words for a place and a publisher that are not known.
+    #[test]
+    fn an_unknown_publisher_is_said_to_be_unknown() {
+        let cited = |kind: RecordKind, style: &str, publisher: &str, place: &str| {
+            let mut record = BibliographicRecord::default();
+            record.kind = Some(kind);
+            record.core.push(Element::Title, "Rainfall");
+            record.core.push(Element::Creator, "Silva, Ana");
+            record.core.push(Element::Date, "2026");
+            for (name, value) in [("publisher", publisher), ("address", place)] {
+                if !value.is_empty() && name == "publisher" {
+                    record.core.push(Element::Publisher, value);
+                } else if !value.is_empty() {
+                    record.keep(name, value);
+                }
+            }
+            let line = cite(&description(record), style, CitationLanguage::Portuguese);
+            let line = line.unwrap_or_else(|error| panic!("{error}"));
+            let begin = line.split(" Disponível").next().unwrap_or_default();
+            begin.trim_start_matches("SILVA, Ana. ").to_owned()
+        };
+        for kind in [
+            RecordKind::Dataset,
+            RecordKind::Software,
+            RecordKind::Image,
+            RecordKind::Sound,
+            RecordKind::MovingImage,
+            RecordKind::Collection,
+            RecordKind::Other,
+            RecordKind::Book,
+            RecordKind::Thesis,
+            RecordKind::Report,
+        ] {
+            for (publisher, place, expected) in [
+                ("", "", "Rainfall. [S. l.: s. n.], 2026."),
+                ("INPE", "", "Rainfall. [S. l.]: INPE, 2026."),
+                ("", "São Paulo", "Rainfall. São Paulo: [s. n.], 2026."),
+                ("INPE", "São Paulo", "Rainfall. São Paulo: INPE, 2026."),
+            ] {
+                assert_eq!(cited(kind, "abnt", publisher, place), expected, "{kind:?}");
+            }
+        }
+        // What has none in the style gets none, and neither does another style.
+        assert_eq!(
+            cited(RecordKind::Article, "abnt", "", ""),
+            "Rainfall. 2026."
+        );
+        assert_eq!(
+            cited(RecordKind::Unpublished, "abnt", "", ""),
+            "Rainfall. 2026."
+        );
+        assert!(!cited(RecordKind::Dataset, "apa", "", "").contains("s. n."));
     }
 
     #[test]
