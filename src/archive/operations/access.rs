@@ -26,7 +26,7 @@ impl Archive {
         act: RunAs<'_>,
     ) -> Result<ReadableContent, ArchiveError> {
         let listing = self.listing(item, b"", most, act)?;
-        let main = self.content_path(item, None, act, &Dependencies::default())?;
+        let main = self.content_path(item, None, act, &Dependencies::none())?;
         let is_open = match item.target {
             Some(_) => main.is_some(),
             None => !listing.files.is_empty(),

@@ -66,6 +66,14 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
+    /// Records nothing, for an answer that is not cached.
+    #[must_use]
+    pub fn none() -> Dependencies {
+        let none = Dependencies::default();
+        none.give_up();
+        none
+    }
+
     /// Prevents a validator: the answer depends on something that cannot be checked again.
     pub fn give_up(&self) {
         self.is_given_up.set(true);

@@ -4,7 +4,7 @@
 use axum::http::HeaderMap;
 
 use crate::formats::description::DescriptionFormat;
-use crate::web::server::page::accept::{self, Representation};
+use crate::web::server::page::accept::{Accepted, Representation};
 
 /// The formats that are negotiated, each by its media type. Of two formats with one type, the first.
 const NEGOTIATED: [DescriptionFormat; 7] = [
@@ -26,8 +26,12 @@ pub(super) fn media_type(format: DescriptionFormat) -> &'static str {
 /// The format that a request names and does not prefer pages to; None if it wants what every reader gets. A
 /// wildcard names no format.
 pub(super) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
+    let accepted = Accepted::by(headers);
+    if accepted.names_none() {
+        return None;
+    }
     let pages = [Representation::Html, Representation::Json];
-    let page = pages.map(|form| accept::weight_of_named(headers, form.media_type()));
+    let page = pages.map(|form| accepted.weight_of_named(form.media_type()));
     let page = page.into_iter().max().unwrap_or_default();
     let mut best: Option<(DescriptionFormat, u16)> = None;
     for format in NEGOTIATED {
@@ -35,7 +39,7 @@ pub(super) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
         if format == DescriptionFormat::OaiDc && page > 0 {
             continue;
         }
-        let weight = accept::weight_of_named(headers, media_type(format));
+        let weight = accepted.weight_of_named(media_type(format));
         if weight > page && weight > best.map_or(0, |(_, known)| known) {
             best = Some((format, weight));
         }
@@ -45,9 +49,10 @@ pub(super) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
 
 /// Whether a request accepts one of these media types.
 pub(super) fn accepts(headers: &HeaderMap, media_types: &[&str]) -> bool {
+    let accepted = Accepted::by(headers);
     media_types
         .iter()
-        .any(|media_type| accept::weight(headers, media_type) > 0)
+        .any(|media_type| accepted.weight(media_type) > 0)
 }
 
 /// The sentence of a refusal.

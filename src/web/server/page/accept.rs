@@ -45,20 +45,32 @@ pub(in crate::web::server) fn names(headers: &HeaderMap, form: Representation) -
         .any(|(range, weight)| range == form.media_type() && *weight > 0)
 }
 
-/// The weight of a media type that is named in full, in thousandths; 0 if only a wildcard matches it.
-pub(in crate::web::server) fn weight_of_named(headers: &HeaderMap, media_type: &str) -> u16 {
-    let ranges = weighted(headers, &ACCEPT);
-    let named = ranges.iter().filter(|(range, _)| range == media_type);
-    named.map(|(_, weight)| *weight).max().unwrap_or_default()
-}
+/// The media types that a request accepts, read once for several questions.
+pub(in crate::web::server) struct Accepted(Vec<(String, u16)>);
 
-/// The weight of a media type, in thousandths. A request without the header accepts every type.
-pub(in crate::web::server) fn weight(headers: &HeaderMap, media_type: &str) -> u16 {
-    let ranges = weighted(headers, &ACCEPT);
-    if ranges.is_empty() {
-        BEST
-    } else {
-        weight_of(&ranges, media_type)
+impl Accepted {
+    pub(in crate::web::server) fn by(headers: &HeaderMap) -> Accepted {
+        Accepted(weighted(headers, &ACCEPT))
+    }
+
+    /// Whether no type is named in full.
+    pub(in crate::web::server) fn names_none(&self) -> bool {
+        self.0.iter().all(|(range, _)| range.ends_with('*'))
+    }
+
+    /// The weight of a media type that is named in full, in thousandths; 0 if only a wildcard matches it.
+    pub(in crate::web::server) fn weight_of_named(&self, media_type: &str) -> u16 {
+        let named = self.0.iter().filter(|(range, _)| range == media_type);
+        named.map(|(_, weight)| *weight).max().unwrap_or_default()
+    }
+
+    /// The weight of a media type, in thousandths. A request without the header accepts every type.
+    pub(in crate::web::server) fn weight(&self, media_type: &str) -> u16 {
+        if self.0.is_empty() {
+            BEST
+        } else {
+            weight_of(&self.0, media_type)
+        }
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn present(
     name: &str,
     request: &Parts,
 ) -> Result<Item, Refusal> {
-    let is_public = |item: &Item| site.archive.is_public(item, &act, &Dependencies::default());
+    let is_public = |item: &Item| site.archive.is_public(item, &act, &Dependencies::none());
     match found {
         Some(item) if !is_public(&item).map_err(failed)? => {
             Err(Box::new(pages::unknown(site, name, request)))
@@ -110,7 +110,7 @@ pub(super) fn present(
     }
 }
 
-/// The item itself: one of its files, its file list, or its target file.
+/// An item that is [`present`]: one of its files, its file list, or its target file.
 pub(super) fn of_item(
     site: &Site,
     item: Item,
@@ -118,9 +118,12 @@ pub(super) fn of_item(
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
     wanted.refuse_copies(&item)?;
-    // If the item itself may not be read, nothing in it is published.
-    let root = site.archive.open_content(&item, b"", &act);
-    let root = root.map_err(failed)?;
+    // If the item itself may not be read, nothing in it is published. `present` has tried it, but with the service, which
+    // is always present.
+    let root = || site.archive.open_content(&item, b"", &act).map_err(failed);
+    if item.names.matches(&site.archive.facts().service) {
+        root()?;
+    }
     if wanted.about == Some(About::Bag) && wanted.below.is_empty() {
         return Ok(ContentReply::Zip(item, Layout::Bag));
     }
@@ -159,7 +162,7 @@ pub(super) fn of_item(
     let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
     let found = site
         .archive
-        .content_path(&item, path, &act, &Dependencies::default());
+        .content_path(&item, path, &act, &Dependencies::none());
     match (found.map_err(failed)?, path) {
         (Some(_), Some(_)) if wanted.end == PathEnd::Slash => Err(no_file()),
         (Some(found), Some(_)) => file_in_doc(site, &item, found, wanted.is_download, request),
@@ -187,7 +190,7 @@ pub(super) fn of_item(
             };
             at_path(site, &item, opened, path.to_vec(), PathEnd::Slash, request)
         }
-        (None, None) => at_path(site, &item, root, Vec::new(), PathEnd::Slash, request),
+        (None, None) => at_path(site, &item, root()?, Vec::new(), PathEnd::Slash, request),
     }
 }
 
@@ -241,9 +244,7 @@ fn not_acceptable() -> Refusal {
 /// A redirection to the public item to which a symbolic link on a path leads, as it does in the mount.
 pub(super) fn link_out(site: &Site, item: &Item, path: &[u8]) -> Option<ContentReply> {
     let (other, path) = site.archive.link_out(item, path, &act).ok()??;
-    let is_public = site
-        .archive
-        .is_public(&other, &act, &Dependencies::default());
+    let is_public = site.archive.is_public(&other, &act, &Dependencies::none());
     if !is_public.ok()? {
         return None;
     }

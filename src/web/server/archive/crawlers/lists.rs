@@ -144,7 +144,7 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
         if item.id.0 >= first.saturating_add(PART) {
             break;
         }
-        let dependencies = Dependencies::default();
+        let dependencies = Dependencies::none();
         if item.state == State::Deleted || !archive.is_public(&item, &act, &dependencies)? {
             continue;
         }

@@ -48,14 +48,18 @@ impl TypedLink {
         }
     }
 
-    fn header(&self) -> String {
-        let mut text = format!("<{}>; rel=\"{}\"", self.target, self.relation);
+    /// Adds it to the value of a header.
+    fn write(&self, text: &mut String) {
+        if !text.is_empty() {
+            text.push_str(", ");
+        }
+        let mut push = |parts: &[&str]| parts.iter().for_each(|part| text.push_str(part));
+        push(&["<", &self.target, ">; rel=\"", self.relation, "\""]);
         for (name, value) in [("type", &self.media_type), ("hreflang", &self.language)] {
             if let Some(value) = value {
-                text.push_str(&format!("; {name}=\"{value}\""));
+                push(&["; ", name, "=\"", value, "\""]);
             }
         }
-        text
     }
 
     fn json(&self) -> Value {
@@ -81,14 +85,15 @@ fn absolute(site: &Site, url: &str) -> String {
 
 /// The links that need nothing but the names of an item.
 fn of_names(site: &Site, names: &Names) -> Vec<TypedLink> {
-    let at = |path: String| absolute(site, &path);
     let persistent = site.archive.facts().persistent_url(names);
+    // Every redirection has these links.
+    let item = absolute(site, &view::page_url(names));
     let mut links = vec![
         TypedLink::to("cite-as", persistent),
-        TypedLink::to("linkset", at(view::linkset_url(names))).of_type(LINKSET),
+        TypedLink::to("linkset", item.clone() + view::LINKSET_QUERY).of_type(LINKSET),
     ];
     for format in DescriptionFormat::ALL {
-        let url = at(view::description_url(names, format));
+        let url = item.clone() + &view::description_modifier(format);
         links.push(TypedLink::to("describedby", url).of_type(format.media_type()));
     }
     links
@@ -140,16 +145,20 @@ fn of_view(site: &Site, item: &ItemView) -> Vec<TypedLink> {
 }
 
 fn set(links: &[TypedLink], response: &mut Response<Body>) {
-    let mut counts = std::collections::HashMap::new();
-    let mut texts = Vec::new();
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    let mut text = String::with_capacity(links.len() * 160);
     for link in links {
-        let count: &mut usize = counts.entry(link.relation).or_default();
-        *count += 1;
-        if *count <= MOST_IN_HEADER {
-            texts.push(link.header());
+        let known = counts.iter().position(|(name, _)| *name == link.relation);
+        let at = known.unwrap_or_else(|| {
+            counts.push((link.relation, 0));
+            counts.len() - 1
+        });
+        counts[at].1 += 1;
+        if counts[at].1 <= MOST_IN_HEADER {
+            link.write(&mut text);
         }
     }
-    if let Ok(value) = HeaderValue::from_str(&texts.join(", ")) {
+    if let Ok(value) = HeaderValue::try_from(text) {
         response.headers_mut().insert(LINK, value);
     }
 }

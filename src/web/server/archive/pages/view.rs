@@ -364,7 +364,12 @@ pub(super) fn dublin_core_url(names: &Names) -> String {
 }
 
 pub(super) fn description_url(names: &Names, format: DescriptionFormat) -> String {
-    format!("{}:({})", page_url(names), format.word())
+    page_url(names) + &description_modifier(format)
+}
+
+/// What follows the URL of an item in that of its description.
+pub(super) fn description_modifier(format: DescriptionFormat) -> String {
+    format!(":({})", format.word())
 }
 
 /// The item's page itself, also where its persistent URL leads to a file.
@@ -377,9 +382,8 @@ pub(super) fn citation_url(names: &Names, style: &str) -> String {
     format!("{}?cite={style}", page_url(names))
 }
 
-pub(super) fn linkset_url(names: &Names) -> String {
-    format!("{}?linkset", page_url(names))
-}
+/// What follows the URL of an item in that of its links.
+pub(super) const LINKSET_QUERY: &str = "?linkset";
 
 pub(super) fn list_url(names: &Names) -> String {
     format!("{}?ibiurl.verblist=GetFileList", page_url(names))
