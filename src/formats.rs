@@ -13,6 +13,7 @@
 //! - [`name_spaces`]: the prefixes that complete the identifiers of `upn:` names.
 //! - [`search`]: what a user searches for, as a text.
 //! - [`table`]: the import table, from its text to rows.
+//! - [`picture`]: small pictures of images and of pages.
 //! - [`premis`]: what preservation systems record of a package, in PREMIS.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
@@ -36,6 +37,7 @@ pub mod metadata;
 pub mod mtree;
 pub mod name_spaces;
 pub mod oai;
+pub mod picture;
 pub mod premis;
 pub mod query;
 pub mod registration;

@@ -11,9 +11,11 @@
 //! - [`memory`]: giving free memory back to the system.
 //! - [`namespaces`]: a command in a mount namespace of its own.
 //! - [`caller`]: the process behind a request, and acting as its user.
+//! - [`confinement`]: a process that computes for this one, and can do nothing else.
 
 pub(crate) mod caller;
 pub(crate) mod charging;
+pub(crate) mod confinement;
 pub(crate) mod credentials;
 pub(crate) mod limits;
 pub(crate) mod memory;

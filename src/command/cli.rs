@@ -31,8 +31,8 @@ pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
 pub use services::{
-    Actors, Documents, LogForm, Monitoring, Register, Registered, Resolver, ResolverCommand, Serve,
-    Unregister,
+    Actors, Documents, LogForm, Monitoring, PreviewHelper, Register, Registered, Resolver,
+    ResolverCommand, Serve, Unregister,
 };
 pub use shell::{Complete, Completions, Shell};
 pub use store::{Init, Mount, Quickstart, Status, Umount, Upn};
@@ -219,6 +219,9 @@ pub enum Command {
     /// Say what may be typed next; the programs of `ibifs completions` ask
     #[command(hide = true)]
     Complete(Complete),
+    /// Draw the file at standard input; `ibifs serve` runs it without rights
+    #[command(hide = true)]
+    PreviewHelper(PreviewHelper),
 }
 
 /// What a command prints.

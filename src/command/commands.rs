@@ -17,6 +17,7 @@ mod listen;
 mod mint;
 mod mount_helper;
 mod mounting;
+mod preview_helper;
 mod print;
 mod quickstart;
 mod relations;
@@ -77,6 +78,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Quickstart(options) => quickstart::run(&options),
         Command::Completions(options) => complete::print(&options),
         Command::Complete(options) => complete::run(&options),
+        Command::PreviewHelper(options) => preview_helper::run(&options),
     }
 }
 

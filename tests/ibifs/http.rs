@@ -12,6 +12,7 @@ mod machines;
 mod metrics;
 mod oai;
 mod pages;
+mod pictures;
 mod preview;
 mod registration;
 mod resolver;

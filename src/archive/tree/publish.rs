@@ -61,6 +61,11 @@ impl Published {
         )
     }
 
+    /// A value that no other file has, with the fingerprint.
+    pub fn identity(&self) -> String {
+        format!("{:x}-{}", self.stat.st_dev, self.fingerprint())
+    }
+
     /// Its permissions, as `chmod` has them.
     pub fn permissions(&self) -> u32 {
         self.stat.st_mode & 0o777

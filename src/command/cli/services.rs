@@ -222,3 +222,10 @@ pub struct Registered {
     #[command(flatten)]
     pub output: Output,
 }
+
+/// `ibifs preview-helper`
+#[derive(Debug, Args)]
+pub struct PreviewHelper {
+    /// The media type of the file at standard input
+    pub media_type: String,
+}

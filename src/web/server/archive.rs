@@ -10,6 +10,7 @@ mod file;
 mod measure;
 mod oai;
 mod pages;
+mod pictures;
 mod searches;
 mod service;
 mod transfer;
@@ -54,6 +55,7 @@ pub struct Site {
     cache: AnswerCache,
     zips: zip::ZipLimit,
     searches: searches::Searches,
+    pictures: pictures::Pictures,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
     gauges: measure::Gauges,
@@ -86,6 +88,7 @@ impl Site {
             cache: AnswerCache::default(),
             zips: zip::ZipLimit::default(),
             searches: searches::Searches::default(),
+            pictures: pictures::Pictures::default(),
             receiver: None,
             gauges: measure::Gauges::default(),
         }

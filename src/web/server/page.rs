@@ -35,7 +35,7 @@ const META: &str = "<meta charset=\"utf-8\" />\n\
 
 /// The page runs nothing, and loads nothing from elsewhere. The style is identified by its digest.
 const POLICY: &str = "default-src 'none'; \
-     style-src 'sha256-6iu4ORgJXFN24O+qVfYJlXHyVRIA5p5aCFUmhnxS1Bg='; \
+     style-src 'sha256-agq8ZOp0rBVX9k/Ep2ytU4kUvW2xIr/O/irDCygX8FU='; \
      img-src 'self'; media-src 'self'; frame-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 

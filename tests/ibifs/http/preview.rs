@@ -29,6 +29,7 @@ item long long.txt < <(seq 1000)
 item picture map.svg << 'END'
 <svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>alert(1)</script><circle r="9"/></svg>
 END
+item photo dot.png < <(base64 -d <<< iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==)
 item sound voice.mp3 <<< sound
 item video film.webm <<< film
 item paper paper.pdf <<< '%PDF-1.4'
@@ -157,7 +158,7 @@ END
             2> complaints | sed -n '/examined/,/^end/p' | sed 's;.*<pre>;;' > found; }}
         number=0
         for path in / /search?q=rain /search?by=year /nothing.example "/$(< items/readme)?ibiurl.verblist=GetFileList" \
-            $(for name in readme table latin long picture sound video paper; do echo "/$(< items/$name)?page"; done); do
+            $(for name in readme table latin long picture photo sound video paper; do echo "/$(< items/$name)?page"; done); do
             curl -sS -H 'Accept: text/html' "http://$A$path" > body
             '{0}' page.py "http://$A/" > page.html
             for look in '--window-size=390,900' '--window-size=1280,900 --blink-settings=preferredColorScheme=0'; do
@@ -167,7 +168,7 @@ END
                 number=$((number + 1))
             done
         done
-        test $number = 26
+        test $number = 28
         # It would find a picture without a text.
         '{0}' page.py "http://$A/" worse > page.html; examine; grep -q '^image-alt' found
         "#,

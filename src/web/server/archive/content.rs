@@ -19,7 +19,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Site, SiteHandle, act, crawlers, file, pages, zip};
+use super::{Site, SiteHandle, act, crawlers, file, pages, pictures, zip};
 use crate::formats::item::State;
 use crate::web::server::answer::{self, Refusal};
 use ibi::persistent::Reader;
@@ -65,6 +65,9 @@ pub(super) async fn send(
     let response = match reply {
         ContentReply::Answer(response) => response,
         ContentReply::Zip(item, layout) => zip::answer(site, item, layout),
+        ContentReply::File { found, name, .. } if pictures::is_wanted(parts, &name) => {
+            pictures::answer(site, parts, found, name).await
+        }
         ContentReply::File {
             found,
             name,

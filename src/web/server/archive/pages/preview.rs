@@ -1,7 +1,7 @@
 //! What a page shows of an item's content: its main file, or the first one that a browser or we can show.
 //!
-//! Pictures, sound, video and PDF are shown by the browser, which gets them as any file. Of a text its beginning is
-//! part of the page: as lines, as a table (CSV) or formatted (Markdown).
+//! Sound, video, drawings and PDF are shown by the browser, which gets them as any file; of images and of the first page
+//! of a PDF it gets a small picture. Of a text its beginning is part of the page: as lines, as a table (CSV) or formatted (Markdown).
 
 mod markdown;
 mod table;
@@ -15,6 +15,9 @@ use super::view::{ItemView, file_url};
 use super::words::ArchiveWords;
 use crate::archive::PublicFile;
 use crate::archive::store::Item;
+use crate::archive::tree::Published;
+use crate::formats::picture::Drawn;
+use crate::web::server::archive::pictures::QUERY;
 use crate::web::server::archive::{Site, act, file};
 use crate::web::server::page::html::{escaped, shown};
 
@@ -30,6 +33,9 @@ const LONGEST_LINE: usize = 1000;
 /// How a file is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
+    /// By a small picture of it.
+    Image,
+    /// By the browser.
     Picture,
     Sound,
     Video,
@@ -46,8 +52,8 @@ impl Kind {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let media_type = file::media_type(name);
         match media_type {
-            "image/png" | "image/jpeg" | "image/gif" | "image/webp" | "image/avif"
-            | "image/svg+xml" => Some(Kind::Picture),
+            _ if Drawn::of_media_type(media_type) == Some(Drawn::Image) => Some(Kind::Image),
+            "image/avif" | "image/svg+xml" => Some(Kind::Picture),
             "application/pdf" => Some(Kind::Pdf),
             "text/markdown" => Some(Kind::Markdown),
             "text/csv" => Some(Kind::Table(None)),
@@ -86,7 +92,7 @@ fn most_suitable(files: &[PublicFile]) -> Option<&[u8]> {
         let is_readme = path.starts_with(b"README") || path.starts_with(b"doc/README");
         match Kind::of(path)? {
             _ if is_readme => Some(2),
-            Kind::Picture | Kind::Sound | Kind::Video | Kind::Pdf => Some(1),
+            Kind::Image | Kind::Picture | Kind::Sound | Kind::Video | Kind::Pdf => Some(1),
             Kind::Markdown | Kind::Table(_) | Kind::Text => Some(0),
         }
     };
@@ -120,6 +126,7 @@ fn content(
         return None;
     }
     let shown = match kind {
+        Kind::Image => drawn(site, &found, path, &url, &name)?,
         Kind::Picture => {
             let (url, name) = (escaped(&url), escaped(&name));
             PreEscaped(format!(
@@ -134,6 +141,9 @@ fn content(
         },
         // It is loaded when the reader asks for it.
         Kind::Pdf => html! {
+            @if let Some(first) = drawn(site, &found, path, &url, &format!("{} {name}", words.first_page)) {
+                p { (first) }
+            }
             details {
                 summary { (words.show_here) }
                 iframe src=(url) title=(name) loading="lazy" {}
@@ -167,6 +177,17 @@ fn content(
             figcaption { (super::link(&url, &name)) }
         }
     })
+}
+
+/// A small picture of a file, which leads to the file. None if there is none: a page shows no broken picture.
+fn drawn(site: &Site, found: &Published, path: &[u8], url: &str, alt: &str) -> Option<Markup> {
+    let picture = site.pictures.of(found, path)?;
+    let (width, height) = (picture.width, picture.height);
+    let (source, alt) = (escaped(url), escaped(alt));
+    let image = PreEscaped(format!(
+        "<img src=\"{source}?{QUERY}\" width=\"{width}\" height=\"{height}\" alt=\"{alt}\" loading=\"lazy\" />"
+    ));
+    Some(html! { a href=(url) { (image) } })
 }
 
 /// The beginning of a text: UTF-8 but for a character that is cut off at its end, else ISO 8859-1. None if it is

@@ -75,6 +75,8 @@ pub(super) struct ArchiveWords {
     pub(super) browse: &'static str,
     pub(super) preview: &'static str,
     pub(super) show_here: &'static str,
+    /// Before the name of a file.
+    pub(super) first_page: &'static str,
     pub(super) only_beginning: &'static str,
     /// The names of the fields by which items are listed: creator, subject, year, type, language, collection.
     pub(super) fields: [&'static str; 6],
@@ -204,6 +206,7 @@ static ENGLISH: ArchiveWords = ArchiveWords {
     browse: "Browse by",
     preview: "Preview",
     show_here: "Show it here",
+    first_page: "First page of",
     only_beginning: "Only the beginning is shown.",
     fields: [
         "Creator",
@@ -297,6 +300,7 @@ static PORTUGUESE: ArchiveWords = ArchiveWords {
     browse: "Listar por",
     preview: "Pré-visualização",
     show_here: "Mostrar aqui",
+    first_page: "Primeira página de",
     only_beginning: "Só o início é mostrado.",
     fields: ["Criador", "Assunto", "Ano", "Tipo", "Língua", "Coleção"],
 };
