@@ -373,6 +373,65 @@ fn put(event: &str, position: Option<Position>, of: Map<String, Value>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::store::Record;
+    use crate::formats::item::Names;
+    use ibi::Ibi;
+    use ibi::relation::RelationKind;
+
+    /// The events of more items and relations than are read at a time, from a position on.
+    #[test]
+    fn events_are_in_the_order_of_changes() {
+        let store = Store::temporary().expect("a store");
+        let names = |number: usize| {
+            let text = format!(
+                "a.example.org/b/2026/01.01.{:02}.{:02}",
+                number / 60,
+                number % 60
+            );
+            Names::from(Ibi::parse(&text).expect("an identifier"))
+        };
+        let count = MOST_AT_ONCE + MOST_AT_ONCE / 4;
+        let put = |number: usize, relations: &[(RelationKind, Names)]| {
+            let mut record = Record::bare(names(number), State::Copy);
+            record.relations = relations.to_vec();
+            store.put(&record).expect("recorded");
+        };
+        let related = |number: usize| {
+            let next = (RelationKind::NextEdition, names((number + 1) % count));
+            [next, (RelationKind::EditionOf, names(number / 2))]
+        };
+        for number in 0..count {
+            put(number, &related(number));
+        }
+        // The relations of these have changed before the item.
+        for number in (0..count).step_by(3) {
+            put(number, &related(number));
+        }
+        let until = store.last_change().expect("a number").number;
+        let read = |mut from: i64| {
+            let (mut items, mut relations, mut last) = (0, 0, from);
+            while from < until {
+                let mut events = Events::new(&store, (from, until)).ok().expect("events");
+                while let Some(event) = events.next().ok().expect("an event") {
+                    assert!(event.number() >= last && event.number() <= events.until);
+                    last = event.number();
+                    match event {
+                        Event::Item(..) => items += 1,
+                        Event::Relation(_) => relations += 1,
+                    }
+                }
+                assert!(events.until > from);
+                from = events.until;
+            }
+            (items, relations)
+        };
+        assert_eq!(read(0), (count, 2 * count));
+        // Each item was put first with its own number, from 1 on.
+        let half = count / 2;
+        let from = i64::try_from(half).expect("a number");
+        let again = (0..half).step_by(3).count();
+        assert_eq!(read(from), (count - half + again, 2 * (count - half)));
+    }
 
     #[test]
     fn positions_are_read_as_they_are_written() {
