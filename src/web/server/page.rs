@@ -33,11 +33,34 @@ const META: &str = "<meta charset=\"utf-8\" />\n\
      <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n\
      <meta name=\"color-scheme\" content=\"light dark\" />\n";
 
-/// The page runs nothing, and loads nothing from elsewhere. The style is identified by its digest.
+/// The page runs nothing but what [`allow_copying`] lets it, and loads nothing from elsewhere. The style is identified by its digest.
 const POLICY: &str = "default-src 'none'; \
      style-src 'sha256-agq8ZOp0rBVX9k/Ep2ytU4kUvW2xIr/O/irDCygX8FU='; \
      img-src 'self'; media-src 'self'; frame-src 'self'; \
      base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// The one script of pages: it shows the buttons that copy what the links before them lead to. Without it they are not
+/// shown. It has no `<` and no `&`, which XML and HTML read differently.
+const COPYING: &str = include_str!("page/copy.js");
+
+/// What a page with that script may do besides.
+const COPYING_POLICY: &str =
+    "script-src 'sha256-Rmy/0oyuKg8JRr/dGn3SP6vXw35a+zngaaOiKgJgjwk='; connect-src 'self'";
+
+/// The element of a page's head with the script.
+pub(super) fn copying() -> String {
+    format!("<script>{COPYING}</script>\n")
+}
+
+/// Lets the script of a page run.
+pub(super) fn allow_copying(response: &mut Response<Body>) {
+    let policy = format!("{POLICY}; {COPYING_POLICY}");
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response
+            .headers_mut()
+            .insert(CONTENT_SECURITY_POLICY, policy);
+    }
+}
 
 /// The texts of pages in one language.
 pub(super) trait Words: 'static {

@@ -416,8 +416,9 @@ fn hostile_names() {
 &format!(
                     r#"
             get '{path}' > /dev/null
-            xmllint --noout body && xmllint --html --noout body 2>&1 | grep error | grep -v -E 'Tag (main|section|header|bdi|time|figure|figcaption|details|summary) invalid' || true
-            sed 's/<script type="application.ld+json">//' body | grep -c '<script' || true
+            xmllint --noout body && xmllint --html --noout body 2>&1 | grep error | grep -v -E 'Tag (main|section|header|bdi|time|figure|figcaption|details|summary|output) invalid' || true
+            # The script of pages ends a line with its begin.
+            sed -e 's/<script type="application.ld+json">//' -e 's/^<script>$//' body | grep -c '<script' || true
             grep -o 'href="/col[^"]*"' body | sed 's;{item};REP;' | sort -u
             grep -E -c 'secret|passwd|pipe|"out"|\.ibi' body || true
             LC_ALL=C grep -c -P '[\x00-\x09\x0b-\x1f\x7f]|\xe2\x80\xae' body || true
@@ -457,12 +458,19 @@ r#"
                 xmllint --noout body
                 test "$(has 'count(//*[local-name()="h1"])')" = 1
                 test "$(has 'count(//*[local-name()="meta" and @name="viewport"])')" = 1
-                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby" or @rel="alternate" or @rel="search" or @rel="icon")])')" = 0
+                test "$(has 'count(//@style | //@onclick | //*[local-name()="script"][@*][not(@type="application/ld+json")] | //*[local-name()="img"] | //*[local-name()="link"][not(@rel="cite-as" or @rel="linkset" or @rel="describedby" or @rel="alternate" or @rel="search" or @rel="icon")])')" = 0
                 digest=$(python3 -c '
 import base64, hashlib, re
 style = re.search(b"<style>(.*?)</style>", open("body", "rb").read(), re.S).group(1)
 print(base64.b64encode(hashlib.sha256(style).digest()).decode())')
                 policy=$(grep -i '^content-security-policy:' head)
+                # The one script is that of the policy.
+                script=$(python3 -c '
+import base64, hashlib, re
+for script in re.findall(b"<script>(.*?)</script>", open("body", "rb").read(), re.S):
+    print(base64.b64encode(hashlib.sha256(script).digest()).decode())')
+                test -z "$script" || [[ $policy == *"; script-src 'sha256-$script'; connect-src 'self'"* ]]
+                test -n "$script" || [[ $policy != *script-src* ]]
                 [[ $policy == *"default-src 'none'; style-src 'sha256-$digest'; img-src 'self'; media-src 'self'; frame-src 'self'; base-uri 'none';"* ]]
             done
         done

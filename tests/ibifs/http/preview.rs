@@ -67,7 +67,7 @@ fn a_page_shows_the_content() {
         has "string($figure//*[local-name()='td'][2])"; has "count($figure//*[local-name()='br'])"
         has "count($figure//*[local-name()='a'])"
         has "string($figure//*[local-name()='a'][1]/@href)" | sed "s;$(< items/readme);REP;"
-        no grep -i -e '<script>' -e javascript: body
+        no grep -i -e '<script>.' -e javascript: body
         page table > /dev/null; has "count($figure//*[local-name()='tr'])"
         has "string($figure//*[local-name()='td'][1])"; grep -c '&lt;b&gt;' body
         page latin > /dev/null; has "string($figure//*[local-name()='p'][1])"; has "string($figure//*[local-name()='p'][3])"
@@ -123,6 +123,45 @@ fn editions_are_a_line() {
         echo "ibi.editionof {rep $(< items/latin)}" >> A.store/col/$(< items/readme)/.ibi
         ibifs umount A; ibifs reindex A.store
         page table > /dev/null; test $(has "count(//*[local-name()='ol'][@class='editions']/*)") -le 17
+        "#,
+    );
+}
+
+/// A citation is copied by a button, which is not there without a script; the link before it is.
+#[test]
+fn a_citation_is_copied() {
+    let fixture = serve();
+    fixture.sh(
+        r#"
+        echo '%A Gerald Banon' >> A/$(< items/table)/.ibi.metadata
+        browse() { timeout 120 chromium --headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage --enable-logging=stderr \
+            --user-data-dir="$PWD/profile" --virtual-time-budget=10000 --dump-dom "$@" 2> complaints > dom; }
+        page table > /dev/null
+        test "$(grep -c '<button type="button" hidden="hidden" data-copied=' body)" = "$(grep -c '?cite=' body)"
+        page table | grep -q '<button'; curl -sS "http://$A/$(< items/table)?page" -H 'Accept: text/html' -H 'Accept-Language: pt' | grep -q '>Copiar</button>'
+        # The policy lets the script run, and nothing else.
+        browse "http://$A/$(< items/table)?page"
+        no grep 'hidden=' dom; grep -q '<button type="button" data-copied="Copied: ABNT"' dom; no grep -i 'security policy' complaints
+        # What is copied is the citation.
+        cat > page.py << 'END'
+import sys
+test = """<script>
+Object.defineProperty(navigator, 'clipboard', {value: {write: async items => {
+    const blob = await items[0].getType('text/plain');
+    document.title = 'copied ' + await blob.text();
+}}});
+addEventListener('load', () => document.querySelector('button').click());
+</script>"""
+page = open('body').read()
+print(page.replace('<head>', f'<head><base href="{sys.argv[1]}" />{test}'))
+END
+        python3 page.py "http://$A/" > page.html
+        browse --disable-web-security "file://$PWD/page.html"
+        link=$(grep -o 'href="[^"]*?cite=[^"]*"' body | head -1 | cut -d '"' -f 2)
+        curl -sS --fail "http://$A$link" > citation
+        grep -o '<title>copied [^<]*' dom > copied
+        test "$(cut -c 15- copied)" = "$(sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' citation)"
+        grep -q '<output>Copied: ' dom
         "#,
     );
 }

@@ -1,6 +1,6 @@
 //! Pages for people, and the same content as JSON for programs.
 //!
-//! A page runs no script and loads nothing from elsewhere. Names and metadata are always text, never markup.
+//! A page needs no script, and loads nothing from elsewhere. Names and metadata are always text, never markup.
 
 mod files;
 mod home;
@@ -27,9 +27,9 @@ use crate::formats::citation::{CitationError, cite};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::web::server::answer;
-use crate::web::server::page::Page;
 use crate::web::server::page::accept::{self, Representation};
 use crate::web::server::page::html::link;
+use crate::web::server::page::{self, Page};
 use ibi::Timestamp;
 
 pub(super) use files::file_list;
@@ -68,13 +68,17 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
     } else {
         let name = item.names.preferred();
         let title = view.title.as_deref().unwrap_or(&name);
-        let head = signposts::head(site, &view);
+        let mut head = signposts::head(site, &view);
+        if view.description.is_some() {
+            head.push_str(&page::copying());
+        }
         let preview = preview::section(site, item, &view, page.words);
-        page.html_with(
-            title,
-            &head,
-            &landing::main(page.words, &view, preview.as_ref()),
-        )
+        let main = landing::main(page.words, &view, preview.as_ref());
+        let mut response = page.html_with(title, &head, &main);
+        if view.description.is_some() {
+            page::allow_copying(&mut response);
+        }
+        response
     };
     signposts::add_to_page(site, &view, &mut response);
     response

@@ -44,7 +44,7 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Marku
             }
         }))
         @if item.description.is_some() {
-            (section(words.how_to_cite, &citations(item)))
+            (section(words.how_to_cite, &citations(words, item)))
         }
         (section(words.identity, &html! { dl { (facts(words, item)) } }))
         (section(words.editions, &editions(words, item)))
@@ -114,7 +114,7 @@ fn linked(text: &str) -> Markup {
 }
 
 /// Links to citations: each is computed when it is asked for, which takes longer than a page.
-fn citations(item: &ItemView) -> Markup {
+fn citations(words: &ArchiveWords, item: &ItemView) -> Markup {
     let formats = [
         DescriptionFormat::Bibtex,
         DescriptionFormat::Ris,
@@ -123,12 +123,20 @@ fn citations(item: &ItemView) -> Markup {
     html! {
         ul class="inline" {
             @for style in short_style_names() {
-                li { (link(&view::citation_url(&item.names, style), &style.to_uppercase())) }
+                @let name = style.to_uppercase();
+                @let copied = format!("{}: {name}", words.copied);
+                li {
+                    (link(&view::citation_url(&item.names, style), &name)) " "
+                    button type="button" hidden="hidden" data-copied=(copied) aria-label=(format!("{} {name}", words.copy)) {
+                        (words.copy)
+                    }
+                }
             }
             @for format in formats {
                 li { (link(&view::description_url(&item.names, format), format.word())) }
             }
         }
+        output {}
     }
 }
 
