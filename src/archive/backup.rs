@@ -85,6 +85,7 @@ fn is_left(path: &[u8]) -> bool {
         || path.starts_with(store::FILE.as_bytes())
         || path.starts_with(store::HARVEST_FILE.as_bytes())
         || path.starts_with(store::ACCESSES_FILE.as_bytes())
+        || path.starts_with(store::PICTURES_FILE.as_bytes())
         || path.starts_with(SEARCH_FILE.as_bytes())
         || path.starts_with(PUBLIC_SEARCH_FILE.as_bytes())
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)

@@ -23,6 +23,7 @@ mod item;
 mod items;
 mod levels;
 mod numbers;
+mod pictures;
 mod query;
 mod record;
 mod recovery_log;
@@ -60,6 +61,7 @@ pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Wind
 pub use item::{Item, ItemId, Record, Unsettled};
 pub use levels::{LevelRow, PrefixRow, key_after_level, level_bounds};
 pub use numbers::Counts;
+pub use pictures::{PICTURES_FILE, PictureCache};
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use relation_changes::RelationChange;
 pub use search::{Found, Progress, SearchEntry, SearchIndex};

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::public::is_refusal;
 use super::{Archive, ArchiveError, RunAs};
-use crate::archive::store::Item;
+use crate::archive::store::{Item, PictureCache, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
@@ -18,6 +18,11 @@ use ibi::Timestamp;
 const DOC: &str = "doc";
 
 impl Archive {
+    /// Opens the pictures that were drawn of files of this store, and creates their database if necessary.
+    pub fn picture_cache(&self) -> Result<PictureCache, StoreError> {
+        PictureCache::open(self.tree.root())
+    }
+
     /// The bytes of the name of an item's default file, which need not be UTF-8; see ibifs-tree(7),
     /// "SIDECARS". The index has it as text; a name that is not text is read from the sidecar.
     pub fn default_file(&self, item: &Item) -> Result<Option<Vec<u8>>, ArchiveError> {

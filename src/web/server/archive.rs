@@ -105,6 +105,7 @@ impl Site {
             log::warn!("nothing is found by its words: {error}");
         }
         self.accesses.open(&self.archive);
+        self.pictures.open(&self.archive);
         self.gauges.open(&self.archive);
         if let Err(error) = self.archive.keep_name_spaces() {
             log::warn!("names of name spaces are not completed: {error}");

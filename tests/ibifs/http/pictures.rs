@@ -154,3 +154,43 @@ fn no_file_harms_the_service() {
         "#
     ));
 }
+
+/// Pictures outlive the service, and what is stored is as doubtful as what was drawn.
+#[test]
+fn pictures_are_kept_in_the_store() {
+    let Fixture { served, env, .. } = serve();
+    let page = |served: &Served, name: &str| {
+        let script =
+            format!("{ASK}\npage {name} | grep -o 'width=\"[0-9]*\" height=\"[0-9]*\"' || true");
+        served.sh(&env, &script)
+    };
+    assert_eq!(page(&served, "map.png"), "width=\"640\" height=\"427\"");
+    assert_eq!(page(&served, "paper.pdf"), "width=\"452\" height=\"640\"");
+    assert_eq!(page(&served, "noise.tiff"), "");
+    drop(served);
+    let change = |sql: &str| {
+        env.prints(
+            &format!("stat -c %a A.store/pictures.sqlite3; python3 -c '\nimport sqlite3\nopen = sqlite3.connect(\"A.store/pictures.sqlite3\")\nprint(open.execute(\"{sql}\").rowcount); open.commit()'"),
+            "600\n2",
+        );
+    };
+    // Nothing is drawn again: the sides are those that are stored.
+    change(
+        "UPDATE picture SET bytes = CAST(x\\\"00010002\\\" || substr(bytes, 5) AS BLOB)"
+            .replace("\\\"", "'\"'\"'")
+            .as_str(),
+    );
+    let served = Served::start(&env, "A.store");
+    assert_eq!(page(&served, "map.png"), "width=\"1\" height=\"2\"");
+    drop(served);
+    change("UPDATE picture SET bytes = substr(bytes, 1, 9)");
+    let served = Served::start(&env, "A.store");
+    assert_eq!(page(&served, "map.png"), "width=\"640\" height=\"427\"");
+    drop(served);
+    // A link in its place is not followed, and pictures are drawn.
+    env.sh("rm A.store/pictures.sqlite3*; touch victim; ln -s ../victim A.store/pictures.sqlite3");
+    let served = Served::start(&env, "A.store");
+    assert_eq!(page(&served, "paper.pdf"), "width=\"452\" height=\"640\"");
+    drop(served);
+    env.sh("test ! -s victim; ibifs umount A; rm A.store/pictures.sqlite3; ibifs fsck A.store > /dev/null");
+}

@@ -12,7 +12,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     ".",
     own_files::FACTS,
     own_files::NAME_SPACES,
@@ -27,6 +27,7 @@ const OWN: [&str; 16] = [
     "relations.sqlite3-shm",
     store::HARVEST_FILE,
     store::ACCESSES_FILE,
+    store::PICTURES_FILE,
     SEARCH_FILE,
     PUBLIC_SEARCH_FILE,
 ];

@@ -1,9 +1,9 @@
 //! Small pictures of files, drawn by a process without rights and kept for the next reader.
 //!
-//! A file that cannot be drawn is remembered, too. What is kept is found by the fingerprint of the file, so that a
+//! They are kept in the store, and the latest in memory. A file that cannot be drawn is remembered there, too. What is kept is found by the fingerprint of the file, so that a
 //! changed file is drawn again.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -17,6 +17,8 @@ use quick_cache::sync::Cache;
 use super::Site;
 use super::conditions::{ConditionResult, evaluate};
 use super::file;
+use crate::archive::Archive;
+use crate::archive::store::{PICTURES_FILE, PictureCache, StoreError};
 use crate::archive::tree::Published;
 use crate::formats::picture::{Drawn, Picture};
 use crate::os::confinement::{self, NoResult};
@@ -73,6 +75,8 @@ struct Turns {
 #[derive(Debug)]
 pub(super) struct Pictures {
     known: Cache<String, Known, Weights>,
+    /// Those in the store, once it was tried to open them; None if it cannot be written.
+    stored: OnceLock<Option<PictureCache>>,
     turns: Mutex<Turns>,
     has_turn: Condvar,
     most_at_once: usize,
@@ -83,6 +87,7 @@ impl Default for Pictures {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Pictures {
             known: Cache::with_weighter(MOST_KEPT, MOST_BYTES, Weights),
+            stored: OnceLock::new(),
             turns: Mutex::default(),
             has_turn: Condvar::new(),
             most_at_once: processors.min(MOST_AT_ONCE),
@@ -101,6 +106,17 @@ impl Drop for Turn<'_> {
 }
 
 impl Pictures {
+    /// Opens the pictures of a store, which takes the rights of its owner. Without them pictures are kept in memory.
+    pub(super) fn open(&self, archive: &Archive) {
+        self.stored.get_or_init(|| {
+            let opened = archive.picture_cache();
+            let not_kept = |error: StoreError| {
+                log::warn!("pictures are kept in memory alone: {}", error.cause());
+            };
+            opened.map_err(not_kept).ok()
+        });
+    }
+
     /// The picture of a file that the public may read. None if there is none, or if too many are being drawn.
     /// Waits for a process.
     pub(super) fn of(&self, found: &Published, name: &[u8]) -> Option<Arc<Picture>> {
@@ -110,9 +126,13 @@ impl Pictures {
             return None;
         }
         // The type is that of the name, and a file may have two.
-        let key = format!("{} {media_type}", found.identity());
+        let (identity, version) = (found.identity(), env!("CARGO_PKG_VERSION"));
+        let key = format!("{identity} {media_type} {version}");
         if let Some(known) = self.known(&key) {
             return known;
+        }
+        if let Some(picture) = self.stored(&key) {
+            return Some(picture);
         }
         let _turn = self.turn()?;
         // Another request may have drawn it meanwhile.
@@ -130,7 +150,10 @@ impl Pictures {
             }
         };
         let known = match drawn {
-            Ok(picture) => Known::Picture(Arc::new(picture)),
+            Ok(picture) => {
+                self.store(&key, &picture);
+                Known::Picture(Arc::new(picture))
+            }
             Err(reason) => {
                 log::debug!("a file cannot be drawn: {reason}");
                 Known::Failed(Instant::now())
@@ -149,6 +172,28 @@ impl Pictures {
             Known::Picture(picture) => Some(Some(picture)),
             Known::Failed(at) if at.elapsed() < FAILURE_KEPT => Some(None),
             Known::Failed(_) => None,
+        }
+    }
+
+    /// The picture of the store, which is in memory then. It is checked as one that was drawn now.
+    fn stored(&self, key: &str) -> Option<Arc<Picture>> {
+        let found = self.stored.get()?.as_ref()?.get(key);
+        let bytes = found.unwrap_or_else(|error| {
+            log::debug!("{PICTURES_FILE} cannot be read: {error}");
+            None
+        })?;
+        let picture = Arc::new(Picture::from_bytes(&bytes)?);
+        let known = Known::Picture(Arc::clone(&picture));
+        self.known.insert(key.to_owned(), known);
+        Some(picture)
+    }
+
+    /// Stores a picture. If that is not possible, it is drawn again after the next start.
+    fn store(&self, key: &str, picture: &Picture) {
+        if let Some(Some(stored)) = self.stored.get()
+            && let Err(error) = stored.put(key, &picture.to_bytes())
+        {
+            log::debug!("{PICTURES_FILE} cannot be written: {error}");
         }
     }
 

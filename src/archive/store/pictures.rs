@@ -1,0 +1,136 @@
+//! Small pictures of files, as they were drawn for pages.
+//!
+//! This is a database of its own: it can be removed at any time, and pictures are drawn again. It knows files by a key
+//! that changes with them, and forgets the pictures that were drawn first when it grows too large.
+
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, OptionalExtension, params};
+use rustix::fs::{Mode, OFlags};
+
+use super::{StoreError, beside};
+use crate::archive::database::OpenFor;
+use ibi::message;
+
+/// File name of the database.
+pub const PICTURES_FILE: &str = "pictures.sqlite3";
+
+/// How many bytes of pictures are kept.
+const MOST_BYTES: u64 = 256 * 1024 * 1024;
+/// After so many new bytes it is looked whether there are more.
+const LOOK_AFTER: u64 = 8 * 1024 * 1024;
+
+/// As in the relation store: one entry for each version, and no entry is ever changed.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE picture (
+        number INTEGER PRIMARY KEY,
+        key    TEXT NOT NULL UNIQUE,
+        bytes  BLOB NOT NULL
+    ) STRICT;
+"];
+
+/// The open database.
+#[derive(Debug)]
+pub struct PictureCache {
+    /// With the number of bytes that were written since it was last looked how many there are.
+    open: Mutex<(Connection, u64)>,
+    /// The directory of the database; SQLite uses its path until the connection above is closed.
+    _directory: OwnedFd,
+}
+
+impl PictureCache {
+    /// Opens the database in a store's directory, and creates it if necessary.
+    pub fn open(directory: BorrowedFd<'_>) -> Result<PictureCache, StoreError> {
+        // A file may become secret after it was drawn. SQLite gives its log the same permissions.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let _ = rustix::fs::openat(directory, PICTURES_FILE, flags, Mode::from_raw_mode(0o600));
+        let opened = beside::open(directory, PICTURES_FILE, OpenFor::Writing, MIGRATIONS)?;
+        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
+            what: message!("{file} is gone again", file = PICTURES_FILE),
+        })?;
+        forget(&connection, MOST_BYTES)?;
+        Ok(PictureCache {
+            open: Mutex::new((connection, 0)),
+            _directory: directory,
+        })
+    }
+
+    /// The picture with this key.
+    pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let open = self.open.lock();
+        let mut statement = open
+            .0
+            .prepare_cached("SELECT bytes FROM picture WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+    }
+
+    /// Keeps a picture.
+    pub fn put(&self, key: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.put_within(key, bytes, MOST_BYTES, LOOK_AFTER)
+    }
+
+    fn put_within(
+        &self,
+        key: &str,
+        bytes: &[u8],
+        most: u64,
+        look_after: u64,
+    ) -> Result<(), StoreError> {
+        let mut open = self.open.lock();
+        let (connection, written) = &mut *open;
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO picture (key, bytes) VALUES (?1, ?2)")?
+            .execute(params![key, bytes])?;
+        *written += bytes.len() as u64;
+        if *written >= look_after {
+            *written = 0;
+            forget(connection, most)?;
+        }
+        Ok(())
+    }
+}
+
+/// Forgets the pictures before the latest with so many bytes.
+fn forget(connection: &Connection, most: u64) -> Result<(), StoreError> {
+    connection.execute(
+        "DELETE FROM picture WHERE number <= (
+            SELECT number FROM (
+                SELECT number, sum(length(bytes)) OVER (ORDER BY number DESC) AS bytes FROM picture
+            ) WHERE bytes > ?1 ORDER BY number DESC LIMIT 1
+        )",
+        [i64::try_from(most).unwrap_or(i64::MAX)],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::testing::TemporaryDirectory;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn the_latest_pictures_are_kept() {
+        let place = TemporaryDirectory::new();
+        let directory = std::fs::File::open(place.path()).expect("a directory");
+        let cache = PictureCache::open(directory.as_fd()).expect("a database");
+        for number in 0..10 {
+            let key = format!("key{number}");
+            cache.put_within(&key, &[7; 10], 45, 10).expect("kept");
+        }
+        cache
+            .put_within("key9", &[8; 10], 45, 10)
+            .expect("replaced");
+        drop(cache);
+        let cache = PictureCache::open(directory.as_fd()).expect("the same database");
+        let found = |number: u8| cache.get(&format!("key{number}")).expect("read");
+        for number in 0..6 {
+            assert_eq!(found(number), None, "{number}");
+        }
+        for number in 6..9 {
+            assert_eq!(found(number), Some(vec![7; 10]), "{number}");
+        }
+        assert_eq!(found(9), Some(vec![8; 10]));
+    }
+}
