@@ -8,6 +8,7 @@ mod https;
 mod interoperation;
 mod kept;
 mod limits;
+mod looks;
 mod machines;
 mod metrics;
 mod oai;
