@@ -148,9 +148,9 @@ const GATHERING: Duration = Duration::from_millis(5);
 const BACKLOG: usize = 4096;
 
 /// From so many forgotten files on, memory is given back.
-const MANY: usize = 8192;
+const MANY: usize = 2048;
 /// Before that, fewer than so many must be forgotten in a time.
-const FEW: usize = 1024;
+const FEW: usize = 512;
 const QUIET: Duration = Duration::from_secs(1);
 
 /// What is to be closed.
