@@ -7,6 +7,7 @@
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
+//! - [`inventory`]: what is in an item, as a text that an Archive publishes.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
 //! - [`citation`]: the citation of an item in a style of the Citation Style Language.
@@ -31,6 +32,7 @@ pub mod description;
 pub mod federation;
 pub mod fixity;
 pub mod hex;
+pub mod inventory;
 pub mod item;
 pub mod links;
 pub mod metadata;

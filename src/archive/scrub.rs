@@ -33,7 +33,7 @@ mod recording;
 mod records;
 mod state;
 
-pub use digests::{ItemDigests, item_digests, recorded_digest};
+pub use digests::{ItemDigests, RecordedDigests, item_digests, recorded_digest};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use position::{LastScrub, prepare};
 pub use records::DIRECTORY;

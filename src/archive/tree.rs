@@ -64,7 +64,7 @@ pub use listing::Directories;
 pub use place::{
     Area, Author, Creator, Filled, METADATA_TEXT, Place, SIDECAR, STRANGERS, TreeError,
 };
-pub use publish::Published;
+pub use publish::{PublicKind, PublicStat, Published};
 pub use reader::OpenItem;
 pub use reserve::RESERVE;
 pub use root::Tree;

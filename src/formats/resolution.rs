@@ -9,7 +9,7 @@ use ibi::Ibi;
 use ibi::pairs::{Pairs, Value};
 use ibi::relation::{Language, Request, Step};
 
-pub use persistent::{Persistent, PersistentUrlError};
+pub use persistent::{Persistent, PersistentUrlError, item_of};
 
 /// The query that all Archives get in one round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,13 @@
 //! What the Archive publishes: the file of an item that a request means, and its last change.
+//!
+//! - [`walk`]: the entries of an item.
+//! - [`inventory`]: what is in an item, for a client that shows all of it.
 
-use std::collections::BinaryHeap;
+mod inventory;
+mod walk;
 
 use rustix::io::Errno;
 
-use super::public::is_refusal;
 use super::{Archive, ArchiveError, RunAs};
 use crate::archive::store::{Item, PictureCache, StoreError};
 use crate::archive::tree::Action;
@@ -13,6 +16,7 @@ use crate::archive::tree::{
 };
 use crate::formats::item::{Sidecar, State};
 use ibi::Timestamp;
+use walk::{NextEntries, Walk};
 
 /// The directory of an item's content, see ibifs-tree(7).
 const DOC: &str = "doc";
@@ -320,136 +324,6 @@ impl Archive {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             Ok(Walk::new(&open, after, entries).listing(most)?)
         })
-    }
-}
-
-/// How many names of a directory are held and sorted at once. A longer directory is read again for
-/// the names that follow.
-const MOST_NAMES: usize = 20_000;
-
-/// A step that remains in the walk.
-enum Next {
-    /// An entry with this path that is not a directory.
-    Entry(Vec<u8>),
-    /// The entries of a directory, whose path ends with a slash, that follow this path in it.
-    Below(Vec<u8>, Vec<u8>),
-}
-
-/// The entries that a walk is for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NextEntries {
-    /// Files. Where a directory cannot be read, the files below it are left out.
-    Files,
-    /// Files and directories. Only what the reader may not read is left out.
-    FilesAndDirectories,
-}
-
-/// A walk through the published entries of an item, in the order of their paths.
-struct Walk<'a> {
-    open: &'a OpenItem,
-    /// The path after which it begins.
-    after: &'a [u8],
-    entries: NextEntries,
-    /// A stack: the next step is last.
-    waiting: Vec<Next>,
-}
-
-impl Walk<'_> {
-    fn new<'a>(open: &'a OpenItem, after: &'a [u8], entries: NextEntries) -> Walk<'a> {
-        Walk {
-            open,
-            after,
-            entries,
-            waiting: vec![Next::Below(Vec::new(), Vec::new())],
-        }
-    }
-
-    fn listing(&mut self, most: usize) -> Result<Listing, TreeError> {
-        let mut listing = Listing::default();
-        while let Some(next) = self.waiting.pop() {
-            let (path, is_directory) = match next {
-                Next::Entry(path) => (path, false),
-                Next::Below(directory, beyond) => {
-                    let is_new = !directory.is_empty() && beyond.is_empty();
-                    let is_wanted = self.entries == NextEntries::FilesAndDirectories;
-                    let is_listed = is_wanted && is_new && directory.as_slice() > self.after;
-                    let path = directory.clone();
-                    self.names_below(directory, &beyond)?;
-                    if !is_listed {
-                        continue;
-                    }
-                    (path, true)
-                }
-            };
-            let Some(found) = self.readable(inspect_published(self.open, &path), &path)? else {
-                continue;
-            };
-            if found.is_file() == is_directory {
-                continue;
-            }
-            if listing.files.len() == most {
-                listing.has_more = true;
-                break;
-            }
-            listing.files.push(PublicFile {
-                length: if is_directory { 0 } else { found.length() },
-                changed: found.changed(),
-                permissions: found.permissions(),
-                path,
-            });
-        }
-        Ok(listing)
-    }
-
-    /// What was found, or None where it is left out.
-    fn readable<T>(&self, found: Result<T, Errno>, path: &[u8]) -> Result<Option<T>, TreeError> {
-        match found {
-            Ok(found) => Ok(Some(found)),
-            Err(errno) if self.entries == NextEntries::Files || is_refusal(errno) => Ok(None),
-            Err(errno) => Err(self.open.error(Action::Read, path, errno)),
-        }
-    }
-
-    /// Adds the entries of a directory after a path in it that can lead to entries after the start of the
-    /// walk, the last one first. Adds nothing if the reader may not read the directory.
-    fn names_below(&mut self, directory: Vec<u8>, beyond: &[u8]) -> Result<(), TreeError> {
-        let after = self.after;
-        let mut first = BinaryHeap::new();
-        let mut has_more = false;
-        let read = publish(self.open, &directory).and_then(|found| {
-            found.each_name(|name, is_directory| {
-                let mut path = [&directory, name].concat();
-                if is_directory {
-                    path.push(b'/');
-                }
-                let is_before =
-                    path.as_slice() <= after && !(is_directory && after.starts_with(&path));
-                if is_before || path.as_slice() <= beyond || is_ours(&path) {
-                    return;
-                }
-                first.push(path);
-                if first.len() > MOST_NAMES {
-                    first.pop();
-                    has_more = true;
-                }
-            })
-        });
-        if self.readable(read, &directory)?.is_none() {
-            return Ok(());
-        }
-        let paths = first.into_sorted_vec();
-        if has_more && let Some(last) = paths.last() {
-            self.waiting.push(Next::Below(directory, last.clone()));
-        }
-        let next = paths.into_iter().rev();
-        self.waiting.extend(next.map(|path| {
-            if path.ends_with(b"/") {
-                Next::Below(path, Vec::new())
-            } else {
-                Next::Entry(path)
-            }
-        }));
-        Ok(())
     }
 }
 

@@ -33,17 +33,34 @@ pub fn recorded_digest(
     path: &[u8],
     written: &Written,
 ) -> Result<Option<Digest>, ScrubError> {
-    let name = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
-    let file = tree.open_far(name.as_bytes(), OFlags::PATH);
-    let length = file.and_then(rustix::fs::fstat).map(|stat| stat.st_size);
-    if length.is_ok_and(|length| length > LONGEST_RECORD) {
-        return Ok(None);
+    let known = RecordedDigests::of(tree, item, LONGEST_RECORD)?;
+    Ok(known.get(path, written))
+}
+
+/// The digests that a scrub recorded of the files of an item.
+#[derive(Debug, Default)]
+pub struct RecordedDigests(Recorded);
+
+impl RecordedDigests {
+    /// The record of an item, by its place. Empty where it is longer than so many bytes.
+    pub fn of(tree: &Tree, item: &str, longest: i64) -> Result<RecordedDigests, ScrubError> {
+        let name = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
+        let file = tree.open_far(name.as_bytes(), OFlags::PATH);
+        let length = file.and_then(rustix::fs::fstat).map(|stat| stat.st_size);
+        if length.is_ok_and(|length| length > longest) {
+            return Ok(RecordedDigests::default());
+        }
+        recorded(tree, item).map(RecordedDigests)
     }
-    let known = recorded(tree, item)?;
-    let note = known.notes.get(path);
-    let note = note.filter(|note| known.manifest.get(path) == Some(&note.digest));
-    let note = note.filter(|note| note.written.as_ref() == Some(written));
-    Ok(note.map(|note| note.digest))
+
+    /// The digest of a file, if the file has not been written since.
+    #[must_use]
+    pub fn get(&self, path: &[u8], written: &Written) -> Option<Digest> {
+        let note = self.0.notes.get(path);
+        let note = note.filter(|note| self.0.manifest.get(path) == Some(&note.digest));
+        let note = note.filter(|note| note.written.as_ref() == Some(written));
+        note.map(|note| note.digest)
+    }
 }
 
 /// Reads all files of an item, by its place, except its sidecar; records nothing.

@@ -149,7 +149,67 @@ impl Tree {
     }
 }
 
+/// What the public may know of an entry of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicStat {
+    /// What it is.
+    pub kind: PublicKind,
+    /// Its permissions, as `chmod` has them.
+    pub mode: u16,
+    /// When its content was last changed, in seconds since 1970 and nanoseconds.
+    pub modified: (i64, u32),
+    /// The same for all names of a file. None for one with a single name.
+    pub identity: Option<u64>,
+}
+
+/// The type of an entry of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PublicKind {
+    /// A directory.
+    Directory,
+    /// A regular file.
+    File,
+    /// A symbolic link, with its target.
+    Link(Vec<u8>),
+    /// A FIFO.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
 impl OpenItem {
+    /// What is at a path of the item, which has no link before its last component.
+    pub fn public_stat(&self, path: &[u8]) -> Result<PublicStat, Errno> {
+        let path = if path.is_empty() { b"." } else { path };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let found = opening::beneath(&self.directory, path, flags, resolve)?;
+        let stat = rustix::fs::fstat(&found)?;
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => PublicKind::Directory,
+            FileType::RegularFile => PublicKind::File,
+            FileType::Symlink => {
+                let target = rustix::fs::readlinkat(&found, "", Vec::new())?;
+                PublicKind::Link(target.into_bytes())
+            }
+            FileType::Fifo => PublicKind::Fifo,
+            FileType::Socket => PublicKind::Socket,
+            _ => PublicKind::Device,
+        };
+        let has_names = kind == PublicKind::File && stat.st_nlink > 1;
+        Ok(PublicStat {
+            kind,
+            mode: (stat.st_mode & 0o7777) as u16,
+            modified: (
+                stat.st_mtime,
+                u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
+            ),
+            identity: has_names.then_some(stat.st_ino),
+        })
+    }
+
     /// Opens a regular file or a directory of the item by its path, also through symbolic links that stay in
     /// the item. ENOENT for any other file type.
     pub fn publish(&self, path: &[u8]) -> Result<Published, TreeError> {

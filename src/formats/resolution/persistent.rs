@@ -174,6 +174,16 @@ impl Persistent {
     }
 }
 
+/// The URL of the Archive to which a URL leads, and the identifier of the item there. None if the URL names no item, or
+/// what a modifier after its identifier asks for.
+#[must_use]
+pub fn item_of(url: &str) -> Option<(String, String)> {
+    let (item, name) = of_item(url, "")?;
+    let identifier = name.identifier.to_string();
+    let base = item.strip_suffix(&format!("/{}", encoded(identifier.as_bytes())))?;
+    Some((base.to_owned(), identifier))
+}
+
 /// The URL of the item to which a URL of an Archive leads, with a script before its identifier, and what the URL names.
 /// The Archive may lie below a path.
 fn of_item(url: &str, script: &str) -> Option<(String, PersistentName)> {

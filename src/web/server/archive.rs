@@ -24,6 +24,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Method, Request, Response};
 use rustix::io::Errno;
+use tokio::sync::Semaphore;
 
 use crate::archive::store::ACCESSES_FILE;
 use crate::archive::{Archive, scrub};
@@ -42,6 +43,9 @@ pub use transfer::Receiver;
 /// published.
 const NOBODY: Caller = Caller::NOBODY;
 
+/// The most readers that have digests of pieces of files computed at a time.
+const MOST_DIGESTS: usize = 16;
+
 /// An Archive that is served.
 #[derive(Debug)]
 pub struct Site {
@@ -54,6 +58,8 @@ pub struct Site {
     oai: oai::Oai,
     cache: AnswerCache,
     zips: zip::ZipLimit,
+    /// How many readers may have digests of pieces of files computed at a time.
+    digests: Arc<Semaphore>,
     searches: searches::Searches,
     pictures: pictures::Pictures,
     /// The receiver of transferred items. None if the Archive accepts none.
@@ -87,6 +93,7 @@ impl Site {
             front: pages::Front::default(),
             cache: AnswerCache::default(),
             zips: zip::ZipLimit::default(),
+            digests: Arc::new(Semaphore::new(MOST_DIGESTS)),
             searches: searches::Searches::default(),
             pictures: pictures::Pictures::default(),
             receiver: None,

@@ -8,6 +8,7 @@ pub mod facts;
 pub mod federations;
 pub mod identifiers;
 pub mod imports;
+pub mod inventories;
 pub mod links;
 pub mod metadata;
 pub mod modifiers;
@@ -23,11 +24,12 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 12] = [
+pub const TARGETS: [(&str, Check); 13] = [
     ("facts", facts::check),
     ("federations", federations::check),
     ("identifiers", identifiers::check),
     ("imports", imports::check),
+    ("inventories", inventories::check),
     ("links", links::check),
     ("metadata", metadata::check),
     ("modifiers", modifiers::check),

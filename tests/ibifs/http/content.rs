@@ -446,7 +446,7 @@ fn links_lead_to_other_items() {
 fn digests_of_a_first_scrub_are_sent() {
     let env = TestEnv::new().with_a();
     env.sh(
-        r#"item=$(mint A digests); D=A/$item/doc; echo x > "$D/x"; touch -d '1 hour ago' "$D/x"
+        r#"item=$(mint A digests); D=A/$item/doc; truncate -s 5M "$D/x"; touch -d '1 hour ago' "$D/x"
         test ! -e A.store/fixity; echo "item=$item D=$D" > vars"#,
     );
     let served = Served::start(&env, "A.store");
@@ -461,7 +461,7 @@ fn digests_of_a_first_scrub_are_sent() {
 }
 
 /// A reader that asks for it gets the digest that a scrub recorded (RFC 9530), of the whole file and with each part of
-/// it; of what has been written since, no digest.
+/// it; of a long file that has been written since, no digest.
 #[test]
 fn recorded_digests_are_sent() {
     let env = TestEnv::new().with_a();
@@ -477,8 +477,19 @@ fn recorded_digests_are_sent() {
         test "$(digest 'a%20b' sha-256 -r 0-9)" = "$expected"
         test "$(line repr-digest -H 'Want-Repr-Digest: sha-256=1' "$U/$item/a%20b")" = "$expected"
         digest 'a%20b' sha-256=0; digest 'a%20b' sha-512=1; line repr-digest "$U/col/$item/doc/a%20b"
-        echo more >> "$D/a b"; digest 'a%20b'; digest x | wc -c
+        truncate -s 5M "$D/a b"; digest 'a%20b'; digest x | wc -c
         chmod 600 "$D/x"; digest x; echo end"#,
         "55\nend",
+    );
+    // A file that no scrub has read has its digest computed, up to 4 MiB.
+    prints(
+        &env,
+        &served,
+        r#"digest() { line repr-digest -H 'Want-Repr-Digest: sha-256' "$U/col/$item/doc/a%20b"; }
+        for size in 0 1 4194304 4194305; do
+          truncate -s $size "$D/a b"; s=$(digest); test -n "$s" || { echo none for $size; continue; }
+          test "$s" = "sha-256=:$(openssl dgst -sha256 -binary "$D/a b" | base64):"; echo $size
+        done"#,
+        "0\n1\n4194304\nnone for 4194305",
     );
 }

@@ -2,12 +2,14 @@
 //! (ibi(7), "Persistent URLs") for items that are held here.
 //!
 //! - [`reply`]: what requests are answered with, and the paths that they name.
-//! - [`mod@digest`]: the digest of a file.
+//! - [`mod@digest`]: the digest of a file, and those of its pieces.
+//! - [`inventory`]: what is in an item.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
 //! - [`mod@persistent`]: persistent names.
 
 mod digest;
+mod inventory;
 mod item;
 mod persistent;
 mod related;
@@ -76,6 +78,9 @@ pub(super) async fn send(
             digest,
         } => {
             let now = site.clock.seconds();
+            if let Some(range) = digest::pieces_wanted(parts) {
+                return digest::pieces(site, found, range, &parts.headers).await;
+            }
             let mut response = file::answer(&parts.method, &parts.headers, found, &name, now).await;
             if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 let lines = response.headers_mut();

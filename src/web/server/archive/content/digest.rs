@@ -1,15 +1,24 @@
-//! The digest of a file, for a reader that asks for it (RFC 9530).
+//! The digest of a file, for a reader that asks for it (RFC 9530), and those of its pieces.
 
-use axum::http::header::{HeaderName, HeaderValue};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Response, StatusCode};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
 
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{Place, Published};
 use crate::formats::fixity::{Digest, Written};
+use crate::formats::inventory::CHUNK;
+use crate::web::server::answer;
 use crate::web::server::archive::Site;
+use crate::web::server::archive::conditions::{ConditionResult, evaluate};
+use crate::web::server::archive::file::{PIECE, version_of};
 
 /// The header with the digest of the whole file, also where a part of it is sent.
 pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
@@ -17,6 +26,12 @@ pub(super) const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest"
 const WANTED: &str = "want-repr-digest";
 /// The algorithm of the digests that a scrub records.
 const ALGORITHM: &str = "sha-256";
+/// The query that asks for the digests of pieces of a file.
+const PIECES: &str = "digests=";
+/// The most pieces whose digests are told in one answer.
+const MOST_PIECES: u64 = 16;
+/// The seconds after which a refused client may try again.
+const ASK_AGAIN: u16 = 1;
 
 /// Whether a request asks for a digest that is recorded: `sha-256=1` to `10`, or without a number.
 pub(super) fn is_wanted(request: &Parts) -> bool {
@@ -30,8 +45,95 @@ pub(super) fn is_wanted(request: &Parts) -> bool {
     })
 }
 
+/// The digest of a file of an item: that which a scrub recorded, if the file has not been written since; for a short
+/// file otherwise that of what is sent now.
+pub(super) fn known(site: &Site, item: &Item, found: &Published, path: &[u8]) -> Option<Digest> {
+    recorded(site, item, found, path).or_else(|| {
+        if found.length() > CHUNK {
+            return None;
+        }
+        piece_of(found, 0).ok()
+    })
+}
+
+/// The digest of a piece of a file. An error if the file has changed since it was opened.
+fn piece_of(found: &Published, number: u64) -> std::io::Result<Digest> {
+    use std::os::unix::fs::FileExt;
+    let start = number * CHUNK;
+    let end = found.length().min(start + CHUNK);
+    let (mut digest, mut buffer, mut at) = (Sha256::new(), vec![0; PIECE], start);
+    while at < end {
+        let length = usize::try_from(end - at).map_or(PIECE, |left| left.min(PIECE));
+        let buffer = &mut buffer[..length];
+        found.file.read_exact_at(buffer, at)?;
+        digest.update(&*buffer);
+        at += length as u64;
+    }
+    if !found.is_unchanged()? {
+        return Err(std::io::Error::other("the file is being written"));
+    }
+    Ok(Digest(digest.finalize().into()))
+}
+
+/// The pieces of a file whose digests a request asks for: the number of the first, and that of the last.
+pub(super) fn pieces_wanted(request: &Parts) -> Option<(u64, u64)> {
+    let range = request.uri.query()?.strip_prefix(PIECES)?;
+    let (first, last) = range.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+/// Answers with the SHA-256 digests of pieces of a file of 4 MiB each, the last one shorter: a line for each, in
+/// hexadecimal digits. At most 16 are told; fewer where the file ends.
+pub(super) async fn pieces(
+    site: &Arc<Site>,
+    found: Published,
+    (first, last): (u64, u64),
+    headers: &HeaderMap,
+) -> Response<Body> {
+    let version = version_of(&found, site.clock.seconds());
+    if evaluate(headers, &version) != ConditionResult::Send {
+        let sentence = "the file has changed: the request requires another version";
+        return answer::refusal(StatusCode::PRECONDITION_FAILED, sentence);
+    }
+    let count = found.length().div_ceil(CHUNK);
+    if first > last || first >= count {
+        let sentence = format!("the file has {count} pieces of 4 MiB");
+        return answer::refusal(StatusCode::RANGE_NOT_SATISFIABLE, &sentence);
+    }
+    let last = last
+        .min(count - 1)
+        .min(first.saturating_add(MOST_PIECES - 1));
+    let Ok(turn) = Arc::clone(&site.digests).try_acquire_owned() else {
+        let sentence = "too many digests are being computed; ask again in a while";
+        return answer::busy(sentence, ASK_AGAIN);
+    };
+    let digests = answer::aside(move || {
+        let _turn = turn;
+        let pieces = (first..=last).map(|number| piece_of(&found, number));
+        pieces.collect::<std::io::Result<Vec<Digest>>>()
+    });
+    match digests.await {
+        Ok(Ok(digests)) => {
+            let text: String = digests.iter().map(|digest| format!("{digest}\n")).collect();
+            let mut response = answer::whole(StatusCode::OK, "text/plain", text);
+            let lines = response.headers_mut();
+            lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            if let Ok(tag) = HeaderValue::from_str(&version.tag) {
+                lines.insert(header::ETAG, tag);
+            }
+            response
+        }
+        Ok(Err(error)) => {
+            log::debug!("no digests of a file: {error}");
+            let sentence = "the file cannot be read at the moment; try again later";
+            answer::busy(sentence, ASK_AGAIN)
+        }
+        Err(refusal) => refusal,
+    }
+}
+
 /// The digest that a scrub recorded of a file of an item that has not been written since.
-pub(super) fn recorded(site: &Site, item: &Item, found: &Published, path: &[u8]) -> Option<Digest> {
+fn recorded(site: &Site, item: &Item, found: &Published, path: &[u8]) -> Option<Digest> {
     let changed = found.changed();
     let nanoseconds = changed.as_nanoseconds().rem_euclid(1_000_000_000);
     let nanoseconds = u32::try_from(nanoseconds).ok()?;
@@ -71,6 +173,25 @@ mod tests {
             let request = Request::builder().header(WANTED, text).body(());
             let parts = request.expect("a request").into_parts().0;
             assert_eq!(is_wanted(&parts), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn pieces_are_asked_for_by_their_numbers() {
+        for (query, expected) in [
+            ("digests=0-3", Some((0, 3))),
+            (
+                "digests=18446744073709551615-18446744073709551615",
+                Some((u64::MAX, u64::MAX)),
+            ),
+            ("digests=1", None),
+            ("digests=a-b", None),
+            ("digests=-1-2", None),
+            ("page", None),
+        ] {
+            let request = Request::builder().uri(format!("/col/x?{query}")).body(());
+            let parts = request.expect("a request").into_parts().0;
+            assert_eq!(pieces_wanted(&parts), expected, "{query}");
         }
     }
 

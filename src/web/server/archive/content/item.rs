@@ -4,13 +4,14 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 
 use super::digest;
+use super::inventory;
 use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
 use crate::formats::fixity::Digest;
 use crate::formats::item::State;
 use crate::formats::query::encoded;
-use crate::formats::query::percent_decoded;
+use crate::formats::query::{percent_decoded, percent_decoded_bytes};
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::zip::Layout;
 use crate::web::server::archive::{Site, act, file, pages};
@@ -30,6 +31,8 @@ pub(super) enum About {
     Bag,
     /// Who, what, when and where it is, and what is promised of its identifier.
     Info,
+    /// What is in it, after this path.
+    Inventory(Vec<u8>),
 }
 
 impl About {
@@ -40,7 +43,11 @@ impl About {
             "linkset" => Some(About::Links),
             "bag" => Some(About::Bag),
             "info" => Some(About::Info),
+            "inventory" => Some(About::Inventory(Vec::new())),
             _ => {
+                if let Some(after) = query.strip_prefix("inventory=") {
+                    return percent_decoded_bytes(after).map(About::Inventory);
+                }
                 let style = query.strip_prefix("cite=")?;
                 Some(About::Citation(percent_decoded(style)?))
             }
@@ -147,6 +154,10 @@ pub(super) fn of_item(
             return Ok(ContentReply::Answer(cited));
         }
         Some(About::Info) => return Ok(ContentReply::Answer(pages::info(site, &item))),
+        Some(About::Inventory(after)) => {
+            let answer = inventory::answer(site, &item, after, &request.headers);
+            return Ok(ContentReply::Answer(answer));
+        }
         Some(About::Bag) => return Err(no_file()),
         None => {}
     }
@@ -213,7 +224,7 @@ fn file_in_doc(
     })
 }
 
-/// The recorded digest of a file, if the request asks for it.
+/// The digest of a file, if the request asks for it.
 pub(in super::super) fn digest_of(
     site: &Site,
     item: &Item,
@@ -222,7 +233,7 @@ pub(in super::super) fn digest_of(
     request: &Parts,
 ) -> Option<Digest> {
     if digest::is_wanted(request) {
-        digest::recorded(site, item, found, path)
+        digest::known(site, item, found, path)
     } else {
         None
     }

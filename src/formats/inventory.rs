@@ -1,0 +1,400 @@
+//! What is in an item, as a text that an Archive publishes, so that a client can show all of the item's names without a
+//! further request.
+//!
+//! The text is ASCII, in pages. A page begins with `inventory 1` and the item's names as the pair `ibi`. Then it has a
+//! line for each entry, with words separated by spaces: the kind, the permission bits in octal, the time of the last
+//! change in seconds and nanoseconds, the path, and what the kind requires. Bytes are percent-encoded. The item's own
+//! directory is `.`; it comes first, then come the texts, and the others follow in the order of their paths, where that
+//! of a directory ends with a slash. The last line is `end`, or `more` and the path after which the next page begins. A text without it was
+//! cut off.
+//!
+//! The text is not trusted: a path that leads out of the item, and any other kind, is refused.
+
+use std::fmt;
+
+use super::fixity::Digest;
+use super::item::Names;
+use ibi::message::{Localize, Message};
+use ibi::pairs::{Pairs, percent_decode, percent_encode};
+use ibi::{display_message, message};
+
+/// The media type of the text.
+pub const MEDIA_TYPE: &str = "text/x-ibi-inventory";
+/// The length of the pieces of a file whose digests an Archive tells, in bytes.
+pub const CHUNK: u64 = 4 << 20;
+/// The most entries of one page.
+pub const MOST_ENTRIES: usize = 20_000;
+
+/// The first line: the name of the format, and its version.
+const FIRST: &str = "inventory 1";
+/// The longest accepted path, in bytes.
+const LONGEST_PATH: usize = 65_536;
+/// The longest accepted name, in bytes.
+const LONGEST_NAME: usize = 255;
+
+/// What an entry is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A directory; the item's own has the empty path.
+    Directory,
+    /// A regular file that is read at the URL of its path.
+    File(FileEntry),
+    /// A regular file with this content, which is not read at a URL: the sidecar, or the metadata text.
+    Text(Vec<u8>),
+    /// A symbolic link, and its target.
+    Link(Vec<u8>),
+    /// A FIFO.
+    Fifo,
+    /// A socket.
+    Socket,
+}
+
+/// What is known of a regular file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEntry {
+    /// Its size in bytes.
+    pub size: u64,
+    /// Its entity tag, without the quotes (RFC 9110, section 8.8.3).
+    pub version: String,
+    /// Its recorded digest.
+    pub digest: Option<Digest>,
+    /// The same for all names of one file. None for a file with one name.
+    pub identity: Option<u64>,
+}
+
+/// One entry of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its path in the item, without a slash at its end.
+    pub path: Vec<u8>,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Permission bits, as `chmod` has them.
+    pub mode: u16,
+    /// Time of the last change: seconds since 1970, and nanoseconds.
+    pub modified: (i64, u32),
+}
+
+/// A page of an inventory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The item's names.
+    pub names: Names,
+    /// Entries, in the order of their paths.
+    pub entries: Vec<Entry>,
+    /// The path after which the next page begins. That of a directory ends with a slash.
+    pub next: Option<Vec<u8>>,
+}
+
+/// What is wrong with a page, and in which line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageError {
+    line: usize,
+    what: Message,
+}
+
+impl Localize for PageError {
+    fn message(&self) -> Message {
+        message!(
+            "line {line} of the inventory: {what}",
+            line = self.line,
+            what = self.what
+        )
+    }
+}
+
+display_message!(PageError);
+
+impl std::error::Error for PageError {}
+
+impl Entry {
+    /// The path by which entries are ordered: that of a directory ends with a slash.
+    fn place(&self) -> Vec<u8> {
+        let mut place = self.path.clone();
+        if self.kind == EntryKind::Directory && !place.is_empty() {
+            place.push(b'/');
+        }
+        place
+    }
+
+    fn parse(line: &str) -> Option<Entry> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [kind, mode, time, path, more @ ..] = words.as_slice() else {
+            return None;
+        };
+        let mode = u16::from_str_radix(mode, 8).ok()?;
+        let (seconds, nanoseconds) = time.split_once('.')?;
+        let modified = (seconds.parse().ok()?, nanoseconds.parse().ok()?);
+        let path = match *path {
+            "." => Vec::new(),
+            path => percent_decode(path),
+        };
+        let kind = match (*kind, more) {
+            ("directory", []) => EntryKind::Directory,
+            ("file", [size, version, digest, more @ ..]) => {
+                let digest = match *digest {
+                    "-" => None,
+                    digest => Some(Digest::parse(digest.as_bytes())?),
+                };
+                let identity = match more {
+                    [] => None,
+                    [identity] => Some(identity.parse().ok()?),
+                    _ => return None,
+                };
+                let is_tag = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+                if version.is_empty() || !version.bytes().all(is_tag) {
+                    return None;
+                }
+                EntryKind::File(FileEntry {
+                    size: size
+                        .parse()
+                        .ok()
+                        .filter(|size| i64::try_from(*size).is_ok())?,
+                    version: (*version).to_owned(),
+                    digest,
+                    identity,
+                })
+            }
+            ("text", [text]) => EntryKind::Text(percent_decode(text)),
+            ("link", [target]) => EntryKind::Link(percent_decode(target)),
+            ("fifo", []) => EntryKind::Fifo,
+            ("socket", []) => EntryKind::Socket,
+            _ => return None,
+        };
+        let is_time = modified.1 < 1_000_000_000;
+        (mode <= 0o7777 && is_time).then_some(Entry {
+            path,
+            kind,
+            mode,
+            modified,
+        })
+    }
+
+    fn check(&self) -> Result<(), Message> {
+        let path = &self.path;
+        if path.is_empty() {
+            return match self.kind {
+                EntryKind::Directory => Ok(()),
+                _ => Err(message!("the item is not a directory")),
+            };
+        }
+        if path.len() > LONGEST_PATH || path.contains(&0) {
+            return Err(message!("it is not a path"));
+        }
+        let leaves = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.len() > LONGEST_NAME;
+        if path.split(|byte| *byte == b'/').any(leaves) {
+            return Err(message!("the path leaves the item"));
+        }
+        match &self.kind {
+            EntryKind::Link(target)
+                if target.is_empty() || target.contains(&0) || target.len() > 4095 =>
+            {
+                Err(message!("the link leads nowhere"))
+            }
+            EntryKind::Text(_) if path.contains(&b'/') => {
+                Err(message!("a text is not in a directory of the item"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match &self.kind {
+            EntryKind::Directory => "directory",
+            EntryKind::File(_) => "file",
+            EntryKind::Text(_) => "text",
+            EntryKind::Link(_) => "link",
+            EntryKind::Fifo => "fifo",
+            EntryKind::Socket => "socket",
+        };
+        let ((seconds, nanoseconds), mode) = (self.modified, self.mode);
+        let path = match self.path.as_slice() {
+            [] => ".".to_owned(),
+            path => percent_encode(path),
+        };
+        write!(f, "{word} {mode:o} {seconds}.{nanoseconds:09} {path}")?;
+        match &self.kind {
+            EntryKind::File(file) => {
+                write!(f, " {} {} ", file.size, file.version)?;
+                match &file.digest {
+                    Some(digest) => digest.fmt(f)?,
+                    None => f.write_str("-")?,
+                }
+                match file.identity {
+                    Some(identity) => write!(f, " {identity}"),
+                    None => Ok(()),
+                }
+            }
+            EntryKind::Text(bytes) | EntryKind::Link(bytes) => {
+                write!(f, " {}", percent_encode(bytes))
+            }
+            EntryKind::Directory | EntryKind::Fifo | EntryKind::Socket => Ok(()),
+        }
+    }
+}
+
+impl Page {
+    /// Parses a page.
+    ///
+    /// # Errors
+    /// A line that is not valid, entries that are not in order, or a page that was cut off.
+    pub fn parse(text: &[u8]) -> Result<Page, PageError> {
+        let fault = |line, what| PageError { line, what };
+        let text = str::from_utf8(text).map_err(|_| fault(1, message!("it is not text")))?;
+        let mut lines = text.lines().zip(1..);
+        if lines.next().map(|(line, _)| line) != Some(FIRST) {
+            return Err(fault(1, message!("it is no inventory of a known version")));
+        }
+        let names = lines.next().and_then(|(line, _)| {
+            let pairs = Pairs::parse(line.as_bytes()).ok()?;
+            Names::from_value(pairs.get("ibi")?).ok()
+        });
+        let names = names.ok_or_else(|| fault(2, message!("the item is not named")))?;
+        let (mut entries, mut last) = (Vec::new(), Vec::new());
+        for (line, number) in lines {
+            let next = match line.split_once(' ') {
+                None if line == "end" => Some(None),
+                Some(("more", after)) => Some(Some(percent_decode(after))),
+                _ => None,
+            };
+            if let Some(next) = next {
+                // A page after itself would be read without end.
+                if next.as_ref().is_some_and(|next| *next != last) {
+                    return Err(fault(number, message!("the next page begins elsewhere")));
+                }
+                return Ok(Page {
+                    names,
+                    entries,
+                    next,
+                });
+            }
+            let entry = Entry::parse(line);
+            let entry = entry.ok_or_else(|| fault(number, message!("it is not an entry")))?;
+            entry.check().map_err(|what| fault(number, what))?;
+            let is_text = matches!(entry.kind, EntryKind::Text(_));
+            let place = entry.place();
+            if !entries.is_empty()
+                && if is_text {
+                    !last.is_empty()
+                } else {
+                    place <= last
+                }
+            {
+                return Err(fault(number, message!("the entries are not in order")));
+            }
+            if entries.len() >= MOST_ENTRIES {
+                return Err(fault(number, message!("the page has too many entries")));
+            }
+            if !is_text {
+                last = place;
+            }
+            entries.push(entry);
+        }
+        Err(fault(0, message!("the end is missing")))
+    }
+
+    /// The path after which the page behind these entries begins.
+    #[must_use]
+    pub fn continued_after(entries: &[Entry]) -> Option<Vec<u8>> {
+        let last = entries.last()?;
+        Some(match last.kind {
+            EntryKind::Text(_) => Vec::new(),
+            _ => last.place(),
+        })
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{FIRST}\nibi {}", self.names)?;
+        for entry in &self.entries {
+            writeln!(f, "{entry}")?;
+        }
+        match &self.next {
+            Some(path) => writeln!(f, "more {}", percent_encode(path)),
+            None => writeln!(f, "end"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ibi::Ibi;
+
+    const PAGE: &str = "inventory 1\n\
+        ibi {ibip 8JMKD3MGP8W/34PGRBS}\n\
+        directory 755 1700000000.000000001 .\n\
+        text 644 1.000000000 .ibi ibi%20x%0A\n\
+        directory 2755 1.500000000 doc\n\
+        file 644 -1.000000000 doc/a%20b 12 1f-2-3 -\n\
+        file 644 1.000000000 doc/c 0 1 \
+        e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 77\n\
+        link 777 1.000000000 doc/l ../../%FF\n\
+        fifo 600 1.000000000 doc/p\n\
+        socket 600 1.000000000 doc/s\n";
+
+    #[test]
+    fn a_page_is_read_as_it_is_written() {
+        for end in ["end\n", "more doc/s\n"] {
+            let text = format!("{PAGE}{end}");
+            let page = Page::parse(text.as_bytes()).expect("a page");
+            assert_eq!(page.to_string(), text);
+            assert_eq!(page.entries[3].path, b"doc/a b");
+            assert_eq!(page.next.is_some(), end.starts_with("more"));
+            assert_eq!(
+                Page::continued_after(&page.entries).expect("entries"),
+                b"doc/s"
+            );
+        }
+    }
+
+    #[test]
+    fn what_leads_out_or_was_cut_off_is_refused() {
+        let head = "inventory 1\nibi {ibip 8JMKD3MGP8W/34PGRBS}\n";
+        for bad in [
+            "",
+            "directory 755 1.0 ..\nend\n",
+            "directory 755 1.0 a/../b\nend\n",
+            "directory 755 1.0 a//b\nend\n",
+            "directory 755 1.0 /etc\nend\n",
+            "directory 755 1.0 a%00b\nend\n",
+            "file 644 1.0 . 1 2 -\nend\n",
+            "file 644 1.0 b 1 2 -\nfile 644 1.0 a 1 2 -\nend\n",
+            "file 644 1.0 b 1 2 -\nfile 644 1.0 b 1 2 -\nend\n",
+            "file 644 1.0 b 99999999999999999999 2 -\nend\n",
+            "file 644 1.0 b 18446744073709551615 2 -\nend\n",
+            "file 644 1.0 b 1 \"2 -\nend\n",
+            "file 644 1.0 b 1 2 123\nend\n",
+            "file 644 1.0 b 1 2 -\nmore a\n",
+            "device 644 1.0 b\nend\n",
+            "fifo 777777 1.0 b\nend\n",
+            "fifo 777 1.1000000000 b\nend\n",
+            "link 777 1.0 b %00\nend\n",
+            "link 777 1.0 b \nend\n",
+        ] {
+            let parsed = Page::parse(format!("{head}{bad}").as_bytes());
+            assert!(parsed.is_err(), "{bad}: {parsed:?}");
+        }
+        for bad in [
+            "",
+            "inventory 2\nend\n",
+            "inventory 1\nibi {}\nend\n",
+            "<!DOCTYPE html>",
+        ] {
+            assert!(Page::parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+        let long = format!("{head}fifo 644 1.0 {}\nend\n", "a".repeat(256));
+        assert!(Page::parse(long.as_bytes()).is_err());
+        assert!(Page::parse(format!("{head}end\n").as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn the_names_are_those_of_the_item() {
+        let names = Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an IBIp"));
+        let page = Page::parse(format!("{PAGE}end\n").as_bytes());
+        assert_eq!(page.expect("a page").names, names);
+    }
+}

@@ -1,0 +1,79 @@
+//! What is in an item, as a text for clients that show all of it (see [`crate::formats::inventory`]).
+
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+use axum::body::Body;
+use sha2::{Digest as _, Sha256};
+
+use super::reply::failed;
+use crate::archive::scrub::RecordedDigests;
+use crate::archive::store::Item;
+use crate::archive::tree::Place;
+use crate::formats::fixity::Written;
+use crate::formats::hex::Hex;
+use crate::formats::inventory::{EntryKind, MEDIA_TYPE, MOST_ENTRIES, Page};
+use crate::web::server::answer;
+use crate::web::server::archive::conditions::{ConditionResult, FileVersion, evaluate};
+use crate::web::server::archive::{Site, act};
+
+/// The longest record of digests that is read for a page, in bytes: that of some 200,000 files.
+const LONGEST_RECORD: i64 = 32 << 20;
+
+/// Answers with the page of an item's inventory that begins after a path.
+pub(super) fn answer(
+    site: &Site,
+    item: &Item,
+    after: &[u8],
+    headers: &HeaderMap,
+) -> Response<Body> {
+    let mut page = match site.archive.inventory(item, after, MOST_ENTRIES, &act) {
+        Ok(page) => page,
+        Err(error) => return *failed(error),
+    };
+    add_digests(site, item, &mut page);
+    let text = page.to_string();
+    let tag = Hex(&Sha256::digest(&text)).to_string();
+    let version = FileVersion {
+        tag: format!("\"{}\"", tag.get(..32).unwrap_or(&tag)),
+        changed: None,
+        is_settled: true,
+    };
+    let mut response = match evaluate(headers, &version) {
+        ConditionResult::Send => answer::whole(StatusCode::OK, MEDIA_TYPE, text),
+        ConditionResult::NotModified => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        ConditionResult::Failed => answer::refusal(
+            StatusCode::PRECONDITION_FAILED,
+            "the item has changed: the request requires another version",
+        ),
+    };
+    let lines = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&version.tag) {
+        lines.insert(header::ETAG, tag);
+    }
+    lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// Adds the digests that a scrub recorded of files that have not been written since.
+fn add_digests(site: &Site, item: &Item, page: &mut Page) {
+    let place = Place::of(&item.names);
+    let recorded = RecordedDigests::of(site.archive.tree(), place.as_str(), LONGEST_RECORD);
+    let recorded = recorded.unwrap_or_else(|error| {
+        log::debug!("{}: {error}", item.names);
+        RecordedDigests::default()
+    });
+    for entry in &mut page.entries {
+        if let EntryKind::File(file) = &mut entry.kind {
+            let written = Written {
+                size: file.size,
+                seconds: entry.modified.0,
+                nanoseconds: entry.modified.1,
+            };
+            file.digest = recorded.get(&entry.path, &written);
+        }
+    }
+}
