@@ -8,6 +8,7 @@
 //! - [`archive`]: the Archive: index, directory tree, mint, relate, check, backup, transfer.
 //! - [`fuse`]: the mounted filesystem.
 //! - [`web`]: the services over HTTP, the resolver, and the HTTP client.
+//! - [`world`]: items of other Archives as files.
 //! - [`command`]: the command line, its output and its languages.
 #![warn(missing_docs)]
 // The documentation is for readers of the source: `cargo doc --document-private-items`.
@@ -19,5 +20,6 @@ pub mod formats;
 pub mod fuse;
 pub(crate) mod os;
 pub mod web;
+pub(crate) mod world;
 
 pub use ::ibi;

@@ -16,6 +16,7 @@ mod shell;
 mod store;
 mod translated;
 mod value;
+mod world;
 
 use std::path::PathBuf;
 
@@ -37,6 +38,7 @@ pub use services::{
 pub use shell::{Complete, Completions, Shell};
 pub use store::{Init, Mount, Quickstart, Status, Umount, Upn};
 pub use translated::translated;
+pub use world::{World, WorldCommand, WorldStatus};
 
 /// Archives as a filesystem: every identifier is a path.
 #[derive(Debug, Parser)]
@@ -195,6 +197,12 @@ pub enum Command {
     /// Without a command it serves over HTTP until SIGTERM or SIGINT.
     #[command(after_long_help = examples::RESOLVER)]
     Resolver(Resolver),
+    /// Mount the items of other Archives, read only
+    ///
+    /// Each item of the federation is at the path of its identifier. What is read is kept in a cache,
+    /// and verified. Nothing is asked before something is looked up.
+    #[command(after_long_help = examples::WORLD)]
+    World(World),
     /// Explain or check an identifier, without a store
     ///
     /// Nothing is looked up: host or address, port and date are written in the identifier itself.

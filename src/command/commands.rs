@@ -31,6 +31,7 @@ mod transfer;
 mod upn;
 mod watch;
 mod work;
+mod world;
 
 use std::io::Write;
 use std::path::Path;
@@ -73,6 +74,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Claim(options) => transfer::claim(&options),
         Command::Serve(options) => serve::run(&options),
         Command::Resolver(options) => resolver::run(&options),
+        Command::World(options) => world::run(&options),
         Command::Upn(options) => upn::run(&options),
         Command::Id(options) => items::id(&options),
         Command::Quickstart(options) => quickstart::run(&options),

@@ -1,5 +1,6 @@
 //! Mounting and unmounting: the checks before a mount, its options, signals, and shutdown in bounded time.
 
+mod attach;
 mod error;
 mod nesting;
 mod settings;
@@ -21,7 +22,9 @@ pub use error::{MountError, option_words};
 pub use settings::Settings;
 pub use table::{Mounted, mounts};
 
-use signals::{block_signals, wait_for_signal, wake};
+pub(crate) use attach::Attachment;
+use signals::wait_for_signal;
+pub(crate) use signals::{block_signals, wake};
 
 /// How long an unmount waits for processes that still use the tree, and a mount for a daemon that shuts down.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
@@ -90,10 +93,21 @@ pub fn serve(
         mount_point.display()
     );
     watcher.ready();
+    wait_for_end(background, &mount_point, watcher);
+    archive.close();
+    Ok(())
+}
+
+/// Waits until a mount that is ready has ended, or ends it when a signal asks for that.
+pub(crate) fn wait_for_end(
+    background: fuser::BackgroundSession,
+    mount_point: &Path,
+    watcher: &impl Watcher,
+) {
     let mut is_over = wait_for_signal(|change| watcher.change_log(change));
     watcher.stopping();
     if !is_over {
-        unmount_or_log(&mount_point);
+        unmount_or_log(mount_point);
         let until = Instant::now() + LAST_ORDERS;
         while !background.guard.is_finished() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));
@@ -109,8 +123,6 @@ pub fn serve(
         log::warn!("the tree is still in use; its users lose it now");
         std::mem::forget(background);
     }
-    archive.close();
-    Ok(())
 }
 
 /// Opens a store for writing. If its filesystem is read-only, opens it for reading, which requires `-o ro`.
@@ -127,16 +139,7 @@ fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
 }
 
 fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountError> {
-    let bad = |cause: Message| MountError::MountPoint {
-        path: mount_point.to_owned(),
-        cause,
-    };
-    detach_dead_mount(mount_point);
-    let resolved = std::fs::canonicalize(mount_point)
-        .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.message())))?;
-    if !resolved.is_dir() {
-        return Err(bad(message!("not a directory")));
-    }
+    let resolved = check_mount_point(mount_point)?;
     let store = match std::fs::canonicalize(store) {
         Ok(store) => store,
         Err(_) => {
@@ -144,18 +147,18 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
             return Err(dead.unwrap_or_else(|| ArchiveError::not_found(store).into()));
         }
     };
-    // Only the topmost mount matters; mounts below it are hidden.
-    let mounts = mounts();
-    let seen = mounts.iter().rfind(|mount| mount.mount_point == resolved);
-    if seen.is_some_and(Mounted::is_ours) {
-        return Err(MountError::Mounted { path: resolved });
-    }
     if nesting::is_nested(&store, &resolved) {
         return Err(MountError::Nested {
             store,
             mount_point: resolved,
         });
     }
+    check_fuse()?;
+    Ok((store, resolved))
+}
+
+/// Whether this user can mount anything.
+pub(crate) fn check_fuse() -> Result<(), MountError> {
     if let Err(error) = std::fs::OpenOptions::new()
         .read(true)
         .write(true)
@@ -171,7 +174,28 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
     if !rustix::process::geteuid().is_root() && !in_path("fusermount3") && !in_path("fusermount") {
         return Err(MountError::NoHelper);
     }
-    Ok((store, resolved))
+    Ok(())
+}
+
+/// The directory at which something is to be mounted. A mount whose daemon has exited is detached from it.
+pub(crate) fn check_mount_point(mount_point: &Path) -> Result<PathBuf, MountError> {
+    let bad = |cause: Message| MountError::MountPoint {
+        path: mount_point.to_owned(),
+        cause,
+    };
+    detach_dead_mount(mount_point);
+    let resolved = std::fs::canonicalize(mount_point)
+        .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.message())))?;
+    if !resolved.is_dir() {
+        return Err(bad(message!("not a directory")));
+    }
+    // Only the topmost mount matters; mounts below it are hidden.
+    let mounts = mounts();
+    let seen = mounts.iter().rfind(|mount| mount.mount_point == resolved);
+    if seen.is_some_and(|mount| mount.is_ours() || mount.is_world()) {
+        return Err(MountError::Mounted { path: resolved });
+    }
+    Ok(resolved)
 }
 
 /// Waits for a daemon that is shutting down. umount(8) returns when the mount has disappeared, but its daemon
@@ -194,7 +218,8 @@ fn wait_for_leaving(store: &Path) {
 fn detach_dead_mount(mount_point: &Path) {
     let resolved = resolve(mount_point);
     cut_off_killed(&resolved);
-    let is_ours = |mount: &&Mounted| mount.is_ours() && mount.mount_point == resolved;
+    let is_ours =
+        |mount: &&Mounted| (mount.is_ours() || mount.is_world()) && mount.mount_point == resolved;
     for _ in mounts().iter().filter(is_ours) {
         if !is_dead(&resolved) {
             return;

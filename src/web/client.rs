@@ -1,13 +1,15 @@
-//! The HTTP client, with and without TLS: one GET request, with limits on the time, the redirections and the size of
-//! the answer.
+//! The HTTP client, with and without TLS: requests with limits on the time, the redirections and the size of the
+//! answer.
 //!
 //! - [`hosts`], [`trust`], [`connector`]: how a server is reached, and whether it is trusted.
 //! - [`redirection`]: where an answer redirects to.
+//! - [`fetch`]: a request with its headers, whose answer is read in pieces.
 
 pub mod announcement;
 pub mod archive;
 pub(crate) mod archive_service;
 mod connector;
+pub(crate) mod fetch;
 mod hosts;
 mod redirection;
 mod sent;
@@ -21,13 +23,14 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::header::PROXY_AUTHORIZATION;
-use hyper::{Request, Response, Uri};
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 use archive_service::Reach;
 use connector::{Connector, Proxies};
+use fetch::Fetch;
 use trust::Trust;
 pub use trust::TrustError;
 
@@ -96,6 +99,7 @@ pub(crate) struct Client {
     strange: Pool<Empty<Bytes>>,
     network: Network,
     reach: Reach,
+    strangers: Reach,
 }
 
 /// Whom a client trusts, and by which proxies it goes.
@@ -172,13 +176,20 @@ where
 
 impl Client {
     /// A client whose requests reach these addresses. With [`Reach::Public`] each address is checked after
-    /// its name is looked up, when the connection is made.
+    /// its name is looked up, when the connection is made. Another host to which an answer redirects must be a public
+    /// one.
     pub(crate) fn new(network: &Network, reach: Reach) -> Client {
+        Client::with_strangers(network, reach, Reach::Public)
+    }
+
+    /// The same for hosts to which an answer redirects, which may have these addresses.
+    pub(crate) fn with_strangers(network: &Network, reach: Reach, strangers: Reach) -> Client {
         Client {
             inner: Pool::new(network, reach, CONNECT_TIMEOUT),
-            strange: Pool::new(network, Reach::Public, CONNECT_TIMEOUT),
+            strange: Pool::new(network, strangers, CONNECT_TIMEOUT),
             network: network.clone(),
             reach,
+            strangers,
         }
     }
 
@@ -195,38 +206,19 @@ impl Client {
     }
 
     async fn ask(&self, url: &str, most: usize) -> Result<Bytes, ClientError> {
-        let first: Uri = url.parse().map_err(|_| ClientError::Url)?;
-        let mut uri = first.clone();
-        for _ in 0..=MOST_REDIRECTIONS {
-            // Another host is one that the server has named: a stranger.
-            let (pool, reach) = if uri.host() == first.host() {
-                (&self.inner, self.reach)
-            } else {
-                (&self.strange, Reach::Public)
-            };
-            let response = self.answered(pool, reach, &uri).await?;
-            match redirection::target(&uri, response.status(), response.headers()) {
-                Ok(None) => return read(response, most).await,
-                Ok(Some(target)) => uri = target,
-                Err(location) => return Err(ClientError::Redirection(location)),
-            }
-        }
-        Err(ClientError::Redirection(uri.to_string()))
+        read(self.fetch(&Fetch::get(url)).await?.response, most).await
     }
 
     async fn answered(
         &self,
         pool: &Pool<Empty<Bytes>>,
         reach: Reach,
-        uri: &Uri,
+        request: Request<Empty<Bytes>>,
     ) -> Result<Response<Incoming>, ClientError> {
         // The connector looks up names only, so an address in the URL is checked here.
-        if !hosts::may_reach(reach, uri.host().unwrap_or_default()) {
+        if !hosts::may_reach(reach, request.uri().host().unwrap_or_default()) {
             return Err(ClientError::NotPublic);
         }
-        let request = Request::get(uri)
-            .body(Empty::new())
-            .map_err(|_| ClientError::Url)?;
         pool.send(&self.network, request).await
     }
 }

@@ -167,6 +167,16 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         "ibifs quickstart --json demo",
         r#".mount_point | startswith("/") and endswith("/demo")"#,
     ),
+    (
+        "world",
+        "mkdir W; ibifs world W --archive http://127.0.0.1:1 --cache cache --json",
+        r#".source == "http://127.0.0.1:1" and (.mount_point | endswith("/W"))"#,
+    ),
+    (
+        "world status",
+        "ibifs world status W --json; ibifs umount W",
+        ".cache.limit == 10737418240 and .requests == 0 and .silent == []",
+    ),
 ];
 
 /// What is refused, and the exit status for that.
@@ -235,6 +245,15 @@ const REFUSALS: &[(&str, i32)] = &[
     ("serve nowhere", 3),
     ("resolver register --db db2 no-identifier", 2),
     ("resolver unregister --db db2 8JMKD3MGP8W/34PGRBS", 3),
+    ("world D", 2),
+    ("world --resolver http://127.0.0.1:1", 2),
+    ("world D --resolver ftp://127.0.0.1", 2),
+    (
+        "world nowhere --resolver http://127.0.0.1:1 --cache cache",
+        3,
+    ),
+    ("world D --resolver http://127.0.0.1:1 --cache one", 1),
+    ("world status D", 3),
     ("upn A abc a.b", 2),
     ("upn A ABCDEF", 2),
     ("upn A --remove NOBODY", 3),

@@ -319,7 +319,10 @@ fn is_in(module: &str, name: &str) -> bool {
 fn outside_crates_stay_at_home() {
     let homes: &[(&str, &[&str])] = &[
         ("argon2", &["web::registry"]),
-        ("fuser", &["fuse::fs", "fuse::mount"]),
+        (
+            "fuser",
+            &["fuse::fs", "fuse::mount", "world::fs", "world::mount"],
+        ),
         (
             "rusqlite",
             &["archive::database", "web::registry", "archive::store"],
@@ -368,6 +371,9 @@ fn outside_crates_stay_at_home() {
                 "archive::package",
                 "archive::transfer",
                 "web::server",
+                "world::cache",
+                "world::content",
+                "world::items",
             ],
         ),
         (
@@ -384,10 +390,10 @@ fn outside_crates_stay_at_home() {
         ("env_logger", &["command::logging"]),
         ("sd_notify", &["command::commands"]),
         ("axum", &["web::client", "web::server"]),
-        ("bytes", &["web::client", "web::server"]),
+        ("bytes", &["web::client", "web::server", "world::content"]),
         ("http_body_util", &["web::client", "web::server"]),
         ("httpdate", &["web::client", "web::server"]),
-        ("hyper", &["web::client", "web::server"]),
+        ("hyper", &["web::client", "web::server", "world::remote"]),
         ("hyper_rustls", &["web::client"]),
         ("hyper_util", &["web::client", "web::server"]),
         (
@@ -396,12 +402,12 @@ fn outside_crates_stay_at_home() {
         ),
         ("percent_encoding", &["formats::query"]),
         ("rawzip", &["web::server"]),
-        ("tokio", &["web::client", "web::server"]),
+        ("tokio", &["web::client", "web::server", "world"]),
         ("rustls_native_certs", &["web::client"]),
         ("tokio_rustls", &["web::client", "web::server"]),
         ("tower", &["web::client", "web::server"]),
         ("tower_http", &["web::server"]),
-        ("base64", &["web::server"]),
+        ("base64", &["web::server", "world::remote"]),
         (
             "libc",
             &[

@@ -56,3 +56,4 @@ mod transfer;
 mod trees;
 mod watch;
 mod work;
+mod world;

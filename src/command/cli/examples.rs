@@ -31,6 +31,12 @@ Examples:
   ibifs mount store mnt -o ro,lang=pt
   ibifs mount --foreground store mnt";
 
+pub(super) const WORLD: &str = "\
+Examples:
+  ibifs world /mnt/world --resolver https://urlib.net
+  ibifs world mnt --archive https://archive.example.org --cache-size 50G
+  ibifs world status mnt --json";
+
 pub(super) const UMOUNT: &str = "\
 Example:
   ibifs umount mnt";

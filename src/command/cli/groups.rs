@@ -26,7 +26,7 @@ const GROUPS: &[(Title, &[&str])] = &[
         || message!("Exchange"),
         &["copy", "transfer", "claim", "export", "import"],
     ),
-    (|| message!("Services"), &["serve", "resolver"]),
+    (|| message!("Services"), &["serve", "resolver", "world"]),
     (|| message!("Shell"), &["completions"]),
 ];
 

@@ -67,7 +67,7 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
     if helper.fake {
         return Ok(Exit::Done);
     }
-    let exit = start::in_background(&Mount {
+    let exit = start::mount_in_background(&Mount {
         store: helper.store.clone(),
         mount_point: helper.mount_point.clone(),
         options: vec![words.join(",")],

@@ -32,7 +32,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
         ));
     }
     if !options.foreground {
-        let exit = start::in_background(options)?;
+        let exit = start::mount_in_background(options)?;
         if exit == Exit::Done {
             start::mounted(options)?;
         }
@@ -49,6 +49,10 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
 pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     let shown = options.mount_point.display();
     let path = crate::fuse::mount::resolve(&options.mount_point);
+    let at_path = |mount: &Mounted| mount.is_world() && mount.mount_point == path;
+    if let Some(mounted) = crate::fuse::mount::mounts().into_iter().rfind(at_path) {
+        return umount_world(options, &mounted);
+    }
     let mounted = crate::fuse::mount::mounts()
         .into_iter()
         .filter(Mounted::is_ours)
@@ -62,22 +66,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     let before = holder(&mounted.source);
     let gone = crate::fuse::mount::cut_off_killed(&mounted.mount_point);
     if !gone {
-        crate::fuse::mount::unmount(&mounted.mount_point).map_err(|refused| {
-            let who = match other_user(&mounted) {
-                Some(user) => message!(
-                    "{user} has mounted it; unmount it as that user or as root",
-                    user
-                ),
-                None => message!("see who uses it with 'fuser -m {shown}'", shown),
-            };
-            let message = message!(
-                "'{shown}' could not be unmounted: {refused}; {who}",
-                shown,
-                refused,
-                who
-            );
-            Failure::new(Exit::Busy, message)
-        })?;
+        unmount(options, &mounted)?;
     }
     // Excludes a daemon that was started since.
     let ours = || holder(&mounted.source).filter(|holder| Some(holder) == before.as_ref());
@@ -112,6 +101,38 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     }
     if options.output.json {
         say(&print::mount_json(&mounted.source, &mounted.mount_point))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn unmount(options: &Umount, mounted: &Mounted) -> Result<(), Failure> {
+    let shown = options.mount_point.display();
+    crate::fuse::mount::unmount(&mounted.mount_point).map_err(|refused| {
+        let who = match other_user(mounted) {
+            Some(user) => message!(
+                "{user} has mounted it; unmount it as that user or as root",
+                user
+            ),
+            None => message!("see who uses it with 'fuser -m {shown}'", shown),
+        };
+        let message = message!(
+            "'{shown}' could not be unmounted: {refused}; {who}",
+            shown,
+            refused,
+            who
+        );
+        Failure::new(Exit::Busy, message)
+    })
+}
+
+/// Unmounts items of other Archives. Their process ends by itself.
+fn umount_world(options: &Umount, mounted: &Mounted) -> Result<Exit, Failure> {
+    unmount(options, mounted)?;
+    if options.output.json {
+        say(&print::world_json(
+            &mounted.source.to_string_lossy(),
+            &mounted.mount_point,
+        ))?;
     }
     Ok(Exit::Done)
 }

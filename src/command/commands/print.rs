@@ -36,6 +36,14 @@ pub(super) fn mount_json(store: &Path, mount_point: &Path) -> String {
     }))
 }
 
+/// A mount of items of other Archives: whom it asks first, and where it is.
+pub(super) fn world_json(source: &str, mount_point: &Path) -> String {
+    json::pretty(&json!({
+        "source": source,
+        "mount_point": json::path(mount_point),
+    }))
+}
+
 /// The address of a service, and the URL of its listening socket.
 pub(super) fn listening_json(address: &str, url: &str, metrics: Option<&MetricsSocket>) -> String {
     let mut object = json!({"address": address, "url": url});

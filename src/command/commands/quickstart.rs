@@ -37,7 +37,7 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
     if !store.join("archive.ibi").exists() {
         fill(&store)?;
     }
-    let mounted = start::in_background(&Mount {
+    let mounted = start::mount_in_background(&Mount {
         store: store.clone(),
         mount_point: mount_point.clone(),
         options: Vec::new(),

@@ -1,5 +1,6 @@
 //! Starts the daemon: the command that returns when the tree is usable, and the process in the foreground.
 
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -29,9 +30,24 @@ pub(super) fn mounted(options: &Mount) -> Result<(), Failure> {
     }
 }
 
+/// Starts the daemon of a mount in the background.
+pub(super) fn mount_in_background(options: &Mount) -> Result<Exit, Failure> {
+    let mut arguments: Vec<OsString> = vec!["mount".into()];
+    // It reports errors in the format that was requested here.
+    if options.output.json {
+        arguments.push("--json".into());
+    }
+    for text in &options.options {
+        arguments.extend(["-o".into(), text.into()]);
+    }
+    let places = [options.store.as_os_str(), options.mount_point.as_os_str()];
+    in_background(&arguments, &places)
+}
+
 /// Starts this program again, in the foreground of a new session, and waits until it reports that the tree is
-/// usable. Its errors until then go to our standard error.
-pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
+/// usable. Its errors until then go to our standard error. `arguments` are the command and its options, `places` its
+/// paths.
+pub(super) fn in_background(arguments: &[OsString], places: &[&OsStr]) -> Result<Exit, Failure> {
     let failed = |what: Message, error: std::io::Error| {
         Failure::new(Exit::Failed, message!("{what}: {error}", what, error))
     };
@@ -40,19 +56,9 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
     let (read, write) =
         rustix::pipe::pipe().map_err(|error| failed(message!("a pipe"), error.into()))?;
     let mut command = Command::new(program);
-    command.arg("mount").arg("--foreground");
+    command.args(arguments).arg("--foreground");
     command.arg("--ready-fd").arg(write.as_raw_fd().to_string());
-    // It reports errors in the format that was requested here.
-    if options.output.json {
-        command.arg("--json");
-    }
-    for text in &options.options {
-        command.arg("-o").arg(text);
-    }
-    command
-        .arg("--")
-        .arg(&options.store)
-        .arg(&options.mount_point);
+    command.arg("--").args(places);
     command.stdin(Stdio::null()).stdout(Stdio::null());
     // The service manager expects the notification from the program that started this one.
     command.env_remove("NOTIFY_SOCKET");
@@ -93,13 +99,34 @@ pub(super) fn in_background(options: &Mount) -> Result<Exit, Failure> {
 
 /// The starter of a mount that stays in the foreground: the command that waits for it, systemd, or a person.
 pub(super) struct Starter<'a> {
-    options: &'a Mount,
+    /// The descriptor on which the command waits.
+    ready_fd: Option<i32>,
+    /// What is mounted, for the service manager.
+    status: Message,
+    /// Prints what is mounted.
+    print: Box<dyn Fn() -> Result<(), Failure> + 'a>,
 }
 
 impl<'a> Starter<'a> {
-    /// The starter of a mount.
+    /// The starter of a mount of a store.
     pub(super) fn new(options: &'a Mount) -> Starter<'a> {
-        Starter { options }
+        let store = options.store.display();
+        let mount_point = options.mount_point.display();
+        Starter {
+            ready_fd: options.ready_fd,
+            status: message!("{store} is mounted at {mount_point}", store, mount_point),
+            print: Box::new(|| mounted(options)),
+        }
+    }
+
+    /// The starter of a mount of items of other Archives.
+    pub(super) fn of_world(ready_fd: Option<i32>, mount_point: &Path) -> Starter<'a> {
+        let mount_point = mount_point.display();
+        Starter {
+            ready_fd,
+            status: message!("items of other Archives are at {mount_point}", mount_point),
+            print: Box::new(|| Ok(())),
+        }
     }
 
     /// Notifies systemd, if it started this process; see sd_notify(3).
@@ -112,12 +139,9 @@ impl<'a> Starter<'a> {
 
 impl Watcher for Starter<'_> {
     fn ready(&self) {
-        mounted(self.options).unwrap_or_else(|failure| log::warn!("{failure}"));
-        report_ready(self.options.ready_fd);
-        let store = self.options.store.display();
-        let mount_point = self.options.mount_point.display();
-        let status = message!("{store} is mounted at {mount_point}", store, mount_point);
-        let status = OneLine(&status).to_string();
+        (self.print)().unwrap_or_else(|failure| log::warn!("{failure}"));
+        report_ready(self.ready_fd);
+        let status = OneLine(&self.status).to_string();
         self.notify(&[NotifyState::Ready, NotifyState::Status(&status)]);
     }
 

@@ -1,16 +1,14 @@
 //! Mount options: parsing of `-o`, and the flags for the kernel.
 
-use std::io::ErrorKind;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-use fuser::{Config, MountOption, Session, SessionACL};
+use fuser::{MountOption, Session};
 use rustix::mount::MountFlags;
 
+use super::MountError;
+use super::attach::Attachment;
 use super::error::OPTION_NAMES;
-use super::{MountError, unmount_or_log};
 use crate::fuse::fs::Ibifs;
-use ibi::message::Message;
 use ibi::relation::Language;
 
 /// Options of fstab(5) that concern mount(8) and systemd, or that always apply. They are accepted and
@@ -150,82 +148,25 @@ impl Settings {
             .retain(|known| known != instead_of && *known != option);
         self.flags.push(option);
     }
-
-    fn config(&self, store: &Path) -> Config {
-        let mut config = Config::default();
-        config.mount_options = self.flags.clone();
-        config.mount_options.extend([
-            MountOption::FSName(store.display().to_string()),
-            MountOption::Subtype("ibifs".to_owned()),
-            MountOption::DefaultPermissions,
-        ]);
-        config.acl = if self.allow_other {
-            SessionACL::All
-        } else {
-            SessionACL::Owner
-        };
-        config.n_threads = Some(crate::fuse::fs::threads());
-        config.clone_fd = true;
-        config
-    }
 }
 
 impl Settings {
-    /// Mounts the file system. As root directly, because fuser would omit the subtype, by which `mount`, `df`
-    /// and ibifs itself recognize the mount. An ordinary user goes through fusermount3.
+    /// Mounts the file system of a store.
     pub(super) fn attach(
         &self,
         filesystem: Ibifs,
         store: &Path,
         mount_point: &Path,
     ) -> Result<Session<Ibifs>, MountError> {
-        let is_root = rustix::process::geteuid().is_root();
-        let session = if is_root {
-            self.attach_as_root(filesystem, store, mount_point)
-        } else {
-            Session::new(filesystem, mount_point, &self.config(store))
+        let attachment = Attachment {
+            source: store,
+            subtype: "ibifs",
+            options: &self.flags,
+            flags: self.kernel_flags(),
+            allow_other: self.allow_other,
+            threads: crate::fuse::fs::threads(),
         };
-        session.map_err(|error| match error.kind() {
-            // fuser reports the message of fusermount3 this way.
-            ErrorKind::PermissionDenied if !is_root && self.allow_other => MountError::AllowOther,
-            _ => MountError::Failed {
-                cause: Message::foreign(error.to_string().trim_end()),
-            },
-        })
-    }
-
-    fn attach_as_root(
-        &self,
-        filesystem: Ibifs,
-        store: &Path,
-        mount_point: &Path,
-    ) -> std::io::Result<Session<Ibifs>> {
-        let config = self.config(store);
-        let device = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")?;
-        let device = OwnedFd::from(device);
-        let mut data = format!(
-            "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",
-            device.as_raw_fd()
-        );
-        if self.allow_other {
-            data.push_str(",allow_other");
-        }
-        let data = std::ffi::CString::new(data)?;
-        rustix::mount::mount(
-            store,
-            mount_point,
-            "fuse.ibifs",
-            self.kernel_flags(),
-            &*data,
-        )?;
-        let session = Session::from_fd(filesystem, device, config.acl, config);
-        if session.is_err() {
-            unmount_or_log(mount_point);
-        }
-        session
+        attachment.attach(filesystem, mount_point)
     }
 
     /// Changes the kernel's flags of a mount, such as read-only.

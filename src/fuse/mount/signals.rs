@@ -29,7 +29,7 @@ fn signal_set() -> libc::sigset_t {
 }
 
 /// Blocks the signals. Called before any thread is started, so that all threads inherit the mask.
-pub(super) fn block_signals() {
+pub(crate) fn block_signals() {
     let set = signal_set();
     // SAFETY: the set is initialised, and a null pointer is allowed for the old mask.
     unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut()) };
@@ -54,7 +54,7 @@ pub(super) fn wait_for_signal(change_log: impl Fn(LogChange)) -> bool {
 }
 
 /// Notifies the waiting thread that the session has ended.
-pub(super) fn wake() {
+pub(crate) fn wake() {
     OVER.store(true, Ordering::SeqCst);
     // SAFETY: sends a blocked signal to this process.
     unsafe { libc::kill(libc::getpid(), libc::SIGTERM) };

@@ -11,6 +11,11 @@ impl Mounted {
         self.kind == "fuse.ibifs"
     }
 
+    /// Whether it is a mount of items of other Archives.
+    pub fn is_world(&self) -> bool {
+        self.kind == "fuse.ibifs-world"
+    }
+
     /// The ibifs mount that contains a canonical path.
     pub fn containing(path: &Path) -> Option<Mounted> {
         mounts()

@@ -1,0 +1,65 @@
+//! Arguments of `ibifs world`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{NetworkOptions, Output, value};
+use crate::formats::base_url::BaseUrl;
+
+/// `ibifs world`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct World {
+    /// What is done with a mount
+    #[command(subcommand)]
+    pub command: Option<WorldCommand>,
+    /// Where to mount them
+    #[arg(required = true)]
+    pub mount_point: Option<PathBuf>,
+    /// URL of a resolver that finds the Archive of an item; of several, the next one is asked where
+    /// one does not answer
+    #[arg(long, value_name = "URL", value_parser = value::base_url, required_unless_present = "archive")]
+    pub resolver: Vec<BaseUrl>,
+    /// URL of an Archive that is asked first
+    #[arg(long, value_name = "URL", value_parser = value::base_url)]
+    pub archive: Vec<BaseUrl>,
+    /// Directory of the cache [default: ibifs/world in $XDG_CACHE_HOME, or in ~/.cache]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// How much the cache may take on the disk; 64M at least
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes, default_value = "10G")]
+    pub cache_size: u64,
+    /// Also reach Archives with addresses of private networks that a resolver or an Archive names
+    #[arg(long)]
+    pub allow_private: bool,
+    /// Stay in the foreground and log to standard error
+    #[arg(short, long)]
+    pub foreground: bool,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+    /// Descriptor to write to once the tree is usable
+    #[arg(long, hide = true)]
+    pub ready_fd: Option<i32>,
+}
+
+/// What is done with a mount of items of other Archives.
+#[derive(Debug, Subcommand)]
+pub enum WorldCommand {
+    /// Print what the process of a mount holds and has done
+    Status(WorldStatus),
+}
+
+/// `ibifs world status`
+#[derive(Debug, Args)]
+pub struct WorldStatus {
+    /// Where they are mounted
+    pub mount_point: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,491 @@
+//! The bytes of files, verified.
+//!
+//! A file is fetched in pieces of 4 MiB, whose digests its Archive tells. A file whose digest a scrub has recorded is
+//! fetched as a whole and compared with it, before its first byte is given: so content that was damaged at its Archive
+//! is not taken for good either. A piece that differs from its digest is fetched once more, and then is an error.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+use crate::formats::fixity::Digest;
+use crate::formats::hex::Hex;
+use crate::formats::inventory::{CHUNK, FileEntry};
+use crate::world::cache::{Cache, Kind};
+use crate::world::remote::{READ_TIMEOUT, Remote, pieces};
+use crate::world::trouble::Trouble;
+
+/// How many pieces are kept in memory.
+const MOST_RECENT: usize = 8;
+/// How many pieces are fetched before they are asked for, where a file is read from its beginning to its end.
+const AHEAD: u64 = 3;
+/// How long it waits before it asks a server again that does not answer.
+const PAUSE: Duration = Duration::from_millis(300);
+/// For how long a file is not read again for which a read has waited in vain.
+const AGAIN: Duration = Duration::from_secs(1);
+/// How often a piece is fetched that differs from its digest.
+const MOST_ATTEMPTS: u32 = 2;
+/// The most files whose digests are kept in memory.
+const MOST_FILES: usize = 4096;
+
+/// A file of an Archive, in one version.
+#[derive(Debug)]
+pub(crate) struct RemoteFile {
+    url: String,
+    entry: FileEntry,
+    key: String,
+    /// Where the last read ended.
+    read_to: AtomicU64,
+    /// When a read has waited in vain.
+    failed: Mutex<Option<Instant>>,
+    /// The last piece that was read from the cache.
+    open: Mutex<Option<(u64, Digest, Arc<File>)>>,
+}
+
+impl RemoteFile {
+    /// The file with this URL.
+    pub(crate) fn new(url: String, entry: FileEntry) -> RemoteFile {
+        let text = format!("{url}\0{}\0{}", entry.version, entry.size);
+        RemoteFile {
+            key: Hex(&Sha256::digest(text)).to_string(),
+            url,
+            entry,
+            read_to: AtomicU64::new(0),
+            failed: Mutex::default(),
+            open: Mutex::default(),
+        }
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.entry.size
+    }
+
+    fn piece_size(&self, number: u64) -> u64 {
+        self.entry.size.saturating_sub(number * CHUNK).min(CHUNK)
+    }
+
+    fn is_short(&self) -> bool {
+        self.entry.size <= CHUNK
+    }
+}
+
+/// A piece of a file, whose digest has been compared.
+#[derive(Clone, Debug)]
+enum Piece {
+    Memory(Bytes),
+    Disk(Arc<File>),
+}
+
+impl Piece {
+    fn read(&self, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
+        match self {
+            Piece::Memory(bytes) => {
+                let start = usize::try_from(offset).map_err(std::io::Error::other)?;
+                let part = bytes.get(start..start + length);
+                part.map(<[u8]>::to_vec)
+                    .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
+            }
+            Piece::Disk(file) => {
+                let mut bytes = vec![0; length];
+                file.read_exact_at(&mut bytes, offset)?;
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// What has arrived of a download.
+#[derive(Default)]
+struct Arrived {
+    /// How many bytes.
+    length: u64,
+    /// The digest of all of them.
+    digest: Sha256,
+    /// Those that are not in the cache.
+    piece: Vec<u8>,
+    /// The digests of the pieces before.
+    digests: Vec<Digest>,
+}
+
+type Digests = Arc<Mutex<HashMap<u64, Digest>>>;
+type Turns = HashMap<(String, Option<u64>), Arc<tokio::sync::Mutex<()>>>;
+
+/// Reads files.
+#[derive(Debug)]
+pub(crate) struct Content {
+    remote: Arc<Remote>,
+    cache: Arc<Cache>,
+    recent: Mutex<VecDeque<(Digest, Bytes)>>,
+    digests: Mutex<HashMap<String, Digests>>,
+    /// Each piece is fetched once, for all who wait for it.
+    turns: Mutex<Turns>,
+}
+
+impl Content {
+    /// Reads from these Archives, through this cache.
+    pub(crate) fn new(remote: Arc<Remote>, cache: Arc<Cache>) -> Content {
+        Content {
+            remote,
+            cache,
+            recent: Mutex::default(),
+            digests: Mutex::default(),
+            turns: Mutex::default(),
+        }
+    }
+
+    /// The part of a read that lies in the file: offset and length.
+    fn part(file: &RemoteFile, offset: u64, length: u32) -> (u64, usize) {
+        let left = file.size().saturating_sub(offset);
+        let length = left.min(u64::from(length));
+        (offset, usize::try_from(length).unwrap_or(0))
+    }
+
+    /// Bytes of a file that are in memory or in the cache. None if they must be fetched.
+    pub(crate) fn now(&self, file: &RemoteFile, offset: u64, length: u32) -> Option<Vec<u8>> {
+        let (offset, length) = Content::part(file, offset, length);
+        if length == 0 {
+            return Some(Vec::new());
+        }
+        let number = offset / CHUNK;
+        if (offset + length as u64 - 1) / CHUNK != number {
+            return None;
+        }
+        let known = file.open.lock().clone();
+        let piece = match known {
+            Some((known, digest, opened))
+                if known == number && self.cache.is_intact(&digest, &opened) =>
+            {
+                Piece::Disk(opened)
+            }
+            _ => self.held(file, number)?,
+        };
+        let bytes = piece.read(offset - number * CHUNK, length).ok()?;
+        file.read_to
+            .store(offset + length as u64, Ordering::Relaxed);
+        Some(bytes)
+    }
+
+    /// Bytes of a file.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        file: &Arc<RemoteFile>,
+        offset: u64,
+        length: u32,
+    ) -> Result<Vec<u8>, Trouble> {
+        let (mut at, length) = Content::part(file, offset, length);
+        let end = at + length as u64;
+        let is_onward = file.read_to.swap(end, Ordering::Relaxed) == offset;
+        let mut bytes = Vec::with_capacity(length);
+        while at < end {
+            let number = at / CHUNK;
+            if is_onward {
+                self.fetch_ahead(file, number);
+            }
+            let piece = self.piece(file, number).await?;
+            let start = at - number * CHUNK;
+            let count = (end - at).min(CHUNK - start);
+            let part = piece.read(start, usize::try_from(count).unwrap_or(0));
+            let part = part.map_err(|error| Trouble::Broken(format!("the cache: {error}")))?;
+            at += count;
+            bytes.extend(part);
+        }
+        Ok(bytes)
+    }
+
+    fn fetch_ahead(self: &Arc<Self>, file: &Arc<RemoteFile>, number: u64) {
+        // A file that is fetched as a whole needs no help.
+        if file.entry.digest.is_some() && !file.is_short() {
+            return;
+        }
+        let last = pieces(file.size());
+        for ahead in (number + 1..last).take(AHEAD as usize) {
+            let key = (file.key.clone(), Some(ahead));
+            if self.turns.lock().contains_key(&key) || self.held(file, ahead).is_some() {
+                continue;
+            }
+            let (content, file) = (Arc::clone(self), Arc::clone(file));
+            tokio::spawn(async move {
+                if let Err(trouble) = content.piece(&file, ahead).await {
+                    log::debug!("{}: {trouble}", file.url);
+                }
+            });
+        }
+    }
+
+    /// A piece that is in memory or in the cache.
+    fn held(&self, file: &RemoteFile, number: u64) -> Option<Piece> {
+        let digest = self.digest(file, number)?;
+        let recent = self.recent.lock();
+        if let Some((_, bytes)) = recent.iter().find(|(known, _)| *known == digest) {
+            return Some(Piece::Memory(bytes.clone()));
+        }
+        drop(recent);
+        let opened = Arc::new(self.cache.piece(&digest, file.piece_size(number))?);
+        *file.open.lock() = Some((number, digest, Arc::clone(&opened)));
+        Some(Piece::Disk(opened))
+    }
+
+    /// The digest of a piece, if it is known.
+    fn digest(&self, file: &RemoteFile, number: u64) -> Option<Digest> {
+        if file.is_short() && file.entry.digest.is_some() {
+            return file.entry.digest;
+        }
+        self.digests_of(file).lock().get(&number).copied()
+    }
+
+    /// The digests of a file that are known, also from an earlier run.
+    fn digests_of(&self, file: &RemoteFile) -> Digests {
+        if let Some(known) = self.digests.lock().get(&file.key) {
+            return Arc::clone(known);
+        }
+        let text = self.cache.get(Kind::Digests, &file.key).unwrap_or_default();
+        let text = String::from_utf8(text).unwrap_or_default();
+        let parsed = text.lines().filter_map(|line| {
+            let (number, digest) = line.split_once(' ')?;
+            Some((number.parse().ok()?, Digest::parse(digest.as_bytes())?))
+        });
+        let digests = Arc::new(Mutex::new(parsed.collect()));
+        let mut all = self.digests.lock();
+        if all.len() >= MOST_FILES {
+            all.clear();
+        }
+        Arc::clone(all.entry(file.key.clone()).or_insert(digests))
+    }
+
+    /// Remembers digests of pieces, from the one with this number on.
+    fn learn(&self, file: &RemoteFile, first: u64, digests: &[Digest]) {
+        let known = self.digests_of(file);
+        let text: String = {
+            let mut known = known.lock();
+            known.extend((first..).zip(digests.iter().copied()));
+            let mut lines: Vec<_> = known.iter().collect();
+            lines.sort_by_key(|(number, _)| **number);
+            let lines = lines.into_iter();
+            lines
+                .map(|(number, digest)| format!("{number} {digest}\n"))
+                .collect()
+        };
+        self.cache.put(Kind::Digests, &file.key, text.as_bytes());
+    }
+
+    /// Forgets the digests of the pieces of a file.
+    fn unlearn(&self, file: &RemoteFile) {
+        self.digests.lock().remove(&file.key);
+        self.cache.drop_text(Kind::Digests, &file.key);
+    }
+
+    /// A piece, which is fetched if it is not held.
+    async fn piece(&self, file: &RemoteFile, number: u64) -> Result<Piece, Trouble> {
+        let is_whole = file.entry.digest.is_some() && !file.is_short();
+        let is_verified = || self.digest(file, number).is_some();
+        // Until the whole file has been compared, nobody reads a piece of it.
+        let turn_of = if is_whole && !is_verified() {
+            None
+        } else {
+            Some(number)
+        };
+        let key = (file.key.clone(), turn_of);
+        let turn = Arc::clone(self.turns.lock().entry(key.clone()).or_default());
+        let found = {
+            let _turn = turn.lock().await;
+            match self.held(file, number) {
+                Some(piece) => Ok(piece),
+                None => self.fetch(file, number, is_whole && !is_verified()).await,
+            }
+        };
+        let mut turns = self.turns.lock();
+        if Arc::strong_count(&turn) <= 2 {
+            turns.remove(&key);
+        }
+        found
+    }
+
+    /// Fetches a piece, again and again while no server answers, until no byte has come for too long.
+    async fn fetch(
+        &self,
+        file: &RemoteFile,
+        number: u64,
+        is_whole: bool,
+    ) -> Result<Piece, Trouble> {
+        // The kernel asks again for each page of a part that was not delivered.
+        if file.failed.lock().is_some_and(|at| at.elapsed() < AGAIN) {
+            return Err(Trouble::Broken("it did not answer a moment ago".to_owned()));
+        }
+        let mut last_byte = Instant::now();
+        let (mut attempts, mut arrived) = (0, Arrived::default());
+        loop {
+            let had = arrived.length;
+            let fetched = if is_whole {
+                let fetched = self.fetch_whole(file, &mut arrived, &mut last_byte).await;
+                fetched.map(|()| None)
+            } else {
+                let fetched = self.fetch_piece(file, number, &mut arrived, &mut last_byte);
+                fetched.await.map(Some)
+            };
+            match fetched {
+                Ok(Some(piece)) => return Ok(piece),
+                Ok(None) => return Box::pin(self.fetch(file, number, false)).await,
+                Err(Trouble::Broken(what)) => {
+                    attempts += 1;
+                    arrived = Arrived::default();
+                    log::warn!("{}: {what}", file.url);
+                    if attempts >= MOST_ATTEMPTS {
+                        return Err(Trouble::Broken(what));
+                    }
+                }
+                // It goes on where the connection was cut.
+                Err(Trouble::Unreachable(_)) if arrived.length > had => {}
+                Err(Trouble::Unreachable(what)) => {
+                    if last_byte.elapsed() + PAUSE >= READ_TIMEOUT {
+                        log::warn!("{}: {what}", file.url);
+                        *file.failed.lock() = Some(Instant::now());
+                        // Not EHOSTUNREACH: programs know EIO as the error of a read.
+                        return Err(Trouble::Broken(what));
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+    }
+
+    /// Fetches a piece and compares it with its digest.
+    async fn fetch_piece(
+        &self,
+        file: &RemoteFile,
+        number: u64,
+        arrived: &mut Arrived,
+        last_byte: &mut Instant,
+    ) -> Result<Piece, Trouble> {
+        let version = &file.entry.version;
+        if !file.is_short() && self.digest(file, number).is_none() {
+            let until = *last_byte + READ_TIMEOUT;
+            let digests = self
+                .remote
+                .digests(&file.url, version, number, until)
+                .await?;
+            *last_byte = Instant::now();
+            self.learn(file, number, &digests);
+        }
+        let (start, size) = (number * CHUNK, file.piece_size(number));
+        let reserved = self.cache.reserve(size);
+        let announced = self
+            .receive(file, (start, start + size), arrived, last_byte)
+            .await?;
+        let (bytes, digest) = (std::mem::take(&mut arrived.piece), &arrived.digest);
+        let found = Digest(digest.clone().finalize().into());
+        let known = self.digest(file, number);
+        if known.or(announced) != Some(found) {
+            // The digests may have been damaged on the way as well.
+            self.unlearn(file);
+            return Err(Trouble::Broken(
+                "the bytes differ from their digest".to_owned(),
+            ));
+        }
+        if known.is_none() {
+            self.learn(file, number, &[found]);
+        }
+        let bytes = Bytes::from(bytes);
+        self.keep_recent(found, bytes.clone());
+        if let Ok(reserved) = reserved {
+            let (cache, bytes) = (Arc::clone(&self.cache), bytes.clone());
+            let put =
+                tokio::task::spawn_blocking(move || cache.put_piece(reserved, &found, &bytes));
+            let _ = put.await;
+        }
+        Ok(Piece::Memory(bytes))
+    }
+
+    fn keep_recent(&self, digest: Digest, bytes: Bytes) {
+        let mut recent = self.recent.lock();
+        if recent.len() >= MOST_RECENT {
+            recent.pop_front();
+        }
+        recent.push_back((digest, bytes));
+    }
+
+    /// Fetches a file whose digest was recorded, and compares it as a whole. Its pieces are in the cache then, as far as
+    /// there is room, and their digests are known.
+    async fn fetch_whole(
+        &self,
+        file: &RemoteFile,
+        arrived: &mut Arrived,
+        last_byte: &mut Instant,
+    ) -> Result<(), Trouble> {
+        self.receive(file, (0, file.size()), arrived, last_byte)
+            .await?;
+        if !arrived.piece.is_empty() {
+            let digest = self.put(&mut arrived.piece).await;
+            arrived.digests.push(digest);
+        }
+        let found = Digest(arrived.digest.clone().finalize().into());
+        if file.entry.digest != Some(found) {
+            let what = "the file differs from the digest that its Archive has recorded";
+            return Err(Trouble::Broken(what.to_owned()));
+        }
+        self.learn(file, 0, &arrived.digests);
+        Ok(())
+    }
+
+    /// Receives the bytes of a range that have not arrived yet. The pieces before the last one go to the cache. Returns the
+    /// digest of the file that its Archive announces.
+    async fn receive(
+        &self,
+        file: &RemoteFile,
+        (start, end): (u64, u64),
+        arrived: &mut Arrived,
+        last_byte: &mut Instant,
+    ) -> Result<Option<Digest>, Trouble> {
+        let until = *last_byte + READ_TIMEOUT;
+        let range = (start + arrived.length, end);
+        let version = &file.entry.version;
+        let (mut answer, announced) = self.remote.bytes(&file.url, version, range, until).await?;
+        let whole = usize::try_from(CHUNK).unwrap_or(usize::MAX);
+        while start + arrived.length < end {
+            let idle = (*last_byte + READ_TIMEOUT).saturating_duration_since(Instant::now());
+            let part = answer.next(idle).await;
+            let part = part.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+            let Some(mut part) = part else {
+                let what = "fewer bytes than were announced";
+                return Err(Trouble::Unreachable(what.to_owned()));
+            };
+            *last_byte = Instant::now();
+            if arrived.length + part.len() as u64 > end - start {
+                return Err(Trouble::Broken("more bytes than were announced".to_owned()));
+            }
+            arrived.length += part.len() as u64;
+            arrived.digest.update(&part);
+            while !part.is_empty() {
+                if arrived.piece.len() == whole {
+                    let digest = self.put(&mut arrived.piece).await;
+                    arrived.digests.push(digest);
+                }
+                let room = whole - arrived.piece.len();
+                let next = part.split_to(room.min(part.len()));
+                arrived.piece.extend_from_slice(&next);
+            }
+        }
+        Ok(announced)
+    }
+
+    async fn put(&self, piece: &mut Vec<u8>) -> Digest {
+        let bytes = Bytes::from(std::mem::take(piece));
+        let cache = Arc::clone(&self.cache);
+        let put = tokio::task::spawn_blocking(move || {
+            let digest = Digest(Sha256::digest(&bytes).into());
+            if let Ok(reserved) = cache.reserve(bytes.len() as u64) {
+                cache.put_piece(reserved, &digest, &bytes);
+            }
+            digest
+        });
+        put.await.unwrap_or(Digest([0; 32]))
+    }
+}

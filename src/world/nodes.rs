@@ -1,0 +1,223 @@
+//! The nodes that the kernel knows. A node keeps its type and, if it is a file, its content: a file that has changed at
+//! its Archive gets a new node.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::formats::inventory::{Entry, EntryKind};
+use crate::world::items::{Item, Slot};
+
+/// The number of the root.
+pub(crate) const ROOT: u64 = 1;
+
+/// By which form of its identifier an item is seen. It decides what its links say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Four directories.
+    Rep,
+    /// Two directories.
+    Ibip,
+}
+
+/// Something in an item.
+#[derive(Clone, Debug)]
+pub(crate) struct Inside {
+    /// The item.
+    pub(crate) slot: Arc<Slot>,
+    /// The form by which it is seen.
+    pub(crate) view: View,
+    /// The item as it was when the node was made.
+    pub(crate) item: Arc<Item>,
+    /// The entry as it was then, of the first name of its file.
+    pub(crate) entry: Arc<Entry>,
+    /// How many names it has.
+    pub(crate) links: u32,
+}
+
+/// What a node is.
+#[derive(Clone, Debug)]
+pub(crate) enum NodeKind {
+    /// The mount's root.
+    Root,
+    /// One to three components of a rep.
+    Level(String),
+    /// The prefix of IBIps.
+    Prefix(String),
+    /// An item's directory, or something in it.
+    Inside(Inside),
+    /// A symbolic link to another item.
+    Link(Vec<u8>),
+    /// A text that a modifier leads to.
+    Text(Arc<[u8]>),
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Its number.
+    pub(crate) id: u64,
+    /// What it is.
+    pub(crate) kind: NodeKind,
+}
+
+/// What is the same for a node whenever it is looked up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key(Vec<u8>);
+
+impl View {
+    fn word(self) -> &'static [u8] {
+        match self {
+            View::Rep => b"rep",
+            View::Ibip => b"ibip",
+        }
+    }
+}
+
+impl Key {
+    fn of_directory(item: &str, view: View, path: &[u8]) -> Key {
+        Key([view.word(), item.as_bytes(), path, b"directory"].join(&0))
+    }
+
+    fn of(kind: &NodeKind) -> Key {
+        let mut key = Vec::new();
+        let mut add = |parts: &[&[u8]]| {
+            for part in parts {
+                key.extend_from_slice(part);
+                key.push(0);
+            }
+        };
+        match kind {
+            NodeKind::Root => add(&[b"root"]),
+            NodeKind::Level(path) => add(&[b"level", path.as_bytes()]),
+            NodeKind::Prefix(prefix) => add(&[b"prefix", prefix.as_bytes()]),
+            NodeKind::Link(target) => add(&[b"link", target]),
+            NodeKind::Text(text) => add(&[b"text", text]),
+            NodeKind::Inside(inside) => {
+                let (entry, key) = (&inside.entry, inside.slot.key());
+                if entry.kind == EntryKind::Directory {
+                    return Key::of_directory(key, inside.view, &entry.path);
+                }
+                add(&[inside.view.word(), key.as_bytes(), &entry.path]);
+                match &entry.kind {
+                    EntryKind::Directory => {}
+                    EntryKind::File(file) => {
+                        let version = format!("{} {}", file.version, file.size);
+                        add(&[b"file", inside.item.base.as_bytes(), version.as_bytes()]);
+                    }
+                    EntryKind::Text(text) => add(&[b"text", text]),
+                    EntryKind::Link(target) => add(&[b"link", target]),
+                    EntryKind::Fifo => add(&[b"fifo"]),
+                    EntryKind::Socket => add(&[b"socket"]),
+                }
+            }
+        }
+        Key(key)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    nodes: HashMap<u64, (Arc<Node>, u64)>,
+    numbers: HashMap<Key, u64>,
+    last: u64,
+}
+
+/// The nodes that the kernel knows.
+#[derive(Debug)]
+pub(crate) struct Nodes(Mutex<Table>);
+
+impl Default for Nodes {
+    fn default() -> Nodes {
+        let root = Node {
+            id: ROOT,
+            kind: NodeKind::Root,
+        };
+        let mut table = Table {
+            last: ROOT,
+            ..Table::default()
+        };
+        table.numbers.insert(Key::of(&root.kind), ROOT);
+        table.nodes.insert(ROOT, (Arc::new(root), 1));
+        Nodes(Mutex::new(table))
+    }
+}
+
+impl Nodes {
+    /// A node by its number.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Node>> {
+        let table = self.0.lock();
+        table.nodes.get(&id).map(|(node, _)| Arc::clone(node))
+    }
+
+    /// The node of this kind, which the kernel looks up once more. A directory that is known gets what is new of it.
+    pub(crate) fn remember(&self, kind: NodeKind) -> Arc<Node> {
+        let key = Key::of(&kind);
+        let mut table = self.0.lock();
+        let id = match table.numbers.get(&key) {
+            Some(id) => *id,
+            None => {
+                table.last += 1;
+                let id = table.last;
+                table.numbers.insert(key, id);
+                id
+            }
+        };
+        let lookups = table.nodes.get(&id).map_or(0, |(_, lookups)| *lookups);
+        let node = Arc::new(Node { id, kind });
+        table.nodes.insert(id, (Arc::clone(&node), lookups + 1));
+        node
+    }
+
+    /// The kernel forgets that it has looked a node up so many times.
+    pub(crate) fn forget(&self, id: u64, lookups: u64) {
+        let mut table = self.0.lock();
+        let Some((node, known)) = table.nodes.get_mut(&id) else {
+            return;
+        };
+        *known = known.saturating_sub(lookups);
+        if *known == 0 && id != ROOT {
+            let key = Key::of(&node.kind);
+            table.nodes.remove(&id);
+            table.numbers.remove(&key);
+        }
+    }
+
+    /// The number of the node of this kind, if the kernel knows it.
+    pub(crate) fn number(&self, kind: &NodeKind) -> Option<u64> {
+        self.0.lock().numbers.get(&Key::of(kind)).copied()
+    }
+
+    /// The number of a directory in an item, if the kernel knows it.
+    pub(crate) fn directory(&self, item: &str, view: View, path: &[u8]) -> Option<u64> {
+        let key = Key::of_directory(item, view, path);
+        self.0.lock().numbers.get(&key).copied()
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().nodes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_has_one_number_until_it_is_forgotten() {
+        let nodes = Nodes::default();
+        let level = || NodeKind::Level("a.b".to_owned());
+        let first = nodes.remember(level()).id;
+        assert_eq!(nodes.remember(level()).id, first);
+        assert_ne!(nodes.remember(NodeKind::Prefix("a.b".to_owned())).id, first);
+        nodes.forget(first, 1);
+        assert!(nodes.get(first).is_some());
+        nodes.forget(first, 1);
+        assert!(nodes.get(first).is_none() && nodes.number(&level()).is_none());
+        assert_ne!(nodes.remember(level()).id, first);
+        nodes.forget(ROOT, 100);
+        assert!(nodes.get(ROOT).is_some());
+    }
+}

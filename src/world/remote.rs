@@ -1,0 +1,475 @@
+//! Requests to resolvers and Archives.
+//!
+//! A lookup waits for two seconds at most until somebody answers; then it fails, and the host is left alone for a while.
+//! A read waits for ten seconds without a byte. Hosts that the user has named may have any address, others only those of
+//! the public Internet, unless the user allows more.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::header::{ACCEPT, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, RANGE};
+use tokio::sync::Semaphore;
+
+use crate::formats::base_url::BaseUrl;
+use crate::formats::fixity::Digest;
+use crate::formats::inventory::{CHUNK, MEDIA_TYPE};
+use crate::formats::query::encoded;
+use crate::formats::resolution::item_of;
+use crate::web::client::archive_service::Reach;
+use crate::web::client::fetch::{Fetch, Fetched};
+use crate::web::client::{Client, ClientError, Network};
+use crate::world::breaker::Breaker;
+use crate::world::trouble::Trouble;
+
+/// How long a lookup waits until somebody answers.
+pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
+/// How long a read waits for a byte.
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long an inventory may take in all.
+const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest page of an inventory, and the longest text, in bytes.
+const LONGEST_PAGE: usize = 16 << 20;
+const LONGEST_TEXT: usize = 1 << 20;
+/// The longest inventory, in bytes and pages.
+const LONGEST_INVENTORY: usize = 160 << 20;
+const MOST_PAGES: usize = 64;
+/// The most lookups that wait for the network at a time.
+const MOST_LOOKUPS: usize = 256;
+/// The most persistent links that lead from one to the next.
+const MOST_HOPS: usize = 8;
+/// The longest list of digests, in bytes.
+const LONGEST_DIGESTS: usize = 64 << 10;
+
+const WANT_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+const DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// Whom this process asks.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    /// For hosts that the user has named.
+    named: Client,
+    /// For hosts that a resolver or an Archive has named.
+    found: Client,
+    resolvers: Vec<BaseUrl>,
+    archives: Vec<BaseUrl>,
+    breaker: Breaker,
+    lookups: Semaphore,
+    requests: AtomicU64,
+}
+
+/// Where an identifier leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// To an item, by its name, at the Archive with this URL.
+    Item(String, String),
+    /// To a text at this URL.
+    Text(String),
+}
+
+/// A page of an inventory as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SentPage {
+    /// The path after which it begins.
+    pub(crate) after: Vec<u8>,
+    /// Its entity tag, with the quotes.
+    pub(crate) tag: String,
+    /// The text.
+    pub(crate) text: Vec<u8>,
+}
+
+/// The answer to a request for what is in an item.
+#[derive(Debug)]
+pub(crate) enum Described {
+    /// All pages.
+    Pages(Vec<SentPage>),
+    /// The name leads to a text instead of an item.
+    Text(Vec<u8>),
+}
+
+/// The answer to a request for a page.
+enum PageAnswer {
+    Page(SentPage),
+    Same,
+    Text(Vec<u8>),
+}
+
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or(rest)
+}
+
+fn unreachable(url: &str, why: impl std::fmt::Display) -> Trouble {
+    Trouble::Unreachable(format!("{}: {why}", host(url)))
+}
+
+impl Remote {
+    /// Asks these resolvers and Archives. With `allows_private` also hosts whose addresses are not public, if a resolver
+    /// or an Archive names them.
+    pub(crate) fn new(
+        network: &Network,
+        resolvers: Vec<BaseUrl>,
+        archives: Vec<BaseUrl>,
+        allows_private: bool,
+    ) -> Remote {
+        let reach = if allows_private {
+            Reach::Any
+        } else {
+            Reach::Public
+        };
+        Remote {
+            named: Client::with_strangers(network, Reach::Any, reach),
+            found: Client::with_strangers(network, reach, reach),
+            resolvers,
+            archives,
+            breaker: Breaker::default(),
+            lookups: Semaphore::new(MOST_LOOKUPS),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// How many requests have been sent.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The hosts that are left alone, since they do not answer.
+    pub(crate) fn silent(&self) -> Vec<String> {
+        self.breaker.silent(Instant::now())
+    }
+
+    /// The Archives that the user has named.
+    pub(crate) fn archives(&self) -> &[BaseUrl] {
+        &self.archives
+    }
+
+    /// Whether there is a resolver.
+    pub(crate) fn has_resolver(&self) -> bool {
+        !self.resolvers.is_empty()
+    }
+
+    fn client(&self, url: &str) -> &Client {
+        let named = self.resolvers.iter().chain(&self.archives);
+        let is_named = named
+            .into_iter()
+            .any(|base| host(&base.to_string()) == host(url));
+        if is_named { &self.named } else { &self.found }
+    }
+
+    /// Sends a request and waits until then for the head of the answer.
+    async fn send(&self, url: &str, fetch: &Fetch<'_>, until: Instant) -> Result<Fetched, Trouble> {
+        let left = until.saturating_duration_since(Instant::now());
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        match tokio::time::timeout(left, self.client(url).fetch(fetch)).await {
+            Ok(Ok(fetched)) => {
+                self.breaker.answered(host(url));
+                Ok(fetched)
+            }
+            Ok(Err(error @ (ClientError::NotPublic | ClientError::Redirection(_)))) => {
+                Err(unreachable(url, error))
+            }
+            Ok(Err(error)) => Err(unreachable(url, error)),
+            Err(_) => Err(unreachable(url, "no answer in time")),
+        }
+    }
+
+    /// Sends the request of a lookup, unless the host is left alone.
+    async fn look(&self, url: &str, fetch: &Fetch<'_>, until: Instant) -> Result<Fetched, Trouble> {
+        if self.breaker.is_open(host(url), Instant::now()) {
+            return Err(unreachable(url, "it did not answer a moment ago"));
+        }
+        let turn = tokio::time::timeout_at(until.into(), self.lookups.acquire()).await;
+        let Ok(Ok(_turn)) = turn else {
+            return Err(unreachable(url, "too many lookups wait"));
+        };
+        // Those that waited for their turn meanwhile do not wait for the same host once more.
+        if self.breaker.is_open(host(url), Instant::now()) {
+            return Err(unreachable(url, "it did not answer a moment ago"));
+        }
+        let sent = self.send(url, fetch, until).await;
+        if let Err(error) = &sent {
+            log::info!("{error}");
+            self.breaker.failed(host(url), Instant::now());
+        }
+        sent
+    }
+
+    /// Where a name leads, an identifier with or without a modifier, as a resolver says.
+    pub(crate) async fn locate(&self, name: &str, until: Instant) -> Result<Located, Trouble> {
+        let mut trouble = Trouble::Unreachable("no resolver is named".to_owned());
+        for resolver in &self.resolvers {
+            let url = resolver.at(&format!("archive.cgi/{}", encoded(name.as_bytes())));
+            match self.follow(url, until).await {
+                Err(error @ Trouble::Unreachable(_)) => trouble = error,
+                answer => return answer,
+            }
+        }
+        Err(trouble)
+    }
+
+    /// Follows persistent links to an item or a text.
+    async fn follow(&self, first: String, until: Instant) -> Result<Located, Trouble> {
+        let mut url = first;
+        for _ in 0..MOST_HOPS {
+            let answer = self.look(&url, &Fetch::place_of(&url), until).await?;
+            match answer.status() {
+                200 => return Ok(Located::Text(url)),
+                404 | 410 => return Err(Trouble::Missing),
+                status => match answer.target() {
+                    Ok(Some(target)) => url = target,
+                    Ok(None) => return Err(unreachable(&url, format!("status {status}"))),
+                    Err(error) => return Err(unreachable(&url, error)),
+                },
+            }
+            // A server in front of a resolver may lead to another URL of the resolver.
+            let is_resolver = |base: &str| {
+                let bare = |url: &str| url.split_once("://").map(|(_, rest)| rest.to_owned());
+                let mut resolvers = self.resolvers.iter();
+                resolvers.any(|known| bare(&known.to_string()) == bare(base))
+            };
+            if let Some((base, name)) = item_of(&url)
+                && !is_resolver(&base)
+            {
+                return Ok(Located::Item(base, name));
+            }
+        }
+        Err(Trouble::Loop)
+    }
+
+    /// All pages of the inventory of a name at an Archive.
+    pub(crate) async fn describe(
+        &self,
+        base: &str,
+        name: &str,
+        until: Instant,
+    ) -> Result<Described, Trouble> {
+        let end = Instant::now() + INVENTORY_TIMEOUT;
+        let (mut pages, mut length) = (Vec::new(), 0);
+        let (mut after, mut until) = (Vec::new(), until);
+        loop {
+            match self.page(base, name, &after, None, until).await? {
+                PageAnswer::Text(text) => return Ok(Described::Text(text)),
+                PageAnswer::Same => {
+                    return Err(Trouble::Broken(format!("{}: status 304", host(base))));
+                }
+                PageAnswer::Page(page) => {
+                    length += page.text.len();
+                    let next = next_of(&page.text);
+                    pages.push(page);
+                    let Some(next) = next else {
+                        return Ok(Described::Pages(pages));
+                    };
+                    if length > LONGEST_INVENTORY || pages.len() >= MOST_PAGES || next <= after {
+                        let text = format!("{}: the inventory has no end", host(base));
+                        return Err(Trouble::Broken(text));
+                    }
+                    after = next;
+                }
+            }
+            until = (Instant::now() + LOOKUP_TIMEOUT).min(end);
+            if Instant::now() >= end {
+                return Err(unreachable(base, "the inventory takes too long"));
+            }
+        }
+    }
+
+    /// Whether the pages of an inventory are still what the Archive has.
+    pub(crate) async fn is_same(
+        &self,
+        base: &str,
+        name: &str,
+        pages: &[(Vec<u8>, String)],
+    ) -> Result<bool, Trouble> {
+        for (after, tag) in pages {
+            let until = Instant::now() + LOOKUP_TIMEOUT;
+            let answer = self.page(base, name, after, Some(tag), until).await?;
+            if !matches!(answer, PageAnswer::Same) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn page(
+        &self,
+        base: &str,
+        name: &str,
+        after: &[u8],
+        tag: Option<&str>,
+        until: Instant,
+    ) -> Result<PageAnswer, Trouble> {
+        let mut url = format!("{base}/{}?inventory", encoded(name.as_bytes()));
+        if !after.is_empty() {
+            url.push('=');
+            url.push_str(&encoded(after));
+        }
+        let mut fetch = Fetch::get(&url).with(ACCEPT, &format!("{MEDIA_TYPE}, text/plain"));
+        if let Some(tag) = tag {
+            fetch = fetch.with(IF_NONE_MATCH, tag);
+        }
+        let answer = self.look(&url, &fetch, until).await?;
+        match answer.status() {
+            200 => {}
+            304 => return Ok(PageAnswer::Same),
+            404 | 410 => return Err(Trouble::Missing),
+            status => return Err(unreachable(&url, format!("status {status}"))),
+        }
+        let kind = answer.header(hyper::header::CONTENT_TYPE).unwrap_or("");
+        let kind = kind.split(';').next().unwrap_or("").trim().to_owned();
+        let tag = answer.header(ETAG).unwrap_or("").to_owned();
+        let (is_page, is_text) = (kind == MEDIA_TYPE, kind != "text/html");
+        if !is_page && !is_text {
+            let text = format!(
+                "{}: the Archive does not tell what is in an item",
+                host(&url)
+            );
+            return Err(Trouble::Unsupported(text));
+        }
+        let most = if is_page { LONGEST_PAGE } else { LONGEST_TEXT };
+        let body = tokio::time::timeout(INVENTORY_TIMEOUT, answer.whole(most, LOOKUP_TIMEOUT));
+        let body = body
+            .await
+            .map_err(|_| unreachable(&url, "it takes too long"))?;
+        let text = body.map_err(|error| match error {
+            ClientError::TooLong(_) => Trouble::Broken(format!("{}: {error}", host(&url))),
+            error => unreachable(&url, error),
+        })?;
+        Ok(if is_page {
+            PageAnswer::Page(SentPage {
+                after: after.to_vec(),
+                tag,
+                text,
+            })
+        } else {
+            PageAnswer::Text(text)
+        })
+    }
+
+    /// A text at a URL to which a resolver has led.
+    pub(crate) async fn text(&self, url: &str, until: Instant) -> Result<Vec<u8>, Trouble> {
+        let fetch = Fetch::get(url).with(ACCEPT, "text/plain, application/*, text/xml");
+        let answer = self.look(url, &fetch, until).await?;
+        match answer.status() {
+            200 => {
+                let body = answer.whole(LONGEST_TEXT, LOOKUP_TIMEOUT).await;
+                body.map_err(|error| unreachable(url, error))
+            }
+            404 | 410 => Err(Trouble::Missing),
+            status => Err(unreachable(url, format!("status {status}"))),
+        }
+    }
+
+    /// Asks for bytes of a file, up to `end`. Fails unless the file has this version.
+    pub(crate) async fn bytes(
+        &self,
+        url: &str,
+        version: &str,
+        (start, end): (u64, u64),
+        until: Instant,
+    ) -> Result<(Fetched, Option<Digest>), Trouble> {
+        let fetch = Fetch::get(url)
+            .with(IF_MATCH, &format!("\"{version}\""))
+            .with(WANT_DIGEST, "sha-256=10")
+            .with(RANGE, &format!("bytes={start}-{}", end.saturating_sub(1)));
+        let answer = self.send(url, &fetch, until).await?;
+        match answer.status() {
+            200 if start == 0 => {}
+            206 => {}
+            status => return Err(of_status(url, status)),
+        }
+        let digest = answer.header(DIGEST).and_then(digest_in);
+        Ok((answer, digest))
+    }
+
+    /// The digests of pieces of a file, from the one with this number on.
+    pub(crate) async fn digests(
+        &self,
+        url: &str,
+        version: &str,
+        first: u64,
+        until: Instant,
+    ) -> Result<Vec<Digest>, Trouble> {
+        let asked = format!("{url}?digests={first}-{}", first.saturating_add(15));
+        let fetch = Fetch::get(&asked).with(IF_MATCH, &format!("\"{version}\""));
+        let answer = self.send(url, &fetch, until).await?;
+        if answer.status() != 200 {
+            return Err(of_status(url, answer.status()));
+        }
+        let text = answer.whole(LONGEST_DIGESTS, READ_TIMEOUT).await;
+        let text = text.map_err(|error| unreachable(url, error))?;
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let digests: Option<Vec<Digest>> = lines.map(Digest::parse).collect();
+        digests
+            .filter(|digests| !digests.is_empty())
+            .ok_or_else(|| Trouble::Broken(format!("{}: it tells no digests", host(url))))
+    }
+}
+
+/// What the status of an answer means for an open file.
+fn of_status(url: &str, status: u16) -> Trouble {
+    match status {
+        404 | 410 | 412 | 416 => Trouble::Changed,
+        status => unreachable(url, format!("status {status}")),
+    }
+}
+
+/// The digest in a header (RFC 9530, section 2): `sha-256=:BASE64:`.
+fn digest_in(value: &str) -> Option<Digest> {
+    use base64::Engine;
+    let members = value.split(',').map(str::trim);
+    let text = members
+        .filter_map(|member| member.strip_prefix("sha-256=:"))
+        .next()?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text.strip_suffix(':')?);
+    Some(Digest(bytes.ok()?.try_into().ok()?))
+}
+
+/// The path after which the page behind this one begins, read without its entries.
+fn next_of(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_suffix(b"\n")?;
+    let cut = text.iter().rposition(|byte| *byte == b'\n')?;
+    let last = str::from_utf8(&text[cut + 1..]).ok()?;
+    last.strip_prefix("more ").map(ibi::pairs::percent_decode)
+}
+
+/// How many pieces a file of this size has.
+pub(crate) fn pieces(size: u64) -> u64 {
+    size.div_ceil(CHUNK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_standard() {
+        let value = "unixsum=30637, sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:";
+        assert_eq!(
+            digest_in(value).expect("a digest").to_string(),
+            "5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1"
+        );
+        for bad in ["", "sha-256=X48E", "sha-256=:X48E:", "sha-512=:X48E:"] {
+            assert!(digest_in(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_next_page_is_named_in_the_last_line() {
+        assert_eq!(next_of(b"a\nmore doc/a%20b\n"), Some(b"doc/a b".to_vec()));
+        for none in [&b"a\nend\n"[..], b"more x", b"", b"\n"] {
+            assert_eq!(next_of(none), None);
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        for (url, expected) in [
+            ("http://a.org/x", "a.org"),
+            ("https://a.org:8080?x", "a.org:8080"),
+            ("http://[::1]:80/", "[::1]:80"),
+        ] {
+            assert_eq!(host(url), expected);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Why something cannot be shown. Only an Archive or a resolver that says so makes a name missing: trouble is never
+//! ENOENT.
+
+use std::fmt;
+
+use rustix::io::Errno;
+
+/// Why something cannot be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// An Archive or a resolver says that it is not there, or a name is no identifier.
+    Missing,
+    /// Nobody who may know was reached.
+    Unreachable(String),
+    /// Bytes were not delivered, or not those that were announced.
+    Broken(String),
+    /// The file has been changed at its Archive since it was opened or looked up.
+    Changed,
+    /// The Archive does not tell what is in an item.
+    Unsupported(String),
+    /// The links from Archive to Archive have no end.
+    Loop,
+    /// The limit of the cache is too low, or its disk is full.
+    Full,
+    /// It is a directory whose entries nobody knows.
+    Unlisted,
+    /// It is no directory.
+    NotDirectory,
+    /// It is a directory.
+    IsDirectory,
+    /// The operation is not possible on this file.
+    Invalid,
+}
+
+impl Trouble {
+    /// The errno for a process, see ibifs-world(1), "ERRORS".
+    pub(crate) fn errno(&self) -> Errno {
+        match self {
+            Trouble::Missing => Errno::NOENT,
+            Trouble::Unreachable(_) => Errno::HOSTUNREACH,
+            Trouble::Broken(_) => Errno::IO,
+            Trouble::Changed => Errno::STALE,
+            Trouble::Unsupported(_) => Errno::OPNOTSUPP,
+            Trouble::Loop => Errno::LOOP,
+            Trouble::Full => Errno::NOSPC,
+            Trouble::Unlisted => Errno::ACCESS,
+            Trouble::NotDirectory => Errno::NOTDIR,
+            Trouble::IsDirectory => Errno::ISDIR,
+            Trouble::Invalid => Errno::INVAL,
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Trouble::Missing => f.write_str("it is not there"),
+            Trouble::Unreachable(what) | Trouble::Broken(what) | Trouble::Unsupported(what) => {
+                f.write_str(what)
+            }
+            Trouble::Changed => f.write_str("it has been changed at its Archive"),
+            Trouble::Loop => f.write_str("the links have no end"),
+            Trouble::Full => f.write_str("the cache is full"),
+            Trouble::Unlisted => f.write_str("its entries are not known"),
+            Trouble::NotDirectory => f.write_str("it is no directory"),
+            Trouble::IsDirectory => f.write_str("it is a directory"),
+            Trouble::Invalid => f.write_str("the operation is not possible"),
+        }
+    }
+}
