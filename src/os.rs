@@ -6,10 +6,12 @@
 //! - [`processors`]: the processors on which threads run.
 //! - [`charging`]: the user to whom written disk blocks are charged.
 //! - [`opening`]: opening files that other users own, without waiting for them.
+//! - [`renaming`]: renaming that replaces nothing, on any filesystem.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
 //! - [`limits`]: the limit on open files of this process.
 //! - [`memory`]: giving free memory back to the system.
 //! - [`namespaces`]: a command in a mount namespace of its own.
+//! - [`starting`]: a command that goes on after this process.
 //! - [`caller`]: the process behind a request, and acting as its user.
 //! - [`confinement`]: a process that computes for this one, and can do nothing else.
 
@@ -24,6 +26,8 @@ pub(crate) mod namespaces;
 pub(crate) mod opening;
 pub(crate) mod processors;
 pub(crate) mod random;
+pub(crate) mod renaming;
+pub(crate) mod starting;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod writing;

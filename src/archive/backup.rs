@@ -42,7 +42,9 @@ use crate::archive::finding::Reporter;
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
-use crate::archive::{Archive, BACKUP_NOTE, Clock, PUBLIC_SEARCH_FILE, SEARCH_FILE};
+use crate::archive::{
+    Archive, BACKUP_NOTE, Clock, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, TEXT_FILE,
+};
 use crate::formats::item::{Names, State};
 pub use content::copy_content;
 use copier::Copier;
@@ -88,6 +90,8 @@ fn is_left(path: &[u8]) -> bool {
         || path.starts_with(store::PICTURES_FILE.as_bytes())
         || path.starts_with(SEARCH_FILE.as_bytes())
         || path.starts_with(PUBLIC_SEARCH_FILE.as_bytes())
+        || path.starts_with(TEXT_FILE.as_bytes())
+        || path.starts_with(PUBLIC_TEXT_FILE.as_bytes())
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 

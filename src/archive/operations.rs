@@ -91,7 +91,10 @@ pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
 pub use resolve::{Claims, Related, Relations, matching_translation};
-pub use search::{PUBLIC_SEARCH_FILE, SEARCH_FILE, SearchPage, SearchStop};
+pub use search::{
+    PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchPage, SearchScope,
+    SearchStop, TEXT_FILE, Texts, WrittenFiles,
+};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, Minted, Status};
 

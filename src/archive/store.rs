@@ -24,6 +24,7 @@ mod items;
 mod levels;
 mod numbers;
 mod pictures;
+mod prefixes;
 mod query;
 mod record;
 mod recovery_log;
@@ -59,12 +60,14 @@ pub use error::StoreError;
 pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Unsettled};
-pub use levels::{LevelRow, PrefixRow, key_after_level, level_bounds};
+pub use levels::{
+    LevelRow, PrefixFound, PrefixRow, key_after_level, key_after_prefix, level_bounds,
+};
 pub use numbers::Counts;
 pub use pictures::{PICTURES_FILE, PictureCache};
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use relation_changes::RelationChange;
-pub use search::{Found, Progress, SearchEntry, SearchIndex};
+pub use search::{FileText, FileVersion, Found, Progress, SearchEntry, SearchIndex, TextIndex};
 pub use write::Refill;
 
 /// File name of the relation store.

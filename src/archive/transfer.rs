@@ -22,11 +22,14 @@
 //! - [`batch`]: several arriving items at once.
 //! - [`destination`]: an Archive that receives items.
 //! - [`sending`]: a copy or a transfer, step by step.
+//! - [`building`]: an item that is assembled from its files.
+//! - [`part`]: a file that arrives in parts.
 //! - [`incoming`]: an item that arrives over HTTP.
 //! - [`mod@claim`]: a copy that becomes the original.
 
 mod arrival;
 mod batch;
+mod building;
 mod claim;
 mod destination;
 mod holder;
@@ -34,6 +37,7 @@ mod incoming;
 mod inventory;
 mod local;
 mod outcome;
+mod part;
 mod sending;
 mod skip;
 mod token;
@@ -41,9 +45,10 @@ mod token;
 pub use claim::{Remover, claim};
 pub use destination::Destination;
 pub use incoming::Incoming;
-pub use inventory::Inventory;
+pub use inventory::{Inventory, InventoryEntry, InventoryKind};
 pub use local::Local;
 pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
-pub use sending::{copy_first, hand_over};
+pub use part::Part;
+pub use sending::{copy_first, hand_over, may_arrive};
 pub use skip::Skip;
 pub use token::{Giver, Tokens};

@@ -23,6 +23,7 @@
 //! - [`own_files`]: the files of the store that belong to no item.
 //! - [`reserve`]: disk space for the removal of items when the disk is full.
 //! - [`staging`]: what is being made and is not visible yet.
+//! - [`abilities`]: what the filesystem of the store cannot do.
 //! - [`sidecar`]: the sidecar and the metadata text of an item.
 //! - [`items`]: the directory of an item: made, moved, removed, synced.
 //! - [`reader`]: items opened with the rights of the calling thread.
@@ -32,6 +33,7 @@
 //! - [`validator`]: whether what a cached answer depends on has changed.
 //! - [`listing`]: the list of the files of an item.
 
+mod abilities;
 mod action;
 mod deep;
 mod entries;
@@ -56,10 +58,12 @@ mod validator;
 mod walk;
 
 pub use crate::archive::owner::Owner;
+pub use abilities::Lack;
 pub use action::Action;
 pub use deep::{DeepEntry, joined, open_far};
 pub use entries::each_entry_of;
 pub use handover::HANDOVER;
+pub use levels::shown_to_declare;
 pub use listing::Directories;
 pub use place::{
     Area, Author, Creator, Filled, METADATA_TEXT, Place, SIDECAR, STRANGERS, TreeError,

@@ -33,12 +33,13 @@ pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
 pub use services::{
     Actors, Documents, LogForm, Monitoring, PreviewHelper, Register, Registered, Resolver,
-    ResolverCommand, Serve, Unregister,
+    ResolverCommand, Serve, TextHelper, Unregister,
 };
 pub use shell::{Complete, Completions, Shell};
 pub use store::{Init, Mount, Quickstart, Status, Umount, Upn};
 pub use translated::translated;
-pub use world::{World, WorldCommand, WorldStatus};
+pub use value::{Invalid, byte_count, bytes};
+pub use world::{World, WorldCommand, WorldKeep, WorldStatus};
 
 /// Archives as a filesystem: every identifier is a path.
 #[derive(Debug, Parser)]
@@ -230,6 +231,9 @@ pub enum Command {
     /// Draw the file at standard input; `ibifs serve` runs it without rights
     #[command(hide = true)]
     PreviewHelper(PreviewHelper),
+    /// Print the text of the PDF file at standard input; searches run it without rights
+    #[command(hide = true)]
+    TextHelper(TextHelper),
 }
 
 /// What a command prints.

@@ -3,6 +3,7 @@
 
 mod access;
 mod backup;
+mod beside;
 mod check;
 mod cite;
 mod complete;
@@ -21,12 +22,14 @@ mod preview_helper;
 mod print;
 mod quickstart;
 mod relations;
+mod remote;
 mod resolver;
 mod scrub;
 mod secret;
 mod serve;
 mod start;
 mod status;
+mod text_helper;
 mod transfer;
 mod upn;
 mod watch;
@@ -81,6 +84,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Completions(options) => complete::print(&options),
         Command::Complete(options) => complete::run(&options),
         Command::PreviewHelper(options) => preview_helper::run(&options),
+        Command::TextHelper(options) => text_helper::run(&options),
     }
 }
 

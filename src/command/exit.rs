@@ -239,7 +239,10 @@ impl From<MountError> for Failure {
             MountError::MountPoint { .. } => Exit::NotFound,
             MountError::Mounted { .. } => Exit::Busy,
             MountError::NoFuse { .. } | MountError::NoHelper => Exit::NoFuse,
-            MountError::Option { .. } => Exit::Usage,
+            MountError::Option { .. }
+            | MountError::Fallback
+            | MountError::NoWorld { .. }
+            | MountError::NoWorldPlace => Exit::Usage,
             MountError::Nested { .. }
             | MountError::AllowOther
             | MountError::CannotAct

@@ -154,12 +154,15 @@ impl BaseUrl {
     /// Whether both are the same host, port and path. The port that a scheme has anyway may be left out.
     #[must_use]
     pub fn is_same_place(&self, other: &BaseUrl) -> bool {
-        let place = |url: &BaseUrl| {
-            let port = format!(":{}", url.scheme.default_port());
-            let address = url.address.strip_suffix(&port).unwrap_or(&url.address);
-            (address.to_owned(), url.prefix.clone())
-        };
-        place(self) == place(other)
+        self.place() == other.place()
+    }
+
+    /// Host, port and path, in the spelling that is the same for the same place.
+    #[must_use]
+    pub fn place(&self) -> String {
+        let port = format!(":{}", self.scheme.default_port());
+        let address = self.address.strip_suffix(&port).unwrap_or(&self.address);
+        format!("{address}{}", self.prefix)
     }
 
     /// How the service is reached.

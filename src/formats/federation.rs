@@ -1,22 +1,30 @@
 //! The list of federated Archives, `federatedArchives.txt` (ibi-resolution(7), "Federated Archives"): one
-//! Archive a line, as a list of pairs.
+//! Archive a line, as a list of pairs; and its signature, by which peers know it.
+
+mod key;
+mod signed;
+
+use std::collections::HashMap;
 
 use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, PairsError, Value};
-use ibi::{display_message, message};
+use ibi::{Ibip, Rep, display_message, message};
 
 use super::address::{Address, AddressError};
 use super::base_url::{BaseUrl, BaseUrlError};
 use super::item::{Names, NamesError};
 
+pub use key::{PublicKey, PublicKeyError, SigningKey};
+pub use signed::{SignedList, SignedListError};
+
 /// The path at which a resolver publishes its list, without the slash.
 pub const PATH: &str = "federatedArchives.txt";
 /// The longest list, in bytes.
-pub const LONGEST_LIST: usize = 256 * 1024;
+pub const LONGEST_LIST: usize = 1 << 20;
 /// The most lines of a list, comments and empty lines among them.
-pub const MOST_LINES: usize = 1024;
+pub const MOST_LINES: usize = 8192;
 /// The most Archives of a list.
-pub const MOST_ARCHIVES: usize = 256;
+pub const MOST_ARCHIVES: usize = 4096;
 /// The longest line, in bytes.
 const LONGEST_LINE: usize = 1024;
 
@@ -117,7 +125,9 @@ pub fn parse(bytes: &[u8], admitted: Admitted) -> Result<Vec<FederatedArchive>, 
     if bytes.len() > LONGEST_LIST {
         return Err(whole(Fault::Long));
     }
-    let mut found: Vec<(usize, FederatedArchive)> = Vec::new();
+    let mut found: Vec<FederatedArchive> = Vec::new();
+    // The lines of services and places, by their names.
+    let mut taken: HashMap<String, usize> = HashMap::new();
     for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let number = at + 1;
         let refused = |fault| FederationError {
@@ -138,18 +148,20 @@ pub fn parse(bytes: &[u8], admitted: Admitted) -> Result<Vec<FederatedArchive>, 
         if admitted == Admitted::Public && !archive.url.may_be_public() {
             return Err(refused(Fault::NotPublic(archive.url.address().to_owned())));
         }
-        let is_same = |(_, known): &&(usize, FederatedArchive)| {
-            known.service.matches(&archive.service) || known.url.is_same_place(&archive.url)
-        };
-        if let Some((earlier, _)) = found.iter().find(is_same) {
-            return Err(refused(Fault::Repeated(*earlier)));
+        let (rep, ibip) = (archive.service.rep(), archive.service.ibip());
+        let names = rep.map(Rep::canonical).into_iter();
+        let names = names.chain(ibip.map(Ibip::canonical));
+        for name in names.chain([format!("//{}", archive.url.place())]) {
+            if let Some(earlier) = taken.insert(name, number) {
+                return Err(refused(Fault::Repeated(earlier)));
+            }
         }
         if found.len() >= MOST_ARCHIVES {
             return Err(whole(Fault::Archives));
         }
-        found.push((number, archive));
+        found.push(archive);
     }
-    Ok(found.into_iter().map(|(_, archive)| archive).collect())
+    Ok(found)
 }
 
 /// Reads a line. Pairs of other names say nothing here.

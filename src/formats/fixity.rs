@@ -20,7 +20,7 @@ pub const MANIFEST: &str = "manifest-sha256.txt";
 pub const WRITTEN: &str = "written.txt";
 
 /// A SHA-256 digest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {

@@ -24,6 +24,7 @@ mod text;
 
 use std::collections::HashSet;
 
+pub(crate) use decode::decode;
 pub use error::MetadataError;
 pub use kind::RecordKind;
 pub use oai_dc::{OAI_DC, OAI_DC_SCHEMA};

@@ -26,11 +26,13 @@ pub enum SearchField {
     Collection,
     /// Everything else that is described.
     Other,
+    /// The text of the files.
+    Text,
 }
 
 impl SearchField {
-    /// All fields.
-    pub const ALL: [SearchField; 9] = [
+    /// The fields of a description.
+    pub const DESCRIBED: [SearchField; 9] = [
         SearchField::Title,
         SearchField::Creator,
         SearchField::Subject,
@@ -40,6 +42,20 @@ impl SearchField {
         SearchField::Language,
         SearchField::Collection,
         SearchField::Other,
+    ];
+
+    /// All fields.
+    pub const ALL: [SearchField; 10] = [
+        SearchField::Title,
+        SearchField::Creator,
+        SearchField::Subject,
+        SearchField::Abstract,
+        SearchField::Year,
+        SearchField::Type,
+        SearchField::Language,
+        SearchField::Collection,
+        SearchField::Other,
+        SearchField::Text,
     ];
 
     /// Its name in a query.
@@ -55,6 +71,7 @@ impl SearchField {
             SearchField::Language => "language",
             SearchField::Collection => "collection",
             SearchField::Other => "other",
+            SearchField::Text => "text",
         }
     }
 
@@ -68,6 +85,7 @@ impl SearchField {
             "description" => SearchField::Abstract,
             "date" => SearchField::Year,
             "lang" => SearchField::Language,
+            "content" | "fulltext" => SearchField::Text,
             _ => {
                 return SearchField::ALL
                     .into_iter()
@@ -75,6 +93,36 @@ impl SearchField {
             }
         };
         Some(common)
+    }
+}
+
+/// What the searches of an Archive read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Searched {
+    /// Descriptions.
+    #[default]
+    Descriptions,
+    /// The text of files, too.
+    Texts,
+}
+
+impl Searched {
+    /// All of them.
+    pub const ALL: [Searched; 2] = [Searched::Descriptions, Searched::Texts];
+
+    /// Its name, in `archive.ibi` and in options.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Searched::Descriptions => "descriptions",
+            Searched::Texts => "texts",
+        }
+    }
+
+    /// What has this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Searched> {
+        Searched::ALL.into_iter().find(|known| known.name() == name)
     }
 }
 
@@ -140,6 +188,15 @@ impl SearchQuery {
         Some(SearchQuery { terms: vec![term] })
     }
 
+    /// Whether a term is looked for in the text of files only.
+    #[must_use]
+    pub fn is_of_texts(&self) -> bool {
+        let fields = self.terms.iter().map(|term| term.field);
+        fields
+            .into_iter()
+            .any(|field| field == Some(SearchField::Text))
+    }
+
     /// The expression for the full-text index (sqlite.org/fts5.html, section 3), whose columns are the fields.
     #[must_use]
     pub fn expression(&self) -> String {
@@ -176,6 +233,11 @@ impl Term {
         };
         match self.field {
             Some(field) => format!("{} : {what}", field.name()),
+            // A long text has many words that its description does not have.
+            None if self.is_excluded => {
+                let fields = SearchField::DESCRIBED.map(SearchField::name);
+                format!("{{{}}} : {what}", fields.join(" "))
+            }
             None => what,
         }
     }
@@ -259,10 +321,18 @@ mod tests {
                 "AUTHOR:\"G J F Banon\" x",
                 Some("creator : \"G J F Banon\" AND \"x\""),
             ),
-            ("tides -map", Some("(\"tides\") NOT (\"map\")")),
+            (
+                "tides -map",
+                Some(
+                    "(\"tides\") NOT ({title creator subject abstract year type language collection other} : \"map\")",
+                ),
+            ),
+            ("a -text:b", Some("(\"a\") NOT (text : \"b\")")),
             (
                 "tides -year:2009 -\"a b\"",
-                Some("(\"tides\") NOT (year : \"2009\" OR \"a b\")"),
+                Some(
+                    "(\"tides\") NOT (year : \"2009\" OR {title creator subject abstract year type language collection other} : \"a b\")",
+                ),
             ),
             ("year:2008-2009", Some("year : (\"2008\" OR \"2009\")")),
             ("year:2009-2008", Some("year : \"2009-2008\"")),

@@ -6,11 +6,14 @@ mod nesting;
 mod settings;
 mod signals;
 mod table;
+mod world_options;
+mod world_place;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::archive::finding::Severity;
 use crate::archive::tree::SIDECAR;
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::fuse::fs::Ibifs;
@@ -21,10 +24,11 @@ use ibi::message::{Localize, Message};
 pub use error::{MountError, option_words};
 pub use settings::Settings;
 pub use table::{Mounted, mounts};
+pub use world_options::WorldOptions;
+pub use world_place::{is_inside, unmount_world, world_place};
 
 pub(crate) use attach::Attachment;
-use signals::wait_for_signal;
-pub(crate) use signals::{block_signals, wake};
+pub(crate) use signals::{block_signals, wait_for_signal, wake};
 
 /// How long an unmount waits for processes that still use the tree, and a mount for a daemon that shuts down.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
@@ -55,19 +59,26 @@ pub fn serve(
     settings: &Settings,
     watcher: &impl Watcher,
 ) -> Result<(), MountError> {
+    settings.check()?;
     let (store, mount_point) = check(store, mount_point)?;
     if settings.allow_other && !crate::os::caller::can_act_as_others() {
         return Err(MountError::CannotAct);
     }
     wait_for_leaving(&store);
     let archive = Arc::new(open(&store, settings)?);
+    log_lacks(&archive);
     detach_dead_mounts_of(&store);
     crate::os::limits::raise_descriptor_limit();
     block_signals();
+    let world = settings.world.is_wanted();
+    let world = world.then(|| world_place::world_entry(&mount_point));
+    let world = world.transpose()?;
     let options = Options {
         languages: settings.languages.clone(),
         list_all: settings.list_all,
         portable_names: settings.portable_names,
+        world,
+        fallback: settings.world.fallback,
     };
     let namespace = Namespace::new(Arc::clone(&archive), options)?;
     let notifier = Arc::new(OnceLock::new());
@@ -98,12 +109,20 @@ pub fn serve(
     Ok(())
 }
 
+/// Logs what the filesystem of the store cannot do.
+fn log_lacks(archive: &Archive) {
+    match archive.tree().lacks() {
+        Ok(lacks) => lacks.iter().for_each(|lack| match lack.severity() {
+            Severity::Notice => log::info!("{lack}"),
+            Severity::Warning | Severity::Error => log::warn!("{lack}"),
+        }),
+        // A full or read-only disk has its own reports.
+        Err(error) => log::info!("{error}"),
+    }
+}
+
 /// Waits until a mount that is ready has ended, or ends it when a signal asks for that.
-pub(crate) fn wait_for_end(
-    background: fuser::BackgroundSession,
-    mount_point: &Path,
-    watcher: &impl Watcher,
-) {
+fn wait_for_end(background: fuser::BackgroundSession, mount_point: &Path, watcher: &impl Watcher) {
     let mut is_over = wait_for_signal(|change| watcher.change_log(change));
     watcher.stopping();
     if !is_over {
@@ -335,6 +354,19 @@ pub fn unmount(mount_point: &Path) -> Result<(), String> {
         };
     }
     Err(refused)
+}
+
+/// Unmounts what no process uses; returns whether it is unmounted.
+fn unmount_idle(mount_point: &Path) -> bool {
+    use rustix::mount::UnmountFlags;
+    match rustix::mount::unmount(mount_point, UnmountFlags::empty()) {
+        Err(rustix::io::Errno::PERM) => {
+            let mut command = std::process::Command::new("fusermount3");
+            let output = command.arg("-u").arg("--").arg(mount_point).output();
+            output.is_ok_and(|output| output.status.success())
+        }
+        unmounted => unmounted.is_ok(),
+    }
 }
 
 fn unmount_or_log(mount_point: &Path) {

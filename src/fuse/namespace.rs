@@ -9,6 +9,7 @@
 //! - `levels`, `items`, `siblings`, `labels`, `found`, `listing`, `prefix_listing`, `links`: lookups and listings.
 //! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`,
 //!   `staged_directories`: changes.
+//! - `outside`: what is not held here.
 //! - `changed_beside`: changes that did not come through the mount.
 //! - `invalidation`: what a change makes stale in the kernel's cache.
 
@@ -32,6 +33,7 @@ mod metadata_text;
 mod minting;
 mod modes;
 mod names;
+mod outside;
 mod prefix_listing;
 mod rename;
 mod requests;
@@ -72,6 +74,8 @@ pub use invalidation::{Context, Invalidate, Stale};
 pub use just_minted::OpenDeposit;
 pub use listing::DirectoryEntry;
 pub use minting::MkdirResult;
+pub use names::WORLD;
+pub use outside::WorldEntry;
 pub use prefix_listing::{PAGE as PREFIX_PAGE, PrefixListing};
 
 use found::Searches;
@@ -86,6 +90,7 @@ use spellings::Spellings;
 use staging::Staging;
 use timer::{SystemTimer, Timer};
 use whiteouts::Whiteouts;
+pub use xattrs::FALLBACK;
 
 /// The longest name above the items, as on nearly every filesystem. statfs reports the native one's limit.
 const LONGEST_NAME: usize = 255;
@@ -98,6 +103,11 @@ pub struct Options {
     pub list_all: bool,
     /// Whether modifiers answer to their portable names as well, and are listed by them.
     pub portable_names: bool,
+    /// What leads to the items of other Archives, if anything does.
+    pub world: Option<WorldEntry>,
+    /// Whether names of items that are not held here lead there. Not for a mount that is written to: what does not
+    /// exist must be free to be made.
+    pub fallback: bool,
 }
 
 /// What a name leads to.
@@ -276,11 +286,15 @@ impl Namespace {
             return staged;
         }
         match &parent.kind {
-            NodeKind::Root => self.lookup_in_root(name),
+            NodeKind::Root => self.or_outside(parent, "", name, self.lookup_in_root(name)),
             NodeKind::Level(path) if is_year(path) => {
-                self.lookup_in_year(caller, parent, path, name)
+                let found = self.lookup_in_year(caller, parent, path, name);
+                self.or_outside(parent, path, name, found)
             }
-            NodeKind::Level(path) => self.lookup_in_level(parent, path, name),
+            NodeKind::Level(path) => {
+                let found = self.lookup_in_level(parent, path, name);
+                self.or_outside(parent, path, name, found)
+            }
             NodeKind::Item(item) => {
                 if self.is_masked_for(caller, parent, name) {
                     return Err(Errno::NOENT);
@@ -290,7 +304,13 @@ impl Namespace {
                 Ok(entry)
             }
             NodeKind::Inside => self.lookup_inside(parent, name),
-            NodeKind::Prefix(prefix) => self.lookup_in_prefix(caller, parent, prefix, name),
+            NodeKind::Prefix(prefix) => {
+                let found = self.lookup_in_prefix(caller, parent, prefix, name);
+                self.or_outside(parent, prefix, name, found)
+            }
+            NodeKind::Outside(path) => self.or_outside(parent, path, name, Err(Errno::NOENT)),
+            // The process that knows the names is not there (yet): it is not said that they do not exist.
+            NodeKind::World => Err(Errno::HOSTUNREACH),
             NodeKind::Mint => self.lookup_label(caller, name),
             NodeKind::Find => self.lookup_found(caller, "", name),
             NodeKind::Found(path) => self.lookup_found(caller, path, name),

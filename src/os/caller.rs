@@ -331,7 +331,7 @@ impl Caller {
 
     /// Whether a signal is pending that the caller neither blocks nor ignores, or the caller has ended.
     pub fn is_interrupted(&self) -> bool {
-        status::is_interrupted(self.pid)
+        is_interrupted(self.pid)
     }
 
     /// The thread group of the calling thread, as `/proc` shows it; None where it does not, as for a
@@ -339,6 +339,12 @@ impl Caller {
     pub fn thread_group(&self) -> Option<ThreadGroup> {
         status::thread_group(self.pid)
     }
+}
+
+/// Whether a signal is pending for a thread that it neither blocks nor ignores, or the thread has ended. False for
+/// number 0, a thread that is not visible here.
+pub fn is_interrupted(thread: u32) -> bool {
+    status::is_interrupted(thread)
 }
 
 fn set_umask(umask: u32) {

@@ -184,6 +184,13 @@ pub fn spawn_unbound(name: &str, run: impl FnOnce() + Send + 'static) -> std::io
     thread.spawn(run).map(drop)
 }
 
+/// Lets other threads run before this one, and what it starts.
+pub fn give_way() {
+    const LEVEL: libc::c_int = 10;
+    // SAFETY: takes no pointer; 0 is the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LEVEL) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,8 +16,10 @@ mod lists;
 mod makers;
 mod refusal;
 mod registration;
+mod remembered;
 mod requester;
 mod secret;
+mod signer;
 mod verbs;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -35,7 +37,7 @@ use ibi::{Ibi, Timestamp};
 
 use bounds::Bounds;
 pub use error::RegistryError;
-pub use inclusion::{Inclusion, InclusionError};
+pub use inclusion::{Inclusion, InclusionError, MOST_ANNOUNCED};
 pub use key::{ArchiveKey, KeyError};
 pub use lapse::{LAPSE_DAYS, ToTry};
 pub use lists::{ListedActor, ListedDocument};
@@ -140,6 +142,30 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX actor_by_domain ON actor(domain);
     -- Whether the identifier of the document is of the actor's own making, or was handed over by who made it.
     ALTER TABLE registration ADD COLUMN is_own INTEGER NOT NULL DEFAULT 0;
+    ",
+    "
+    -- The prefixes that an Archive announces, separated by spaces.
+    ALTER TABLE archive ADD COLUMN prefixes TEXT NOT NULL DEFAULT '';
+    -- Which Archives have answered for a prefix, by the identifiers of their services, separated by spaces; and
+    -- when it was noted, in seconds.
+    CREATE TABLE remembered (
+        prefix   TEXT PRIMARY KEY,
+        services TEXT NOT NULL,
+        noted    INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX remembered_by_time ON remembered(noted);
+    -- The secret key with which the list of Archives is signed, and the serial number of the last one.
+    CREATE TABLE signer (
+        one    INTEGER PRIMARY KEY CHECK (one = 1),
+        seed   BLOB NOT NULL,
+        serial INTEGER NOT NULL
+    ) STRICT;
+    -- The last list of a peer, by its public key.
+    CREATE TABLE peer (
+        key    TEXT PRIMARY KEY,
+        serial INTEGER NOT NULL,
+        list   BLOB NOT NULL
+    ) STRICT;
     "];
 
 /// The row of an Archive that is registered.
@@ -163,6 +189,8 @@ pub struct RegisteredArchive {
     pub service: Names,
     /// When it was registered.
     pub registered_at: Timestamp,
+    /// The prefixes of items that it announces to hold.
+    pub prefixes: Vec<String>,
     /// Where it is reached. None while it is excluded.
     pub included: Option<Included>,
 }
@@ -295,7 +323,8 @@ impl Registry {
         let mut connection = self.lock();
         let transaction = database::writing(&mut connection)?;
         transaction.execute(
-            "UPDATE archive SET address = ?2, ip = ?3, version = ?4, email = ?5, included_at = ?6
+            "UPDATE archive SET address = ?2, ip = ?3, version = ?4, email = ?5, included_at = ?6,
+                                prefixes = ?7
              WHERE id = ?1",
             params![
                 id.0,
@@ -304,6 +333,7 @@ impl Registry {
                 inclusion.version,
                 inclusion.email,
                 now.to_rfc3339(),
+                inclusion.prefixes.join(" "),
             ],
         )?;
         makers::note_service(&transaction, id, &inclusion.service, now)?;
@@ -346,8 +376,7 @@ fn connect(directory: &OwnedFd, name: &OsStr) -> Result<Connection, RegistryErro
     Ok(connection)
 }
 
-const SELECT: &str =
-    "SELECT id, rep, ibip, secret, registered_at, address, email, included_at FROM archive";
+const SELECT: &str = "SELECT id, rep, ibip, secret, registered_at, address, email, included_at, prefixes FROM archive";
 
 fn texts(names: &Names) -> (Option<String>, Option<String>) {
     let rep = names.rep().map(|rep| Ibi::from(rep.clone()).canonical());
@@ -398,6 +427,7 @@ fn registered(row: &Row<'_>) -> Result<(RegisteredArchive, String), RegistryErro
         id: ArchiveId(row.get("id")?),
         service: Names::collect(forms).ok_or_else(|| broken("a name"))?,
         registered_at: time("registered_at")?.ok_or_else(|| broken("registered_at"))?,
+        prefixes: inclusion::prefixes(&row.get::<_, String>("prefixes")?),
         included,
     };
     Ok((archive, row.get("secret")?))

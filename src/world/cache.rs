@@ -2,13 +2,25 @@
 //!
 //! A file of the cache is written under another name and renamed, and its content is compared with its digest before it
 //! is used: a file that a crash has torn, or that was changed, is never delivered, but fetched again. What was not used
-//! for the longest time is removed first. Room is reserved before a download.
+//! for the longest time is removed first, except what is pinned, and what the kernel has open. Room is reserved before a
+//! download.
+//!
+//! - [`stamp`]: what tells that a file was not changed since it was verified.
+//! - [`state`]: the files in memory: what they take, when they were used, and which of them stay.
+//! - [`pieces`]: the content of files, by digest.
+//! - [`wholes`]: complete files of several pieces, for the kernel.
+//! - [`pins`]: what stays.
 
-use std::collections::{BTreeMap, HashMap};
+mod pieces;
+mod pins;
+mod stamp;
+mod state;
+mod wholes;
+
 use std::fmt;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +33,12 @@ use crate::formats::fixity::Digest;
 use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+use stamp::{Stamp, Verified};
+use state::State;
+
+pub(crate) use pieces::HeldPiece;
+pub(crate) use pins::{Keeping, Pin};
+pub(crate) use wholes::InUse;
 
 /// The size of a block of the disk, in bytes: a file takes whole ones.
 const BLOCK: u64 = 4096;
@@ -28,14 +46,20 @@ const BLOCK: u64 = 4096;
 const OVERHEAD: u64 = 4 << 20;
 /// The least limit, in bytes.
 pub(crate) const LEAST: u64 = 64 << 20;
+/// The limit where none is named, in bytes.
+const USUAL: u64 = 10 << 30;
 
 /// Why a cache cannot be used.
 #[derive(Debug)]
 pub enum CacheError {
     /// It is not a directory that can be written.
     Directory(PathBuf, std::io::Error),
-    /// Another process uses it.
+    /// Another process uses it, and does not answer.
     Used(PathBuf),
+    /// Other users may write it.
+    Open(PathBuf),
+    /// More is pinned in it than the limit, in bytes.
+    Pinned(PathBuf, u64),
 }
 
 impl Localize for CacheError {
@@ -47,7 +71,16 @@ impl Localize for CacheError {
                 error = error
             ),
             CacheError::Used(path) => message!(
-                "the cache '{path}' is used by another 'ibifs world'; name another directory with --cache",
+                "the cache '{path}' is used by a process that does not answer; name another directory with --cache",
+                path = path.display()
+            ),
+            CacheError::Open(path) => message!(
+                "the cache '{path}' belongs to another user, or others may write it; name another directory with --cache",
+                path = path.display()
+            ),
+            CacheError::Pinned(path, bytes) => message!(
+                "{bytes} bytes are pinned in the cache '{path}'; name a higher --cache-size",
+                bytes,
                 path = path.display()
             ),
         }
@@ -58,84 +91,17 @@ display_message!(CacheError);
 
 impl std::error::Error for CacheError {}
 
-/// What tells whether a file of the cache was changed since it was verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    number: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(file: &File) -> std::io::Result<Stamp> {
-        let found = file.metadata()?;
-        Ok(Stamp {
-            number: found.ino(),
-            size: found.len(),
-            modified: (found.mtime(), found.mtime_nsec()),
-            changed: (found.ctime(), found.ctime_nsec()),
-        })
-    }
-}
-
-#[derive(Debug)]
-struct Known {
-    blocks: u64,
-    used_at: u64,
-    verified: Option<Stamp>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Bytes that files take, and those that are reserved.
-    taken: u64,
-    files: HashMap<String, Known>,
-    by_use: BTreeMap<u64, String>,
-    uses: u64,
-}
-
-impl State {
-    fn touch(&mut self, name: &str) {
-        if let Some(known) = self.files.get_mut(name) {
-            self.by_use.remove(&known.used_at);
-            self.uses += 1;
-            known.used_at = self.uses;
-            self.by_use.insert(self.uses, name.to_owned());
-        }
-    }
-
-    fn add(&mut self, name: &str, blocks: u64, verified: Option<Stamp>) {
-        self.forget(name);
-        self.uses += 1;
-        self.by_use.insert(self.uses, name.to_owned());
-        let used_at = self.uses;
-        self.taken += blocks;
-        let known = Known {
-            blocks,
-            used_at,
-            verified,
-        };
-        self.files.insert(name.to_owned(), known);
-    }
-
-    fn forget(&mut self, name: &str) {
-        if let Some(known) = self.files.remove(name) {
-            self.by_use.remove(&known.used_at);
-            self.taken -= known.blocks;
-        }
-    }
-}
-
 /// A cache that this process alone uses.
 #[derive(Debug)]
 pub(crate) struct Cache {
     directory: PathBuf,
     /// Keeps others out while it is open.
     _lock: File,
-    limit: u64,
     state: Mutex<State>,
     temporary: AtomicU64,
+    pins: Mutex<pins::Pins>,
+    /// Only one pin is made at a time.
+    pub(crate) pinning: tokio::sync::Mutex<()>,
 }
 
 /// Room for a file that will be fetched. It is given back when this is dropped.
@@ -169,6 +135,12 @@ pub(crate) enum Kind {
     Item,
     /// The digests of the pieces of a file.
     Digests,
+    /// The digests of the pieces of a whole file, by its name.
+    List,
+    /// What is pinned, and its files.
+    Pin,
+    /// What is below a level.
+    Level,
 }
 
 impl Kind {
@@ -176,23 +148,41 @@ impl Kind {
         match self {
             Kind::Item => "items",
             Kind::Digests => "digests",
+            Kind::List => "lists",
+            Kind::Pin => "pins",
+            Kind::Level => "levels",
         }
     }
 }
 
 const PIECES: &str = "pieces";
+const WHOLES: &str = "files";
 const TEMPORARY: &str = "new";
 
 fn blocks(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK).max(1) * BLOCK
 }
 
+/// Makes the directory of a cache, for its user alone. One that is there must belong to the user, and others may not
+/// write it.
+fn make_directory(directory: &Path) -> Result<(), CacheError> {
+    let failed = |error| CacheError::Directory(directory.to_owned(), error);
+    let mut builder = DirBuilder::new();
+    builder.recursive(true).mode(0o700);
+    builder.create(directory).map_err(failed)?;
+    let about = std::fs::metadata(directory).map_err(failed)?;
+    let user = rustix::process::geteuid().as_raw();
+    if about.uid() != user || about.mode() & 0o022 != 0 {
+        return Err(CacheError::Open(directory.to_owned()));
+    }
+    Ok(())
+}
+
 impl Cache {
     /// The cache in a directory, which is made if it is missing, with a limit in bytes.
-    pub(crate) fn open(directory: &Path, limit: u64) -> Result<Arc<Cache>, CacheError> {
+    pub(crate) fn open(directory: &Path, limit: Option<u64>) -> Result<Arc<Cache>, CacheError> {
         let failed = |error| CacheError::Directory(directory.to_owned(), error);
-        let folders = [PIECES, Kind::Item.folder(), Kind::Digests.folder()];
-        std::fs::create_dir_all(directory).map_err(failed)?;
+        make_directory(directory)?;
         let mut lock = File::options()
             .write(true)
             .create(true)
@@ -218,35 +208,77 @@ impl Cache {
             _ => {}
         }
         std::fs::create_dir(&temporary).map_err(failed)?;
+        let cache = Arc::new(Cache {
+            directory: directory.to_owned(),
+            _lock: lock,
+            state: Mutex::default(),
+            temporary: AtomicU64::new(0),
+            pins: Mutex::default(),
+            pinning: tokio::sync::Mutex::default(),
+        });
+        cache.read_files().map_err(failed)?;
+        cache.read_lists();
+        cache.read_pins();
+        // The limit may be lower than it was.
+        cache.set_limit(limit.unwrap_or(USUAL))?;
+        Ok(cache)
+    }
+
+    /// Finds the files of an earlier run.
+    fn read_files(&self) -> std::io::Result<()> {
+        let kinds = [
+            Kind::Item,
+            Kind::Digests,
+            Kind::List,
+            Kind::Pin,
+            Kind::Level,
+        ]
+        .map(Kind::folder);
         let mut found = Vec::new();
-        for folder in folders {
-            let path = directory.join(folder);
-            std::fs::create_dir_all(&path).map_err(failed)?;
-            for entry in std::fs::read_dir(&path).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
+        for folder in kinds.into_iter().chain([PIECES, WHOLES]) {
+            let path = self.directory.join(folder);
+            std::fs::create_dir_all(&path)?;
+            for entry in std::fs::read_dir(&path)? {
+                let entry = entry?;
                 let (Ok(about), Ok(name)) = (entry.metadata(), entry.file_name().into_string())
                 else {
                     continue;
                 };
                 let used = about.modified().ok();
-                found.push((used, format!("{folder}/{name}"), about.len()));
+                // A file may have holes.
+                let size = match folder {
+                    WHOLES => about.blocks() * 512,
+                    _ => about.len(),
+                };
+                found.push((used, format!("{folder}/{name}"), size));
             }
         }
         found.sort();
-        let mut state = State::default();
+        let mut state = self.state.lock();
         for (_, name, size) in found {
-            state.add(&name, blocks(size), None);
+            state.add(&name, blocks(size), Verified::default());
         }
-        let cache = Arc::new(Cache {
-            directory: directory.to_owned(),
-            _lock: lock,
-            limit: limit.max(LEAST) - OVERHEAD,
-            state: Mutex::new(state),
-            temporary: AtomicU64::new(0),
-        });
-        // The limit may be lower than it was.
-        drop(cache.reserve(0));
-        Ok(cache)
+        Ok(())
+    }
+
+    /// The directory.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Sets the limit in bytes, and removes what is over it.
+    pub(crate) fn set_limit(self: &Arc<Self>, limit: u64) -> Result<(), CacheError> {
+        let limit = limit.max(LEAST) - OVERHEAD;
+        {
+            let mut state = self.state.lock();
+            let pinned = state.pinned();
+            if pinned > limit {
+                return Err(CacheError::Pinned(self.directory.clone(), pinned));
+            }
+            state.limit = limit;
+        }
+        drop(self.reserve(0));
+        Ok(())
     }
 
     /// What it holds.
@@ -254,7 +286,7 @@ impl Cache {
         let state = self.state.lock();
         Usage {
             bytes: state.taken + OVERHEAD,
-            limit: self.limit + OVERHEAD,
+            limit: state.limit + OVERHEAD,
             files: state.files.len(),
         }
     }
@@ -262,24 +294,16 @@ impl Cache {
     /// Makes room for a file of this size.
     pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reserved, Trouble> {
         let bytes = if bytes == 0 { 0 } else { blocks(bytes) };
-        let mut removed = Vec::new();
         let mut state = self.state.lock();
-        while state.taken + bytes > self.limit {
-            let Some((_, name)) = state.by_use.first_key_value() else {
-                break;
-            };
-            let name = name.clone();
-            state.forget(&name);
-            removed.push(name);
-        }
-        // Removed while the lock is held, so that the limit holds on the disk, too.
-        for name in removed {
-            if let Err(error) = std::fs::remove_file(self.directory.join(&name)) {
-                log::debug!("{name}: {error}");
-            }
-        }
-        if state.taken + bytes > self.limit {
+        if bytes > state.limit {
             return Err(Trouble::Full);
+        }
+        while state.taken + bytes > state.limit {
+            // Removed while the lock is held, so that the limit holds on the disk, too.
+            let Some(name) = state.oldest() else {
+                return Err(Trouble::Full);
+            };
+            self.discard(&mut state, &name);
         }
         state.taken += bytes;
         drop(state);
@@ -289,12 +313,60 @@ impl Cache {
         })
     }
 
-    /// Writes a file for which room was reserved.
+    /// Removes files until at least so many bytes of the disk are free again.
+    fn make_room(&self, bytes: u64) -> bool {
+        let mut state = self.state.lock();
+        let until = state.taken.saturating_sub(bytes);
+        while state.taken > until {
+            let Some(name) = state.oldest() else {
+                return false;
+            };
+            self.discard(&mut state, &name);
+        }
+        true
+    }
+
+    /// Removes a file.
+    fn discard(&self, state: &mut State, name: &str) {
+        state.forget(name);
+        if let Err(error) = std::fs::remove_file(self.directory.join(name)) {
+            log::debug!("{name}: {error}");
+        }
+        if let Some(whole) = name.strip_prefix("files/") {
+            state.forget_whole(name);
+            let list = format!("{}/{whole}", Kind::List.folder());
+            state.forget(&list);
+            let _ = std::fs::remove_file(self.directory.join(list));
+        }
+    }
+
+    /// Writes a file for which room was reserved. If the disk is full, others are removed.
     fn write(
         &self,
         reserved: Reserved,
         name: &str,
         parts: &[&[u8]],
+        is_verified: bool,
+    ) -> std::io::Result<()> {
+        let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
+        match self.write_now(name, parts, size, is_verified) {
+            Err(error)
+                if error.kind() == std::io::ErrorKind::StorageFull
+                    && self.make_room(2 * blocks(size)) =>
+            {
+                self.write_now(name, parts, size, is_verified)?;
+            }
+            done => done?,
+        }
+        drop(reserved);
+        Ok(())
+    }
+
+    fn write_now(
+        &self,
+        name: &str,
+        parts: &[&[u8]],
+        size: u64,
         is_verified: bool,
     ) -> std::io::Result<()> {
         let number = self.temporary.fetch_add(1, Ordering::Relaxed);
@@ -310,7 +382,6 @@ impl Cache {
             }
             Ok(file)
         };
-        let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let written: std::io::Result<File> = write();
         let mut state = self.state.lock();
         let named = written.and_then(|file| {
@@ -319,90 +390,37 @@ impl Cache {
             Stamp::of(&file)
         });
         match named {
-            Ok(stamp) => state.add(name, blocks(size), is_verified.then_some(stamp)),
+            Ok(stamp) => {
+                let verified = is_verified.then(|| Verified::whole(stamp));
+                state.add(name, blocks(size), verified.unwrap_or_default());
+                Ok(())
+            }
             Err(error) => {
                 drop(state);
                 let _ = std::fs::remove_file(&temporary);
-                return Err(error);
+                Err(error)
             }
         }
-        drop(state);
-        drop(reserved);
-        Ok(())
-    }
-
-    fn open_file(&self, name: &str) -> Option<File> {
-        let opened = File::open(self.directory.join(name));
-        opened.ok()
     }
 
     fn remove(&self, name: &str) {
-        let mut state = self.state.lock();
-        state.forget(name);
-        let _ = std::fs::remove_file(self.directory.join(name));
-    }
-
-    /// Keeps a piece of a file that has this digest.
-    pub(crate) fn put_piece(&self, reserved: Reserved, digest: &Digest, bytes: &[u8]) {
-        let name = format!("{PIECES}/{digest}");
-        if let Err(error) = self.write(reserved, &name, &[bytes], true) {
-            log::warn!("{name} is not cached: {error}");
-        }
-    }
-
-    /// A piece of a file, by its digest, of this size. None if it is not held, or is not what it was; then it is
-    /// removed.
-    pub(crate) fn piece(&self, digest: &Digest, size: u64) -> Option<File> {
-        let name = format!("{PIECES}/{digest}");
-        let verified = {
-            let mut state = self.state.lock();
-            let verified = state.files.get(&name)?.verified;
-            state.touch(&name);
-            verified
-        };
-        let file = self.open_file(&name)?;
-        let stamp = Stamp::of(&file).ok()?;
-        if verified == Some(stamp) && stamp.size == size {
-            return Some(file);
-        }
-        if stamp.size == size && digest_of(&file, size).is_ok_and(|found| found == *digest) {
-            if let Some(known) = self.state.lock().files.get_mut(&name) {
-                known.verified = Some(stamp);
-            }
-            return Some(file);
-        }
-        log::warn!("the cached piece {digest} is damaged; it is fetched again");
-        self.remove(&name);
-        None
-    }
-
-    /// Whether a file of a piece is still what was verified.
-    pub(crate) fn is_intact(&self, digest: &Digest, file: &File) -> bool {
-        let name = format!("{PIECES}/{digest}");
-        let verified = self
-            .state
-            .lock()
-            .files
-            .get(&name)
-            .and_then(|it| it.verified);
-        match (Stamp::of(file), verified) {
-            (Ok(stamp), Some(verified)) => stamp == verified,
-            // It was removed to make room, and is read to its end: only its link count has changed.
-            _ => false,
-        }
+        self.discard(&mut self.state.lock(), name);
     }
 
     /// Keeps a text about an item or a file.
     pub(crate) fn put(self: &Arc<Self>, kind: Kind, name: &str, text: &[u8]) {
+        if let Err(trouble) = self.put_text(kind, name, text) {
+            log::warn!("{}/{name} is not cached: {trouble}", kind.folder());
+        }
+    }
+
+    fn put_text(self: &Arc<Self>, kind: Kind, name: &str, text: &[u8]) -> Result<(), Trouble> {
         let path = format!("{}/{name}", kind.folder());
         let digest = Digest(Sha256::digest(text).into());
         let head = format!("{digest}\n");
-        let Ok(reserved) = self.reserve((head.len() + text.len()) as u64) else {
-            return;
-        };
-        if let Err(error) = self.write(reserved, &path, &[head.as_bytes(), text], false) {
-            log::warn!("{path} is not cached: {error}");
-        }
+        let reserved = self.reserve((head.len() + text.len()) as u64)?;
+        let written = self.write(reserved, &path, &[head.as_bytes(), text], false);
+        written.map_err(|error| Trouble::Broken(error.to_string()))
     }
 
     /// A text about an item or a file. None if it is not held, or is not what it was.
@@ -414,11 +432,12 @@ impl Cache {
             state.touch(&path);
         }
         let mut text = std::fs::read(self.directory.join(&path)).ok()?;
-        let cut = text.iter().position(|byte| *byte == b'\n')?;
-        let known = Digest::parse(&text[..cut]);
-        text.drain(..=cut);
-        if known == Some(Digest(Sha256::digest(&text).into())) {
-            return Some(text);
+        if let Some(cut) = text.iter().position(|byte| *byte == b'\n') {
+            let known = Digest::parse(&text[..cut]);
+            text.drain(..=cut);
+            if known == Some(Digest(Sha256::digest(&text).into())) {
+                return Some(text);
+            }
         }
         self.remove(&path);
         None
@@ -428,19 +447,20 @@ impl Cache {
     pub(crate) fn drop_text(&self, kind: Kind, name: &str) {
         self.remove(&format!("{}/{name}", kind.folder()));
     }
-}
 
-/// The digest of a file of this size.
-fn digest_of(file: &File, size: u64) -> std::io::Result<Digest> {
-    let (mut digest, mut buffer, mut at) = (Sha256::new(), vec![0; 256 << 10], 0);
-    while at < size {
-        let most = usize::try_from(size - at).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let buffer = &mut buffer[..most];
-        file.read_exact_at(buffer, at)?;
-        digest.update(&*buffer);
-        at += buffer.len() as u64;
+    /// The file of a text about an item or a file.
+    pub(crate) fn file_of(kind: Kind, name: &str) -> String {
+        format!("{}/{name}", kind.folder())
     }
-    Ok(Digest(digest.finalize().into()))
+
+    fn names(&self, folder: &str) -> Vec<String> {
+        let state = self.state.lock();
+        let names = state.files.keys();
+        names
+            .filter(|name| name.split('/').next() == Some(folder))
+            .cloned()
+            .collect()
+    }
 }
 
 impl fmt::Display for Usage {

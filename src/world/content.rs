@@ -4,11 +4,9 @@
 //! fetched as a whole and compared with it, before its first byte is given: so content that was damaged at its Archive
 //! is not taken for good either. A piece that differs from its digest is fetched once more, and then is an error.
 
-use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,11 +14,13 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
-use crate::formats::hex::Hex;
-use crate::formats::inventory::{CHUNK, FileEntry};
-use crate::world::cache::{Cache, Kind};
-use crate::world::remote::{READ_TIMEOUT, Remote, pieces};
+use crate::formats::inventory::CHUNK;
+use crate::world::cache::{Cache, InUse, Kind};
+use crate::world::remote::{READ_TIMEOUT, Remote, WINDOW, pieces};
+use crate::world::remote_file::Piece;
 use crate::world::trouble::Trouble;
+
+pub(crate) use crate::world::remote_file::RemoteFile;
 
 /// How many pieces are kept in memory.
 const MOST_RECENT: usize = 8;
@@ -34,73 +34,6 @@ const AGAIN: Duration = Duration::from_secs(1);
 const MOST_ATTEMPTS: u32 = 2;
 /// The most files whose digests are kept in memory.
 const MOST_FILES: usize = 4096;
-
-/// A file of an Archive, in one version.
-#[derive(Debug)]
-pub(crate) struct RemoteFile {
-    url: String,
-    entry: FileEntry,
-    key: String,
-    /// Where the last read ended.
-    read_to: AtomicU64,
-    /// When a read has waited in vain.
-    failed: Mutex<Option<Instant>>,
-    /// The last piece that was read from the cache.
-    open: Mutex<Option<(u64, Digest, Arc<File>)>>,
-}
-
-impl RemoteFile {
-    /// The file with this URL.
-    pub(crate) fn new(url: String, entry: FileEntry) -> RemoteFile {
-        let text = format!("{url}\0{}\0{}", entry.version, entry.size);
-        RemoteFile {
-            key: Hex(&Sha256::digest(text)).to_string(),
-            url,
-            entry,
-            read_to: AtomicU64::new(0),
-            failed: Mutex::default(),
-            open: Mutex::default(),
-        }
-    }
-
-    /// Its size in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        self.entry.size
-    }
-
-    fn piece_size(&self, number: u64) -> u64 {
-        self.entry.size.saturating_sub(number * CHUNK).min(CHUNK)
-    }
-
-    fn is_short(&self) -> bool {
-        self.entry.size <= CHUNK
-    }
-}
-
-/// A piece of a file, whose digest has been compared.
-#[derive(Clone, Debug)]
-enum Piece {
-    Memory(Bytes),
-    Disk(Arc<File>),
-}
-
-impl Piece {
-    fn read(&self, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
-        match self {
-            Piece::Memory(bytes) => {
-                let start = usize::try_from(offset).map_err(std::io::Error::other)?;
-                let part = bytes.get(start..start + length);
-                part.map(<[u8]>::to_vec)
-                    .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
-            }
-            Piece::Disk(file) => {
-                let mut bytes = vec![0; length];
-                file.read_exact_at(&mut bytes, offset)?;
-                Ok(bytes)
-            }
-        }
-    }
-}
 
 /// What has arrived of a download.
 #[derive(Default)]
@@ -158,18 +91,11 @@ impl Content {
         if (offset + length as u64 - 1) / CHUNK != number {
             return None;
         }
-        let known = file.open.lock().clone();
-        let piece = match known {
-            Some((known, digest, opened))
-                if known == number && self.cache.is_intact(&digest, &opened) =>
-            {
-                Piece::Disk(opened)
-            }
-            _ => self.held(file, number)?,
-        };
+        let piece = self.held(file, number)?;
         let bytes = piece.read(offset - number * CHUNK, length).ok()?;
         file.read_to
             .store(offset + length as u64, Ordering::Relaxed);
+        file.read.fetch_add(length as u64, Ordering::Relaxed);
         Some(bytes)
     }
 
@@ -183,6 +109,7 @@ impl Content {
         let (mut at, length) = Content::part(file, offset, length);
         let end = at + length as u64;
         let is_onward = file.read_to.swap(end, Ordering::Relaxed) == offset;
+        file.read.fetch_add(length as u64, Ordering::Relaxed);
         let mut bytes = Vec::with_capacity(length);
         while at < end {
             let number = at / CHUNK;
@@ -206,8 +133,20 @@ impl Content {
             return;
         }
         let last = pieces(file.size());
+        // The Archive may have to compute the next digests.
+        let next = number - number % WINDOW + WINDOW;
+        if number % WINDOW >= WINDOW / 2 && next < last && self.digest(file, next).is_none() {
+            let (content, file) = (Arc::clone(self), Arc::clone(file));
+            tokio::spawn(async move {
+                let mut last_byte = Instant::now();
+                let asked = content.ask_digests(&file, next, &mut last_byte);
+                if let Err(trouble) = asked.await {
+                    log::debug!("{}: {trouble}", file.url);
+                }
+            });
+        }
         for ahead in (number + 1..last).take(AHEAD as usize) {
-            let key = (file.key.clone(), Some(ahead));
+            let key = (file.key().to_owned(), Some(ahead));
             if self.turns.lock().contains_key(&key) || self.held(file, ahead).is_some() {
                 continue;
             }
@@ -228,9 +167,114 @@ impl Content {
             return Some(Piece::Memory(bytes.clone()));
         }
         drop(recent);
-        let opened = Arc::new(self.cache.piece(&digest, file.piece_size(number))?);
-        *file.open.lock() = Some((number, digest, Arc::clone(&opened)));
-        Some(Piece::Disk(opened))
+        let held = self.cache.piece(&digest, file.piece_size(number))?;
+        Some(Piece::Disk(held))
+    }
+
+    /// The digests of all pieces of a file, if they are known.
+    fn all_digests(&self, file: &RemoteFile) -> Option<Vec<Digest>> {
+        if file.is_short() && file.entry.digest.is_some() {
+            return file.entry.digest.map(|digest| vec![digest]);
+        }
+        let known = self.digests_of(file);
+        let known = known.lock();
+        let count = pieces(file.size());
+        // Most files that are opened are not there.
+        if known.len() as u64 != count {
+            return None;
+        }
+        (0..count)
+            .map(|number| known.get(&number).copied())
+            .collect()
+    }
+
+    /// The file of the cache that has the digests of the pieces of a file.
+    pub(crate) fn digests_file(&self, file: &RemoteFile) -> String {
+        Cache::file_of(Kind::Digests, file.key())
+    }
+
+    /// The files of the cache that have what is known of a file.
+    pub(crate) fn held_files(&self, file: &RemoteFile) -> Vec<String> {
+        let pieces = file.pieces().filter_map(|number| self.digest(file, number));
+        let pieces = pieces.map(|digest| Cache::piece_file(&digest));
+        pieces.chain([self.digests_file(file)]).collect()
+    }
+
+    /// Whether all of a file is in the cache.
+    pub(crate) fn is_held(&self, file: &RemoteFile) -> bool {
+        let mut digests = file.pieces().map(|number| self.digest(file, number));
+        digests.all(|digest| digest.is_some_and(|digest| self.cache.has_piece(&digest)))
+    }
+
+    /// What a file takes in the cache, in bytes. `counted` has the pieces that are counted already; with `is_pinned` what
+    /// is pinned takes no more.
+    pub(crate) fn takes(
+        &self,
+        file: &RemoteFile,
+        is_pinned: bool,
+        counted: &mut HashSet<Digest>,
+    ) -> u64 {
+        let mut bytes = 0;
+        for number in file.pieces() {
+            let digest = self.digest(file, number);
+            let is_there = digest.is_some_and(|digest| {
+                let is_kept = is_pinned && self.cache.is_pinned(&Cache::piece_file(&digest));
+                is_kept || !counted.insert(digest)
+            });
+            if !is_there {
+                bytes += Cache::taken_by(file.piece_size(number));
+            }
+        }
+        bytes
+    }
+
+    /// Fetches a piece into the cache, if it is not there. `keep` is called with the name of its file as soon as that is
+    /// known.
+    pub(crate) async fn load(
+        self: &Arc<Self>,
+        file: &Arc<RemoteFile>,
+        number: u64,
+        keep: &(dyn Fn(String) + Send + Sync),
+    ) -> Result<(), Trouble> {
+        self.fetch_ahead(file, number);
+        for _ in 0..MOST_ATTEMPTS {
+            let piece = self.piece(file, number).await?;
+            let digest = self.digest(file, number).ok_or(Trouble::Full)?;
+            keep(Cache::piece_file(&digest));
+            let (cache, size) = (Arc::clone(&self.cache), file.piece_size(number));
+            let put = tokio::task::spawn_blocking(move || {
+                // It may have been removed before it was kept.
+                if cache.piece(&digest, size).is_none()
+                    && let Piece::Memory(bytes) = piece
+                    && let Ok(reserved) = cache.reserve(size)
+                {
+                    cache.put_piece(reserved, &digest, &bytes);
+                }
+                cache.piece(&digest, size).is_some()
+            });
+            if put.await.unwrap_or(false) {
+                return Ok(());
+            }
+        }
+        Err(Trouble::Full)
+    }
+
+    /// Forgets what is known of the pieces of a file.
+    pub(crate) fn forget(&self, file: &RemoteFile) {
+        self.digests.lock().remove(file.key());
+    }
+
+    /// The file as a complete one on the disk, if there is one, which is verified.
+    pub(crate) fn whole(&self, file: &RemoteFile) -> Option<InUse> {
+        let digests = self.all_digests(file)?;
+        self.cache.whole(&digests, file.size())
+    }
+
+    /// Makes a complete file of the pieces of one that is all in the cache, so that the kernel can read it.
+    pub(crate) fn assemble(&self, file: &RemoteFile) {
+        if let Some(digests) = self.all_digests(file) {
+            self.cache.assemble(&digests, file.size());
+        }
     }
 
     /// The digest of a piece, if it is known.
@@ -243,10 +287,13 @@ impl Content {
 
     /// The digests of a file that are known, also from an earlier run.
     fn digests_of(&self, file: &RemoteFile) -> Digests {
-        if let Some(known) = self.digests.lock().get(&file.key) {
+        if let Some(known) = self.digests.lock().get(file.key()) {
             return Arc::clone(known);
         }
-        let text = self.cache.get(Kind::Digests, &file.key).unwrap_or_default();
+        let text = self
+            .cache
+            .get(Kind::Digests, file.key())
+            .unwrap_or_default();
         let text = String::from_utf8(text).unwrap_or_default();
         let parsed = text.lines().filter_map(|line| {
             let (number, digest) = line.split_once(' ')?;
@@ -257,7 +304,7 @@ impl Content {
         if all.len() >= MOST_FILES {
             all.clear();
         }
-        Arc::clone(all.entry(file.key.clone()).or_insert(digests))
+        Arc::clone(all.entry(file.key().to_owned()).or_insert(digests))
     }
 
     /// Remembers digests of pieces, from the one with this number on.
@@ -273,26 +320,26 @@ impl Content {
                 .map(|(number, digest)| format!("{number} {digest}\n"))
                 .collect()
         };
-        self.cache.put(Kind::Digests, &file.key, text.as_bytes());
+        self.cache.put(Kind::Digests, file.key(), text.as_bytes());
     }
 
     /// Forgets the digests of the pieces of a file.
     fn unlearn(&self, file: &RemoteFile) {
-        self.digests.lock().remove(&file.key);
-        self.cache.drop_text(Kind::Digests, &file.key);
+        self.digests.lock().remove(file.key());
+        self.cache.drop_text(Kind::Digests, file.key());
     }
 
     /// A piece, which is fetched if it is not held.
     async fn piece(&self, file: &RemoteFile, number: u64) -> Result<Piece, Trouble> {
         let is_whole = file.entry.digest.is_some() && !file.is_short();
         let is_verified = || self.digest(file, number).is_some();
-        // Until the whole file has been compared, nobody reads a piece of it.
+        // Until the whole file has been compared, no piece of it is read.
         let turn_of = if is_whole && !is_verified() {
             None
         } else {
             Some(number)
         };
-        let key = (file.key.clone(), turn_of);
+        let key = (file.key().to_owned(), turn_of);
         let turn = Arc::clone(self.turns.lock().entry(key.clone()).or_default());
         let found = {
             let _turn = turn.lock().await;
@@ -357,6 +404,25 @@ impl Content {
         }
     }
 
+    /// Asks for the digests of a piece and of its neighbours, if they are not known.
+    async fn ask_digests(
+        &self,
+        file: &RemoteFile,
+        number: u64,
+        last_byte: &mut Instant,
+    ) -> Result<(), Trouble> {
+        let _turn = file.asking.lock().await;
+        if self.digest(file, number).is_some() {
+            return Ok(());
+        }
+        let (first, until) = (number - number % WINDOW, *last_byte + READ_TIMEOUT);
+        let version = &file.entry.version;
+        let digests = self.remote.digests(&file.url, version, first, until);
+        self.learn(file, first, &digests.await?);
+        *last_byte = Instant::now();
+        Ok(())
+    }
+
     /// Fetches a piece and compares it with its digest.
     async fn fetch_piece(
         &self,
@@ -365,15 +431,8 @@ impl Content {
         arrived: &mut Arrived,
         last_byte: &mut Instant,
     ) -> Result<Piece, Trouble> {
-        let version = &file.entry.version;
-        if !file.is_short() && self.digest(file, number).is_none() {
-            let until = *last_byte + READ_TIMEOUT;
-            let digests = self
-                .remote
-                .digests(&file.url, version, number, until)
-                .await?;
-            *last_byte = Instant::now();
-            self.learn(file, number, &digests);
+        if !file.is_short() {
+            self.ask_digests(file, number, last_byte).await?;
         }
         let (start, size) = (number * CHUNK, file.piece_size(number));
         let reserved = self.cache.reserve(size);

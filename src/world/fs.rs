@@ -1,5 +1,9 @@
-//! The FUSE adapter. A request that needs nobody's answer is answered at once; any other one waits in a task, so that no
+//! The FUSE adapter. A request that needs no answer of a server is answered at once; any other one waits in a task, so that no
 //! thread waits for the network.
+//!
+//! - [`listing`]: listing open directories.
+
+mod listing;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -19,14 +23,18 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 
 use crate::formats::inventory::EntryKind;
-use crate::world::namespace::{Listed, Namespace, Opened, target_of};
+use crate::world::backing::{Backings, Route};
+use crate::world::content::RemoteFile;
+use crate::world::namespace::{Entries, Namespace, Opened, STATUS, target_of};
 use crate::world::nodes::{Inside, Node, NodeKind};
 use crate::world::trouble::Trouble;
+use crate::world::waiting;
+use listing::{Directory, ListingReply};
 
 /// How long the kernel keeps names and attributes. What changes earlier is made stale.
 const KEPT: Duration = Duration::from_secs(60);
-/// The same for a link or a text that a modifier leads to.
-const KEPT_RELATED: Duration = Duration::from_secs(1);
+/// The same for a link or a text that a modifier leads to, and for the levels of an Archive, which are kept here.
+const KEPT_BRIEFLY: Duration = Duration::from_secs(1);
 const GENERATION: Generation = Generation(0);
 /// The size of a block, in bytes.
 const BLOCK: u32 = 4096;
@@ -36,28 +44,31 @@ const LARGEST_READ: u32 = 1 << 20;
 /// What a process has opened.
 #[derive(Clone, Debug)]
 enum Open {
-    File(Opened),
+    Text(Arc<[u8]>),
+    File(Arc<RemoteFile>, u64),
     Directory(Arc<Directory>),
 }
 
-/// An open directory: its entries do not change while it is read.
-#[derive(Debug)]
-struct Directory {
-    id: u64,
-    entries: Vec<Listed>,
-}
-
 /// The mounted filesystem.
-#[derive(Debug)]
 pub(crate) struct WorldFs {
     inner: Arc<Inner>,
     handle: Handle,
-    at_end: fn(),
+    at_end: AtEnd,
+}
+
+/// Called when the kernel has ended the session.
+pub(crate) type AtEnd = Box<dyn Fn() + Send + Sync>;
+
+impl std::fmt::Debug for WorldFs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WorldFs").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug)]
 struct Inner {
     namespace: Arc<Namespace>,
+    backings: Backings,
     open: Mutex<HashMap<u64, Open>>,
     last: AtomicU64,
     owner: (u32, u32),
@@ -75,7 +86,7 @@ fn code(errno: Errno) -> fuser::Errno {
 impl WorldFs {
     /// The filesystem of a namespace. Requests that wait do so in this runtime; `at_end` is called when the kernel has
     /// ended the session.
-    pub(crate) fn new(namespace: Arc<Namespace>, handle: Handle, at_end: fn()) -> WorldFs {
+    pub(crate) fn new(namespace: Arc<Namespace>, handle: Handle, at_end: AtEnd) -> WorldFs {
         let owner = (
             rustix::process::geteuid().as_raw(),
             rustix::process::getegid().as_raw(),
@@ -83,6 +94,7 @@ impl WorldFs {
         WorldFs {
             inner: Arc::new(Inner {
                 namespace,
+                backings: Backings::new(),
                 open: Mutex::default(),
                 last: AtomicU64::new(0),
                 owner,
@@ -98,6 +110,11 @@ impl Inner {
     fn node(&self, number: INodeNo) -> Result<Arc<Node>, fuser::Errno> {
         let node = self.namespace.nodes.get(number.0);
         node.ok_or_else(|| code(Errno::STALE))
+    }
+
+    fn note_backings(&self) {
+        let count = self.backings.is_on().then(|| self.backings.count());
+        self.namespace.read_by_kernel(count);
     }
 
     fn keep(&self, open: Open) -> FileHandle {
@@ -129,12 +146,29 @@ impl Inner {
             flags: 0,
         };
         match kind {
-            // They have no entries that anybody could list.
             NodeKind::Root | NodeKind::Level(_) | NodeKind::Prefix(_) => {
-                of(FileType::Directory, 0o111, 0, 2)
+                match (self.namespace.level_stat(kind), &self.namespace.levels) {
+                    (Some(stat), _) => {
+                        let modified = time(stat.modified);
+                        FileAttr {
+                            atime: modified,
+                            mtime: modified,
+                            ctime: modified,
+                            ..of(FileType::Directory, stat.mode, 0, 2)
+                        }
+                    }
+                    (None, Some(_)) => of(FileType::Directory, 0o555, 0, 2),
+                    // The kernel lets a user read the root's attribute only if the user may read the root.
+                    (None, None) if matches!(kind, NodeKind::Root) => {
+                        of(FileType::Directory, 0o555, 0, 2)
+                    }
+                    // Nothing lists their entries.
+                    (None, None) => of(FileType::Directory, 0o111, 0, 2),
+                }
             }
+            NodeKind::Unseen(..) => of(FileType::Directory, 0o555, 0, 2),
             NodeKind::Link(target) => of(FileType::Symlink, 0o777, target.len() as u64, 1),
-            NodeKind::Text(text) => of(FileType::RegularFile, 0o444, text.len() as u64, 1),
+            NodeKind::Text(text) => of(FileType::RegularFile, 0o444, text.length, 1),
             NodeKind::Inside(inside) => {
                 let entry = &inside.entry;
                 let (kind, size) = match &entry.kind {
@@ -159,9 +193,16 @@ impl Inner {
         }
     }
 
-    fn lifetime(kind: &NodeKind) -> Duration {
+    fn lifetime(&self, kind: &NodeKind) -> Duration {
         match kind {
-            NodeKind::Link(_) | NodeKind::Text(_) => KEPT_RELATED,
+            NodeKind::Link(_) | NodeKind::Text(_) => KEPT_BRIEFLY,
+            // It is looked up at each use.
+            NodeKind::Unseen(..) => Duration::ZERO,
+            NodeKind::Root | NodeKind::Level(_) | NodeKind::Prefix(_)
+                if self.namespace.levels.is_some() =>
+            {
+                KEPT_BRIEFLY
+            }
             _ => KEPT,
         }
     }
@@ -170,7 +211,7 @@ impl Inner {
         match found {
             Ok(node) => {
                 let attr = self.attributes(node.id, &node.kind);
-                reply.entry(&Inner::lifetime(&node.kind), &attr, GENERATION);
+                reply.entry(&self.lifetime(&node.kind), &attr, GENERATION);
             }
             Err(trouble) => {
                 log::debug!("a lookup: {trouble}");
@@ -179,24 +220,75 @@ impl Inner {
         }
     }
 
-    /// The node as it is now: a directory may have other entries and times than when it was looked up.
-    fn current(&self, node: &Arc<Node>) -> Result<NodeKind, Trouble> {
-        let NodeKind::Inside(found) = &node.kind else {
-            return Ok(node.kind.clone());
+    fn reply_open(&self, reply: ReplyOpen, node: &Node, opened: Result<Opened, Trouble>) {
+        // A node has one content, so that what the kernel has read of it stays right.
+        let cached = FopenFlags::FOPEN_KEEP_CACHE;
+        let file = match opened {
+            Ok(Opened::File(file)) => file,
+            Ok(Opened::Text(text)) => return reply.opened(self.keep(Open::Text(text)), cached),
+            Err(trouble) => return reply.error(errno(&trouble)),
+        };
+        let content = &self.namespace.content;
+        let route = self.backings.open(
+            node.id,
+            || content.whole(&file),
+            |file| reply.open_backing(file),
+        );
+        self.note_backings();
+        if matches!(route, Route::Refused) {
+            return reply.error(code(Errno::IO));
+        }
+        let handle = self.keep(Open::File(file, node.id));
+        match route {
+            Route::Kernel(backing) => {
+                reply.opened_passthrough(handle, FopenFlags::empty(), &backing.id);
+            }
+            Route::Cached | Route::Refused => reply.opened(handle, cached),
+        }
+    }
+
+    fn reply_opened(&self, reply: ReplyOpen, id: u64, entries: Result<Entries, Trouble>) {
+        match entries {
+            Ok(entries) => {
+                let directory = Arc::new(Directory::new(id, entries));
+                let handle = self.keep(Open::Directory(directory));
+                reply.opened(handle, FopenFlags::empty());
+            }
+            Err(trouble) => {
+                log::debug!("a listing: {trouble}");
+                reply.error(errno(&trouble));
+            }
+        }
+    }
+
+    fn reply_attributes(&self, reply: ReplyAttr, node: &Node, kind: &NodeKind) {
+        match Inner::current(kind) {
+            Ok(kind) => {
+                let kept = self.lifetime(&kind);
+                reply.attr(&kept, &self.attributes(node.id, &kind));
+            }
+            Err(trouble) => reply.error(errno(&trouble)),
+        }
+    }
+
+    /// What a node is now: a directory may have other entries and times than when it was looked up.
+    fn current(kind: &NodeKind) -> Result<NodeKind, Trouble> {
+        let NodeKind::Inside(found) = kind else {
+            return Ok(kind.clone());
         };
         if found.entry.kind != EntryKind::Directory {
-            return Ok(node.kind.clone());
+            return Ok(kind.clone());
         }
         let item = found.slot.item().ok_or(Trouble::Changed)?;
         let position = item.inventory.position(&found.entry.path);
         let position = position.ok_or(Trouble::Changed)?;
-        let entry = item.inventory.entry(position).clone();
+        let entry = Arc::clone(item.inventory.entry(position));
         if entry.kind != EntryKind::Directory {
             return Err(Trouble::Changed);
         }
         let (_, links) = item.inventory.first_name(position);
         Ok(NodeKind::Inside(Inside {
-            entry: Arc::new(entry),
+            entry,
             item,
             links,
             ..found.clone()
@@ -230,6 +322,21 @@ fn type_of(kind: &NodeKind) -> FileType {
     }
 }
 
+impl WorldFs {
+    fn list_directory(&self, handle: FileHandle, offset: u64, reply: ListingReply) {
+        let Some(Open::Directory(directory)) = self.inner.opened(handle) else {
+            return reply.error(code(Errno::BADF));
+        };
+        let Some(reply) = self.inner.list_now(&directory, offset, reply) else {
+            return;
+        };
+        let inner = Arc::clone(&self.inner);
+        self.handle.spawn(async move {
+            inner.list_more(&directory, offset, reply).await;
+        });
+    }
+}
+
 impl Filesystem for WorldFs {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         let wanted = InitFlags::FUSE_PARALLEL_DIROPS
@@ -242,6 +349,13 @@ impl Filesystem for WorldFs {
         }
         let _ = config.set_max_write(LARGEST_READ);
         let _ = config.set_max_readahead(LARGEST_READ);
+        let is_offered = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
+            && config.set_max_stack_depth(1).is_ok();
+        let backings = &self.inner.backings;
+        if !is_offered {
+            backings.give_up("this kernel has no FUSE passthrough (Linux 6.9)");
+        }
+        self.inner.note_backings();
         Ok(())
     }
 
@@ -249,7 +363,7 @@ impl Filesystem for WorldFs {
         (self.at_end)();
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let _context = self.handle.enter();
         let parent = match self.inner.node(parent) {
             Ok(parent) => parent,
@@ -259,8 +373,10 @@ impl Filesystem for WorldFs {
             return self.inner.reply_entry(reply, &found);
         }
         let (inner, name) = (Arc::clone(&self.inner), name.to_owned());
+        let thread = request.pid();
         self.handle.spawn(async move {
-            let found = inner.namespace.lookup(&parent, &name).await;
+            let found = inner.namespace.lookup(&parent, &name);
+            let found = waiting::for_thread(thread, found).await;
             inner.reply_entry(reply, &found);
         });
     }
@@ -276,13 +392,20 @@ impl Filesystem for WorldFs {
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        match self.inner.node(number) {
-            Ok(node) => match self.inner.current(&node) {
-                Ok(kind) => reply.attr(&KEPT, &self.inner.attributes(node.id, &kind)),
-                Err(trouble) => reply.error(errno(&trouble)),
-            },
-            Err(error) => reply.error(error),
+        let node = match self.inner.node(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(error),
+        };
+        if !self.inner.namespace.is_unknown(&node.kind) {
+            return self.inner.reply_attributes(reply, &node, &node.kind);
         }
+        let inner = Arc::clone(&self.inner);
+        self.handle.spawn(async move {
+            match inner.namespace.learn(node.kind.clone()).await {
+                Ok(kind) => inner.reply_attributes(reply, &node, &kind),
+                Err(trouble) => reply.error(errno(&trouble)),
+            }
+        });
     }
 
     fn readlink(&self, _request: &Request, number: INodeNo, reply: ReplyData) {
@@ -304,27 +427,32 @@ impl Filesystem for WorldFs {
         }
     }
 
-    fn open(&self, _request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
         if flags.intersects(OFlags::WRONLY | OFlags::RDWR | OFlags::TRUNC) {
             return reply.error(code(Errno::ROFS));
         }
-        match self.inner.node(number) {
-            Ok(node) => match self.inner.namespace.open(&node) {
-                // A node has one content, so that what the kernel has read of it stays right.
-                Ok(opened) => {
-                    let handle = self.inner.keep(Open::File(opened));
-                    reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE);
-                }
-                Err(trouble) => reply.error(errno(&trouble)),
-            },
-            Err(error) => reply.error(error),
+        let node = match self.inner.node(number) {
+            Ok(node) => node,
+            Err(error) => return reply.error(error),
+        };
+        let _context = self.handle.enter();
+        if let Some(opened) = self.inner.namespace.open_now(&node) {
+            return self.inner.reply_open(reply, &node, opened);
         }
+        let (inner, thread) = (Arc::clone(&self.inner), request.pid());
+        self.handle.spawn(async move {
+            let NodeKind::Text(text) = &node.kind else {
+                return reply.error(code(Errno::INVAL));
+            };
+            let opened = waiting::for_thread(thread, inner.namespace.text(text)).await;
+            inner.reply_open(reply, &node, opened);
+        });
     }
 
     fn read(
         &self,
-        _request: &Request,
+        request: &Request,
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -334,23 +462,24 @@ impl Filesystem for WorldFs {
         reply: ReplyData,
     ) {
         let file = match self.inner.opened(handle) {
-            Some(Open::File(Opened::Text(text))) => {
+            Some(Open::Text(text)) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
                     .min(text.len());
                 let end = start.saturating_add(size as usize).min(text.len());
                 return reply.data(&text[start..end]);
             }
-            Some(Open::File(Opened::File(file))) => file,
+            Some(Open::File(file, _)) => file,
             _ => return reply.error(code(Errno::BADF)),
         };
         let content = &self.inner.namespace.content;
         if let Some(bytes) = content.now(&file, offset, size) {
             return reply.data(&bytes);
         }
-        let content = Arc::clone(content);
+        let (content, thread) = (Arc::clone(content), request.pid());
         self.handle.spawn(async move {
-            match content.read(&file, offset, size).await {
+            let bytes = content.read(&file, offset, size);
+            match waiting::for_thread(thread, bytes).await {
                 Ok(bytes) => reply.data(&bytes),
                 Err(trouble) => reply.error(errno(&trouble)),
             }
@@ -368,8 +497,17 @@ impl Filesystem for WorldFs {
         reply: ReplyEmpty,
     ) {
         let closed = self.inner.open.lock().remove(&handle.0);
+        if let Some(Open::File(file, node)) = closed {
+            self.inner.backings.close(node);
+            self.inner.note_backings();
+            let namespace = &self.inner.namespace;
+            // The next open may find it complete.
+            if namespace.is_read_by_kernel() && file.is_read() {
+                let content = Arc::clone(&namespace.content);
+                self.handle.spawn_blocking(move || content.assemble(&file));
+            }
+        }
         reply.ok();
-        drop(closed);
     }
 
     fn opendir(&self, _request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
@@ -378,17 +516,14 @@ impl Filesystem for WorldFs {
             Ok(node) => node,
             Err(error) => return reply.error(error),
         };
-        match self.inner.namespace.list(&node) {
-            Ok(entries) => {
-                let directory = Directory {
-                    id: node.id,
-                    entries,
-                };
-                let handle = self.inner.keep(Open::Directory(Arc::new(directory)));
-                reply.opened(handle, FopenFlags::empty());
-            }
-            Err(trouble) => reply.error(errno(&trouble)),
+        if let Some(entries) = self.inner.namespace.list_now(&node) {
+            return self.inner.reply_opened(reply, node.id, entries);
         }
+        let inner = Arc::clone(&self.inner);
+        self.handle.spawn(async move {
+            let entries = inner.namespace.list(&node).await;
+            inner.reply_opened(reply, node.id, entries);
+        });
     }
 
     fn readdir(
@@ -397,25 +532,9 @@ impl Filesystem for WorldFs {
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        let Some(Open::Directory(directory)) = self.inner.opened(handle) else {
-            return reply.error(code(Errno::BADF));
-        };
-        for (at, name, listed) in rows(&directory, offset) {
-            let (number, kind) = match listed {
-                Some(listed) => {
-                    let known = self.inner.namespace.nodes.number(&listed.kind);
-                    // Any number but 0: the entry has none yet.
-                    (known.unwrap_or(u64::MAX), type_of(&listed.kind))
-                }
-                None => (directory.id, FileType::Directory),
-            };
-            if reply.add(INodeNo(number), at, kind, OsStr::from_bytes(name)) {
-                break;
-            }
-        }
-        reply.ok();
+        self.list_directory(handle, offset, ListingReply::Names(reply));
     }
 
     fn readdirplus(
@@ -424,36 +543,9 @@ impl Filesystem for WorldFs {
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        let Some(Open::Directory(directory)) = self.inner.opened(handle) else {
-            return reply.error(code(Errno::BADF));
-        };
-        let nodes = &self.inner.namespace.nodes;
-        for (at, name, listed) in rows(&directory, offset) {
-            let name = OsStr::from_bytes(name);
-            let is_full = match listed {
-                Some(listed) => {
-                    let node = nodes.remember(listed.kind.clone());
-                    let attr = self.inner.attributes(node.id, &node.kind);
-                    let is_full = reply.add(INodeNo(node.id), at, name, &KEPT, &attr, GENERATION);
-                    if is_full {
-                        nodes.forget(node.id, 1);
-                    }
-                    is_full
-                }
-                // The kernel counts no lookup of these.
-                None => {
-                    let attr = self.inner.attributes(directory.id, &NodeKind::Root);
-                    let ino = INodeNo(directory.id);
-                    reply.add(ino, at, name, &Duration::ZERO, &attr, GENERATION)
-                }
-            };
-            if is_full {
-                break;
-            }
-        }
-        reply.ok();
+        self.list_directory(handle, offset, ListingReply::Attributes(reply));
     }
 
     fn releasedir(
@@ -481,12 +573,17 @@ impl Filesystem for WorldFs {
 
     fn getxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         number: INodeNo,
         name: &OsStr,
         size: u32,
         reply: ReplyXattr,
     ) {
+        // Where others may access the mount, they need not know what its user does.
+        let is_user = [0, self.inner.owner.0].contains(&request.uid());
+        if name.as_bytes() == STATUS.as_bytes() && !is_user {
+            return reply.error(code(Errno::ACCESS));
+        }
         let value = match self.inner.node(number) {
             Ok(node) => self.inner.namespace.attribute(&node, name),
             Err(error) => return reply.error(error),
@@ -508,15 +605,4 @@ impl Filesystem for WorldFs {
             reply.data(&[]);
         }
     }
-}
-
-/// The entries of a directory from an offset on, each with the offset of the next one.
-fn rows(directory: &Directory, offset: u64) -> impl Iterator<Item = (u64, &[u8], Option<&Listed>)> {
-    let own = [(&b"."[..], None), (b"..", None)].into_iter();
-    let entries = directory.entries.iter();
-    let entries = entries.map(|listed| (listed.name.as_slice(), Some(listed)));
-    let all = own.chain(entries).zip(1..);
-    let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-    all.skip(skipped)
-        .map(|((name, listed), at)| (at, name, listed))
 }

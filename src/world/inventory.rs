@@ -1,6 +1,7 @@
 //! What is in an item, in memory: the entries of all pages, by path and by directory.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::formats::inventory::{Entry, EntryKind, Page};
 use crate::formats::item::Names;
@@ -19,7 +20,7 @@ pub(crate) const ROOT: Position = 0;
 #[derive(Debug)]
 pub(crate) struct Inventory {
     names: Names,
-    entries: Vec<Entry>,
+    entries: Vec<Arc<Entry>>,
     positions: HashMap<Vec<u8>, Position>,
     /// The entries of each directory.
     below: HashMap<Position, Vec<Position>>,
@@ -36,7 +37,8 @@ impl Inventory {
         if pages.iter().any(|page| page.names != names) {
             return Err(broken("its pages are those of several items"));
         }
-        let entries: Vec<Entry> = pages.into_iter().flat_map(|page| page.entries).collect();
+        let entries = pages.into_iter().flat_map(|page| page.entries);
+        let entries: Vec<Arc<Entry>> = entries.map(Arc::new).collect();
         if entries.len() > MOST_ENTRIES {
             return Err(broken("it has more entries than an item may have"));
         }
@@ -88,7 +90,7 @@ impl Inventory {
     }
 
     /// An entry. The item's own directory for a number that none has.
-    pub(crate) fn entry(&self, position: Position) -> &Entry {
+    pub(crate) fn entry(&self, position: Position) -> &Arc<Entry> {
         let found = self.entries.get(position as usize);
         found.unwrap_or(&self.entries[0])
     }
@@ -120,13 +122,8 @@ impl Inventory {
     }
 
     /// All entries, in the order of their paths.
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
-    }
-
-    /// How many entries it has.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
     }
 }
 

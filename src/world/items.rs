@@ -1,11 +1,11 @@
 //! The items that are known, and how old that knowledge is.
 //!
 //! What an Archive says of an item counts for a minute. Then it is asked again, once for all who look meanwhile, while
-//! the old answer is given. If nobody answers the old answer stays. That an item is missing counts for a minute, too.
+//! the old answer is given. Without an answer the old one stays. That an item is missing counts for a minute, too.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -15,19 +15,24 @@ use sha2::{Digest as _, Sha256};
 use crate::formats::hex::Hex;
 use crate::formats::inventory::Page;
 use crate::formats::item::Names;
+use crate::os::memory;
 use crate::world::cache::{Cache, Kind};
 use crate::world::inventory::Inventory;
 use crate::world::remote::{Described, LOOKUP_TIMEOUT, Located, Remote, SentPage};
+use crate::world::sources::{SourceNumber, Sources};
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::pairs::{percent_decode, percent_encode};
 
 /// For how long an answer counts.
-const FRESH: Duration = Duration::from_secs(60);
+pub(crate) const FRESH: Duration = Duration::from_secs(60);
 /// For how long an Archive that did not answer is not asked again about an item.
-const PAUSE: Duration = Duration::from_secs(5);
-/// The most entries of inventories in memory that nobody looks at.
-const MOST_ENTRIES: usize = 400_000;
+pub(crate) const PAUSE: Duration = Duration::from_secs(5);
+/// How many bytes of inventories are held in memory before those that were not used for the longest time are forgotten. In
+/// memory they take two to three times as much as the text.
+const MOST_HELD: usize = 128 << 20;
+/// How often items are forgotten: the kernel forgets their names later than it is asked to.
+const SHED_INTERVAL: Duration = Duration::from_secs(1);
 /// The most identifiers of which something is remembered.
 const MOST_SLOTS: usize = 100_000;
 
@@ -47,6 +52,32 @@ pub(crate) struct Item {
     /// When it was last asked.
     asked: Mutex<Option<Instant>>,
     is_asking: AtomicBool,
+    /// When it was last looked up, in Unix seconds.
+    used: AtomicI64,
+    held: Held,
+}
+
+/// Counts the bytes of an inventory while it is held.
+#[derive(Debug)]
+struct Held {
+    bytes: usize,
+    all: Arc<AtomicUsize>,
+}
+
+impl Held {
+    fn new(bytes: usize, all: &Arc<AtomicUsize>) -> Held {
+        all.fetch_add(bytes, Ordering::Relaxed);
+        Held {
+            bytes,
+            all: Arc::clone(all),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Item {
@@ -68,7 +99,7 @@ impl Item {
     }
 }
 
-fn unix_seconds() -> i64 {
+pub(crate) fn unix_seconds() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
         i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
@@ -106,18 +137,6 @@ impl Slot {
     }
 }
 
-/// What a name with a modifier leads to.
-#[derive(Clone, Debug)]
-pub(crate) enum Related {
-    /// An item.
-    Item(Names),
-    /// A text.
-    Text(Arc<[u8]>),
-}
-
-/// When somebody was asked, and what the answer was.
-type Answered<T> = (Instant, Result<T, Trouble>);
-
 /// Called with the slot of an item that has changed, with the item before and after.
 pub(crate) type OnChange = Box<dyn Fn(&Slot, &Item, Option<&Item>) + Send + Sync>;
 
@@ -125,9 +144,14 @@ pub(crate) type OnChange = Box<dyn Fn(&Slot, &Item, Option<&Item>) + Send + Sync
 pub(crate) struct Items {
     remote: Arc<Remote>,
     cache: Arc<Cache>,
+    /// Who is asked. What they have said counts for no other.
+    scope: String,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
-    related: Mutex<HashMap<String, Answered<Related>>>,
+    sources: Sources,
     on_change: OnceLock<OnChange>,
+    /// The bytes of all inventories in memory.
+    bytes_held: Arc<AtomicUsize>,
+    shed_at: Mutex<Option<Instant>>,
 }
 
 impl fmt::Debug for Items {
@@ -140,11 +164,14 @@ impl Items {
     /// No items yet.
     pub(crate) fn new(remote: Arc<Remote>, cache: Arc<Cache>) -> Items {
         Items {
+            scope: remote.scope(),
             remote,
             cache,
             slots: Mutex::default(),
-            related: Mutex::default(),
+            sources: Sources::default(),
             on_change: OnceLock::new(),
+            bytes_held: Arc::default(),
+            shed_at: Mutex::default(),
         }
     }
 
@@ -176,12 +203,13 @@ impl Items {
         slot
     }
 
-    /// What is known of an identifier without asking anybody. None if somebody has to be asked.
+    /// What is known of an identifier without a request. None if a request is needed.
     pub(crate) fn now(self: &Arc<Self>, ibi: &Ibi) -> Option<Result<Arc<Slot>, Trouble>> {
         let slot = self.slot(&ibi.canonical());
         let state = slot.state.lock().clone();
         match state {
             State::Known(item) => {
+                item.used.store(unix_seconds(), Ordering::Relaxed);
                 self.keep_fresh(&slot, &item);
                 Some(Ok(slot))
             }
@@ -206,6 +234,7 @@ impl Items {
         }
         if let Some(item) = self.cached(slot.key(), ibi) {
             *slot.state.lock() = State::Known(item);
+            self.shed();
             return self.now(ibi).unwrap_or(Err(Trouble::Missing));
         }
         match self.fetch(ibi, until).await {
@@ -222,32 +251,53 @@ impl Items {
         }
     }
 
-    /// Asks for an item: the Archives that the user has named, then a resolver.
-    async fn fetch(&self, ibi: &Ibi, until: Instant) -> Result<Item, Trouble> {
-        let mut trouble = None;
-        for archive in self.remote.archives() {
-            let base = archive.at("");
-            let base = base.trim_end_matches('/');
-            match self.describe(base, &ibi.to_string(), ibi, until).await {
-                Err(Trouble::Missing) => {}
-                Err(error) => trouble = Some(error),
-                item => return item,
-            }
-        }
-        if self.remote.has_resolver() {
-            match self.remote.locate(&ibi.to_string(), until).await {
-                Ok(Located::Item(base, name)) => {
-                    return self.describe(&base, &name, ibi, until).await;
-                }
-                Ok(Located::Text(url)) => {
-                    let text = format!("{url}: the Archive does not tell what is in an item");
-                    return Err(Trouble::Unsupported(text));
-                }
-                Err(Trouble::Missing) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(trouble.unwrap_or(Trouble::Missing))
+    /// The name of an item in the cache.
+    pub(crate) fn key_of(&self, key: &str) -> String {
+        Hex(&Sha256::digest(format!("{}\n{key}", self.scope))).to_string()
+    }
+
+    /// The file of the cache that has the inventory of an item.
+    pub(crate) fn file_of(&self, key: &str) -> String {
+        Cache::file_of(Kind::Item, &self.key_of(key))
+    }
+
+    /// An item that is known, or in the cache.
+    pub(crate) fn held(&self, ibi: &Ibi) -> Option<Arc<Item>> {
+        let key = ibi.canonical();
+        let known = self.slots.lock().get(&key).cloned();
+        let known = known.and_then(|slot| slot.item());
+        known.or_else(|| self.cached(&key, ibi))
+    }
+
+    /// Whom it asks.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Asks the Archives that the user has named, and a resolver, about a name: their numbers are those of the Archives,
+    /// and one more.
+    pub(crate) async fn ask_sources<T, F>(
+        &self,
+        name: &str,
+        until: Instant,
+        ask: impl Fn(SourceNumber) -> F,
+    ) -> Result<T, Trouble>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Trouble>> + Send + 'static,
+    {
+        self.sources
+            .ask(name, self.remote.sources(), until, ask)
+            .await
+    }
+
+    /// Asks for an item.
+    async fn fetch(self: &Arc<Self>, ibi: &Ibi, until: Instant) -> Result<Item, Trouble> {
+        let (items, asked) = (Arc::clone(self), ibi.clone());
+        let accept = move |base: &str, name: &str, pages: Vec<SentPage>| {
+            items.accept((base, name), &asked, &pages)
+        };
+        ask(&self.remote, &self.sources, &ibi.to_string(), until, accept).await
     }
 
     async fn describe(
@@ -258,19 +308,24 @@ impl Items {
         until: Instant,
     ) -> Result<Item, Trouble> {
         match self.remote.describe(base, name, until).await? {
-            Described::Pages(pages) => {
-                let confirmed = unix_seconds();
-                let item = item_of(base, name, ibi, confirmed, &pages)?;
-                let text = written(base, name, confirmed, &pages);
-                self.cache
-                    .put(Kind::Item, &cache_name(&ibi.canonical()), &text);
-                Ok(item)
-            }
-            Described::Text(_) => {
-                let text = format!("{base}: the Archive does not tell what is in an item");
-                Err(Trouble::Unsupported(text))
-            }
+            Described::Pages(pages) => self.accept((base, name), ibi, &pages),
+            Described::Text(_) => Err(untold(base)),
         }
+    }
+
+    /// The item in an answer, which is cached.
+    fn accept(
+        &self,
+        (base, name): (&str, &str),
+        ibi: &Ibi,
+        pages: &[SentPage],
+    ) -> Result<Item, Trouble> {
+        let confirmed = unix_seconds();
+        let item = self.item_of(base, name, ibi, confirmed, pages)?;
+        let text = written(base, name, confirmed, pages);
+        self.cache
+            .put(Kind::Item, &self.key_of(&ibi.canonical()), &text);
+        Ok(item)
     }
 
     /// Asks in the background whether an item is still as it was, if that was confirmed too long ago.
@@ -289,7 +344,7 @@ impl Items {
         });
     }
 
-    async fn confirm(&self, slot: &Arc<Slot>, item: &Arc<Item>) {
+    async fn confirm(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<Item>) {
         let Ok(ibi) = Ibi::parse(slot.key()) else {
             return;
         };
@@ -320,7 +375,7 @@ impl Items {
             }
             Err(Trouble::Missing) => {
                 *slot.state.lock() = State::Missing(Instant::now());
-                self.cache.drop_text(Kind::Item, &cache_name(slot.key()));
+                self.cache.drop_text(Kind::Item, &self.key_of(slot.key()));
                 if let Some(on_change) = self.on_change.get() {
                     on_change(slot, item, None);
                 }
@@ -330,7 +385,7 @@ impl Items {
     }
 
     fn keep_time(&self, key: &str, item: &Item) {
-        let name = cache_name(key);
+        let name = self.key_of(key);
         let Some(text) = self.cache.get(Kind::Item, &name) else {
             return;
         };
@@ -342,102 +397,105 @@ impl Items {
     }
 
     fn cached(&self, key: &str, ibi: &Ibi) -> Option<Arc<Item>> {
-        let text = self.cache.get(Kind::Item, &cache_name(key))?;
-        let item = read_cached(&text, ibi);
+        let text = self.cache.get(Kind::Item, &self.key_of(key))?;
+        let item = self.read_cached(&text, ibi);
         if item.is_none() {
-            self.cache.drop_text(Kind::Item, &cache_name(key));
+            self.cache.drop_text(Kind::Item, &self.key_of(key));
         }
         item.map(Arc::new)
     }
 
-    /// Forgets items that nobody looks at, while there are many.
+    /// Forgets the items that were not used for the longest time, while there are many. The names of those that the
+    /// kernel knows are made stale first; they are forgotten when the kernel has forgotten them.
     fn shed(&self) {
-        let mut slots = self.slots.lock();
-        let mut entries: usize = slots
-            .values()
-            .filter_map(|slot| Some(slot.item()?.inventory.len()))
-            .sum();
-        if entries <= MOST_ENTRIES {
+        let held = self.bytes_held.load(Ordering::Relaxed);
+        if held <= MOST_HELD {
             return;
         }
-        slots.retain(|_, slot| {
-            let unused = Arc::strong_count(slot) == 1;
-            let count = slot.item().map_or(0, |item| item.inventory.len());
-            if unused && entries > MOST_ENTRIES {
-                entries -= count;
-                return false;
+        let mut shed_at = self.shed_at.lock();
+        if shed_at.is_some_and(|at| at.elapsed() < SHED_INTERVAL) {
+            return;
+        }
+        *shed_at = Some(Instant::now());
+        let mut excess = held - MOST_HELD;
+        let mut slots = self.slots.lock();
+        let mut known: Vec<(i64, Arc<Slot>, Arc<Item>)> = slots
+            .values()
+            .filter_map(|slot| {
+                let item = slot.item()?;
+                Some((item.used.load(Ordering::Relaxed), Arc::clone(slot), item))
+            })
+            .collect();
+        known.sort_by_key(|(used, ..)| *used);
+        let mut in_use = Vec::new();
+        for (_, slot, item) in known {
+            if excess == 0 {
+                break;
             }
-            true
+            excess = excess.saturating_sub(item.held.bytes);
+            // One reference is here, the other one in the map.
+            if Arc::strong_count(&slot) == 2 {
+                slots.remove(slot.key());
+            } else {
+                in_use.push((slot, item));
+            }
+        }
+        drop(slots);
+        if let Some(on_change) = self.on_change.get() {
+            for (slot, item) in in_use {
+                on_change(&slot, &item, None);
+            }
+        }
+        tokio::spawn(async {
+            tokio::time::sleep(SHED_INTERVAL).await;
+            tokio::task::spawn_blocking(memory::give_back);
         });
-    }
-
-    /// What a name with a modifier leads to.
-    pub(crate) async fn related(&self, name: &str) -> Result<Related, Trouble> {
-        if let Some((when, known)) = self.related.lock().get(name)
-            && when.elapsed() < FRESH
-        {
-            return known.clone();
-        }
-        let found = self
-            .ask_related(name, Instant::now() + LOOKUP_TIMEOUT)
-            .await;
-        if matches!(found, Ok(_) | Err(Trouble::Missing)) {
-            let mut related = self.related.lock();
-            if related.len() >= MOST_SLOTS {
-                related.clear();
-            }
-            related.insert(name.to_owned(), (Instant::now(), found.clone()));
-        }
-        found
-    }
-
-    async fn ask_related(&self, name: &str, until: Instant) -> Result<Related, Trouble> {
-        let named = |identifier: &str| {
-            let ibi = Ibi::parse(identifier);
-            let ibi = ibi.map_err(|error| Trouble::Unsupported(error.to_string()))?;
-            Ok(Related::Item(Names::from(ibi)))
-        };
-        let mut trouble = None;
-        for archive in self.remote.archives() {
-            let base = archive.at("");
-            match self
-                .remote
-                .describe(base.trim_end_matches('/'), name, until)
-                .await
-            {
-                Ok(Described::Text(text)) => return Ok(Related::Text(text.into())),
-                Ok(Described::Pages(pages)) => {
-                    let first = pages.first().map(|page| Page::parse(&page.text));
-                    return match first {
-                        Some(Ok(page)) => Ok(Related::Item(page.names)),
-                        _ => Err(Trouble::Broken(format!("{base}: no inventory"))),
-                    };
-                }
-                Err(Trouble::Missing) => {}
-                Err(error) => trouble = Some(error),
-            }
-        }
-        if self.remote.has_resolver() {
-            match self.remote.locate(name, until).await {
-                Ok(Located::Item(_, identifier)) => return named(&identifier),
-                Ok(Located::Text(url)) => {
-                    return Ok(Related::Text(self.remote.text(&url, until).await?.into()));
-                }
-                Err(Trouble::Missing) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(trouble.unwrap_or(Trouble::Missing))
     }
 }
 
-fn cache_name(key: &str) -> String {
+fn untold(base: &str) -> Trouble {
+    Trouble::Unsupported(format!(
+        "{base}: the Archive does not tell what is in an item"
+    ))
+}
+
+/// Asks for the item with a name, an identifier with or without a modifier: the Archives that the user has named, and a
+/// resolver. `accept` gets the URL of the Archive that answers, the name there, and the pages of the inventory.
+pub(crate) async fn ask<T: Send + 'static>(
+    remote: &Arc<Remote>,
+    sources: &Sources,
+    name: &str,
+    until: Instant,
+    accept: impl Fn(&str, &str, Vec<SentPage>) -> Result<T, Trouble> + Send + Sync + 'static,
+) -> Result<T, Trouble> {
+    let accept = Arc::new(accept);
+    let count = remote.sources();
+    let ask = |number: SourceNumber| {
+        let (remote, accept, name) = (Arc::clone(remote), Arc::clone(&accept), name.to_owned());
+        async move {
+            let (base, name) = match remote.archives().get(number) {
+                Some(archive) => (archive.at("").trim_end_matches('/').to_owned(), name),
+                None => match remote.locate(&name, until).await? {
+                    Located::Item(base, name) => (base, name),
+                    Located::Text(url) => return Err(untold(&url)),
+                },
+            };
+            match remote.describe(&base, &name, until).await? {
+                Described::Pages(pages) => accept(&base, &name, pages),
+                Described::Text(_) => Err(untold(&base)),
+            }
+        }
+    };
+    sources.ask(name, count, until, ask).await
+}
+
+pub(crate) fn cache_name(key: &str) -> String {
     Hex(&Sha256::digest(key)).to_string()
 }
 
 /// An item as the cache keeps it: the time in Unix seconds, the URL of the Archive, the name there, and the pages, each
 /// behind a line with its length, its entity tag and its beginning.
-fn written(base: &str, name: &str, confirmed: i64, pages: &[SentPage]) -> Vec<u8> {
+pub(crate) fn written(base: &str, name: &str, confirmed: i64, pages: &[SentPage]) -> Vec<u8> {
     let mut text = format!("{confirmed}\n{base}\n{name}\n").into_bytes();
     for page in pages {
         let (tag, after) = (page.tag.as_bytes(), &page.after);
@@ -448,7 +506,8 @@ fn written(base: &str, name: &str, confirmed: i64, pages: &[SentPage]) -> Vec<u8
     text
 }
 
-fn read_cached(text: &[u8], ibi: &Ibi) -> Option<Item> {
+/// Reads what [`written`] has written: the time, the URL, the name and the pages.
+pub(crate) fn read_written(text: &[u8]) -> Option<(i64, String, String, Vec<SentPage>)> {
     let mut rest = text;
     let mut line = || {
         let cut = rest.iter().position(|byte| *byte == b'\n')?;
@@ -473,40 +532,57 @@ fn read_cached(text: &[u8], ibi: &Ibi) -> Option<Item> {
         });
         rest = after;
     }
-    item_of(&base, &name, ibi, confirmed, &pages).ok()
+    Some((confirmed, base, name, pages))
 }
 
-fn item_of(
-    base: &str,
-    name: &str,
-    ibi: &Ibi,
-    confirmed: i64,
-    sent: &[SentPage],
-) -> Result<Item, Trouble> {
-    let broken = |what: &dyn fmt::Display| Trouble::Broken(format!("{base}: {what}"));
-    let pages = sent.iter().map(|page| Page::parse(&page.text));
-    let pages = pages
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| broken(&error))?;
-    let inventory = Inventory::of_pages(pages)?;
-    let names = inventory.names();
-    let is_asked = match ibi {
+/// Whether an identifier is one of an item's names.
+pub(crate) fn is_named(names: &Names, ibi: &Ibi) -> bool {
+    match ibi {
         Ibi::Rep(rep) => names.rep() == Some(rep),
         Ibi::Ibip(ibip) => names.ibip() == Some(ibip),
-    };
-    if !is_asked {
-        return Err(broken(&format!("it answers with {names} instead of {ibi}")));
     }
-    Ok(Item {
-        inventory,
-        base: base.to_owned(),
-        name: name.to_owned(),
-        pages: sent
-            .iter()
-            .map(|page| (page.after.clone(), page.tag.clone()))
-            .collect(),
-        confirmed: AtomicI64::new(confirmed),
-        asked: Mutex::default(),
-        is_asking: AtomicBool::new(false),
-    })
+}
+
+impl Items {
+    fn read_cached(&self, text: &[u8], ibi: &Ibi) -> Option<Item> {
+        let (confirmed, base, name, pages) = read_written(text)?;
+        self.item_of(&base, &name, ibi, confirmed, &pages).ok()
+    }
+
+    fn item_of(
+        &self,
+        base: &str,
+        name: &str,
+        ibi: &Ibi,
+        confirmed: i64,
+        sent: &[SentPage],
+    ) -> Result<Item, Trouble> {
+        let broken = |what: &dyn fmt::Display| Trouble::Broken(format!("{base}: {what}"));
+        let pages = sent.iter().map(|page| Page::parse(&page.text));
+        let pages = pages
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| broken(&error))?;
+        let inventory = Inventory::of_pages(pages)?;
+        let names = inventory.names();
+        if !is_named(names, ibi) {
+            return Err(broken(&format!("it answers with {names} instead of {ibi}")));
+        }
+        Ok(Item {
+            inventory,
+            base: base.to_owned(),
+            name: name.to_owned(),
+            pages: sent
+                .iter()
+                .map(|page| (page.after.clone(), page.tag.clone()))
+                .collect(),
+            confirmed: AtomicI64::new(confirmed),
+            asked: Mutex::default(),
+            is_asking: AtomicBool::new(false),
+            used: AtomicI64::new(unix_seconds()),
+            held: Held::new(
+                sent.iter().map(|page| page.text.len()).sum(),
+                &self.bytes_held,
+            ),
+        })
+    }
 }

@@ -1,48 +1,29 @@
 //! Mounts the items of other Archives, and unmounts them. Neither uses the network.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use fuser::{INodeNo, MountOption, Notifier};
-use rustix::mount::MountFlags;
-
-use crate::formats::base_url::BaseUrl;
 use crate::fuse::mount::{
-    Attachment, MountError, Watcher, block_signals, check_fuse, check_mount_point, wait_for_end,
-    wake,
+    MountError, Watcher, block_signals, check_fuse, check_mount_point, unmount, wait_for_signal,
 };
 use crate::web::client::Network;
+use crate::world::asking;
 use crate::world::cache::Cache;
-use crate::world::fs::WorldFs;
-use crate::world::namespace::{Namespace, Stale};
-use crate::world::remote::Remote;
+use crate::world::control;
+use crate::world::process::Process;
+use ibi::message;
 use ibi::message::{Localize, Message};
 
+pub use crate::world::asking::{AskError, KeepReport, keep, status};
 pub use crate::world::cache::CacheError;
+pub use crate::world::messages::{Action, KeepError};
+pub use crate::world::settings::WorldSettings;
 
-/// The attribute of the root that says what the process holds and has done.
-pub const STATUS: &str = "user.ibi.status";
-/// How many threads take requests. None of them waits for the network.
-const THREADS: usize = 4;
-
-/// What is mounted, and how.
-#[derive(Debug)]
-pub struct WorldSettings {
-    /// The resolvers that are asked.
-    pub resolvers: Vec<BaseUrl>,
-    /// The Archives that are asked before.
-    pub archives: Vec<BaseUrl>,
-    /// The directory of the cache.
-    pub cache: PathBuf,
-    /// The limit of the cache in bytes.
-    pub limit: u64,
-    /// Whether Archives that others name may have addresses of private networks.
-    pub allows_private: bool,
-    /// Whether other users may access the mount.
-    pub allow_other: bool,
-}
+/// How long to wait for a process of the cache that begins or ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an unmount waits for processes that still use the tree.
+const LAST_ORDERS: Duration = Duration::from_secs(5);
 
 /// Why it was not mounted.
 #[derive(Debug)]
@@ -51,15 +32,39 @@ pub enum WorldError {
     Mount(MountError),
     /// The cache.
     Cache(CacheError),
+    /// The process that uses the cache.
+    Ask(AskError),
     /// The system.
     System(std::io::Error),
 }
+
+impl Localize for AskError {
+    fn message(&self) -> Message {
+        match self {
+            AskError::Silent => message!("the process that uses the cache does not answer"),
+            AskError::Elsewhere => message!(
+                "the process that uses the cache sees other files, as in a container; name another directory with --cache"
+            ),
+            AskError::Gone => message!("the process that uses the cache is gone"),
+            AskError::Refused(why) => message!(
+                "the process that uses the cache refuses: {why}",
+                why = Message::foreign(why)
+            ),
+            AskError::System(error) => error.message(),
+        }
+    }
+}
+
+ibi::display_message!(AskError);
+
+impl std::error::Error for AskError {}
 
 impl Localize for WorldError {
     fn message(&self) -> Message {
         match self {
             WorldError::Mount(error) => error.message(),
             WorldError::Cache(error) => error.message(),
+            WorldError::Ask(error) => error.message(),
             WorldError::System(error) => error.message(),
         }
     }
@@ -75,7 +80,8 @@ impl From<MountError> for WorldError {
     }
 }
 
-/// Mounts the items of other Archives and serves them until they are unmounted or a signal ends it.
+/// Mounts the items of other Archives and serves them until they are unmounted or a signal ends it. If another process
+/// uses the cache, that one mounts them; with `stays` this waits until they are unmounted, too.
 ///
 /// # Errors
 /// The mount point or the cache cannot be used, or the system refuses.
@@ -83,67 +89,74 @@ pub fn serve(
     mount_point: &Path,
     settings: &WorldSettings,
     network: &Network,
+    stays: bool,
     watcher: &impl Watcher,
 ) -> Result<(), WorldError> {
-    let mount_point = check_mount_point(mount_point)?;
-    check_fuse()?;
-    let cache = Cache::open(&settings.cache, settings.limit).map_err(WorldError::Cache)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        // Each time: a process that was asked may have ended since.
+        let mount_point = check_mount_point(mount_point)?;
+        check_fuse()?;
+        match Cache::open(&settings.cache, settings.limit) {
+            Ok(cache) => return hold(cache, &mount_point, settings, network, watcher),
+            Err(CacheError::Used(path)) => {
+                if let Some(asked) = asking::mount(&mount_point, settings, stays, watcher) {
+                    return asked.map_err(WorldError::Ask);
+                }
+                if Instant::now() > until {
+                    return Err(WorldError::Cache(CacheError::Used(path)));
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(error) => return Err(WorldError::Cache(error)),
+        }
+    }
+}
+
+/// Mounts, and does so for other processes that ask for it, until the last mount is unmounted.
+fn hold(
+    cache: Arc<Cache>,
+    mount_point: &Path,
+    settings: &WorldSettings,
+    network: &Network,
+    watcher: &impl Watcher,
+) -> Result<(), WorldError> {
     crate::os::limits::raise_descriptor_limit();
     block_signals();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(WorldError::System)?;
-    let (resolvers, archives) = (settings.resolvers.clone(), settings.archives.clone());
-    let remote = Remote::new(network, resolvers, archives, settings.allows_private);
-    let namespace = Arc::new(Namespace::new(remote, cache));
-    let notifier = Arc::new(OnceLock::new());
-    forget_what_changes(&namespace, &notifier);
-    let filesystem = WorldFs::new(Arc::clone(&namespace), runtime.handle().clone(), wake);
-    let source = settings.resolvers.first().or(settings.archives.first());
-    let source = source.map_or_else(|| "ibi".to_owned(), BaseUrl::to_string);
-    let attachment = Attachment {
-        source: Path::new(&source),
-        subtype: "ibifs-world",
-        options: &[MountOption::RO, MountOption::NoSuid, MountOption::NoDev],
-        flags: MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV,
-        allow_other: settings.allow_other,
-        threads: THREADS,
-    };
-    let session = attachment.attach(filesystem, &mount_point)?;
-    let _ = notifier.set(session.notifier());
-    let background = session.spawn().map_err(WorldError::System)?;
-    // It is usable when its root answers.
-    std::fs::metadata(&mount_point).map_err(WorldError::System)?;
-    log::info!("items of other Archives are at {}", mount_point.display());
+    let listener = control::bind(cache.directory()).map_err(WorldError::System)?;
+    let process = Process::new(Arc::clone(&cache), runtime.handle().clone());
+    let attached = process.attach(mount_point, settings, network);
+    let attached = attached.unwrap_or(Err(MountError::NoHelper))?;
+    attached.wait(|| ());
+    runtime.spawn(control::listen(listener, Arc::clone(&process)));
     watcher.ready();
-    wait_for_end(background, &mount_point, watcher);
+    let is_over = wait_for_signal(|change| watcher.change_log(change));
+    watcher.stopping();
+    control::unbind(cache.directory());
+    process.mounts.close();
+    if !is_over {
+        unmount_all(&process);
+    }
     // Requests that wait for the network are given up.
     runtime.shutdown_background();
     Ok(())
 }
 
-/// Tells the kernel to forget the names and attributes of an item that has changed.
-fn forget_what_changes(namespace: &Arc<Namespace>, notifier: &Arc<OnceLock<Notifier>>) {
-    let (known, notifier) = (Arc::downgrade(namespace), Arc::clone(notifier));
-    namespace.items.notify(Box::new(move |slot, before, after| {
-        let (Some(namespace), Some(notifier)) = (known.upgrade(), notifier.get()) else {
-            return;
-        };
-        let (stale, notifier) = (namespace.stale(slot, before, after), notifier.clone());
-        // The kernel may make it wait for a process that waits for us.
-        tokio::task::spawn_blocking(move || {
-            for stale in stale {
-                let done = match &stale {
-                    Stale::Name(above, name) => {
-                        notifier.inval_entry(INodeNo(*above), OsStr::from_bytes(name))
-                    }
-                    Stale::Directory(number) => notifier.inval_inode(INodeNo(*number), 0, 0),
-                };
-                if let Err(error) = done {
-                    log::debug!("{stale:?}: {error}");
-                }
-            }
-        });
-    }));
+fn unmount_all(process: &Process) {
+    for path in process.mounts.paths() {
+        if let Err(refused) = unmount(&path) {
+            log::warn!("unmounting {}: {refused}", path.display());
+        }
+    }
+    let until = Instant::now() + LAST_ORDERS;
+    while !process.mounts.paths().is_empty() {
+        if Instant::now() > until {
+            return log::warn!("the tree is still in use; its users lose it now");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -1,25 +1,42 @@
 //! Which node a name means, and what is known of it.
 //!
-//! The levels above an item answer to every name that may be part of an identifier, without asking anybody, and list
-//! nothing. An item is asked for when it is looked up; what is in it needs no further request.
+//! The levels above an item answer to every name that may be part of an identifier, without a request, and list
+//! nothing; those of one Archive answer and list what it lists. An item is asked for when it is looked up; what is in it
+//! needs no further request.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::formats::inventory::{Entry, EntryKind};
+use parking_lot::Mutex;
+
+use crate::formats::inventory::EntryKind;
 use crate::formats::item::Names;
+use crate::formats::level::{LevelPath, LevelStat};
 use crate::formats::links::read_in_ibip_tree;
 use crate::world::cache::Cache;
 use crate::world::content::{Content, RemoteFile};
 use crate::world::inventory::{self, Inventory, Position};
-use crate::world::items::{Item, Items, Related, Slot};
-use crate::world::nodes::{Inside, Node, NodeKind, Nodes, View};
+use crate::world::items::{Item, Items, Slot};
+use crate::world::levels::{Levels, Listing};
+use crate::world::listed;
+use crate::world::mounts::Mounts;
+use crate::world::nodes::{GeneratedText, Inside, Node, NodeKind, Nodes, View};
+use crate::world::related::{Related, RelatedItems, Wanted};
 use crate::world::remote::Remote;
 use crate::world::trouble::Trouble;
+use ibi::pairs::percent_encode;
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, Ibip, Rep, ibip, rep};
 
+/// The attribute of the root that says what the process holds and has done.
+pub(crate) const STATUS: &str = "user.ibi.status";
+/// The longest list in the attribute that tells the status, in bytes.
+const LONGEST_LIST: usize = 16 << 10;
+/// How long a look at the root waits for its attributes.
+const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest target of a link, in bytes.
 const LONGEST_LINK: usize = 4095;
 
@@ -41,14 +58,23 @@ pub(crate) struct Listed {
     pub(crate) kind: NodeKind,
 }
 
+/// The entries of a directory.
+#[derive(Clone, Debug)]
+pub(crate) enum Entries {
+    /// All of them.
+    All(Vec<Listed>),
+    /// Those of a level, as far as they have been fetched.
+    Level(Arc<Listing>),
+}
+
 /// What a name asks for.
 enum Asked {
     /// A node that is known.
     Known(NodeKind),
     /// An item.
     Item(Ibi, View),
-    /// What a modifier leads to: the name as a whole.
-    Related(String, View),
+    /// What a modifier leads to, or the list of files.
+    Related(Wanted, View),
 }
 
 /// The names of all items.
@@ -58,28 +84,65 @@ pub(crate) struct Namespace {
     pub(crate) nodes: Nodes,
     /// The items that are known.
     pub(crate) items: Arc<Items>,
+    /// What modifiers lead to.
+    related: Arc<RelatedItems>,
     /// Reads files.
     pub(crate) content: Arc<Content>,
     /// What has been fetched.
     pub(crate) cache: Arc<Cache>,
     /// Whom it asks.
     pub(crate) remote: Arc<Remote>,
+    /// All mounts of this process, and the number of this one.
+    mounts: (Arc<Mounts>, u64),
+    /// How many open files the kernel reads itself, if it does that.
+    read_by_kernel: Mutex<Option<usize>>,
+    /// The levels, if it shows one Archive.
+    pub(crate) levels: Option<Arc<Levels>>,
 }
 
 impl Namespace {
     /// The names of the items that these Archives hold.
-    pub(crate) fn new(remote: Remote, cache: Arc<Cache>) -> Namespace {
+    pub(crate) fn new(
+        remote: Remote,
+        cache: Arc<Cache>,
+        mounts: Arc<Mounts>,
+        number: u64,
+    ) -> Namespace {
         let remote = Arc::new(remote);
+        let items = Arc::new(Items::new(Arc::clone(&remote), Arc::clone(&cache)));
         Namespace {
             nodes: Nodes::default(),
-            items: Arc::new(Items::new(Arc::clone(&remote), Arc::clone(&cache))),
+            related: Arc::new(RelatedItems::new(Arc::clone(&items))),
+            items,
             content: Arc::new(Content::new(Arc::clone(&remote), Arc::clone(&cache))),
             cache,
             remote,
+            mounts: (mounts, number),
+            read_by_kernel: Mutex::default(),
+            levels: None,
         }
     }
 
-    /// A name that can be answered without asking anybody. None if somebody has to be asked.
+    /// The same, where the levels are those of the Archive at this URL.
+    pub(crate) fn listing(self, archive: &str) -> Namespace {
+        let (remote, cache) = (Arc::clone(&self.remote), Arc::clone(&self.cache));
+        Namespace {
+            levels: Some(Arc::new(Levels::new(archive, remote, cache))),
+            ..self
+        }
+    }
+
+    /// Whether the kernel reads complete files of the cache itself.
+    pub(crate) fn is_read_by_kernel(&self) -> bool {
+        self.read_by_kernel.lock().is_some()
+    }
+
+    /// Sets how many it reads, if it does that.
+    pub(crate) fn read_by_kernel(&self, count: Option<usize>) {
+        *self.read_by_kernel.lock() = count;
+    }
+
+    /// A name that can be answered without a request. None if a request is needed.
     pub(crate) fn lookup_now(
         &self,
         parent: &Node,
@@ -87,28 +150,47 @@ impl Namespace {
     ) -> Option<Result<Arc<Node>, Trouble>> {
         match asked(parent, name) {
             Err(trouble) => Some(Err(trouble)),
-            Ok(Asked::Known(kind)) => Some(Ok(self.nodes.remember(kind))),
+            Ok(Asked::Known(kind)) => {
+                let kind = match self.levels_of(&kind) {
+                    Some(levels) => listed::lookup_now(levels, parent, &kind)?,
+                    None => Ok(kind),
+                };
+                Some(kind.map(|kind| self.nodes.remember(kind)))
+            }
             Ok(Asked::Item(ibi, view)) => {
                 let found = self.items.now(&ibi)?;
                 Some(found.and_then(|slot| self.root_of(slot, view)))
             }
-            Ok(Asked::Related(..)) => None,
+            Ok(Asked::Related(wanted, view)) => {
+                let found = self.related.now(&wanted)?;
+                Some(found.map(|related| self.node_of(&wanted, view, &related)))
+            }
         }
     }
 
     /// The node of a name.
     pub(crate) async fn lookup(&self, parent: &Node, name: &OsStr) -> Result<Arc<Node>, Trouble> {
         match asked(parent, name)? {
-            Asked::Known(kind) => Ok(self.nodes.remember(kind)),
-            Asked::Item(ibi, view) => self.root_of(self.items.find(&ibi).await?, view),
-            Asked::Related(name, view) => {
-                let kind = match self.items.related(&name).await? {
-                    Related::Item(names) => NodeKind::Link(link_target(view, &names)),
-                    Related::Text(text) => NodeKind::Text(text),
+            Asked::Known(kind) => {
+                let kind = match self.levels_of(&kind) {
+                    Some(levels) => listed::lookup(levels, kind).await?,
+                    None => kind,
                 };
                 Ok(self.nodes.remember(kind))
             }
+            Asked::Item(ibi, view) => self.root_of(self.items.find(&ibi).await?, view),
+            Asked::Related(wanted, view) => {
+                let found = self.related.find(&wanted).await?;
+                Ok(self.node_of(&wanted, view, &found))
+            }
         }
+    }
+
+    fn node_of(&self, wanted: &Wanted, view: View, related: &Related) -> Arc<Node> {
+        self.nodes.remember(match related {
+            Related::Item(names) => NodeKind::Link(link_target(view, names)),
+            Related::Text(text) => NodeKind::Text(GeneratedText::new(wanted.clone(), text)),
+        })
     }
 
     fn root_of(&self, slot: Arc<Slot>, view: View) -> Result<Arc<Node>, Trouble> {
@@ -116,8 +198,76 @@ impl Namespace {
         Ok(self.nodes.remember(NodeKind::Inside(inside)))
     }
 
-    /// The entries of a directory.
-    pub(crate) fn list(&self, node: &Node) -> Result<Vec<Listed>, Trouble> {
+    /// The levels, if a node is one of those of an Archive.
+    fn levels_of(&self, kind: &NodeKind) -> Option<&Arc<Levels>> {
+        let levels = self.levels.as_ref()?;
+        listed::path_of(kind).map(|_| levels)
+    }
+
+    /// What an Archive says of a level.
+    pub(crate) fn level_stat(&self, kind: &NodeKind) -> Option<LevelStat> {
+        listed::stat(self.levels.as_ref()?, kind)
+    }
+
+    /// Whether the attributes of a node take a request.
+    pub(crate) fn is_unknown(&self, kind: &NodeKind) -> bool {
+        matches!(kind, NodeKind::Unseen(..))
+            || self.levels_of(kind).is_some() && self.level_stat(kind).is_none()
+    }
+
+    /// A node after a request for its attributes. The root has some in any case: what looks at mount
+    /// points waits a moment, and is not refused.
+    pub(crate) async fn learn(&self, kind: NodeKind) -> Result<NodeKind, Trouble> {
+        match (&kind, self.levels_of(&kind)) {
+            (NodeKind::Unseen(item, view), _) => {
+                let ibi = Ibi::parse(item).map_err(|_| Trouble::Missing)?;
+                let slot = self.items.find(&ibi).await?;
+                Ok(NodeKind::Inside(inside(&slot, *view, inventory::ROOT)?))
+            }
+            (NodeKind::Root, Some(levels)) => {
+                let asked = levels.find(&LevelPath::Root);
+                if let Ok(Err(trouble)) = tokio::time::timeout(ROOT_TIMEOUT, asked).await {
+                    log::debug!("the root: {trouble}");
+                }
+                Ok(kind)
+            }
+            (_, Some(levels)) => listed::lookup(levels, kind).await,
+            _ => Ok(kind),
+        }
+    }
+
+    /// The entries of a directory, from what is known. None if that takes a request.
+    pub(crate) fn list_now(&self, node: &Node) -> Option<Result<Entries, Trouble>> {
+        let levels = match self.levels_of(&node.kind) {
+            Some(levels) => levels,
+            None if matches!(node.kind, NodeKind::Unseen(..)) => return None,
+            None => return Some(self.list_known(node).map(Entries::All)),
+        };
+        let listing = levels.now(&listed::path_of(&node.kind)?)?;
+        Some(listing.map(Entries::Level))
+    }
+
+    /// The entries of a directory. Those of a level are fetched while they are listed.
+    pub(crate) async fn list(&self, node: &Node) -> Result<Entries, Trouble> {
+        match (self.levels_of(&node.kind), listed::path_of(&node.kind)) {
+            (Some(levels), Some(path)) => Ok(Entries::Level(levels.find(&path).await?)),
+            _ => {
+                let kind = self.learn(node.kind.clone()).await?;
+                let node = Node { id: node.id, kind };
+                self.list_known(&node).map(Entries::All)
+            }
+        }
+    }
+
+    /// A listing of a level with more names.
+    pub(crate) async fn longer(&self, listing: &Arc<Listing>) -> Result<Arc<Listing>, Trouble> {
+        match &self.levels {
+            Some(levels) => levels.longer(listing).await,
+            None => Ok(Arc::clone(listing)),
+        }
+    }
+
+    fn list_known(&self, node: &Node) -> Result<Vec<Listed>, Trouble> {
         let NodeKind::Inside(found) = &node.kind else {
             return match node.kind {
                 NodeKind::Link(_) | NodeKind::Text(_) => Err(Trouble::NotDirectory),
@@ -148,10 +298,27 @@ impl Namespace {
         }
     }
 
-    /// What a program reads of a node.
-    pub(crate) fn open(&self, node: &Node) -> Result<Opened, Trouble> {
+    /// The text of a node that a modifier leads to. The node has one text only.
+    pub(crate) async fn text(&self, text: &GeneratedText) -> Result<Opened, Trouble> {
+        match self.related.find(&text.wanted).await? {
+            Related::Text(found) if text.is(&found) => Ok(Opened::Text(found)),
+            _ => Err(Trouble::Changed),
+        }
+    }
+
+    /// What a program reads of a node. None for a text that must be fetched.
+    pub(crate) fn open_now(&self, node: &Node) -> Option<Result<Opened, Trouble>> {
+        if let NodeKind::Text(text) = &node.kind {
+            return match self.related.now(&text.wanted)? {
+                Ok(Related::Text(found)) if text.is(&found) => Some(Ok(Opened::Text(found))),
+                _ => Some(Err(Trouble::Changed)),
+            };
+        }
+        Some(self.open_file(node))
+    }
+
+    fn open_file(&self, node: &Node) -> Result<Opened, Trouble> {
         match &node.kind {
-            NodeKind::Text(text) => Ok(Opened::Text(Arc::clone(text))),
             NodeKind::Inside(inside) => match &inside.entry.kind {
                 EntryKind::File(file) => {
                     let url = inside.item.file_url(&inside.entry.path);
@@ -161,7 +328,7 @@ impl Namespace {
                 EntryKind::Directory => Err(Trouble::IsDirectory),
                 _ => Err(Trouble::Invalid),
             },
-            NodeKind::Link(_) => Err(Trouble::Loop),
+            NodeKind::Link(_) | NodeKind::Text(_) => Err(Trouble::Loop),
             _ => Err(Trouble::IsDirectory),
         }
     }
@@ -191,13 +358,23 @@ impl Namespace {
 
     /// What the process holds and has done, as a list of pairs.
     fn status(&self) -> String {
+        let path = |path: &Path| percent_encode(path.as_os_str().as_bytes());
+        let (pinned, pinned_bytes) = self.cache.all_pinned();
+        let (mounts, number) = &self.mounts;
+        let mounts = mounts.paths();
+        let mounts = within(mounts.iter().map(|mount| path(mount)));
         format!(
-            "{} items {} nodes {} requests {} silent {{{}}}",
+            "{} cache {} mount {number} mounts {{{mounts}}} pinned {} pinned_bytes {pinned_bytes} \
+             pinned_items {{{}}} items {} nodes {} passthrough {} requests {} silent {{{}}}",
             self.cache.usage(),
+            path(self.cache.directory()),
+            pinned.len(),
+            within(pinned.into_iter()),
             self.items.len(),
             self.nodes.len(),
+            self.read_by_kernel.lock().unwrap_or(0),
             self.remote.requests(),
-            self.remote.silent().join(" ")
+            within(self.remote.silent().into_iter())
         )
     }
 
@@ -231,6 +408,21 @@ impl Namespace {
         }
         stale
     }
+}
+
+/// Words, as many of them as an attribute can have beside others.
+fn within(words: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for word in words {
+        if text.len() + word.len() > LONGEST_LIST {
+            break;
+        }
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(&word);
+    }
+    text
 }
 
 /// What the kernel must forget.
@@ -269,11 +461,11 @@ fn places(inventory: &Inventory) -> Vec<(NodeKind, Vec<u8>)> {
 fn inside(slot: &Arc<Slot>, view: View, position: Position) -> Result<Inside, Trouble> {
     let item = slot.item().ok_or(Trouble::Missing)?;
     let (first, links) = item.inventory.first_name(position);
-    let entry: Entry = item.inventory.entry(first).clone();
+    let entry = Arc::clone(item.inventory.entry(first));
     Ok(Inside {
         slot: Arc::clone(slot),
         view,
-        entry: Arc::new(entry),
+        entry,
         item,
         links,
     })
@@ -342,6 +534,8 @@ fn asked(parent: &Node, name: &OsStr) -> Result<Asked, Trouble> {
             Ok(Asked::Known(NodeKind::Inside(inside)))
         }
         NodeKind::Link(_) | NodeKind::Text(_) => Err(Trouble::NotDirectory),
+        // The kernel looks the item up then.
+        NodeKind::Unseen(..) => Err(Trouble::Changed),
     }
 }
 
@@ -375,10 +569,12 @@ fn of_item(
     let (first, tail) = split_name(name).ok_or(Trouble::Missing)?;
     let request = Request::parse_tail(tail).map_err(|_| Trouble::Missing)?;
     let ibi = parse(&format!("{above}/{first}")).ok_or(Trouble::Missing)?;
-    match request {
-        Request::Modifier(modifier) => Ok(Asked::Related(format!("{ibi}{modifier}"), view)),
-        Request::FileList(_) => Err(Trouble::Missing),
-    }
+    let wanted = match request {
+        Request::Modifier(modifier) => Wanted::Modifier(format!("{ibi}{modifier}")),
+        Request::FileList(Some(modifier)) => Wanted::Files(format!("{ibi}{modifier}")),
+        Request::FileList(None) => Wanted::Files(ibi.to_string()),
+    };
+    Ok(Asked::Related(wanted, view))
 }
 
 #[cfg(test)]
@@ -393,7 +589,7 @@ mod tests {
         match asked(&node(kind), OsStr::new(name)) {
             Ok(Asked::Known(kind)) => format!("{kind:?}"),
             Ok(Asked::Item(ibi, view)) => format!("{ibi} {view:?}"),
-            Ok(Asked::Related(name, view)) => format!("{name} {view:?}"),
+            Ok(Asked::Related(wanted, view)) => format!("{wanted:?} {view:?}"),
             Err(trouble) => format!("{trouble:?}"),
         }
     }
@@ -423,14 +619,24 @@ mod tests {
             (
                 level("a.b/c/2009"),
                 "02.16.17.46!",
-                "a.b/c/2009/02.16.17.46! Rep",
+                "Modifier(\"a.b/c/2009/02.16.17.46!\") Rep",
+            ),
+            (
+                level("a.b/c/2009"),
+                "02.16.17.46?GetLastEdition+GetFileList",
+                "Files(\"a.b/c/2009/02.16.17.46!\") Rep",
             ),
             (level("a.b/c/2009"), "99.16.17.46", "Missing"),
             (prefix("8JMKD3MGP8W"), "34PGRBS", "8JMKD3MGP8W/34PGRBS Ibip"),
             (
                 prefix("8JMKD3MGP8W"),
                 "34PGRBS:(bibtex)",
-                "8JMKD3MGP8W/34PGRBS:(bibtex) Ibip",
+                "Modifier(\"8JMKD3MGP8W/34PGRBS:(bibtex)\") Ibip",
+            ),
+            (
+                prefix("8JMKD3MGP8W"),
+                "34PGRBS?GetFileList",
+                "Files(\"8JMKD3MGP8W/34PGRBS\") Ibip",
             ),
             (prefix("8JMKD3MGP8W"), "34PGRBS+(", "Missing"),
             (NodeKind::Link(b"x".to_vec()), "a", "NotDirectory"),

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
 
 use crate::formats::inventory::{Entry, EntryKind};
 use crate::world::items::{Item, Slot};
+use crate::world::related::Wanted;
 
 /// The number of the root.
 pub(crate) const ROOT: u64 = 1;
@@ -36,6 +38,32 @@ pub(crate) struct Inside {
     pub(crate) links: u32,
 }
 
+/// A text that a modifier leads to, without the text itself, which may be long.
+#[derive(Clone, Debug)]
+pub(crate) struct GeneratedText {
+    /// What leads to it.
+    pub(crate) wanted: Wanted,
+    /// Its length in bytes.
+    pub(crate) length: u64,
+    digest: [u8; 32],
+}
+
+impl GeneratedText {
+    /// The text to which this leads.
+    pub(crate) fn new(wanted: Wanted, text: &[u8]) -> GeneratedText {
+        GeneratedText {
+            wanted,
+            length: text.len() as u64,
+            digest: Sha256::digest(text).into(),
+        }
+    }
+
+    /// Whether it is this text.
+    pub(crate) fn is(&self, text: &[u8]) -> bool {
+        self.length == text.len() as u64 && self.digest == <[u8; 32]>::from(Sha256::digest(text))
+    }
+}
+
 /// What a node is.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind {
@@ -47,10 +75,12 @@ pub(crate) enum NodeKind {
     Prefix(String),
     /// An item's directory, or something in it.
     Inside(Inside),
+    /// An item in the listing of a level, by its canonical identifier, before it is looked up.
+    Unseen(String, View),
     /// A symbolic link to another item.
     Link(Vec<u8>),
     /// A text that a modifier leads to.
-    Text(Arc<[u8]>),
+    Text(GeneratedText),
 }
 
 /// A node.
@@ -76,6 +106,11 @@ impl View {
 }
 
 impl Key {
+    fn number(&self) -> u64 {
+        let digest = Sha256::digest(&self.0);
+        u64::from_be_bytes(digest.first_chunk().copied().unwrap_or_default())
+    }
+
     fn of_directory(item: &str, view: View, path: &[u8]) -> Key {
         Key([view.word(), item.as_bytes(), path, b"directory"].join(&0))
     }
@@ -92,8 +127,13 @@ impl Key {
             NodeKind::Root => add(&[b"root"]),
             NodeKind::Level(path) => add(&[b"level", path.as_bytes()]),
             NodeKind::Prefix(prefix) => add(&[b"prefix", prefix.as_bytes()]),
+            // It becomes the item's directory.
+            NodeKind::Unseen(item, view) => return Key::of_directory(item, *view, b""),
             NodeKind::Link(target) => add(&[b"link", target]),
-            NodeKind::Text(text) => add(&[b"text", text]),
+            NodeKind::Text(text) => {
+                let wanted = format!("{:?}", text.wanted);
+                add(&[b"text", wanted.as_bytes(), &text.digest]);
+            }
             NodeKind::Inside(inside) => {
                 let (entry, key) = (&inside.entry, inside.slot.key());
                 if entry.kind == EntryKind::Directory {
@@ -121,7 +161,18 @@ impl Key {
 struct Table {
     nodes: HashMap<u64, (Arc<Node>, u64)>,
     numbers: HashMap<Key, u64>,
-    last: u64,
+}
+
+impl Table {
+    /// A number that no node has. It is the same whenever the kernel looks a node up again, also after another mount,
+    /// unless two nodes have the same digest.
+    fn free_number(&self, key: &Key) -> u64 {
+        let mut number = key.number();
+        while number <= ROOT || number == u64::MAX || self.nodes.contains_key(&number) {
+            number = number.wrapping_add(1);
+        }
+        number
+    }
 }
 
 /// The nodes that the kernel knows.
@@ -134,10 +185,7 @@ impl Default for Nodes {
             id: ROOT,
             kind: NodeKind::Root,
         };
-        let mut table = Table {
-            last: ROOT,
-            ..Table::default()
-        };
+        let mut table = Table::default();
         table.numbers.insert(Key::of(&root.kind), ROOT);
         table.nodes.insert(ROOT, (Arc::new(root), 1));
         Nodes(Mutex::new(table))
@@ -158,8 +206,7 @@ impl Nodes {
         let id = match table.numbers.get(&key) {
             Some(id) => *id,
             None => {
-                table.last += 1;
-                let id = table.last;
+                let id = table.free_number(&key);
                 table.numbers.insert(key, id);
                 id
             }
@@ -182,6 +229,13 @@ impl Nodes {
             table.nodes.remove(&id);
             table.numbers.remove(&key);
         }
+    }
+
+    /// The number that the node of this kind has, or will have.
+    pub(crate) fn number_of(&self, kind: &NodeKind) -> u64 {
+        let key = Key::of(kind);
+        let known = self.0.lock().numbers.get(&key).copied();
+        known.unwrap_or_else(|| key.number())
     }
 
     /// The number of the node of this kind, if the kernel knows it.
@@ -216,7 +270,7 @@ mod tests {
         assert!(nodes.get(first).is_some());
         nodes.forget(first, 1);
         assert!(nodes.get(first).is_none() && nodes.number(&level()).is_none());
-        assert_ne!(nodes.remember(level()).id, first);
+        assert_eq!(nodes.remember(level()).id, first);
         nodes.forget(ROOT, 100);
         assert!(nodes.get(ROOT).is_some());
     }

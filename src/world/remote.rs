@@ -1,6 +1,6 @@
 //! Requests to resolvers and Archives.
 //!
-//! A lookup waits for two seconds at most until somebody answers; then it fails, and the host is left alone for a while.
+//! A lookup waits for two seconds at most until a server answers; then it fails, and the host is left alone for a while.
 //! A read waits for ten seconds without a byte. Hosts that the user has named may have any address, others only those of
 //! the public Internet, unless the user allows more.
 
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::header::{ACCEPT, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, RANGE};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::Digest;
@@ -21,7 +21,7 @@ use crate::web::client::{Client, ClientError, Network};
 use crate::world::breaker::Breaker;
 use crate::world::trouble::Trouble;
 
-/// How long a lookup waits until somebody answers.
+/// How long a lookup waits until a server answers.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
 /// How long a read waits for a byte.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,10 +33,15 @@ const LONGEST_TEXT: usize = 1 << 20;
 /// The longest inventory, in bytes and pages.
 const LONGEST_INVENTORY: usize = 160 << 20;
 const MOST_PAGES: usize = 64;
+/// What is read of an inventory before it counts as large, in bytes, and how many large ones are read at a time.
+const LARGE: usize = 1 << 20;
+const MOST_LARGE: usize = 4;
 /// The most lookups that wait for the network at a time.
 const MOST_LOOKUPS: usize = 256;
 /// The most persistent links that lead from one to the next.
 const MOST_HOPS: usize = 8;
+/// How many digests of pieces are asked for at a time.
+pub(crate) const WINDOW: u64 = 16;
 /// The longest list of digests, in bytes.
 const LONGEST_DIGESTS: usize = 64 << 10;
 
@@ -52,8 +57,10 @@ pub(crate) struct Remote {
     found: Client,
     resolvers: Vec<BaseUrl>,
     archives: Vec<BaseUrl>,
+    allows_private: bool,
     breaker: Breaker,
     lookups: Semaphore,
+    large: Semaphore,
     requests: AtomicU64,
 }
 
@@ -77,6 +84,17 @@ pub(crate) struct SentPage {
     pub(crate) text: Vec<u8>,
 }
 
+/// A text in pages that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paged<'a> {
+    /// The URL, without a query.
+    pub(crate) url: &'a str,
+    /// The query for the first page. Those for further pages have a value.
+    pub(crate) query: &'a str,
+    /// The media type of the pages.
+    pub(crate) media_type: &'a str,
+}
+
 /// The answer to a request for what is in an item.
 #[derive(Debug)]
 pub(crate) enum Described {
@@ -87,9 +105,12 @@ pub(crate) enum Described {
 }
 
 /// The answer to a request for a page.
-enum PageAnswer {
+pub(crate) enum PageAnswer {
+    /// A page.
     Page(SentPage),
+    /// It has not changed.
     Same,
+    /// Another text.
     Text(Vec<u8>),
 }
 
@@ -121,10 +142,23 @@ impl Remote {
             found: Client::with_strangers(network, reach, reach),
             resolvers,
             archives,
+            allows_private,
             breaker: Breaker::default(),
             lookups: Semaphore::new(MOST_LOOKUPS),
+            large: Semaphore::new(MOST_LARGE),
             requests: AtomicU64::new(0),
         }
+    }
+
+    /// Who is asked, as a text: what was said in one scope counts in no other.
+    pub(crate) fn scope(&self) -> String {
+        let mut scope = format!("private {}", self.allows_private);
+        for (name, all) in [("resolver", &self.resolvers), ("archive", &self.archives)] {
+            for url in all {
+                scope.push_str(&format!("\n{name} {url}"));
+            }
+        }
+        scope
     }
 
     /// How many requests have been sent.
@@ -142,9 +176,9 @@ impl Remote {
         &self.archives
     }
 
-    /// Whether there is a resolver.
-    pub(crate) fn has_resolver(&self) -> bool {
-        !self.resolvers.is_empty()
+    /// How many sources are asked: each Archive, and the resolvers as one.
+    pub(crate) fn sources(&self) -> usize {
+        self.archives.len() + usize::from(!self.resolvers.is_empty())
     }
 
     fn client(&self, url: &str) -> &Client {
@@ -214,6 +248,8 @@ impl Remote {
             match answer.status() {
                 200 => return Ok(Located::Text(url)),
                 404 | 410 => return Err(Trouble::Missing),
+                // The resolver has found a cycle of relations.
+                508 => return Err(Trouble::Loop),
                 status => match answer.target() {
                     Ok(Some(target)) => url = target,
                     Ok(None) => return Err(unreachable(&url, format!("status {status}"))),
@@ -242,11 +278,14 @@ impl Remote {
         name: &str,
         until: Instant,
     ) -> Result<Described, Trouble> {
-        let end = Instant::now() + INVENTORY_TIMEOUT;
+        let url = format!("{base}/{}", encoded(name.as_bytes()));
+        let (asked, end) = (inventory_at(&url), Instant::now() + INVENTORY_TIMEOUT);
         let (mut pages, mut length) = (Vec::new(), 0);
         let (mut after, mut until) = (Vec::new(), until);
+        let mut turn = None;
         loop {
-            match self.page(base, name, &after, None, until).await? {
+            let page = self.page(&asked, &after, None, until, &mut turn);
+            match page.await? {
                 PageAnswer::Text(text) => return Ok(Described::Text(text)),
                 PageAnswer::Same => {
                     return Err(Trouble::Broken(format!("{}: status 304", host(base))));
@@ -279,9 +318,24 @@ impl Remote {
         name: &str,
         pages: &[(Vec<u8>, String)],
     ) -> Result<bool, Trouble> {
+        let url = format!("{base}/{}", encoded(name.as_bytes()));
+        let pages = pages
+            .iter()
+            .map(|(after, tag)| (after.as_slice(), tag.as_str()));
+        self.are_same(&inventory_at(&url), pages).await
+    }
+
+    /// Whether pages, each by its beginning and entity tag, are still what the Archive has.
+    pub(crate) async fn are_same(
+        &self,
+        asked: &Paged<'_>,
+        pages: impl Iterator<Item = (&[u8], &str)>,
+    ) -> Result<bool, Trouble> {
         for (after, tag) in pages {
             let until = Instant::now() + LOOKUP_TIMEOUT;
-            let answer = self.page(base, name, after, Some(tag), until).await?;
+            let mut turn = None;
+            let page = self.page(asked, after, Some(tag), until, &mut turn);
+            let answer = page.await?;
             if !matches!(answer, PageAnswer::Same) {
                 return Ok(false);
             }
@@ -289,20 +343,22 @@ impl Remote {
         Ok(true)
     }
 
-    async fn page(
-        &self,
-        base: &str,
-        name: &str,
+    /// A page, unless it is the one with this entity tag. One that is large waits for its turn, which lasts until all pages
+    /// are read.
+    pub(crate) async fn page<'a>(
+        &'a self,
+        asked: &Paged<'_>,
         after: &[u8],
         tag: Option<&str>,
         until: Instant,
+        turn: &mut Option<SemaphorePermit<'a>>,
     ) -> Result<PageAnswer, Trouble> {
-        let mut url = format!("{base}/{}?inventory", encoded(name.as_bytes()));
+        let mut url = format!("{}?{}", asked.url, asked.query);
         if !after.is_empty() {
             url.push('=');
             url.push_str(&encoded(after));
         }
-        let mut fetch = Fetch::get(&url).with(ACCEPT, &format!("{MEDIA_TYPE}, text/plain"));
+        let mut fetch = Fetch::get(&url).with(ACCEPT, &format!("{}, text/plain", asked.media_type));
         if let Some(tag) = tag {
             fetch = fetch.with(IF_NONE_MATCH, tag);
         }
@@ -316,20 +372,15 @@ impl Remote {
         let kind = answer.header(hyper::header::CONTENT_TYPE).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or("").trim().to_owned();
         let tag = answer.header(ETAG).unwrap_or("").to_owned();
-        let (is_page, is_text) = (kind == MEDIA_TYPE, kind != "text/html");
+        let (is_page, is_text) = (kind == asked.media_type, kind != "text/html");
         if !is_page && !is_text {
-            let text = format!(
-                "{}: the Archive does not tell what is in an item",
-                host(&url)
-            );
+            let text = format!("{}: the Archive does not tell what is there", host(&url));
             return Err(Trouble::Unsupported(text));
         }
         let most = if is_page { LONGEST_PAGE } else { LONGEST_TEXT };
-        let body = tokio::time::timeout(INVENTORY_TIMEOUT, answer.whole(most, LOOKUP_TIMEOUT));
-        let body = body
-            .await
-            .map_err(|_| unreachable(&url, "it takes too long"))?;
-        let text = body.map_err(|error| match error {
+        let text = tokio::time::timeout(INVENTORY_TIMEOUT, self.body(answer, most, turn)).await;
+        let text = text.map_err(|_| unreachable(&url, "it takes too long"))?;
+        let text = text.map_err(|error| match error {
             ClientError::TooLong(_) => Trouble::Broken(format!("{}: {error}", host(&url))),
             error => unreachable(&url, error),
         })?;
@@ -342,6 +393,25 @@ impl Remote {
         } else {
             PageAnswer::Text(text)
         })
+    }
+
+    async fn body<'a>(
+        &'a self,
+        mut answer: Fetched,
+        most: usize,
+        turn: &mut Option<SemaphorePermit<'a>>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(bytes) = answer.next(LOOKUP_TIMEOUT).await? {
+            if body.len() + bytes.len() > most {
+                return Err(ClientError::TooLong(most));
+            }
+            if body.len() > LARGE && turn.is_none() {
+                *turn = self.large.acquire().await.ok();
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(body)
     }
 
     /// A text at a URL to which a resolver has led.
@@ -388,7 +458,8 @@ impl Remote {
         first: u64,
         until: Instant,
     ) -> Result<Vec<Digest>, Trouble> {
-        let asked = format!("{url}?digests={first}-{}", first.saturating_add(15));
+        let last = first.saturating_add(WINDOW - 1);
+        let asked = format!("{url}?digests={first}-{last}");
         let fetch = Fetch::get(&asked).with(IF_MATCH, &format!("\"{version}\""));
         let answer = self.send(url, &fetch, until).await?;
         if answer.status() != 200 {
@@ -403,6 +474,15 @@ impl Remote {
         digests
             .filter(|digests| !digests.is_empty())
             .ok_or_else(|| Trouble::Broken(format!("{}: it tells no digests", host(url))))
+    }
+}
+
+/// The inventory of an item at this URL.
+fn inventory_at(url: &str) -> Paged<'_> {
+    Paged {
+        url,
+        query: "inventory",
+        media_type: MEDIA_TYPE,
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use ibi::message::{Localize, Message};
 use rustix::io::Errno;
 
 /// Why something cannot be shown.
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 pub(crate) enum Trouble {
     /// An Archive or a resolver says that it is not there, or a name is no identifier.
     Missing,
-    /// Nobody who may know was reached.
+    /// No server that may know was reached.
     Unreachable(String),
     /// Bytes were not delivered, or not those that were announced.
     Broken(String),
@@ -22,7 +23,7 @@ pub(crate) enum Trouble {
     Loop,
     /// The limit of the cache is too low, or its disk is full.
     Full,
-    /// It is a directory whose entries nobody knows.
+    /// It is a directory whose entries are not known.
     Unlisted,
     /// It is no directory.
     NotDirectory,
@@ -30,6 +31,8 @@ pub(crate) enum Trouble {
     IsDirectory,
     /// The operation is not possible on this file.
     Invalid,
+    /// A signal interrupted the process that waited.
+    Interrupted,
 }
 
 impl Trouble {
@@ -47,6 +50,18 @@ impl Trouble {
             Trouble::NotDirectory => Errno::NOTDIR,
             Trouble::IsDirectory => Errno::ISDIR,
             Trouble::Invalid => Errno::INVAL,
+            Trouble::Interrupted => Errno::INTR,
+        }
+    }
+}
+
+impl Localize for Trouble {
+    fn message(&self) -> Message {
+        match self {
+            Trouble::Unreachable(what) | Trouble::Broken(what) | Trouble::Unsupported(what) => {
+                Message::foreign(what.as_str())
+            }
+            other => Message::foreign(other.to_string()),
         }
     }
 }
@@ -65,6 +80,7 @@ impl fmt::Display for Trouble {
             Trouble::NotDirectory => f.write_str("it is no directory"),
             Trouble::IsDirectory => f.write_str("it is a directory"),
             Trouble::Invalid => f.write_str("the operation is not possible"),
+            Trouble::Interrupted => f.write_str("a signal interrupted it"),
         }
     }
 }

@@ -133,6 +133,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         r#".ibip == "8JMKD3MGP8W/34PGRBS" and .key != null"#,
     ),
     (
+        "resolver key",
+        "ibifs resolver key --db db --json",
+        ".key | length == 43",
+    ),
+    (
         "resolver list",
         "ibifs resolver list --db db --json",
         "length == 1",
@@ -174,8 +179,23 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     ),
     (
         "world status",
-        "ibifs world status W --json; ibifs umount W",
-        ".cache.limit == 10737418240 and .requests == 0 and .silent == []",
+        "ibifs world status W --json",
+        ".cache.limit == 10737418240 and .requests == 0 and .silent == [] and .pinned.items == 0",
+    ),
+    (
+        "world fetch",
+        "ibifs world fetch W $(cat one) --json || true",
+        ".files == null and .error != null",
+    ),
+    (
+        "world pin",
+        "ibifs world pin W $(cat one) --json || true",
+        ".files == null and .error != null",
+    ),
+    (
+        "world drop",
+        "ibifs world drop W $(cat one) --json || true; ibifs umount W",
+        ".files == null and .error != null",
     ),
 ];
 
@@ -254,6 +274,9 @@ const REFUSALS: &[(&str, i32)] = &[
     ),
     ("world D --resolver http://127.0.0.1:1 --cache one", 1),
     ("world status D", 3),
+    ("world fetch D $(cat one)", 3),
+    ("world pin D", 2),
+    ("world drop D $(cat one)", 3),
     ("upn A abc a.b", 2),
     ("upn A ABCDEF", 2),
     ("upn A --remove NOBODY", 3),

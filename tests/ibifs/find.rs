@@ -1,6 +1,8 @@
 //! Searches by words of descriptions: the command, `.find` in the mount, and `/search`; what each user finds, and that
 //! what is found follows each change.
 
+mod texts;
+
 use crate::http::served::{Fixture, Served};
 use crate::support::{TestEnv, switch};
 

@@ -4,6 +4,7 @@
 mod answers;
 mod attackers;
 mod backup;
+mod beneath;
 mod claim;
 mod clock;
 mod collections;

@@ -68,6 +68,30 @@ fn fails(env: &TestEnv, script: &str, status: i32, complaint: &str) {
     assert!(complained.contains(complaint), "{script}\n{complained}");
 }
 
+/// mount(8) and fstab(5) start what shows the items of other Archives, which a mount that is read-only for their sake
+/// does not survive as one that is written to.
+#[test]
+fn mount_shows_other_archives() {
+    let env = TestEnv::new();
+    let printed = does(
+        &env,
+        r#"OUT=world=http://127.0.0.1:1,world=http://127.0.0.1:2,world-cache=$PWD/C
+        mount -t fuse.ibifs -o ro,$OUT,world=fallback S M; findmnt -nro FSTYPE -R M; readlink M/8JMKD3MGP8W/34PGRBS
+        pgrep -af -- "-- $PWD/M/.world\$" | grep -o 'resolver http[^ ]*'
+        refused "world=fallback needs 'ro'" mount -o remount,rw M; has ro; mount -o remount,ro,noexec M; has noexec
+        # As systemd unmounts what is in a mount.
+        umount M/.world; umount M; waits eval '! pgrep -f -- "-- $PWD/M/.world\$"'
+        echo "$PWD/S $PWD/M fuse.ibifs noauto,$OUT 0 0" > fstab; mount M; kind; findmnt -nro FSTYPE -R M | tail -n 1; has rw; umount -R M
+        refused 'world=fallback needs' mount -t fuse.ibifs -o world=fallback S M
+        mount -t fuse.ibifs -o ro,world=http://127.0.0.1:1,http://127.0.0.1:2,fallback,world-cache=$PWD/C S M; readlink M/8JMKD3MGP8W/34PGRBS; umount -R M"#,
+    );
+    assert_eq!(
+        printed,
+        "fuse.ibifs\nfuse.ibifs-world\n../.world/8JMKD3MGP8W/34PGRBS\nresolver http://127.0.0.1:1\nresolver http://127.0.0.1:2\n\
+         fuse.ibifs\nfuse.ibifs-world\n../.world/8JMKD3MGP8W/34PGRBS"
+    );
+}
+
 /// mount(8) finds the helper for both types, hands over what it does not keep to itself, and returns
 /// when the tree is usable.
 #[test]

@@ -4,7 +4,7 @@ use crate::support::TestEnv;
 
 /// Runs a script as an ordinary user with a /dev of its own, which holds /dev/fuse as Debian has it
 /// unless `prepare` takes it away.
-fn as_user(env: &TestEnv, prepare: &str, script: &str) -> std::process::Output {
+pub fn as_user(env: &TestEnv, prepare: &str, script: &str) -> std::process::Output {
     std::fs::write(env.root().join("script"), script).expect("a script");
     env.run(&format!(
         "mkdir -p bin home; cp $(command -v ibifs) bin; chmod 777 . home bin
@@ -194,4 +194,32 @@ fn where_fuse_is_not_to_be_had_the_remedy_is_named() {
         "",
         "ibifs: an ordinary user needs fusermount3 to mount; install it with 'apt install fuse3'",
     );
+}
+
+/// The items of other Archives are mounted beside the store's mount, which nothing can be mounted in, and end with it.
+#[test]
+fn an_ordinary_user_has_the_items_of_others() {
+    let env = TestEnv::new();
+    let output = as_user(
+        &env,
+        "",
+        r#"cd home; export XDG_RUNTIME_DIR=$PWD/run; mkdir run m n
+        ibifs init S --host u.example.org > /dev/null; ibifs mount S m; one=$(ibifs mint m | head -n 1); echo text > m/$one/doc/x; ibifs umount m
+        exec 3< <(exec ibifs serve S --listen 127.0.0.1:0 --url http://u.example.org); server=$!; read -r line <&3; trap 'kill $server' EXIT
+        ibifs init T --host t.example.org > /dev/null; count() { grep -c "$PWD/[nr].* - fuse" /proc/self/mountinfo || true; }
+        for options in rw ro,world=fallback; do
+            ibifs mount T n -o $options,world-archive=${line##* },world-cache=C; readlink n/.world | sed "s:$PWD:HOME:"; cat n/.world/$one/doc/x
+            ibifs world status n/.world --json | grep -c '"items": 1'; count
+            case $options in ro*) cat n/$one/doc/x;; esac
+            ibifs umount n; for _ in $(seq 200); do test $(count) = 0 && break; sleep 0.01; done; count; find run -mindepth 2 | wc -l
+        done
+        # After the daemon was killed.
+        ibifs mount T n -o world-archive=${line##* },world-cache=C; kill -9 $(sed -n 's/^pid //p' T/lock); ibifs umount n; count; find run -mindepth 2 | wc -l
+        # fusermount3 alone.
+        ibifs mount T n -o world-archive=${line##* },world-cache=C; fusermount3 -u n; for _ in $(seq 200); do test $(count) = 0 && break; sleep 0.01; done; count"#,
+    );
+    let place = format!("HOME/run/ibifs{}/home/n/.world", env.root().display());
+    let shown = format!("{place}\ntext\n1\n2");
+    let expected = format!("{shown}\n0\n0\n{shown}\ntext\n0\n0\n0\n0\n0");
+    says(&output, 0, &expected, "");
 }

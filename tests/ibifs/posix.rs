@@ -13,6 +13,7 @@ mod snapshot;
 mod stress;
 pub mod system;
 
+use crate::http::served::Served;
 use exceptions::{Difference, EXCEPTIONS, Exception};
 use places::{Place, Places, Seen};
 use row::{Expected, Row};
@@ -245,6 +246,37 @@ fn read_only_mounts_are_as_natively() {
                 });
             })
         });
+    }
+}
+
+/// Items of another Archive (ibifs-world(1)), whose extended attributes are not published: the calls answer as on a
+/// read-only mount. The item is written in a store, whose mount then gives place to that of the other Archives.
+#[test]
+fn items_of_other_archives_are_as_natively() {
+    let mut rows = rows::read_only::rows();
+    rows.retain(|row| !row.name.starts_with(rows::read_only::ATTRIBUTE));
+    let answers = |seen: Vec<Seen>| seen.into_iter().map(|seen| seen.answers);
+    for tree in 0..2 {
+        let mut places = Places::new(false);
+        let mounted = places.mounted.swap_remove(tree);
+        let (env, native) = (&places.env, &places.native);
+        let service = Served::start(env, "A.store");
+        check(&rows, || {
+            let natively = native.run("row", &rows, || {
+                env.sh("mount --bind native native; mount -o remount,bind,ro native");
+            });
+            let there = mounted.run("row", &rows, || {
+                let url = &service.url;
+                env.sh(&format!(
+                    "ibifs umount A; ibifs world A --archive {url} --cache C"
+                ));
+            });
+            let both = answers(natively).zip(answers(there)).zip(&rows);
+            both.filter(|((natively, there), _)| natively != there)
+                .map(|((natively, there), row)| format!("{}: {natively:?}, {there:?}", row.name))
+                .collect()
+        });
+        env.sh("ibifs umount A");
     }
 }
 

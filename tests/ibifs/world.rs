@@ -1,6 +1,10 @@
 //! Items of other Archives as files (ibifs-world(1)): real services and a resolver on this machine, with a proxy between
 //! that delays, cuts, stalls and corrupts.
 
+mod archive;
+mod beside;
+mod cache;
+mod copying;
 mod proxy;
 mod reading;
 mod tree;
@@ -25,6 +29,12 @@ requests() { ibifs world status M --json | jq .requests; }
 asked() { local before=$(requests); "$@" > /dev/null; echo $(($(requests) - before)); }
 # Mounts with the options that a test needs.
 world() { ibifs world M --archive $PROXY --cache C "$@"; }
+# Waits until a command succeeds.
+waits() { for _ in {1..500}; do "$@" > /dev/null 2>&1 && return; sleep 0.02; done; echo "never: $*" >&2; exit 1; }
+complains() { { LC_ALL=C "$@" 2>&1 > /dev/null && echo no error || echo $?; } | sed "s/'[^']*'/PATH/g"; }
+# The process that uses the cache.
+process() { cat C/lock; }
+is_over() { ! kill -0 $1 2> /dev/null; }
 "#;
 
 impl World {
@@ -55,6 +65,13 @@ impl World {
     fn scrubbed() -> World {
         let env = World::archive();
         env.sh("ibifs scrub A.store");
+        World::of(env)
+    }
+
+    /// The same, after a script.
+    fn archive_served(script: &str) -> World {
+        let env = World::archive();
+        env.sh(script);
         World::of(env)
     }
 

@@ -6,6 +6,7 @@ use super::publish::{inspect_published, publish};
 use super::{Archive, ArchiveError, RunAs};
 use crate::archive::tree::{Action, OpenItem, Place, Published};
 use crate::formats::item::Names;
+use crate::formats::level::LevelStat;
 
 /// A directory of an item, open for reading its names.
 #[derive(Debug)]
@@ -36,6 +37,19 @@ impl Archive {
         });
         match found {
             Ok(found) => Ok(Some(found)),
+            Err(error) if is_refusal(error.errno()) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What is known of a level of reps, of all items if its path is empty, if the reader may get there.
+    pub fn visible_level(
+        &self,
+        path: &str,
+        act: RunAs<'_>,
+    ) -> Result<Option<LevelStat>, ArchiveError> {
+        match self.acting(act, || self.tree.stat_level(path)) {
+            Ok(stat) => Ok(Some(stat)),
             Err(error) if is_refusal(error.errno()) => Ok(None),
             Err(error) => Err(error.into()),
         }

@@ -6,6 +6,7 @@ use std::num::NonZeroU16;
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
+use crate::formats::search::Searched;
 use ibi::distributor::Granularity;
 use ibi::message;
 use ibi::pairs::{Pairs, Value};
@@ -32,6 +33,8 @@ pub struct Facts {
     pub resolver: Option<BaseUrl>,
     /// What the Archive promises to readers of its identifiers, if an administrator has said so.
     pub commitment: Option<String>,
+    /// What searches read.
+    pub searched: Searched,
 }
 
 impl Facts {
@@ -72,13 +75,14 @@ impl Facts {
         }
     }
 
-    /// Whether both mint the same names: they differ in URLs at most.
+    /// Whether both mint the same names: they differ in URLs and in what is searched at most.
     pub(in crate::archive) fn is_same_archive(&self, other: &Facts) -> bool {
         let minting = |facts: &Facts| {
             let facts = Facts {
                 url: None,
                 resolver: None,
                 commitment: None,
+                searched: Searched::default(),
                 ..facts.clone()
             };
             facts.to_text()
@@ -115,6 +119,13 @@ impl Facts {
             }
         };
         let commitment = pairs.get("commitment").map(|text| text.words().join(" "));
+        let searched = match pairs.get("search") {
+            None => Searched::default(),
+            Some(_) => {
+                let text = word("search")?;
+                Searched::from_name(&text).ok_or_else(|| refuse("search", &text))?
+            }
+        };
         let ip = word("ip")?;
         let granularity = word("granularity")?;
         let service = match pairs.get("ibi.archiveservice") {
@@ -134,6 +145,7 @@ impl Facts {
             url: url("url")?,
             resolver: url("resolver")?,
             commitment,
+            searched,
         };
         // A host must be valid as the prefix of a rep.
         facts
@@ -161,6 +173,9 @@ impl Facts {
         }
         if let Some(commitment) = &self.commitment {
             text.push_str(&format!("commitment {{{commitment}}}\n"));
+        }
+        if self.searched != Searched::default() {
+            text.push_str(&format!("search {}\n", self.searched.name()));
         }
         text
     }

@@ -14,6 +14,7 @@ use crate::archive::tree::{Filled, Place, Tree};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::hex::Hex;
 use crate::formats::item::Names;
+use crate::formats::search::Searched;
 use crate::os::random;
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::{Ibi, Ibip, Rep, RepPrefix};
@@ -41,6 +42,8 @@ pub struct Setup {
     pub url: Option<BaseUrl>,
     /// The resolver that persistent links name.
     pub resolver: Option<BaseUrl>,
+    /// What searches read, descriptions if left out.
+    pub searched: Option<Searched>,
 }
 
 impl Archive {
@@ -76,6 +79,7 @@ impl Archive {
             setup.granularity.get_or_insert(before.granularity);
             setup.url = setup.url.or_else(|| before.url.clone());
             setup.resolver = setup.resolver.or_else(|| before.resolver.clone());
+            setup.searched.get_or_insert(before.searched);
         }
         let not_drawn = |errno| TreeError::new(Action::Read, random::SOURCE, errno);
         let host = match &setup.host {
@@ -103,6 +107,7 @@ impl Archive {
             commitment: unfinished
                 .as_ref()
                 .and_then(|before| before.commitment.clone()),
+            searched: setup.searched.unwrap_or_default(),
         };
         // If the clock is out of the range of names, nothing is created.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;

@@ -12,6 +12,7 @@ use crate::formats::item::State;
 use crate::formats::name_spaces::NameSpaces;
 use crate::os::writing::Durability;
 use ibi::persistent::{Identifier, PersistentError, PersistentName, Reader};
+use ibi::{IbipPrefix, RepPrefix};
 
 /// The table of a store; empty where the store has none.
 ///
@@ -54,6 +55,27 @@ pub fn change_name_spaces<T>(
         tree.write_beside(".", NAME_SPACES, text.as_bytes(), Durability::Synced)?;
     }
     Ok(changed)
+}
+
+impl Archive {
+    /// Up to `most` prefixes of identifiers, in canonical spelling, that this Archive announces to a resolver: its
+    /// own, and those of other originals that it holds.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn announced_prefixes(&self, most: usize) -> Result<Vec<String>, ArchiveError> {
+        let facts = self.facts();
+        let own = RepPrefix::from_host(&facts.host, facts.port).ok();
+        let mut prefixes: Vec<String> = own.iter().map(RepPrefix::canonical).collect();
+        prefixes.push(IbipPrefix::from_address(facts.ip, facts.ip_port).to_string());
+        for prefix in self.store().prefixes_of_originals(most / 2)? {
+            if !prefixes.contains(&prefix) {
+                prefixes.push(prefix);
+            }
+        }
+        prefixes.truncate(most);
+        Ok(prefixes)
+    }
 }
 
 fn read(tree: &Tree) -> Result<NameSpaces, ArchiveError> {

@@ -4,7 +4,7 @@
 //! - [`inventory`]: what is in an item, for a client that shows all of it.
 
 mod inventory;
-mod walk;
+pub(super) mod walk;
 
 use rustix::io::Errno;
 

@@ -1,19 +1,28 @@
 //! Searches: the words of all descriptions, and the items that a reader may see.
 //!
 //! A search index is brought up to date from the changes of the index of the store before it is asked. It is made by
-//! a reader: what this reader may not read is not in it. What was found is checked again for whoever asks.
+//! a reader: what this reader may not read is not in it. What was found is checked again for the user who searches.
+//!
+//! - [`entry`]: what is recorded of an item.
+//! - [`files`]: the files of an item that everyone may read, and their texts.
+//! - [`texts`]: the second index, which has the texts of files, where the facts of the Archive say so.
+//! - [`written`]: files that were written through the mount.
+
+mod entry;
+mod files;
+mod texts;
+mod written;
 
 use std::collections::HashSet;
 
-use sha2::{Digest, Sha256};
-
 use super::{Archive, ArchiveError, RunAs};
-use crate::archive::store::{Item, ItemId, Progress, SearchEntry, SearchIndex};
+use crate::archive::store::{Found, Item, ItemId, Progress, SearchEntry, SearchIndex, StoreError};
 use crate::archive::tree::Dependencies;
-use crate::formats::description::Description;
-use crate::formats::item::{Names, State};
-use crate::formats::metadata::{DublinCore, Element};
-use crate::formats::search::{SearchField, SearchQuery};
+use crate::formats::item::State;
+use crate::formats::search::{SearchQuery, Searched};
+use entry::entry_of;
+pub use texts::Texts;
+pub use written::WrittenFiles;
 
 /// The search index of all items.
 pub const SEARCH_FILE: &str = "search.sqlite3";
@@ -21,21 +30,37 @@ pub const SEARCH_FILE: &str = "search.sqlite3";
 /// The search index of what the public may read.
 pub const PUBLIC_SEARCH_FILE: &str = "search-public.sqlite3";
 
+/// The indexes with the texts of files that belong to them.
+pub const TEXT_FILE: &str = "search-text.sqlite3";
+/// See [`TEXT_FILE`].
+pub const PUBLIC_TEXT_FILE: &str = "search-public-text.sqlite3";
+
 /// How many changed items are read at a time.
 const PAGE: usize = 250;
-
-/// How much text of an item is indexed in one field, in bytes.
-const LONGEST_TEXT: usize = 64 << 10;
-
-/// The longest value by which items are listed, in bytes, and how many an item has in a field.
-const LONGEST_VALUE: usize = 300;
-const MOST_VALUES: usize = 100;
 
 /// How many items that were found are examined for a reader.
 const MOST_EXAMINED: usize = 20_000;
 
 /// How many are read at first.
 const FIRST_EXAMINED: usize = 200;
+
+/// For whom items are searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchScope {
+    /// For the users of the store: it has all items.
+    All,
+    /// For the public.
+    Public,
+}
+
+/// What a search asks: the descriptions, and the texts of files if they are indexed.
+#[derive(Debug)]
+pub struct SearchIndexes {
+    /// The descriptions.
+    pub descriptions: SearchIndex,
+    /// The texts.
+    pub texts: Option<Texts>,
+}
 
 /// A page of items that were found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,9 +81,31 @@ pub enum SearchStop {
 }
 
 impl Archive {
-    /// Opens a search index of this store, and creates it if necessary.
-    pub fn search_index(&self, file: &str) -> Result<SearchIndex, ArchiveError> {
-        Ok(SearchIndex::open(self.tree.root(), file)?)
+    /// Opens the search indexes of this store, and creates them if necessary. One that cannot be written ends with
+    /// this process.
+    pub fn search_indexes(&self, scope: SearchScope) -> Result<SearchIndexes, ArchiveError> {
+        let (file, texts) = match scope {
+            SearchScope::All => (SEARCH_FILE, TEXT_FILE),
+            SearchScope::Public => (PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE),
+        };
+        let is_temporary = |file: &str, error: &StoreError| {
+            log::info!("{file} is made for this process alone: {}", error.cause());
+        };
+        let descriptions = SearchIndex::open(self.tree.root(), file).or_else(|error| {
+            is_temporary(file, &error);
+            SearchIndex::temporary()
+        })?;
+        let texts = match self.facts.searched {
+            Searched::Descriptions => None,
+            Searched::Texts => Some(Texts::open(self.tree.root(), texts).or_else(|error| {
+                is_temporary(texts, &error);
+                Texts::temporary()
+            })?),
+        };
+        Ok(SearchIndexes {
+            descriptions,
+            texts,
+        })
     }
 
     /// Brings a search index up to date. Calls `progress` now and then with the number of items read, which
@@ -72,14 +119,7 @@ impl Archive {
         let mut read = 0;
         loop {
             let last = self.store.last_change()?;
-            let from = match index.progress()? {
-                Some(from)
-                    if from.change.epoch == last.epoch && from.change.number <= last.number =>
-                {
-                    from
-                }
-                _ => index.start_over(last)?,
-            };
+            let from = self.search_progress(index)?;
             let Some((items, until)) = self.next_to_search(from)? else {
                 return Ok(true);
             };
@@ -101,6 +141,17 @@ impl Archive {
             if progress(read) == SearchStop::Stop {
                 return Ok(until.item.is_none() && until.change.number >= last.number);
             }
+        }
+    }
+
+    /// How far an index is; one of another epoch starts over.
+    fn search_progress(&self, index: &SearchIndex) -> Result<Progress, ArchiveError> {
+        let last = self.store.last_change()?;
+        match index.progress()? {
+            Some(from) if from.change.epoch == last.epoch && from.change.number <= last.number => {
+                Ok(from)
+            }
+            _ => Ok(index.start_over(last)?),
         }
     }
 
@@ -157,10 +208,11 @@ impl Archive {
         Ok(Some(entry_of(item, &description)))
     }
 
-    /// The items that meet a query and that the reader may see, after the first `skipped` of them.
+    /// The items that meet a query and that the reader may see, after the first `skipped` of them: first those of which
+    /// the descriptions meet it, then those of which the texts of files are needed.
     pub fn search(
         &self,
-        index: &SearchIndex,
+        indexes: &SearchIndexes,
         wanted: &SearchQuery,
         act: RunAs<'_>,
         skipped: usize,
@@ -168,32 +220,92 @@ impl Archive {
     ) -> Result<SearchPage, ArchiveError> {
         let mut page = SearchPage::default();
         let mut left = skipped;
+        let mut take = |item: Item| {
+            if left > 0 {
+                left -= 1;
+            } else if page.items.len() == most {
+                page.has_more = true;
+            } else {
+                page.items.push(item);
+            }
+            page.has_more
+        };
+        let mut described = HashSet::new();
+        if !wanted.is_of_texts() {
+            let descriptions = &indexes.descriptions;
+            let find = |begin, count| descriptions.find(wanted, begin, count);
+            let is_full = self.examine(find, act, |item| {
+                described.insert(item.id);
+                Ok(take(item))
+            })?;
+            if is_full {
+                return Ok(page);
+            }
+        }
+        if let Some(texts) = &indexes.texts {
+            let mut checks = texts.checks();
+            let find = |begin, count| texts.index().words().find(wanted, begin, count);
+            self.examine(find, act, |item| {
+                if described.contains(&item.id) || !self.is_text_shown(&mut checks, &item, act)? {
+                    return Ok(checks.is_over());
+                }
+                Ok(take(item))
+            })?;
+            page.has_more |= checks.is_over();
+            checks.note_changed();
+        }
+        Ok(page)
+    }
+
+    /// Calls `visit` with the items found that the reader may see, until it returns true. Returns whether it did.
+    fn examine(
+        &self,
+        find: impl Fn(usize, usize) -> Result<Found, StoreError>,
+        act: RunAs<'_>,
+        mut visit: impl FnMut(Item) -> Result<bool, ArchiveError>,
+    ) -> Result<bool, ArchiveError> {
         let mut begin = 0;
         for count in [FIRST_EXAMINED, MOST_EXAMINED - FIRST_EXAMINED] {
-            let found = index.find(wanted, begin, count)?;
+            let found = find(begin, count)?;
             begin += found.items.len();
             for id in found.items {
                 let Some(item) = self.store.item(id)? else {
                     continue;
                 };
                 let is_held = item.state != State::Deleted;
-                if !is_held || !self.is_public(&item, act, &Dependencies::default())? {
-                    continue;
-                }
-                if left > 0 {
-                    left -= 1;
-                } else if page.items.len() == most {
-                    page.has_more = true;
-                    return Ok(page);
-                } else {
-                    page.items.push(item);
+                if is_held && self.is_public(&item, act, &Dependencies::default())? && visit(item)?
+                {
+                    return Ok(true);
                 }
             }
             if !found.has_more {
-                break;
+                return Ok(false);
             }
         }
-        Ok(page)
+        Ok(true)
+    }
+
+    /// Whether an item meets a query. Whether the reader may see it is not examined.
+    pub fn is_found(
+        &self,
+        indexes: &SearchIndexes,
+        wanted: &SearchQuery,
+        item: &Item,
+        act: RunAs<'_>,
+    ) -> Result<bool, ArchiveError> {
+        if !wanted.is_of_texts() && indexes.descriptions.is_found(wanted, item.id)? {
+            return Ok(true);
+        }
+        let Some(texts) = &indexes.texts else {
+            return Ok(false);
+        };
+        if !texts.index().words().is_found(wanted, item.id)? {
+            return Ok(false);
+        }
+        let mut checks = texts.checks();
+        let is_shown = self.is_text_shown(&mut checks, item, act)?;
+        checks.note_changed();
+        Ok(is_shown)
     }
 
     /// Records that the description of an item has changed.
@@ -202,120 +314,5 @@ impl Archive {
             Some(_) => Ok(self.store.note_change(item)?),
             None => Ok(()),
         }
-    }
-}
-
-/// The level at which items are listed together.
-fn collection_of(names: &Names) -> String {
-    match (names.rep(), names.ibip()) {
-        (Some(rep), _) => {
-            let components: Vec<&str> = rep.as_str().split('/').take(2).collect();
-            components.join("/")
-        }
-        (None, Some(ibip)) => ibip.prefix().to_owned(),
-        (None, None) => String::new(),
-    }
-}
-
-/// The years in a date or a range of dates.
-fn years_in(date: &str) -> impl Iterator<Item = &str> {
-    let numbers = date.split(|sign: char| !sign.is_ascii_digit());
-    numbers.filter(|number| number.len() == 4).take(2)
-}
-
-fn entry_of(item: &Item, description: &Description) -> SearchEntry {
-    let core = &description.record.core;
-    let mut entry = SearchEntry {
-        item: item.id.0,
-        ..SearchEntry::default()
-    };
-    for field in SearchField::ALL {
-        let values = values_of(field, core, item);
-        let is_listed = !matches!(
-            field,
-            SearchField::Title | SearchField::Abstract | SearchField::Other
-        );
-        let mut left = LONGEST_TEXT;
-        for (number, value) in values.iter().enumerate() {
-            if is_listed && number < MOST_VALUES && value.len() <= LONGEST_VALUE {
-                entry.values.push((field, value.clone()));
-            }
-            let text = start_of(value, left);
-            left -= text.len();
-            if !text.is_empty() {
-                entry.texts.push((field, text.to_owned()));
-            }
-        }
-    }
-    let mut digest = Sha256::new();
-    for (field, text) in entry.texts.iter().chain(&entry.values) {
-        digest.update(field.name());
-        digest.update([0]);
-        digest.update(text);
-        digest.update([0]);
-    }
-    let mut mark = digest.finalize().to_vec();
-    mark.truncate(16);
-    entry.mark = mark;
-    entry
-}
-
-fn values_of(field: SearchField, core: &DublinCore, item: &Item) -> Vec<String> {
-    let elements: &[Element] = match field {
-        SearchField::Title => &[Element::Title],
-        SearchField::Creator => &[Element::Creator, Element::Contributor],
-        SearchField::Subject => &[Element::Subject],
-        SearchField::Abstract => &[Element::Description],
-        SearchField::Type => &[Element::Type],
-        SearchField::Language => &[Element::Language],
-        SearchField::Other => &[
-            Element::Publisher,
-            Element::Identifier,
-            Element::Source,
-            Element::Coverage,
-            Element::Rights,
-        ],
-        SearchField::Collection => return vec![collection_of(&item.names)],
-        SearchField::Year => {
-            let dates = core.values(Element::Date);
-            let mut years: Vec<String> = dates.flat_map(years_in).map(str::to_owned).collect();
-            years.dedup();
-            return years;
-        }
-    };
-    let values = elements.iter().flat_map(|element| core.values(*element));
-    values.map(str::to_owned).collect()
-}
-
-/// The start of a text, of at most so many bytes.
-fn start_of(text: &str, most: usize) -> &str {
-    let mut end = text.len().min(most);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.get(..end).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn years_of_dates() {
-        for (date, expected) in [
-            ("2009-02-16", vec!["2009"]),
-            ("1995/1998", vec!["1995", "1998"]),
-            ("Feb. 16, 2009", vec!["2009"]),
-            ("16.02.09", vec![]),
-            ("20090216", vec![]),
-        ] {
-            assert_eq!(years_in(date).collect::<Vec<_>>(), expected, "{date}");
-        }
-    }
-
-    #[test]
-    fn a_text_is_cut_at_a_character() {
-        assert_eq!(start_of("maré", 4), "mar");
-        assert_eq!(start_of("maré", 5), "maré");
     }
 }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Event, Process, log_event};
+use super::{Acceptance, Actor, Archive, ArchiveError, Event, log_event};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar, State};
@@ -14,7 +14,7 @@ use ibi::Ibi;
 impl Archive {
     /// Refuses an item that is held here already, or that has a name of this Archive's own name
     /// space that it has not given out.
-    pub fn check_taking(&self, names: &Names) -> Result<(), ArchiveError> {
+    pub fn check_taking(&self, actor: &dyn Actor, names: &Names) -> Result<(), ArchiveError> {
         let forms = [
             names.rep().cloned().map(Ibi::Rep),
             names.ibip().cloned().map(Ibi::Ibip),
@@ -24,7 +24,7 @@ impl Archive {
                 return Err(ArchiveError::Exists(item.names.into()));
             }
         }
-        self.refuse_unminted(&Process, names)
+        self.refuse_unminted(actor, names)
     }
 
     /// Takes in an item that `fill` creates in an empty directory, including the sidecar. The item appears
@@ -36,7 +36,7 @@ impl Archive {
         fill: impl FnOnce(&OwnedFd) -> Result<(), E>,
     ) -> Result<Item, E> {
         self.writable()?;
-        self.check_taking(names)?;
+        self.check_taking(actor, names)?;
         let rep = names
             .rep()
             .map(|rep| self.as_spelled_here(rep))

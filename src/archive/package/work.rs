@@ -5,12 +5,13 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::PackageError;
 use crate::archive::tree::Action;
 use crate::archive::tree::{each_entry_of, open_far};
+use crate::os::renaming;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -86,19 +87,22 @@ impl ExportDirectory {
 
     /// Moves something from the staging directory to its path. EEXIST where the path exists.
     pub(super) fn appear(&self, made: &str, path: &str) -> Result<(), Errno> {
-        self.put(made, path, RenameFlags::NOREPLACE)
+        let (parent, name) = self.place(path)?;
+        renaming::rename_new(&self.directory, made, &parent, name)
     }
 
     /// Like [`ExportDirectory::appear`], but replaces what is there.
     pub(super) fn replace(&self, made: &str, path: &str) -> Result<(), Errno> {
-        self.put(made, path, RenameFlags::empty())
+        let (parent, name) = self.place(path)?;
+        rustix::fs::renameat(&self.directory, made, &parent, name)
     }
 
-    fn put(&self, made: &str, path: &str, flags: RenameFlags) -> Result<(), Errno> {
+    /// The directory of a path, which is made if it is missing, and the name there.
+    fn place<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), Errno> {
         let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
         make_directories(&self.destination, parent.as_bytes())?;
         let parent = self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
-        rustix::fs::renameat_with(&self.directory, made, &parent, name, flags)
+        Ok((parent, name))
     }
 
     /// Waits for the disk and removes the staging directory.

@@ -22,10 +22,23 @@ pub struct PrefixRow {
 /// An item in the listing of a level of reps.
 #[derive(Clone, Debug)]
 pub struct LevelRow {
+    /// Its number.
+    pub item: ItemId,
     /// Its names; None if the row is damaged.
     pub names: Option<Names>,
     /// Its place in the order.
     pub key: String,
+}
+
+/// A prefix of IBIps that was found.
+#[derive(Clone, Debug)]
+pub struct PrefixFound {
+    /// The prefix as it is recorded.
+    pub prefix: String,
+    /// The place after it.
+    pub after: String,
+    /// The first item that has it.
+    pub item: ItemId,
 }
 
 impl Store {
@@ -119,7 +132,7 @@ impl Store {
         most: usize,
     ) -> Result<Vec<LevelRow>, StoreError> {
         let connection = self.lock();
-        let sql = "SELECT rep, ibip, rep_key FROM item WHERE rep_key > ?1 AND rep_key < ?2
+        let sql = "SELECT rep, ibip, rep_key, id FROM item WHERE rep_key > ?1 AND rep_key < ?2
              AND state <> 'Deleted' ORDER BY rep_key LIMIT ?3";
         each(
             &connection,
@@ -127,8 +140,8 @@ impl Store {
             params![after, before, limit(most)],
             |row| {
                 let names = rows::names("item", row.get(0)?, row.get(1)?)?;
-                let key = row.get(2)?;
-                Ok(LevelRow { names, key })
+                let (key, item) = (row.get(2)?, ItemId(row.get(3)?));
+                Ok(LevelRow { item, names, key })
             },
         )
     }
@@ -141,41 +154,57 @@ impl Store {
         Ok(found.optional()?.flatten())
     }
 
+    /// The place of an item in the order of [`Store::rep_page`], also of a removed item.
+    pub fn rep_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
+        let connection = self.lock();
+        let mut statement = connection.prepare_cached("SELECT rep_key FROM item WHERE id = ?1")?;
+        let found = statement.query_row([item.0], |row| row.get(0));
+        Ok(found.optional()?.flatten())
+    }
+
     /// The recorded IBIp prefixes of the items here; with `without_rep`, only of those without a rep.
     pub fn prefixes(&self, without_rep: bool) -> Result<Vec<String>, StoreError> {
         let mut prefixes = Vec::new();
         let mut after = String::new();
-        while let Some((prefix, next)) = self.prefix_after(without_rep, &after)? {
-            prefixes.push(prefix);
-            after = next;
+        while let Some(found) = self.prefix_after(without_rep, &after)? {
+            prefixes.push(found.prefix);
+            after = found.after;
         }
         Ok(prefixes)
     }
 
-    /// The first of [`Store::prefixes`] after a place, which is empty before the first one, and the place after it.
+    /// The first of [`Store::prefixes`] after a place, which is empty before the first one.
     pub fn prefix_after(
         &self,
         without_rep: bool,
         after: &str,
-    ) -> Result<Option<(String, String)>, StoreError> {
+    ) -> Result<Option<PrefixFound>, StoreError> {
         let connection = self.lock();
         // One step of the index for each prefix, regardless of the number of its items.
         let mut statement = connection.prepare_cached(&format!(
-            "SELECT substr(ibip, 1, instr(ibip, '/') - 1), ibip_key FROM item {}
+            "SELECT substr(ibip, 1, instr(ibip, '/') - 1), ibip_key, id FROM item {}
              AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
             listed_by(without_rep)
         ))?;
         let found = statement
             .query_row([after], |row| {
-                Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+                let key: String = row.get(1)?;
+                Ok(PrefixFound {
+                    prefix: row.get(0)?,
+                    // The key determines the order: a damaged row may have a name that does not match it.
+                    after: key_after_prefix(&key).unwrap_or(key),
+                    item: ItemId(row.get(2)?),
+                })
             })
             .optional()?;
-        // The key determines the order: a damaged row may have a name that does not match it.
-        Ok(found.map(|(prefix, key)| match key.split_once('/') {
-            Some((first, _)) => (prefix, end_below(first)),
-            None => (prefix, key),
-        }))
+        Ok(found)
     }
+}
+
+/// The place after the prefix of an item in the order of [`Store::prefix_after`], by the key of its IBIp.
+#[must_use]
+pub fn key_after_prefix(key: &str) -> Option<String> {
+    key.split_once('/').map(|(first, _)| end_below(first))
 }
 
 /// The keys of reps between which the items below a level are; all reps if the path is empty.

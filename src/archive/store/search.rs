@@ -1,18 +1,22 @@
-//! The words of descriptions, for searches.
+//! The words of descriptions, for searches; [`texts`] has those of files, too.
 //!
 //! This is a database of its own: it can be made again from the descriptions, and is missing until somebody
 //! searches. It knows items by their numbers in the index.
 
+mod texts;
+
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 use rustix::fs::{Mode, OFlags};
 
 use super::{ChangeNumber, ItemId, StoreError, beside, query};
 use crate::archive::database::{self, OpenFor};
 use crate::formats::search::{SearchField, SearchQuery};
 use ibi::message;
+
+pub use texts::{FileText, FileVersion, TextIndex};
 
 /// As in the relation store: one entry for each version, and no entry is ever changed.
 const MIGRATIONS: &[&str] = &["
@@ -47,7 +51,7 @@ const MIGRATIONS: &[&str] = &["
 const MOST_RANKED: usize = 5_000;
 
 /// The weight of a word in each column, in the order of the columns.
-const RANK: &str = "bm25(words, 10, 6, 4, 2, 1, 1, 1, 1, 1)";
+const RANK: &str = "bm25(words, 10, 6, 4, 2, 1, 1, 1, 1, 1, 1)";
 
 /// What is recorded of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,6 +88,8 @@ pub struct Found {
 #[derive(Debug)]
 pub struct SearchIndex {
     connection: Mutex<Connection>,
+    /// The columns of its words.
+    fields: &'static [SearchField],
     /// The directory of the database; SQLite uses its path until the connection above is closed.
     _directory: Option<OwnedFd>,
 }
@@ -91,27 +97,48 @@ pub struct SearchIndex {
 impl SearchIndex {
     /// Opens the database of this name in a store's directory, and creates it if necessary.
     pub fn open(directory: BorrowedFd<'_>, file: &str) -> Result<SearchIndex, StoreError> {
+        SearchIndex::open_with(directory, file, MIGRATIONS, &SearchField::DESCRIBED)
+    }
+
+    fn open_with(
+        directory: BorrowedFd<'_>,
+        file: &str,
+        migrations: &[&str],
+        fields: &'static [SearchField],
+    ) -> Result<SearchIndex, StoreError> {
         // It has words of descriptions that not everybody may read. SQLite gives its log the same permissions.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let _ = rustix::fs::openat(directory, file, flags, Mode::from_raw_mode(0o600));
-        let opened = beside::open(directory, file, OpenFor::Writing, MIGRATIONS)?;
+        let opened = beside::open(directory, file, OpenFor::Writing, migrations)?;
         let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
             what: message!("{file} is gone again", file),
         })?;
-        Ok(SearchIndex::over(connection, Some(directory)))
+        Ok(SearchIndex::over(connection, Some(directory), fields))
     }
 
     /// Opens a database that ends with this process.
     pub fn temporary() -> Result<SearchIndex, StoreError> {
-        let mut connection = Connection::open("")?;
-        database::migrate(&mut connection, MIGRATIONS)?;
-        Ok(SearchIndex::over(connection, None))
+        SearchIndex::temporary_with(MIGRATIONS, &SearchField::DESCRIBED)
     }
 
-    fn over(connection: Connection, directory: Option<OwnedFd>) -> SearchIndex {
+    fn temporary_with(
+        migrations: &[&str],
+        fields: &'static [SearchField],
+    ) -> Result<SearchIndex, StoreError> {
+        let mut connection = Connection::open("")?;
+        database::migrate(&mut connection, migrations)?;
+        Ok(SearchIndex::over(connection, None, fields))
+    }
+
+    fn over(
+        connection: Connection,
+        directory: Option<OwnedFd>,
+        fields: &'static [SearchField],
+    ) -> SearchIndex {
         connection.set_prepared_statement_cache_capacity(32);
         SearchIndex {
             connection: Mutex::new(connection),
+            fields,
             _directory: directory,
         }
     }
@@ -182,11 +209,22 @@ impl SearchIndex {
             if known.is_some() {
                 remove(&transaction, entry.item)?;
             }
-            put(&transaction, entry)?;
+            put(&transaction, entry, self.fields)?;
         }
         set_progress(&transaction, until)?;
         transaction.commit()?;
         Ok(true)
+    }
+
+    /// Records one item, or removes it.
+    pub fn put(&self, item: ItemId, entry: Option<&SearchEntry>) -> Result<(), StoreError> {
+        let mut connection = self.lock();
+        let transaction = database::writing(&mut connection)?;
+        remove(&transaction, item.0)?;
+        if let Some(entry) = entry {
+            put(&transaction, entry, self.fields)?;
+        }
+        Ok(transaction.commit()?)
     }
 
     /// At most `most` items found, after the first `skipped` of them.
@@ -302,7 +340,11 @@ fn remove(connection: &Connection, item: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn put(connection: &Connection, entry: &SearchEntry) -> Result<(), StoreError> {
+fn put(
+    connection: &Connection,
+    entry: &SearchEntry,
+    fields: &[SearchField],
+) -> Result<(), StoreError> {
     let text = |field: SearchField| {
         let mut all = String::new();
         for (_, text) in entry.texts.iter().filter(|(known, _)| *known == field) {
@@ -314,26 +356,18 @@ fn put(connection: &Connection, entry: &SearchEntry) -> Result<(), StoreError> {
         }
         all
     };
-    let columns = SearchField::ALL.map(text);
-    let [
-        title,
-        creator,
-        subject,
-        summary,
-        year,
-        kind,
-        language,
-        collection,
-        other,
-    ] = &columns;
+    let columns: Vec<String> = fields.iter().map(|field| text(*field)).collect();
+    let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+    let places = ", ?".repeat(fields.len());
+    let sql = format!(
+        "INSERT INTO words (rowid, {}) VALUES (?{places})",
+        names.join(", ")
+    );
+    let mut values: Vec<&dyn ToSql> = vec![&entry.item];
+    values.extend(columns.iter().map(|column| column as &dyn ToSql));
     connection
-        .prepare_cached(
-            "INSERT INTO words (rowid, title, creator, subject, abstract, year, type, language, collection, other)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        )?
-        .execute(params![
-            entry.item, title, creator, subject, summary, year, kind, language, collection, other
-        ])?;
+        .prepare_cached(&sql)?
+        .execute(values.as_slice())?;
     for (field, text) in &entry.values {
         connection
             .prepare_cached("INSERT OR IGNORE INTO value VALUES (?1, ?2, ?3)")?

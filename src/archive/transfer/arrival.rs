@@ -198,7 +198,7 @@ impl Local {
                 let is_as_it_is =
                     arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
                 if !is_as_it_is {
-                    replace(&to, bytes, self.is_for_strangers)
+                    replace(to.root(), bytes, self.is_for_strangers)
                         .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
                 }
             }

@@ -65,14 +65,7 @@ impl Destination for Local {
     }
 
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
-        let item = self.archive.store().find_by_names(names)?;
-        Ok(
-            item.map_or_else(RemoteStatus::default, |item| RemoteStatus {
-                state: Some(item.state),
-                service: item.service,
-                removed_at: item.removed_at,
-            }),
-        )
+        self.state_of(names)
     }
 
     fn receive(
@@ -126,6 +119,18 @@ impl Destination for Local {
 }
 
 impl Local {
+    /// The status of an item here.
+    pub fn state_of(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
+        let item = self.archive.store().find_by_names(names)?;
+        Ok(
+            item.map_or_else(RemoteStatus::default, |item| RemoteStatus {
+                state: Some(item.state),
+                service: item.service,
+                removed_at: item.removed_at,
+            }),
+        )
+    }
+
     /// Becomes the holder of the original. Returns false if it is the holder already.
     pub(super) fn become_holder(
         &mut self,

@@ -1,5 +1,7 @@
 //! Changes which Archive an item's sidecar names as the holder of the original.
 
+use std::os::fd::BorrowedFd;
+
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
@@ -24,7 +26,7 @@ impl Local {
             sidecar.set_archive_service(holder);
             let directory = self.directory_to_change(&item)?;
             let is_strangers = is_strangers(&directory);
-            replace(&directory, &sidecar.to_bytes(), is_strangers)
+            replace(directory.root(), &sidecar.to_bytes(), is_strangers)
                 .map_err(|errno| directory.error(Action::Write, SIDECAR, errno))?;
         }
         // The daemon may have rejected the sidecar.
@@ -42,9 +44,8 @@ impl Local {
 }
 
 /// Replaces a sidecar as a whole, synced.
-pub(super) fn replace(directory: &Tree, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
+pub(super) fn replace(root: BorrowedFd<'_>, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
     let name = format!("{}{}-sidecar", ItemCopier::TEMPORARY, std::process::id());
-    let root = directory.root();
     let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
     // The mark is set before the rename, because the sidecar may be accepted at once under its name.
     let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };

@@ -4,21 +4,25 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
 use super::arrival::{Arrival, of_the_item};
-use super::inventory::{Inventory, InventoryEntry, InventoryKind};
+use super::building::{Building, set_metadata_of, split};
+use super::holder::replace;
+use super::inventory::{Inventory, InventoryKind};
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError, not_drawn};
+use super::part::{Part, arrived};
 use super::skip::Skip;
-use crate::archive::backup;
+use crate::archive::scrub::item_digests;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::tree::{HANDOVER, Place, Tree, each_entry_of, joined};
+use crate::archive::tree::{HANDOVER, Place, Tree, each_entry_of, joined, open_far};
+use crate::archive::{Event, log_event};
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
@@ -71,6 +75,51 @@ impl<'a> Incoming<'a> {
         self.tree.error(action, &shown(path), errno).into()
     }
 
+    /// Keeps other processes out of this directory, as long as the result exists.
+    pub fn lock(&self) -> Result<OwnedFd, TransferError> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let directory = self.tree.open_far(self.path.as_bytes(), flags);
+        let directory =
+            directory.map_err(|errno| self.failed(Action::Open, self.path.as_bytes(), errno))?;
+        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(directory),
+            Err(Errno::WOULDBLOCK) => {
+                let store = self.tree.path().display().to_string();
+                Err(TransferError::Busy(store))
+            }
+            Err(errno) => Err(self.failed(Action::Lock, self.path.as_bytes(), errno)),
+        }
+    }
+
+    /// Whether a file with this digest has arrived.
+    #[must_use]
+    pub fn has(&self, digest: &Digest) -> bool {
+        let path = self.file_path(digest);
+        self.tree.open_far(path.as_bytes(), OFlags::PATH).is_ok()
+    }
+
+    /// The digest of the file that has arrived in parts with this key.
+    pub fn arrived(&self, key: &str) -> Result<Option<Digest>, TransferError> {
+        Ok(arrived(&self.tree.open_directory(&self.path)?, key))
+    }
+
+    /// A file that arrives in parts, with a key of the sender's by which it is found again, and its size in bytes.
+    pub fn part(&self, key: &str, size: u64) -> Result<Part, TransferError> {
+        let part = Part::open(self.tree.open_directory(&self.path)?, key, size);
+        part.map_err(|error| self.not_written(key, &error))
+    }
+
+    /// The error of a file that arrives in parts.
+    #[must_use]
+    pub fn not_written(&self, key: &str, error: &std::io::Error) -> TransferError {
+        let errno = Errno::from_io_error(error).unwrap_or(Errno::IO);
+        self.failed(
+            Action::Write,
+            format!("{}/{key}", self.path).as_bytes(),
+            errno,
+        )
+    }
+
     /// The digests of the files that are neither here nor in the local copy. An error where there is no room
     /// for the item.
     pub fn missing(
@@ -81,9 +130,7 @@ impl<'a> Incoming<'a> {
         let mut missing = Vec::new();
         let mut known = BTreeSet::new();
         for (_, digest, _) in inventory.files() {
-            let path = self.file_path(&digest);
-            let has = || self.tree.open_far(path.as_bytes(), OFlags::PATH).is_ok();
-            if known.insert(digest.0) && !held.contains(&digest.0) && !has() {
+            if known.insert(digest.0) && !held.contains(&digest.0) && !self.has(&digest) {
                 missing.push(digest);
             }
         }
@@ -91,7 +138,8 @@ impl<'a> Incoming<'a> {
         Ok(missing)
     }
 
-    fn has_room_for(&self, bytes: u64) -> Result<(), TransferError> {
+    /// An error where there is no room for so many bytes.
+    pub fn has_room_for(&self, bytes: u64) -> Result<(), TransferError> {
         let room = rustix::fs::fstatvfs(self.tree.root())
             .map_err(|errno| self.failed(Action::AskForRoomIn, b".", errno))?;
         let free = room.f_bavail.saturating_mul(room.f_frsize);
@@ -150,27 +198,76 @@ impl<'a> Incoming<'a> {
         self.clear(&root)?;
         self.tree.make_directories(&root)?;
         let directory = Tree::open_as_it_is(&self.tree.path().join(&root))?;
-        let building = Building {
-            incoming: self,
-            local,
-            held: held.as_ref(),
-            directory: &directory,
-            inventory,
+        let arrived = (self.tree, self.path.as_str());
+        Building::new(arrived, (local, held.as_ref()), &directory, inventory).make()?;
+        let moved = if held.is_none() && local.is_held() {
+            self.add(local, (&parsed, sidecar), &directory, inventory)
+        } else {
+            let arrival = Arrival {
+                directory: &directory,
+                names: parsed.names(),
+                from,
+                sidecar: Some(sidecar.to_vec()),
+                is_as_it_is: false,
+                manifest: &|_| Ok(inventory.manifest()),
+            };
+            local.copy_in(&arrival, CompareWhen::Always, progress)
         };
-        building.make()?;
-        let arrival = Arrival {
-            directory: &directory,
-            names: parsed.names(),
-            from,
-            sidecar: Some(sidecar.to_vec()),
-            is_as_it_is: false,
-            manifest: &|_| Ok(inventory.manifest()),
+        match moved.map_err(of_the_item) {
+            Ok(moved) => {
+                self.clear(&self.path)?;
+                if held.is_none() && local.is_held() {
+                    log_event(Event::Receive(from), parsed.names(), local.actor());
+                }
+                Ok(moved)
+            }
+            Err(error) => {
+                if matches!(error, TransferError::Skip(Skip::Differs(_))) {
+                    // What is under a digest here is not what it says: it is to be sent again.
+                    self.clear(&self.path)?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds the assembled item to a store in which it is not: it appears as a whole.
+    fn add(
+        &self,
+        local: &Local,
+        (sidecar, text): (&Sidecar, &[u8]),
+        directory: &Tree,
+        inventory: &Inventory,
+    ) -> Result<Moved, TransferError> {
+        let found = item_digests(directory, "", &mut |_, _| ())?.manifest;
+        let wanted = inventory.manifest();
+        let mut paths = wanted.keys().chain(found.keys());
+        if let Some(path) = paths.find(|path| wanted.get(*path) != found.get(*path)) {
+            return Err(Skip::Differs(shown(path)).into());
+        }
+        let fill = |to: &OwnedFd| -> Result<(), TransferError> {
+            let failed = |errno| self.failed(Action::Make, b"", errno);
+            let mut names = Vec::new();
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+            let listed = directory.open_far(b"", flags).map_err(failed)?;
+            each_entry_of(&listed, |name, _| names.push(name.to_vec())).map_err(failed)?;
+            for name in names {
+                rustix::fs::renameat(directory.root(), &name[..], to, &name[..]).map_err(failed)?;
+            }
+            replace(to.as_fd(), text, local.is_for_strangers).map_err(failed)?;
+            let root = inventory.entries.first();
+            let opened = open_far(to, b".", flags).map_err(failed)?;
+            root.map_or(Ok(()), |root| set_metadata_of(&opened, root))
+                .map_err(failed)
         };
-        let moved = local
-            .copy_in(&arrival, CompareWhen::Always, progress)
-            .map_err(of_the_item)?;
-        self.clear(&self.path)?;
-        Ok(moved)
+        let names = sidecar.names();
+        let entries = inventory.entries.iter();
+        let files = entries.filter(|entry| entry.kind != InventoryKind::Directory);
+        local.archive().take_in(local.actor(), names, fill)?;
+        Ok(Moved {
+            files: files.count() as u64 + 1,
+            bytes: inventory.bytes(),
+        })
     }
 
     /// Removes a directory below the store, with everything in it.
@@ -208,94 +305,6 @@ impl<'a> Incoming<'a> {
                 .map_err(|errno| self.failed(Action::Clear, path, errno))?;
         }
         Ok(())
-    }
-}
-
-/// An item that is assembled from its files.
-struct Building<'a> {
-    incoming: &'a Incoming<'a>,
-    local: &'a Local,
-    held: Option<&'a Item>,
-    directory: &'a Tree,
-    inventory: &'a Inventory,
-}
-
-impl Building<'_> {
-    fn make(&self) -> Result<(), TransferError> {
-        for entry in &self.inventory.entries {
-            self.put(entry)?;
-        }
-        // Last, because each name made in a directory changes its time; the deepest first.
-        for entry in self.inventory.entries.iter().rev() {
-            if entry.kind == InventoryKind::Directory {
-                self.set_metadata(entry)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn set_metadata(&self, entry: &InventoryEntry) -> Result<(), TransferError> {
-        set_metadata(self.directory, entry).map_err(|errno| {
-            self.incoming
-                .failed(Action::SetAttributes, &entry.path, errno)
-        })
-    }
-
-    /// Makes one entry of the item.
-    fn put(&self, entry: &InventoryEntry) -> Result<(), TransferError> {
-        let failed = |errno| self.incoming.failed(Action::Make, &entry.path, errno);
-        let (parent, name) = split(&entry.path);
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let parent = self.directory.open_far(parent, flags).map_err(failed)?;
-        match &entry.kind {
-            InventoryKind::Directory if name.is_empty() => Ok(()),
-            InventoryKind::Directory => {
-                let mode = Mode::from_raw_mode(0o700);
-                rustix::fs::mkdirat(&parent, name, mode).map_err(failed)
-            }
-            InventoryKind::Link(target) => {
-                rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
-                let flags = AtFlags::SYMLINK_NOFOLLOW;
-                rustix::fs::utimensat(&parent, name, &times(entry), flags).map_err(failed)
-            }
-            InventoryKind::Same(first) => {
-                let (above, last) = split(first);
-                let above = self.directory.open_far(above, flags).map_err(failed)?;
-                let flags = AtFlags::empty();
-                rustix::fs::linkat(&above, last, &parent, name, flags).map_err(failed)
-            }
-            InventoryKind::File(digest, _) => {
-                let from = self.content_of(digest)?;
-                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-                let mode = Mode::from_raw_mode(0o600);
-                let to = rustix::fs::openat(&parent, name, flags, mode).map_err(failed)?;
-                backup::copy_content(&from, &to).map_err(failed)?;
-                self.set_metadata(entry)
-            }
-        }
-    }
-
-    /// Opens a file with this digest: one that arrived, or one of the local copy.
-    fn content_of(&self, digest: &Digest) -> Result<OwnedFd, TransferError> {
-        let path = self.incoming.file_path(digest);
-        let tree = self.incoming.tree;
-        if let Ok(file) = tree.open_far(path.as_bytes(), OFlags::RDONLY) {
-            return Ok(file);
-        }
-        if let Some(item) = self.held {
-            let directory = self.local.directory(item)?;
-            for (path, known, _) in self.inventory.files() {
-                let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-                // Its content is compared at the end.
-                if known == *digest
-                    && let Ok(file) = directory.open_far(path, flags)
-                {
-                    return Ok(file);
-                }
-            }
-        }
-        let why = message!("the file with the digest {digest} has not arrived", digest);
-        Err(Skip::NotTaken(why).into())
     }
 }
 
@@ -395,33 +404,4 @@ fn is_so_already(
     let manifest = local.content(item, progress)?.manifest;
     let held = Inventory::of(&local.directory(item)?, &manifest);
     Ok(held.as_ref() == Ok(inventory))
-}
-
-/// The directory of a path, and the last component.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(cut) => (&path[..cut], &path[cut + 1..]),
-        None => (b"", path),
-    }
-}
-
-fn times(entry: &InventoryEntry) -> Timestamps {
-    let time = Timespec {
-        tv_sec: entry.modified.0,
-        tv_nsec: entry.modified.1.into(),
-    };
-    Timestamps {
-        last_access: time,
-        last_modification: time,
-    }
-}
-
-/// Sets the attributes, permission bits and modification time of a file or directory.
-fn set_metadata(directory: &Tree, entry: &InventoryEntry) -> Result<(), Errno> {
-    let file = directory.open_far(&entry.path, OFlags::RDONLY | OFlags::NONBLOCK)?;
-    for (name, value) in &entry.attributes {
-        rustix::fs::fsetxattr(&file, &name[..], value, XattrFlags::empty())?;
-    }
-    rustix::fs::fchmod(&file, Mode::from_raw_mode(entry.mode))?;
-    rustix::fs::futimens(&file, &times(entry))
 }

@@ -198,7 +198,11 @@ fn refuse_same(source: &Local, destination: &dyn Destination) -> Result<(), Tran
     }
 }
 
-fn may_arrive(status: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
+/// Refuses an item whose original the destination holds, or that was removed there.
+///
+/// # Errors
+/// Why it is not copied.
+pub fn may_arrive(status: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
     match status.state {
         Some(State::Original) => Err(Skip::OriginalThere),
         Some(State::Deleted) if !brings_back => {

@@ -38,6 +38,13 @@ findings! {
             "it cannot be read completely: {what}"
         Changed "changed" Warning
             "it was changed here during the transfer; try again when it is no longer written"
+        // The same, where it is fetched.
+        ChangedThere "changed" Warning
+            "it was changed at its Archive during the copy; try again when it is no longer written"
+        NotFound "not-found" Error
+            "no Archive that was asked has it; name another with --from, or a resolver with --resolver"
+        Unreachable(why: Message) "unreachable" Error
+            "it cannot be fetched: {why}; the same command goes on where it was stopped"
         Differs(path: String) "differs" Error
             "'{path}' differs at the destination; try again"
         NotTaken(why: Message) "not-taken" Error

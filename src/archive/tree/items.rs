@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -13,6 +13,7 @@ use super::root::Tree;
 use super::small::SMALL_FILE_LIMIT;
 use crate::os::charging;
 use crate::os::opening::by_descriptor;
+use crate::os::renaming;
 
 impl Tree {
     /// Makes the directory of an item that is copied in, and the missing levels above it. As with any mkdir,
@@ -69,15 +70,14 @@ impl Tree {
         self.make_levels(to.parent())?;
         let source = self.open_directory(from.parent())?;
         let target = self.open_directory(to.parent())?;
-        let no_replace = RenameFlags::NOREPLACE;
-        rustix::fs::renameat_with(&source, from.name(), &target, to.name(), no_replace)
+        renaming::rename_new(&source, from.name(), &target, to.name())
             .map_err(failed(Action::Move, from.as_str()))?;
         let synced = self
             .sync_directory(to.parent())
             .and_then(|()| self.sync_directory(from.parent()));
         if synced.is_err() {
             // The caller gets an error, which must mean that the item has not moved.
-            let _ = rustix::fs::renameat_with(&target, to.name(), &source, from.name(), no_replace);
+            let _ = renaming::rename_new(&target, to.name(), &source, from.name());
         }
         synced
     }

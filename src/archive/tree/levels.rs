@@ -8,6 +8,17 @@ use super::new_directory::{give_level, make_level};
 use super::place::{TreeError, failed};
 use super::root::Tree;
 
+/// The mode that is shown for a directory in which items lie. The owner of an item declares relations by
+/// names beside it, without write permission in the directory: the kernel must let these requests pass, and
+/// the mount checks them. The sticky bit protects each name from other users, here and in a copy on another
+/// filesystem. What else may be made there is checked by the mode on the disk.
+pub fn shown_to_declare(permissions: u16) -> u16 {
+    match permissions & 0o222 {
+        0o222 => permissions,
+        _ => permissions | 0o1222,
+    }
+}
+
 impl Tree {
     pub(super) fn make_levels(&self, path: &str) -> Result<(), TreeError> {
         self.make_levels_for(path, None)

@@ -71,6 +71,12 @@ impl Published {
         self.stat.st_mode & 0o777
     }
 
+    /// Whether it has an access control list, or that cannot be found out.
+    pub fn has_access_list(&self) -> bool {
+        let found = rustix::fs::fgetxattr(&self.file, "system.posix_acl_access", &mut [0; 0][..]);
+        !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
+    }
+
     /// Whether neither content nor permissions have changed since it was opened.
     pub fn is_unchanged(&self) -> Result<bool, Errno> {
         let stat = rustix::fs::fstat(&self.file)?;

@@ -5,7 +5,7 @@
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -13,6 +13,7 @@ use super::place::{Place, TreeError, failed};
 use super::root::{Tree, open_beneath};
 use crate::archive::owner::Owner;
 use crate::os::charging;
+use crate::os::renaming;
 use crate::os::writing::{self, Durability};
 
 /// A sidecar or metadata text larger than this many bytes is refused.
@@ -48,8 +49,7 @@ impl Tree {
         let opened = self.open_directory(directory)?;
         for number in 1u32.. {
             let aside = format!("{aside}-{number}");
-            match rustix::fs::renameat_with(&opened, name, &opened, &aside, RenameFlags::NOREPLACE)
-            {
+            match renaming::rename_new(&opened, name, &opened, aside.as_str()) {
                 Ok(()) => {
                     self.sync_directory(directory)?;
                     return Ok(Some(aside));

@@ -4,7 +4,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -15,6 +15,7 @@ use super::place::{Filled, Place, TreeError, failed};
 use super::root::Tree;
 use crate::archive::owner::Owner;
 use crate::os::charging;
+use crate::os::renaming;
 use crate::os::writing;
 
 /// An item that has been made and is not visible yet.
@@ -105,9 +106,8 @@ impl Tree {
     /// Moves a staged item to its place. EEXIST if the place is taken.
     pub fn place_item(&self, staged: &StagedItem, place: &Place) -> Result<(), TreeError> {
         let parent = self.open_directory(place.parent())?;
-        let flags = RenameFlags::NOREPLACE;
-        let (from, name) = (&staged.staging, &staged.name);
-        charging::charged(|| rustix::fs::renameat_with(from, name, &parent, place.name(), flags))
+        let (from, name) = (&staged.staging, staged.name.as_str());
+        charging::charged(|| renaming::rename_new(from, name, &parent, place.name()))
             .map_err(failed(Action::Make, place.as_str()))
     }
 

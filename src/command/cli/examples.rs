@@ -29,12 +29,14 @@ pub(super) const MOUNT: &str = "\
 Examples:
   ibifs mount store mnt
   ibifs mount store mnt -o ro,lang=pt
+  ibifs mount https://archive.example.org mnt
   ibifs mount --foreground store mnt";
 
 pub(super) const WORLD: &str = "\
 Examples:
   ibifs world /mnt/world --resolver https://urlib.net
   ibifs world mnt --archive https://archive.example.org --cache-size 50G
+  ibifs world pin mnt 8JMKD3MGP8W/34PGRBS
   ibifs world status mnt --json";
 
 pub(super) const UMOUNT: &str = "\
@@ -135,7 +137,8 @@ pub(super) const COPY: &str = "\
 Examples:
   ibifs copy mnt/example.org/archive/2026/11.22.10.15 other
   ibifs copy --store store --prefix example.org/archive --year 2026 other
-  ibifs copy --store store --state original http://archive.example.net/8JMKD3MGP8W/34PGRBS --token-file token";
+  ibifs copy --store store --state original http://archive.example.net/8JMKD3MGP8W/34PGRBS --token-file token
+  ibifs copy --from https://archive.example.org 8JMKD3MGP8W/34PGRBS store";
 
 pub(super) const TRANSFER: &str = "\
 Examples:
@@ -157,7 +160,8 @@ pub(super) const RESOLVER: &str = "\
 Examples:
   ibifs resolver --db resolver.sqlite3 --listen 0.0.0.0:80 --address urlib.example.net
   ibifs resolver register --db resolver.sqlite3 8JMKD3MGP8W/34PGRBS
-  ibifs resolver list --db resolver.sqlite3";
+  ibifs resolver list --db resolver.sqlite3
+  ibifs resolver key --db resolver.sqlite3";
 
 pub(super) const ID: &str = "\
 Examples:

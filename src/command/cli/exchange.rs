@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 
 use super::{ItemState, NetworkOptions, Output, value};
+use crate::formats::base_url::BaseUrl;
 
 /// Which items are copied or handed over.
 #[derive(Debug, Args)]
@@ -45,6 +46,16 @@ pub struct Copy {
     /// All items in this state
     #[arg(long, value_name = "STATE", ignore_case = true)]
     pub state: Option<ItemState>,
+    /// URL of an Archive from which items are fetched that the store does not hold
+    #[arg(long, value_name = "URL", value_parser = value::base_url)]
+    pub from: Vec<BaseUrl>,
+    /// URL of a resolver that finds the Archives of such items [default: the one that the destination
+    /// names]
+    #[arg(long, value_name = "URL", value_parser = value::base_url)]
+    pub resolver: Vec<BaseUrl>,
+    /// Also reach Archives with addresses of private networks that a resolver or an Archive names
+    #[arg(long)]
+    pub allow_private: bool,
     /// Which items, and how.
     #[command(flatten)]
     pub selection: Selection,

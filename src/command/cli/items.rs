@@ -124,6 +124,9 @@ pub struct Find {
     /// Print at most so many items
     #[arg(long, value_name = "NUMBER", default_value_t = 100)]
     pub limit: usize,
+    /// Look at all files before the search, and read those that have changed, however long it takes
+    #[arg(long)]
+    pub complete: bool,
     /// Store or mount point
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,

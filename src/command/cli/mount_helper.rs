@@ -14,7 +14,7 @@ use clap::Parser;
     after_help = "Called by mount(8) for the types ibifs and fuse.ibifs. See mount.ibifs(8)."
 )]
 pub struct MountHelper {
-    /// Directory of the store
+    /// Directory of the store, or URL of an Archive elsewhere
     pub store: PathBuf,
     /// Where to mount it
     pub mount_point: PathBuf,
@@ -46,7 +46,7 @@ pub struct MountHelper {
 
 impl MountHelper {
     /// The arguments of a program that was called as mount(8) calls: by the name of a helper; or, as
-    /// mount.fuse3(8) does, with a path where a command should be.
+    /// mount.fuse3(8) does, with a path or a URL where a command should be.
     #[must_use]
     pub fn called(arguments: &[OsString]) -> Option<Result<MountHelper, clap::Error>> {
         let name = arguments
@@ -57,11 +57,15 @@ impl MountHelper {
             return Some(MountHelper::try_parse_from(arguments));
         }
         let first = arguments.get(1)?;
-        first.as_bytes().starts_with(b"/").then(|| {
-            let mut helper = MountHelper::try_parse_from(arguments)?;
-            helper.through_mount_fuse = true;
-            Ok(helper)
-        })
+        let is_source = |begin: &str| first.as_bytes().starts_with(begin.as_bytes());
+        ["/", "http://", "https://"]
+            .into_iter()
+            .any(is_source)
+            .then(|| {
+                let mut helper = MountHelper::try_parse_from(arguments)?;
+                helper.through_mount_fuse = true;
+                Ok(helper)
+            })
     }
 
     /// The options that are for the mount, not for its caller, one by one.

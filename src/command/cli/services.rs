@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
+use crate::web::server::resolver::PeerResolver;
 
 /// `ibifs serve`
 #[derive(Debug, Args)]
@@ -27,12 +28,13 @@ pub struct Serve {
     /// the Archive's host]
     #[arg(long, value_name = "NAME@HOST", value_parser = value::email)]
     pub email: Option<String>,
-    /// URL of a resolver that includes the Archive while it is served
+    /// URL of a resolver that includes the Archive while it is served; may be repeated
     #[arg(long, value_name = "URL", requires = "registration_key_file")]
-    pub resolver: Option<String>,
-    /// File with the key that the resolver's administrator gave to this Archive
+    pub resolver: Vec<String>,
+    /// File with the key that the resolver's administrator gave to this Archive; one for each
+    /// resolver in their order, or one for all
     #[arg(long, value_name = "FILE", requires = "resolver")]
-    pub registration_key_file: Option<PathBuf>,
+    pub registration_key_file: Vec<PathBuf>,
     /// File with the tokens of the Archives that may send items and originals to this one
     #[arg(long, value_name = "FILE")]
     pub transfer_token_file: Option<PathBuf>,
@@ -122,8 +124,14 @@ pub struct Resolver {
     /// File or URL with a list of Archives that are asked after the registered ones
     #[arg(long, value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub federated_archives: Vec<String>,
+    /// Another resolver of the federation, and its public key
+    #[arg(long, value_name = "URL=KEY", value_parser = value::peer)]
+    pub peer: Vec<PeerResolver>,
+    /// Also ask Archives with addresses of private networks that a peer or a list at a URL names
+    #[arg(long, hide_short_help = true)]
+    pub allow_private: bool,
     /// File with the prefixes that complete 'upn:' names, as upn.txt of a store
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub upn: Option<PathBuf>,
     /// Accept registrations by the protocol of 2009, by which anyone may register documents
     #[arg(long)]
@@ -148,6 +156,8 @@ pub enum ResolverCommand {
     Unregister(Unregister),
     /// List the Archives that are registered, and where they are included
     List(Registered),
+    /// Print the resolver's public key, which its peers need; makes it if there is none
+    Key(ResolverKey),
     /// List the actors of the protocol of 2009, or remove some
     Actors(Actors),
     /// List the documents of the protocol of 2009, or remove some
@@ -218,6 +228,27 @@ pub struct Registered {
     /// The resolver's database
     #[arg(long, value_name = "FILE")]
     pub db: PathBuf,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs text-helper`
+#[derive(Debug, Args)]
+pub struct TextHelper {
+    /// How many bytes of text are written at most
+    pub longest: usize,
+}
+
+/// `ibifs resolver key`
+#[derive(Debug, Args)]
+pub struct ResolverKey {
+    /// The resolver's database; created if it is missing
+    #[arg(long, value_name = "FILE")]
+    pub db: PathBuf,
+    /// Replace the key; peers refuse later lists until they have the new one
+    #[arg(long)]
+    pub new: bool,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Output, value};
+use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
+use crate::formats::search::Searched;
 
 /// `ibifs init`
 #[derive(Debug, Args)]
@@ -41,6 +42,9 @@ pub struct Init {
     /// URL of the resolver that persistent links name [default: the Archive's own URL]
     #[arg(long, value_name = "URL", value_parser = value::base_url)]
     pub resolver: Option<BaseUrl>,
+    /// What searches read: descriptions, or also the text of the files that everyone may read [default: descriptions]
+    #[arg(long, value_name = "WHAT", value_parser = value::searched())]
+    pub search: Option<Searched>,
     /// Identity of an Archive that is rebuilt: the rep of its service, and its IBIp
     #[arg(long, value_name = "IBI")]
     pub service: Vec<String>,
@@ -52,13 +56,22 @@ pub struct Init {
 /// `ibifs mount`
 #[derive(Debug, Args)]
 pub struct Mount {
-    /// Directory of the store
+    /// Directory of the store, or URL of an Archive elsewhere
     pub store: PathBuf,
     /// Where to mount it
     pub mount_point: PathBuf,
     /// Mount options, joined by commas: lang=, list=all, ro, allow_other ...
     #[arg(short = 'o', value_name = "OPTIONS")]
     pub options: Vec<String>,
+    /// With a URL: directory of the cache [default: ibifs/world in $XDG_CACHE_HOME, or in ~/.cache]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
+    /// With a URL: how much the cache may take on the disk; 64M at least [default: 10G]
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
+    pub cache_size: Option<u64>,
+    /// How other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// Stay in the foreground and log to standard error
     #[arg(short, long)]
     pub foreground: bool,

@@ -3,17 +3,19 @@
 use std::ffi::OsStr;
 use std::fmt;
 
-use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
+use crate::formats::search::Searched;
+use crate::web::server::resolver::PeerResolver;
 
 /// Why a value is refused. [`super::refusal`] prints it in the chosen language.
 #[derive(Debug)]
-pub(super) struct Invalid(Message);
+pub struct Invalid(Message);
 
 impl Localize for Invalid {
     fn message(&self) -> Message {
@@ -50,9 +52,20 @@ impl TypedValueParser for StyleParser {
     }
 }
 
+/// What searches read, by its name.
+pub(super) fn searched() -> impl TypedValueParser<Value = Searched> {
+    let names = PossibleValuesParser::new(Searched::ALL.map(Searched::name));
+    names.map(|name| Searched::from_name(&name).unwrap_or_default())
+}
+
 /// The URL of a service.
 pub(super) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
     BaseUrl::parse(text).map_err(|error| Invalid(error.message()))
+}
+
+/// A peer of a resolver: its URL, `=` and its public key.
+pub(super) fn peer(text: &str) -> Result<PeerResolver, Invalid> {
+    PeerResolver::parse(text).map_err(|error| Invalid(error.message()))
 }
 
 /// `host` or `host:port`. Port 0 stands for the one that is taken.
@@ -93,7 +106,7 @@ fn number<T: TryFrom<i64> + PartialOrd + Into<u64>>(
 }
 
 /// A number of bytes, such as `50M`; at least 1.
-pub(super) fn bytes(text: &str) -> Result<u64, Invalid> {
+pub fn bytes(text: &str) -> Result<u64, Invalid> {
     let (digits, shift) = match text.char_indices().last() {
         Some((at, 'K' | 'k')) => (&text[..at], 10),
         Some((at, 'M' | 'm')) => (&text[..at], 20),
@@ -105,6 +118,11 @@ pub(super) fn bytes(text: &str) -> Result<u64, Invalid> {
         .and_then(|number| number.checked_mul(1 << shift))
         .filter(|number| *number > 0)
         .ok_or_else(|| Invalid(message!("not a number of bytes, such as 500K or 50M")))
+}
+
+/// A number of bytes, as the options have it.
+pub fn byte_count(text: &str) -> Option<u64> {
+    bytes(text).ok()
 }
 
 /// An e-mail address.

@@ -27,9 +27,9 @@ pub struct World {
     /// Directory of the cache [default: ibifs/world in $XDG_CACHE_HOME, or in ~/.cache]
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
-    /// How much the cache may take on the disk; 64M at least
-    #[arg(long, value_name = "BYTES", value_parser = value::bytes, default_value = "10G")]
-    pub cache_size: u64,
+    /// How much the cache may take on the disk; 64M at least [default: 10G]
+    #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
+    pub cache_size: Option<u64>,
     /// Also reach Archives with addresses of private networks that a resolver or an Archive names
     #[arg(long)]
     pub allow_private: bool,
@@ -52,6 +52,25 @@ pub struct World {
 pub enum WorldCommand {
     /// Print what the process of a mount holds and has done
     Status(WorldStatus),
+    /// Fetch whole items into the cache
+    Fetch(WorldKeep),
+    /// Fetch whole items into the cache, where they stay
+    Pin(WorldKeep),
+    /// Remove items from the cache, also those that stay
+    Drop(WorldKeep),
+}
+
+/// `ibifs world fetch`, `ibifs world pin` and `ibifs world drop`
+#[derive(Debug, Args)]
+pub struct WorldKeep {
+    /// Where they are mounted
+    pub mount_point: PathBuf,
+    /// Identifiers, or paths below the mount point
+    #[arg(required = true, value_name = "IBI")]
+    pub items: Vec<String>,
+    /// What is printed.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `ibifs world status`

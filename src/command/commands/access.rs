@@ -278,13 +278,8 @@ pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
     String::from_utf8(buffer).ok()
 }
 
-/// The item of an identifier, optionally followed by a modifier or verbs.
-fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
-    let archive = access.read()?;
-    let unknown = |text: &str| {
-        let name = text.to_owned();
-        Failure::from(ArchiveError::Unknown { name })
-    };
+/// What an identifier says, in any form that ibi(7) lists; the item need not be known here.
+pub(super) fn read_identifier(archive: &Archive, text: &str) -> Result<PersistentName, Failure> {
     let mut read = archive.read_name(reader(text), text)?;
     if read.is_err() && !is_link(text) {
         // As it stands in running text.
@@ -293,7 +288,17 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
             read = found;
         }
     }
-    let name = persistent_name(text, read)?;
+    persistent_name(text, read)
+}
+
+/// The item of an identifier, optionally followed by a modifier or verbs.
+fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
+    let archive = access.read()?;
+    let unknown = |text: &str| {
+        let name = text.to_owned();
+        Failure::from(ArchiveError::Unknown { name })
+    };
+    let name = read_identifier(&archive, text)?;
     let base = name.identifier.to_string();
     let item = archive.find_named(&base)?.ok_or_else(|| unknown(&base))?;
     let Some(Request::Modifier(modifier)) = name.request else {

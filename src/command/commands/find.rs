@@ -1,8 +1,9 @@
-//! `ibifs find`: items by words of their descriptions.
+//! `ibifs find`: items by words of their descriptions, and of their files.
 
 mod mounted;
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::Access;
 use rustix::io::Errno;
@@ -10,8 +11,7 @@ use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::say;
-use crate::archive::store::SearchIndex;
-use crate::archive::{Archive, ArchiveError, SEARCH_FILE, SearchStop};
+use crate::archive::{Archive, ArchiveError, SearchIndexes, SearchScope, SearchStop};
 use crate::command::cli::Find;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -21,6 +21,9 @@ use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::search::{SearchField, SearchQuery};
 use ibi::message;
+
+/// How long the text of files is read before a search.
+const READING: Duration = Duration::from_secs(10);
 
 /// An item that was found, and its description.
 type FoundItem = (Names, DublinCore);
@@ -55,7 +58,7 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     let access = StoreAccess::for_identifier(options.store.as_deref(), &words)?;
     let (found, has_more) = match &access.mount_point {
         Some(mount_point) if is_shut(&access.store) => mounted::search(mount_point, options)?,
-        _ => in_store(&access.read()?, &wanted, options.limit)?,
+        _ => in_store(&access.read()?, &wanted, options)?,
     };
     if found.is_empty() {
         let none = message!("no item has all of these words");
@@ -85,10 +88,10 @@ fn is_shut(store: &Path) -> bool {
 fn in_store(
     archive: &Archive,
     wanted: &SearchQuery,
-    limit: usize,
+    options: &Find,
 ) -> Result<(Vec<FoundItem>, bool), Failure> {
-    let index = up_to_date(archive)?;
-    let page = archive.search(&index, wanted, &|read| read(), 0, limit)?;
+    let indexes = up_to_date(archive, options)?;
+    let page = archive.search(&indexes, wanted, &|read| read(), 0, options.limit)?;
     let mut found = Vec::new();
     for item in page.items {
         let description = archive.description(&item, None, &|read| read())?;
@@ -97,21 +100,38 @@ fn in_store(
     Ok((found, page.has_more))
 }
 
-/// The search index of a store. Where it cannot be written, it is made for this command alone.
-fn up_to_date(archive: &Archive) -> Result<SearchIndex, Failure> {
-    let index = match archive.search_index(SEARCH_FILE) {
-        Ok(index) => index,
-        Err(error) => {
-            log::info!("the search index is made for this command alone: {error}");
-            SearchIndex::temporary().map_err(ArchiveError::from)?
-        }
-    };
+/// The search indexes of a store. Where one cannot be written, it is made for this command alone.
+fn up_to_date(archive: &Archive, options: &Find) -> Result<SearchIndexes, Failure> {
+    let indexes = archive.search_indexes(SearchScope::All)?;
     let progress = ProgressLine::of_items(|| archive.store().held_items().ok());
-    archive.update_search(&index, &|read| read(), &mut |read| {
+    archive.update_search(&indexes.descriptions, &|read| read(), &mut |read| {
         progress.at(read);
         SearchStop::GoOn
     })?;
-    Ok(index)
+    if let Some(texts) = &indexes.texts {
+        if options.complete {
+            texts.look_again().map_err(ArchiveError::from)?;
+        }
+        let until = Instant::now() + READING;
+        let is_complete = archive.update_texts(texts, &|read| read(), &mut |examined| {
+            progress.at(examined);
+            if options.complete || Instant::now() < until {
+                SearchStop::GoOn
+            } else {
+                SearchStop::Stop
+            }
+        });
+        drop(progress);
+        let note = match is_complete {
+            Ok(true) => return Ok(indexes),
+            Ok(false) => {
+                message!("the text of some files is not read yet; search again, or with --complete")
+            }
+            Err(error) => message!("the text of some files cannot be read: {error}", error),
+        };
+        eprintln!("ibifs: {}", localized(&note));
+    }
+    Ok(indexes)
 }
 
 fn line((names, core): &FoundItem) -> String {

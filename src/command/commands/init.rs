@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::{print, say, usage};
 use crate::archive::tree::{Tree, TreeError};
-use crate::archive::{Archive, Setup, SystemClock};
+use crate::archive::{Archive, ArchiveError, Setup, SystemClock};
 use crate::command::cli::Init;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
@@ -57,6 +57,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         service: service_names(&options.service)?,
         url: options.url.clone(),
         resolver: options.resolver.clone(),
+        searched: options.search,
     };
     let progress = ProgressLine::of_items(|| items_below(&store));
     let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
@@ -67,6 +68,13 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         eprint!(
             "ibifs: {}",
             print::finding_line(finding, print::Repairs::Made)
+        );
+    }
+    for lack in archive.tree().lacks().map_err(ArchiveError::from)? {
+        eprintln!(
+            "ibifs: {}: {}",
+            localized(&lack.severity()),
+            localized(&lack)
         );
     }
     let facts = archive.facts();

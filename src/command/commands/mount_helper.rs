@@ -1,7 +1,8 @@
 //! The helper of mount(8) for the types `ibifs` and `fuse.ibifs`.
 
-use super::start;
-use crate::command::cli::{Mount, MountHelper, Output};
+use super::beside::Beside;
+use super::{remote, start};
+use crate::command::cli::{Mount, MountHelper, NetworkOptions, Output};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::command::logging;
@@ -51,10 +52,21 @@ fn settings(words: &[&str]) -> Result<Settings, Failure> {
 
 fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
     let mut words = helper.words();
+    let check: fn(&[&str]) -> Result<(), Failure> = if remote::is_url(&helper.store) {
+        // mount(8) has these options unless others are given.
+        words.retain(|word| !matches!(*word, "rw" | "suid" | "dev"));
+        remote::url(&helper.store)?;
+        |words| remote::RemoteOptions::parse(&[words.join(",")]).map(drop)
+    } else {
+        |words| settings(words).map(drop)
+    };
     if helper.sloppy {
-        words = known(&words);
+        words = known(&words, check);
     }
-    settings(&words)?;
+    check(&words)?;
+    if !remote::is_url(&helper.store) {
+        Beside::new(&settings(&words)?.world, &helper.mount_point)?;
+    }
     if let Some(namespace) = &helper.namespace {
         return Err(Failure::new(
             Exit::Usage,
@@ -71,6 +83,9 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
         store: helper.store.clone(),
         mount_point: helper.mount_point.clone(),
         options: vec![words.join(",")],
+        cache: None,
+        cache_size: None,
+        network: NetworkOptions::default(),
         foreground: false,
         ready_fd: None,
         output: Output::default(),
@@ -87,12 +102,12 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
 }
 
 /// The words that are known options.
-fn known<'a>(words: &[&'a str]) -> Vec<&'a str> {
+fn known<'a>(words: &[&'a str], check: impl Fn(&[&str]) -> Result<(), Failure>) -> Vec<&'a str> {
     let mut known = Vec::new();
     for word in words {
         // A word after `lang=` may be a language.
         known.push(*word);
-        if settings(&known).is_err() {
+        if check(&known).is_err() {
             known.pop();
         }
     }
@@ -115,6 +130,7 @@ fn remount(helper: &MountHelper) -> Result<Exit, Failure> {
             message!("no store is mounted at '{shown}'", shown),
         ));
     }
+    settings.check_remount(&path)?;
     if helper.fake {
         return Ok(Exit::Done);
     }

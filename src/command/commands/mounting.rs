@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::{print, say, start};
+use super::beside::Beside;
+use super::{print, remote, say, start};
 use crate::archive::{Holder, holder, is_held_by};
 use crate::command::cli::{Mount, Umount};
 use crate::command::exit::{Exit, Failure};
@@ -18,6 +19,10 @@ const UMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 const UMOUNT_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
+    if remote::is_url(&options.store) {
+        return remote::mount(options);
+    }
+    remote::refuse_for_store(options)?;
     let settings =
         crate::fuse::mount::Settings::parse(&options.options, |name| std::env::var(name).ok())?;
     let is_missing = |path: &Path| !path.try_exists().unwrap_or(true);
@@ -31,6 +36,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
             ),
         ));
     }
+    let beside = Beside::new(&settings.world, &options.mount_point)?;
     if !options.foreground {
         let exit = start::mount_in_background(options)?;
         if exit == Exit::Done {
@@ -41,7 +47,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     if let Some(level) = settings.log {
         logging::set_level(level);
     }
-    let starter = start::Starter::new(options);
+    let starter = start::Starter::new(options, beside.map(|beside| Box::new(beside) as _));
     crate::fuse::mount::serve(&options.store, &options.mount_point, &settings, &starter)?;
     Ok(Exit::Done)
 }
@@ -64,6 +70,7 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
         ));
     };
     let before = holder(&mounted.source);
+    crate::fuse::mount::unmount_world(&mounted.mount_point);
     let gone = crate::fuse::mount::cut_off_killed(&mounted.mount_point);
     if !gone {
         unmount(options, &mounted)?;

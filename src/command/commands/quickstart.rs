@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{print, start};
 use crate::archive::tree::{METADATA_TEXT, Place};
 use crate::archive::{Archive, Fact, Process, Relative, Setup, SystemClock, holder};
-use crate::command::cli::{Mount, Output, Quickstart};
+use crate::command::cli::{Mount, NetworkOptions, Output, Quickstart};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::formats::item::Names;
@@ -41,6 +41,9 @@ pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
         store: store.clone(),
         mount_point: mount_point.clone(),
         options: Vec::new(),
+        cache: None,
+        cache_size: None,
+        network: NetworkOptions::default(),
         foreground: false,
         output: Output::default(),
         ready_fd: None,

@@ -50,6 +50,15 @@ pub(super) fn run(options: &Resolver) -> Result<Exit, Failure> {
             })?;
             Ok(Exit::Done)
         }
+        Some(ResolverCommand::Key(options)) => {
+            let key = Registry::open(&options.db)?.key(options.new)?;
+            say(&if options.output.json {
+                json::pretty(&json!({ "key": key.to_string() }))
+            } else {
+                format!("{key}\n")
+            })?;
+            Ok(Exit::Done)
+        }
         Some(ResolverCommand::Actors(options)) => actors(options),
         Some(ResolverCommand::Documents(options)) => documents(options),
         None => answer(options),
@@ -130,7 +139,10 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         };
         let url = listen::public_url(url, local, door.tls);
         let made = registry.take().map(|registry| {
-            resolver::Resolver::new(registry, url, &network, server::SiteClock::new(SystemClock))
+            let clock = server::SiteClock::new(SystemClock);
+            let made = resolver::Resolver::new(registry, url, &network, clock)?;
+            let made = made.allowing_private(options.allow_private);
+            made.with_peers(options.peer.clone())
         });
         let made = match made {
             Some(Ok(made)) => {
@@ -169,14 +181,14 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             )
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));
-        let answering = Arc::clone(&made);
+        let (answering, ending) = (Arc::clone(&made), Arc::clone(&made));
         server::Started {
             kinds: Some(resolver::kinds(&made)),
             monitored: Some(Arc::clone(&made) as Arc<_>),
             routes: Some(Box::new(move || resolver::routes(Arc::clone(&answering)))),
             begin: || {},
             beside: Some(Box::pin(resolver::go_on(made))),
-            afterwards: None,
+            afterwards: Some(Box::pin(resolver::end(ending))),
         }
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;

@@ -1,5 +1,6 @@
 //! `ibifs serve`: the Archive service over HTTP.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -32,7 +33,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         (None, None) => facts.base_url(),
     };
     // An invalid option is reported before any file is opened.
-    announcement(
+    announcements(
         options,
         facts,
         &listen::public_url(url.clone(), ([0; 4], 80).into(), None),
@@ -63,8 +64,8 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         // With port 0 the port is known only now.
         let url = listen::public_url(url, local, door.tls);
         let socket = listen::socket_url(local, door.tls);
-        let announcement = match announcement(options, &facts, &url) {
-            Ok(announcement) => announcement,
+        let announcements = match announcements(options, &facts, &url) {
+            Ok(announcements) => announcements,
             Err(failure) => {
                 refused = Some(failure);
                 return Started::nothing();
@@ -98,7 +99,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
                 listen::metrics_line(door.metrics)
             )
         });
-        server::archive::started(site, announcement, report)
+        server::archive::started(site, announcements, report)
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)
@@ -134,30 +135,41 @@ fn email(options: &Serve, facts: &Facts) -> String {
     given.unwrap_or_else(|| format!("postmaster@{}", facts.host))
 }
 
-/// The announcement to a resolver, if one is named.
-fn announcement(
+/// The announcements to the resolvers that are named. One key is for all, several are for one each.
+fn announcements(
     options: &Serve,
     facts: &Facts,
     url: &BaseUrl,
-) -> Result<Option<Announcement>, Failure> {
-    let (Some(resolver), Some(file)) = (&options.resolver, &options.registration_key_file) else {
-        return Ok(None);
-    };
-    let inclusion = Inclusion {
-        url: url.clone(),
-        service: facts.service.clone(),
-        ip: facts.ip,
-        version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
-        email: email(options, facts),
-        key: secret::key(file)?,
-    };
+) -> Result<Vec<Announcement>, Failure> {
+    let (resolvers, files) = (&options.resolver, &options.registration_key_file);
+    if files.len() > 1 && files.len() != resolvers.len() {
+        return Err(usage(message!(
+            "--registration-key-file is there {files} times and --resolver {resolvers} times; name one file for all resolvers, or one for each in their order",
+            files = files.len(),
+            resolvers = resolvers.len()
+        )));
+    }
     let network = super::network(&options.network)?;
-    let announcement = Announcement::new(resolver, inclusion, &network);
-    let refused = || {
-        usage(message!(
-            "'{url}' is not the URL of a resolver; write https://host, or the URL of its service",
-            url = resolver
-        ))
+    let files = files
+        .iter()
+        .chain(std::iter::repeat_n(files.last(), resolvers.len()).flatten());
+    let announcement = |(resolver, file): (&String, &PathBuf)| {
+        let inclusion = Inclusion {
+            url: url.clone(),
+            service: facts.service.clone(),
+            ip: facts.ip,
+            version: concat!("ibifs-", env!("CARGO_PKG_VERSION")).to_owned(),
+            email: email(options, facts),
+            key: secret::key(file)?,
+            prefixes: Vec::new(),
+        };
+        let refused = || {
+            usage(message!(
+                "'{url}' is not the URL of a resolver; write https://host, or the URL of its service",
+                url = resolver
+            ))
+        };
+        Announcement::new(resolver, inclusion, &network).ok_or_else(refused)
     };
-    announcement.ok_or_else(refused).map(Some)
+    resolvers.iter().zip(files).map(announcement).collect()
 }

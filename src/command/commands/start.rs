@@ -3,9 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use sd_notify::NotifyState;
 
@@ -40,17 +39,34 @@ pub(super) fn mount_in_background(options: &Mount) -> Result<Exit, Failure> {
     for text in &options.options {
         arguments.extend(["-o".into(), text.into()]);
     }
+    // The process leaves the directory in which it is started.
+    for (name, path) in [
+        ("--cache", &options.cache),
+        ("--ca-file", &options.network.ca_file),
+    ] {
+        if let Some(path) = path {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            arguments.extend([name.into(), path.into()]);
+        }
+    }
+    if let Some(size) = options.cache_size {
+        arguments.extend(["--cache-size".into(), size.to_string().into()]);
+    }
     let places = [options.store.as_os_str(), options.mount_point.as_os_str()];
     in_background(&arguments, &places)
 }
 
-/// Starts this program again, in the foreground of a new session, and waits until it reports that the tree is
-/// usable. Its errors until then go to our standard error. `arguments` are the command and its options, `places` its
-/// paths.
-pub(super) fn in_background(arguments: &[OsString], places: &[&OsStr]) -> Result<Exit, Failure> {
-    let failed = |what: Message, error: std::io::Error| {
-        Failure::new(Exit::Failed, message!("{what}: {error}", what, error))
-    };
+fn failed(what: Message, error: std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, message!("{what}: {error}", what, error))
+}
+
+/// Starts this program again, in the foreground of a new session. Its errors go to our standard error. `arguments` are
+/// the command and its options, `places` its paths. Returns the process, and the pipe that it closes after it has
+/// written that the tree is usable.
+pub(super) fn spawn(
+    arguments: &[OsString],
+    places: &[&OsStr],
+) -> Result<(Child, std::fs::File), Failure> {
     let program =
         std::env::current_exe().map_err(|error| failed(message!("this program"), error))?;
     let (read, write) =
@@ -65,22 +81,25 @@ pub(super) fn in_background(arguments: &[OsString], places: &[&OsStr]) -> Result
     // The child must not inherit the reading end, or the pipe would stay open.
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| failed(message!("a pipe"), error.into()))?;
-    // SAFETY: between fork and exec the child calls only setsid, which is async-signal-safe.
-    unsafe {
-        command.pre_exec(|| {
-            rustix::process::setsid()?;
-            Ok(())
-        });
-    }
-    let mut child = command
+    crate::os::starting::detach(&mut command, write.as_raw_fd());
+    let child = command
         .spawn()
         .map_err(|error| failed(message!("the daemon"), error))?;
     drop(write);
+    Ok((child, std::fs::File::from(read)))
+}
+
+/// Waits until a process that was started reports that its tree is usable; false if it ends before.
+pub(super) fn is_ready(mut pipe: std::fs::File) -> std::io::Result<bool> {
     let mut reported = Vec::new();
-    std::fs::File::from(read)
-        .read_to_end(&mut reported)
-        .map_err(|error| failed(message!("the daemon"), error))?;
-    if !reported.is_empty() {
+    pipe.read_to_end(&mut reported)?;
+    Ok(!reported.is_empty())
+}
+
+/// Starts this program again in the background, and waits until it reports that the tree is usable.
+pub(super) fn in_background(arguments: &[OsString], places: &[&OsStr]) -> Result<Exit, Failure> {
+    let (mut child, pipe) = spawn(arguments, places)?;
+    if is_ready(pipe).map_err(|error| failed(message!("the daemon"), error))? {
         return Ok(Exit::Done);
     }
     // The reason has been printed on our standard error.
@@ -97,25 +116,47 @@ pub(super) fn in_background(arguments: &[OsString], places: &[&OsStr]) -> Result
     })
 }
 
+/// What runs beside a daemon.
+pub(super) trait Companion {
+    /// Starts it, once the tree is usable.
+    fn start(&self);
+    /// Ends it, before the tree is unmounted.
+    fn stop(&self);
+}
+
 /// The starter of a mount that stays in the foreground: the command that waits for it, systemd, or a person.
 pub(super) struct Starter<'a> {
     /// The descriptor on which the command waits.
     ready_fd: Option<i32>,
     /// What is mounted, for the service manager.
     status: Message,
+    /// What runs beside it.
+    companion: Option<Box<dyn Companion + 'a>>,
     /// Prints what is mounted.
     print: Box<dyn Fn() -> Result<(), Failure> + 'a>,
 }
 
 impl<'a> Starter<'a> {
     /// The starter of a mount of a store.
-    pub(super) fn new(options: &'a Mount) -> Starter<'a> {
+    pub(super) fn new(
+        options: &'a Mount,
+        companion: Option<Box<dyn Companion + 'a>>,
+    ) -> Starter<'a> {
         let store = options.store.display();
         let mount_point = options.mount_point.display();
         Starter {
             ready_fd: options.ready_fd,
             status: message!("{store} is mounted at {mount_point}", store, mount_point),
+            companion,
             print: Box::new(|| mounted(options)),
+        }
+    }
+
+    /// The starter of a mount of an Archive elsewhere.
+    pub(super) fn of_archive(options: &'a Mount) -> Starter<'a> {
+        Starter {
+            print: Box::new(|| Ok(())),
+            ..Starter::new(options, None)
         }
     }
 
@@ -125,6 +166,7 @@ impl<'a> Starter<'a> {
         Starter {
             ready_fd,
             status: message!("items of other Archives are at {mount_point}", mount_point),
+            companion: None,
             print: Box::new(|| Ok(())),
         }
     }
@@ -139,6 +181,9 @@ impl<'a> Starter<'a> {
 
 impl Watcher for Starter<'_> {
     fn ready(&self) {
+        if let Some(companion) = &self.companion {
+            companion.start();
+        }
         (self.print)().unwrap_or_else(|failure| log::warn!("{failure}"));
         report_ready(self.ready_fd);
         let status = OneLine(&self.status).to_string();
@@ -147,6 +192,9 @@ impl Watcher for Starter<'_> {
 
     fn stopping(&self) {
         self.notify(&[NotifyState::Stopping]);
+        if let Some(companion) = &self.companion {
+            companion.stop();
+        }
     }
 
     fn change_log(&self, change: LogChange) {

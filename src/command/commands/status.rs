@@ -1,4 +1,4 @@
-//! `ibifs status`: the user of a store, its items and its index.
+//! `ibifs status`: the user of a store, its items and its index; and where items of other Archives are mounted.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::State;
 use crate::fuse::fs::DataPath;
-use crate::fuse::mount::{Mounted, mounts};
+use crate::fuse::mount::{Mounted, mounts, resolve};
 use ibi::message::{Localize, Message};
 use ibi::{Timestamp, message, plural};
 
@@ -27,8 +27,18 @@ const NAMED: usize = 5;
 
 pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     let ours = || mounts().into_iter().filter(Mounted::is_ours);
+    let worlds = || mounts().into_iter().filter(Mounted::is_world);
+    let is_at = |mounted: &Mounted, path: &Path| mounted.mount_point == resolve(path);
+    let worlds: Vec<Mounted> = match &options.store {
+        None => worlds().collect(),
+        Some(path) => worlds()
+            .rfind(|mounted| is_at(mounted, path))
+            .into_iter()
+            .collect(),
+    };
     let stores: Vec<StoreReport> = match &options.store {
         None => ours().map(StoreReport::from).collect(),
+        Some(_) if !worlds.is_empty() => Vec::new(),
         Some(path) => {
             let access = StoreAccess::at(path)?;
             let mounted =
@@ -36,15 +46,34 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
             vec![mounted.map_or_else(|| StoreReport::unmounted(access.store), StoreReport::from)]
         }
     };
-    say(&match (options.output.json, stores.is_empty()) {
-        (true, _) => json::pretty(&stores.iter().map(StoreReport::value).collect()),
+    let is_empty = stores.is_empty() && worlds.is_empty();
+    say(&match (options.output.json, is_empty) {
+        (true, _) => {
+            let stores = stores.iter().map(StoreReport::value);
+            json::pretty(&stores.chain(worlds.iter().map(world_value)).collect())
+        }
         (false, true) => format!("{}\n", localized(&message!("no store is mounted"))),
         (false, false) => {
-            let paragraphs: Vec<String> = stores.iter().map(StoreReport::text).collect();
+            let stores = stores.iter().map(StoreReport::text);
+            let paragraphs: Vec<String> = stores.chain(worlds.iter().map(world_text)).collect();
             paragraphs.join("\n")
         }
     })?;
     Ok(Exit::Done)
+}
+
+/// Where items of other Archives are mounted, and whom their process asks first.
+fn world_value(mounted: &Mounted) -> Value {
+    json!({
+        "source": mounted.source.to_string_lossy(),
+        "mount_point": json::path(&mounted.mount_point),
+    })
+}
+
+/// The same as a text.
+fn world_text(mounted: &Mounted) -> String {
+    let (source, at) = (mounted.source.display(), mounted.mount_point.display());
+    format!("source   {}\nmounted  {}\n", OneLine(source), OneLine(at))
 }
 
 /// A store, its mount and its daemon.

@@ -1,6 +1,7 @@
 //! `ibifs copy`, `ibifs transfer`, `ibifs claim` and `ibifs fsck --with`: the choice of items, and the
-//! output for each.
+//! output for each. Items that are fetched from Archives by HTTP are in [`fetched`].
 
+mod fetched;
 mod outcomes;
 
 use std::collections::BTreeSet;
@@ -23,6 +24,9 @@ use outcomes::{each_item, one_by_one};
 
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let (texts, destination) = split(&options.paths)?;
+    if let Some(exit) = fetched::copy(options, texts, destination)? {
+        return Ok(exit);
+    }
     let wanted = ItemChoice {
         texts,
         selection: &options.selection,

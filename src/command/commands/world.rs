@@ -1,21 +1,30 @@
 //! `ibifs world`.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use ibi::message;
-use ibi::pairs::Pairs;
+use ibi::pairs::{Pairs, percent_decode};
+use ibi::{Ibi, message, plural};
 use serde_json::json;
 
-use super::{print, say, start};
-use crate::command::cli::{World, WorldCommand, WorldStatus};
+use super::{cannot_print, print, put_out, say, start};
+use crate::command::cli::{World, WorldCommand, WorldKeep, WorldStatus};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::world::mount::{CacheError, STATUS, WorldError, WorldSettings};
+use crate::command::language::localized;
+use crate::command::progress::ProgressLine;
+use crate::command::terminal::OneLine;
+use crate::world::mount::{
+    Action, AskError, CacheError, KeepError, KeepReport, WorldError, WorldSettings,
+};
 
 pub(super) fn run(options: &World) -> Result<Exit, Failure> {
     match (&options.command, &options.mount_point) {
         (Some(WorldCommand::Status(status)), _) => self::status(status),
+        (Some(WorldCommand::Fetch(items)), _) => keep(Action::Fetch, items),
+        (Some(WorldCommand::Pin(items)), _) => keep(Action::Pin, items),
+        (Some(WorldCommand::Drop(items)), _) => keep(Action::Drop, items),
         (None, Some(mount_point)) => mount(options, mount_point),
         (None, None) => Err(super::usage(message!("no mount point is named"))),
     }
@@ -28,38 +37,57 @@ fn mount(options: &World, mount_point: &Path) -> Result<Exit, Failure> {
     };
     // A URL or a certificate that is not valid is reported before a process is started.
     let network = super::network(&options.network)?;
+    let settings = WorldSettings {
+        resolvers: options.resolver.clone(),
+        archives: options.archive.clone(),
+        is_listed: false,
+        no_exec: false,
+        // The process leaves the directory in which it is started.
+        cache: std::path::absolute(&cache).unwrap_or(cache),
+        limit: options.cache_size,
+        allows_private: options.allow_private,
+        allow_other: rustix::process::geteuid().is_root(),
+        ca_file: options.network.ca_file.as_ref().map(|file| {
+            let absolute = std::path::absolute(file);
+            absolute.unwrap_or_else(|_| file.clone())
+        }),
+    };
     if !options.foreground {
-        let exit = start::in_background(&arguments(options, &cache), &[mount_point.as_os_str()])?;
+        let arguments = arguments(options, &settings);
+        let exit = start::in_background(&arguments, &[mount_point.as_os_str()])?;
         if exit == Exit::Done && options.output.json {
-            let first = options.resolver.first().or(options.archive.first());
-            let source = first.map(ToString::to_string).unwrap_or_default();
+            let source = settings.source();
             say(&print::world_json(&source, mount_point))?;
         }
         return Ok(exit);
     }
-    let settings = WorldSettings {
-        resolvers: options.resolver.clone(),
-        archives: options.archive.clone(),
-        cache,
-        limit: options.cache_size,
-        allows_private: options.allow_private,
-        allow_other: rustix::process::geteuid().is_root(),
-    };
     let starter = start::Starter::of_world(options.ready_fd, mount_point);
-    crate::world::mount::serve(mount_point, &settings, &network, &starter).map_err(failure)?;
+    // Who waits for this in the background does not need it if another process has mounted.
+    let stays = options.ready_fd.is_none();
+    crate::world::mount::serve(mount_point, &settings, &network, stays, &starter)
+        .map_err(failure)?;
     Ok(Exit::Done)
 }
 
-fn failure(error: WorldError) -> Failure {
+pub(super) fn failure(error: WorldError) -> Failure {
     match error {
         WorldError::Mount(error) => error.into(),
         WorldError::Cache(CacheError::Used(_)) => Failure::new(Exit::Busy, error),
+        WorldError::Ask(error) => asked(error),
         WorldError::Cache(_) | WorldError::System(_) => Failure::new(Exit::Failed, error),
     }
 }
 
+fn asked(error: AskError) -> Failure {
+    let exit = match error {
+        AskError::Silent | AskError::Elsewhere => Exit::Busy,
+        AskError::Gone | AskError::Refused(_) | AskError::System(_) => Exit::Failed,
+    };
+    Failure::new(exit, error)
+}
+
 /// The arguments of the process in the background.
-fn arguments(options: &World, cache: &Path) -> Vec<OsString> {
+fn arguments(options: &World, settings: &WorldSettings) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["world".into()];
     let mut add = |name: &str, value: &OsStr| arguments.extend([name.into(), value.into()]);
     for resolver in &options.resolver {
@@ -68,11 +96,11 @@ fn arguments(options: &World, cache: &Path) -> Vec<OsString> {
     for archive in &options.archive {
         add("--archive", archive.to_string().as_ref());
     }
-    // The process leaves the directory in which it is started.
-    let cache = std::path::absolute(cache).unwrap_or_else(|_| cache.to_owned());
-    add("--cache", cache.as_os_str());
-    add("--cache-size", options.cache_size.to_string().as_ref());
-    if let Some(file) = &options.network.ca_file {
+    add("--cache", settings.cache.as_os_str());
+    if let Some(limit) = settings.limit {
+        add("--cache-size", limit.to_string().as_ref());
+    }
+    if let Some(file) = &settings.ca_file {
         add("--ca-file", file.as_os_str());
     }
     if options.allow_private {
@@ -85,57 +113,177 @@ fn arguments(options: &World, cache: &Path) -> Vec<OsString> {
 }
 
 /// The directory for what can be fetched again (XDG Base Directory Specification).
-fn default_cache() -> Result<PathBuf, Failure> {
+pub(super) fn default_cache() -> Result<PathBuf, Failure> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
     };
     let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
+    // A service, and what mount(8) starts when the machine does, has no home.
+    let is_root = rustix::process::geteuid().is_root();
+    let caches = caches.or_else(|| is_root.then(|| PathBuf::from("/var/cache")));
     let caches = caches.ok_or_else(|| {
         super::usage(message!(
-            "neither XDG_CACHE_HOME nor HOME names a directory for the cache; name one with --cache"
+            "neither XDG_CACHE_HOME nor HOME names a directory for the cache; name one with --cache, or with the mount option world-cache="
         ))
     })?;
     Ok(caches.join("ibifs/world"))
 }
 
+/// What the process of a mount holds and has done.
+fn status_of(mount_point: &Path) -> Result<Pairs, Failure> {
+    let shown = mount_point.display();
+    crate::world::mount::status(mount_point).ok_or_else(|| {
+        let message = message!(
+            "'{shown}' is no mount of 'ibifs world', or its process is gone",
+            shown
+        );
+        Failure::new(Exit::NotFound, message)
+    })
+}
+
 fn status(options: &WorldStatus) -> Result<Exit, Failure> {
-    let shown = options.mount_point.display();
-    let mut text = vec![0; 64 << 10];
-    let read = rustix::fs::getxattr(&options.mount_point, STATUS, &mut text);
-    let pairs = match read {
-        Ok(length) => {
-            text.truncate(length);
-            Pairs::parse(&text).map_err(|error| Failure::new(Exit::Failed, error))?
-        }
-        Err(_) => {
-            let message = message!(
-                "'{shown}' is no mount of 'ibifs world', or its process is gone",
-                shown
-            );
-            return Err(Failure::new(Exit::NotFound, message));
-        }
+    let pairs = status_of(&options.mount_point)?;
+    let words = |name: &str| pairs.get(name).map(|value| value.words().to_vec());
+    let path = |word: &String| PathBuf::from(OsString::from_vec(percent_decode(word)));
+    let paths = |name: &str| -> Vec<PathBuf> {
+        let words = words(name).unwrap_or_default();
+        words.iter().map(path).collect()
     };
     if !options.output.json {
         let mut lines = String::new();
         for (name, value) in pairs.iter() {
-            lines.push_str(&format!("{name:8}  {}\n", value.words().join(" ")));
+            let value = match name {
+                "mount" => continue,
+                "cache" | "mounts" => {
+                    let paths = paths(name);
+                    let paths: Vec<_> = paths.iter().map(|path| path.to_string_lossy()).collect();
+                    OneLine(paths.join(" ")).to_string()
+                }
+                _ => value.words().join(" "),
+            };
+            lines.push_str(&format!("{name:12}  {value}\n"));
         }
         say(&lines)?;
         return Ok(Exit::Done);
     }
-    let number = |name: &str| {
-        let word = pairs.get(name).and_then(|value| value.words().first());
-        word.and_then(|word| word.parse::<u64>().ok())
-    };
-    let silent = pairs.get("silent").map(|value| value.words().to_vec());
+    let number = |name: &str| words(name)?.first()?.parse::<u64>().ok();
+    let mounts: Vec<_> = paths("mounts")
+        .iter()
+        .map(|path| json::path(path))
+        .collect();
     say(&json::pretty(&json!({
         "mount_point": json::path(&options.mount_point),
-        "cache": {"bytes": number("bytes"), "limit": number("limit"), "files": number("files")},
+        "cache": {
+            "path": paths("cache").first().map(|path| json::path(path)),
+            "bytes": number("bytes"),
+            "limit": number("limit"),
+            "files": number("files"),
+        },
+        "mounts": mounts,
+        "pinned": {
+            "items": number("pinned"),
+            "bytes": number("pinned_bytes"),
+            "ibis": words("pinned_items").unwrap_or_default(),
+        },
         "items": number("items"),
         "nodes": number("nodes"),
+        "passthrough": number("passthrough"),
         "requests": number("requests"),
-        "silent": silent.unwrap_or_default(),
+        "silent": words("silent").unwrap_or_default(),
     })))?;
     Ok(Exit::Done)
+}
+
+/// The identifier of the item that a user named, by it or by a path below the mount point.
+fn named(mount_point: &Path, text: &str) -> Result<Ibi, Failure> {
+    let root = std::fs::canonicalize(mount_point).unwrap_or_else(|_| mount_point.to_owned());
+    let of_path = |path: &Path| {
+        let absolute = std::path::absolute(path).ok()?;
+        // A modifier is a link. An item that cannot be reached has a name all the same.
+        let resolved = std::fs::canonicalize(&absolute).unwrap_or(absolute);
+        let below = resolved.strip_prefix(&root).ok()?;
+        let parts: Option<Vec<&str>> = below.iter().map(OsStr::to_str).collect();
+        let parts = parts?;
+        let of = |depth: usize| Ibi::parse(&parts.get(..depth)?.join("/")).ok();
+        of(2).or_else(|| of(4))
+    };
+    let path = Path::new(text);
+    let by_path = || path.symlink_metadata().ok().and_then(|_| of_path(path));
+    let by_name = || Ibi::parse(text).ok();
+    let found = by_path().or_else(by_name);
+    let found = found.or_else(|| of_path(path));
+    let found = found.or_else(|| of_path(&mount_point.join(text)));
+    found.ok_or_else(|| {
+        super::usage(message!(
+            "'{text}' is no item below '{root}'",
+            text,
+            root = root.display()
+        ))
+    })
+}
+
+fn keep(action: Action, options: &WorldKeep) -> Result<Exit, Failure> {
+    let pairs = status_of(&options.mount_point)?;
+    let items = options.items.iter();
+    let items = items.map(|text| named(&options.mount_point, text));
+    let items = items.collect::<Result<Vec<_>, _>>()?;
+    let progress = ProgressLine::of(&message!("MB"), || None);
+    let (mut exit, mut printed) = (Exit::Done, Ok(()));
+    let mut report = |report: KeepReport| {
+        let text = match report {
+            KeepReport::Progress(done, _) => return progress.at_bytes(done / 1_000_000, done),
+            KeepReport::Done(ibi, files, bytes) if options.output.json => {
+                let ibi = ibi.to_string();
+                json::line(&json!({"ibi": ibi, "files": files, "bytes": bytes, "error": null}))
+            }
+            KeepReport::Done(ibi, files, bytes) => {
+                let files = plural!("{n} file", "{n} files", n = files);
+                let line = message!(
+                    "{ibi}: {files}, {bytes} bytes",
+                    ibi = ibi.to_string(),
+                    files,
+                    bytes
+                );
+                format!("{}\n", localized(&line))
+            }
+            KeepReport::Failed(ibi, error) => {
+                let failure = failed(&error).before(&ibi.to_string());
+                if exit == Exit::Done {
+                    exit = failure.exit;
+                }
+                if !options.output.json {
+                    return progress.aside(|| eprintln!("ibifs: {failure}"));
+                }
+                let error = failure.message.to_string();
+                let ibi = ibi.to_string();
+                json::line(&json!({"ibi": ibi, "files": null, "bytes": null, "error": error}))
+            }
+        };
+        if printed.is_ok() {
+            printed = progress.aside(|| put_out(&text));
+        }
+    };
+    crate::world::mount::keep(&pairs, action, &items, &mut report).map_err(asked)?;
+    drop(progress);
+    printed.map_err(|error| cannot_print(&error))?;
+    Ok(exit)
+}
+
+fn failed(error: &KeepError) -> Failure {
+    match error {
+        KeepError::Missing => Failure::new(
+            Exit::NotFound,
+            message!("no Archive holds it, or the cache does not"),
+        ),
+        KeepError::TooLarge(need, room) => {
+            let message = message!(
+                "it takes {need} bytes, and the cache has room for {room}; drop what is pinned, or mount with a higher --cache-size",
+                need = *need,
+                room = *room
+            );
+            Failure::new(Exit::Refused, message)
+        }
+        KeepError::Failed(why) => Failure::new(Exit::Failed, ibi::message::Message::foreign(why)),
+    }
 }

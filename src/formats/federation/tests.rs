@@ -74,12 +74,12 @@ fn lists_are_bounded() {
     assert_eq!(read(&many(MOST_ARCHIVES)), Ok(MOST_ARCHIVES));
     let sentence = |list: &str| read(list).expect_err("a list that is refused").to_string();
     let more = many(MOST_ARCHIVES + 1);
-    assert_eq!(sentence(&more), "the list has more than 256 Archives");
+    assert_eq!(sentence(&more), "the list has more than 4096 Archives");
     assert_eq!(read(&"#\n".repeat(MOST_LINES)), Ok(0));
     let lines = "#\n".repeat(MOST_LINES + 1);
-    assert_eq!(sentence(&lines), "the list has more than 1024 lines");
+    assert_eq!(sentence(&lines), "the list has more than 8192 lines");
     let long = format!("\n#{}", "x".repeat(LONGEST_LINE));
     assert_eq!(sentence(&long), "line 2: the line has more than 1024 bytes");
     let long = "x".repeat(LONGEST_LIST + 1);
-    assert_eq!(sentence(&long), "the list has more than 262144 bytes");
+    assert_eq!(sentence(&long), "the list has more than 1048576 bytes");
 }

@@ -8,7 +8,7 @@ use super::MetadataError;
 use super::error::beginning;
 
 /// Decodes UTF-8, with or without a byte order mark, or else Windows-1252.
-pub(super) fn decode(bytes: &[u8]) -> String {
+pub(crate) fn decode(bytes: &[u8]) -> String {
     match std::str::from_utf8(without_mark(bytes)) {
         Ok(text) => text.to_string(),
         Err(_) => windows_1252(bytes),

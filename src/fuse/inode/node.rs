@@ -30,6 +30,10 @@ pub enum NodeKind {
     Find,
     /// The virtual directory of what is found by a query: its names below `.find`, joined by slashes.
     Found(String),
+    /// The virtual directory `.world`.
+    World,
+    /// A level above items that are not held here, by its path from the root.
+    Outside(String),
     /// A virtual symbolic link with its target.
     Link(Vec<u8>),
     /// A virtual symbolic link as seen by a user who may replace or remove it. This user owns it, because in

@@ -8,7 +8,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// The options of `-o`. An option that ends with `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 19] = [
+pub(super) const OPTION_NAMES: [&str; 25] = [
     "lang=",
     "list=",
     "log=",
@@ -28,15 +28,22 @@ pub(super) const OPTION_NAMES: [&str; 19] = [
     "sync",
     "async",
     "dirsync",
+    "world=",
+    "world-archive=",
+    "world-cache=",
+    "world-cache-size=",
+    "world-ca-file=",
+    "world-allow-private",
 ];
 
 /// Values of these options, as completion offers them. Of languages there are more.
-const OPTION_VALUES: [(&str, &[&str]); 5] = [
+const OPTION_VALUES: [(&str, &[&str]); 6] = [
     ("lang=", &["en", "pt"]),
     ("list=", &["all", "items"]),
     ("log=", &["error", "warn", "info", "debug"]),
     ("passthrough=", &["yes", "no"]),
     ("allow_other", &["=yes", "=no"]),
+    ("world=", &["fallback"]),
 ];
 
 /// The options of `-o` with their values, as they may be written.
@@ -102,6 +109,15 @@ pub enum MountError {
         /// The option as given.
         text: String,
     },
+    /// A name that does not exist in a mount that is written to would lead somewhere.
+    Fallback,
+    /// An option of what is shown of other Archives, which are not shown.
+    NoWorld {
+        /// The option.
+        option: &'static str,
+    },
+    /// An ordinary user has no directory for mounts.
+    NoWorldPlace,
     /// The system refused the mount.
     Failed {
         /// The system's message.
@@ -168,6 +184,18 @@ impl Localize for MountError {
                 "unknown mount option {text}; the options are {option_names}",
                 text = Quoted(text),
                 option_names = OPTION_NAMES.join(", ")
+            ),
+            MountError::Fallback => message!(
+                "world=fallback needs 'ro': a name that does not exist must be free to be made; mount with \
+                 '-o ro,world=URL,world=fallback'"
+            ),
+            MountError::NoWorld { option } => message!(
+                "{option} needs world=URL, with the URL of a resolver, or world-archive=URL",
+                option
+            ),
+            MountError::NoWorldPlace => message!(
+                "none of XDG_RUNTIME_DIR, XDG_CACHE_HOME and HOME names a directory at which the items of \
+                 other Archives could be mounted; set XDG_RUNTIME_DIR"
             ),
             MountError::Failed { cause } => message!("the mount was refused: {cause}", cause),
         }

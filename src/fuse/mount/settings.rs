@@ -8,7 +8,9 @@ use rustix::mount::MountFlags;
 use super::MountError;
 use super::attach::Attachment;
 use super::error::OPTION_NAMES;
+use super::world_options::WorldOptions;
 use crate::fuse::fs::Ibifs;
+use crate::fuse::namespace::FALLBACK;
 use ibi::relation::Language;
 
 /// Options of fstab(5) that concern mount(8) and systemd, or that always apply. They are accepted and
@@ -53,6 +55,8 @@ pub struct Settings {
     pub allow_other: bool,
     /// The log level, if given.
     pub log: Option<log::LevelFilter>,
+    /// What is shown of other Archives.
+    pub world: WorldOptions,
     /// The flags for the kernel.
     flags: Vec<MountOption>,
 }
@@ -71,16 +75,18 @@ impl Settings {
             passthrough: true,
             allow_other: rustix::process::geteuid().is_root(),
             log: None,
+            world: WorldOptions::default(),
             flags: Vec::new(),
         };
-        // `lang=pt-BR,pt,en`: a word that is a language and not an option continues the list.
+        // `lang=pt-BR,pt,en`, `world=URL,URL`: a word that is a value and not an option continues the list.
         let mut in_languages = false;
+        let mut in_world = false;
         for word in texts.iter().flat_map(|text| text.split(',')) {
             if word.is_empty() {
                 continue;
             }
             if is_passed_over(word) {
-                in_languages = false;
+                (in_languages, in_world) = (false, false);
                 continue;
             }
             if in_languages
@@ -90,7 +96,14 @@ impl Settings {
                 settings.languages.push(language);
                 continue;
             }
+            if in_world
+                && !OPTION_NAMES.contains(&word)
+                && settings.world.take_world(word).is_some()
+            {
+                continue;
+            }
             in_languages = word.starts_with("lang=");
+            in_world = word.starts_with("world=");
             settings.take(word)?;
         }
         if settings.languages.is_empty() {
@@ -119,9 +132,10 @@ impl Settings {
             Some(("passthrough", "no")) => self.passthrough = false,
             Some(("allow_other", "yes")) => self.allow_other = true,
             Some(("allow_other", "no")) => self.allow_other = false,
-            Some(_) => return Err(refuse()),
+            Some((name, value)) => self.world.take(name, value).ok_or_else(refuse)?,
             None => match word {
                 "allow_other" => self.allow_other = true,
+                "world-allow-private" => self.world.allows_private = true,
                 "portable-names" => self.portable_names = true,
                 "ro" => self.flag(MountOption::RO, &MountOption::RW),
                 "rw" => self.flag(MountOption::RW, &MountOption::RO),
@@ -169,16 +183,36 @@ impl Settings {
         attachment.attach(filesystem, mount_point)
     }
 
+    /// Whether a mount may get these flags: one in which names that do not exist lead somewhere stays read-only.
+    pub fn check_remount(&self, mount_point: &Path) -> Result<(), MountError> {
+        let fallback = rustix::fs::getxattr(mount_point, FALLBACK, &mut [0; 8][..]);
+        if fallback.is_ok() && !self.is_read_only() {
+            return Err(MountError::Fallback);
+        }
+        Ok(())
+    }
+
     /// Changes the kernel's flags of a mount, such as read-only.
     pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
         rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
         Ok(())
     }
 
+    /// Whether the options can be together.
+    pub(super) fn check(&self) -> Result<(), MountError> {
+        self.world.check(self.is_read_only())
+    }
+
     /// Whether the mount is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.flags.contains(&MountOption::RO)
+    }
+
+    /// Whether programs cannot be run from the mount.
+    #[must_use]
+    pub fn is_no_exec(&self) -> bool {
+        self.flags.contains(&MountOption::NoExec)
     }
 
     fn kernel_flags(&self) -> MountFlags {
@@ -258,7 +292,13 @@ mod tests {
             assert!(words.iter().any(|it| it == word), "{word}");
         }
         let has_values = |name: &&str| words.iter().any(|it| it.starts_with(*name));
-        assert!(OPTION_NAMES.iter().all(has_values));
+        // The values of these are the user's.
+        let is_free = |name: &&str| name.starts_with("world-") && name.ends_with('=');
+        assert!(
+            OPTION_NAMES
+                .iter()
+                .all(|name| is_free(name) || has_values(name))
+        );
     }
 
     #[test]
@@ -275,6 +315,76 @@ mod tests {
             languages(&["ro"], &[("LC_ALL", "fr_FR"), ("LANG", "en_US")]),
             "fr-FR fr"
         );
+    }
+
+    #[test]
+    fn other_archives_are_named_by_their_urls() {
+        let given = "ro,world=https://a.org,https://b.org/r,fallback,noatime,world=http://c.org";
+        let world = settings(&[given, "world-archive=http://d.org:8080"], &[])
+            .expect("good options")
+            .world;
+        let urls = |urls: &[crate::formats::base_url::BaseUrl]| -> Vec<String> {
+            urls.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(
+            urls(&world.resolvers),
+            ["https://a.org", "https://b.org/r", "http://c.org"]
+        );
+        assert_eq!(urls(&world.archives), ["http://d.org:8080"]);
+        assert!(world.fallback && !world.allows_private);
+        let cache = settings(&["world=fallback,world-cache=/c,world-cache-size=1G"], &[]);
+        let cache = cache.expect("good options").world;
+        assert_eq!(cache.cache.as_deref(), Some(Path::new("/c")));
+        assert_eq!(cache.cache_size.as_deref(), Some("1G"));
+        for refused in [
+            "world=",
+            "world=urlib.net",
+            "world=ftp://a.org",
+            "world-cache=",
+        ] {
+            assert!(settings(&[refused], &[]).is_err(), "{refused}");
+        }
+        // A URL alone continues no other list.
+        assert!(settings(&["ro,https://a.org"], &[]).is_err());
+    }
+
+    #[test]
+    fn what_needs_another_option_is_refused_without() {
+        for (given, refused) in [
+            ("ro,world=http://a.org,fallback", None),
+            ("world=http://a.org", None),
+            ("world-archive=http://a.org", None),
+            ("ro", None),
+            (
+                "world=http://a.org,fallback",
+                Some("world=fallback needs 'ro'"),
+            ),
+            (
+                "ro,world=http://a.org,fallback,rw",
+                Some("world=fallback needs 'ro'"),
+            ),
+            ("ro,world=fallback", Some("world=fallback needs world=URL")),
+            ("world-cache=/c", Some("world-cache= needs world=URL")),
+            (
+                "world-cache-size=1G",
+                Some("world-cache-size= needs world=URL"),
+            ),
+            (
+                "world-allow-private",
+                Some("world-allow-private needs world=URL"),
+            ),
+        ] {
+            let checked = settings(&[given], &[]).expect("options").check();
+            let error = checked.err().map(|error| error.to_string());
+            assert!(
+                match (&error, refused) {
+                    (Some(error), Some(refused)) => error.starts_with(refused),
+                    (None, None) => true,
+                    _ => false,
+                },
+                "{given}: {error:?}"
+            );
+        }
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub(crate) fn block_signals() {
 
 /// Waits for the end of the mount. Returns true if the session has ended, false if a signal requests an
 /// unmount. Meanwhile SIGUSR1 and SIGUSR2 request more or less logging.
-pub(super) fn wait_for_signal(change_log: impl Fn(LogChange)) -> bool {
+pub(crate) fn wait_for_signal(change_log: impl Fn(LogChange)) -> bool {
     let set = signal_set();
     loop {
         let mut signal = 0;

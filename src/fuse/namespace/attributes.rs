@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use super::Namespace;
 use super::invalidation::Context;
-use super::modes::shown_to_declare;
 use super::names::is_year;
+use crate::archive::tree::shown_to_declare;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
@@ -58,6 +58,10 @@ impl Namespace {
             NodeKind::Prefix(_) => {
                 let shown = shown_to_declare(like.permissions);
                 Attr::virtual_like(&like, FileType::Directory, shown, like.size)
+            }
+            // Nobody knows what there is in them.
+            NodeKind::World | NodeKind::Outside(_) => {
+                Attr::virtual_like(&like, FileType::Directory, 0o111, like.size)
             }
             _ => Attr::virtual_like(&like, FileType::Directory, like.permissions, like.size),
         })

@@ -5,6 +5,7 @@
 
 use parking_lot::Mutex;
 use std::ffi::OsStr;
+use std::os::fd::AsFd;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -13,12 +14,12 @@ use rustix::io::Errno;
 use super::names::text;
 use super::siblings::reading_as;
 use super::{DirectoryEntry, Entry, Namespace};
-use crate::archive::store::{Item, SearchIndex};
+use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{ArchiveError, SEARCH_FILE, SearchStop};
+use crate::archive::{SearchIndexes, SearchScope, SearchStop, WrittenFiles};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
-use crate::fuse::inode::{NodeKind, View};
+use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 use ibi::Ibi;
@@ -35,10 +36,12 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same of a lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The search index of the mount, which is opened when somebody searches.
+/// The search indexes of the mount, which is opened when somebody searches.
 #[derive(Debug, Default)]
 pub(super) struct Searches {
-    index: OnceLock<Arc<SearchIndex>>,
+    indexes: OnceLock<Arc<SearchIndexes>>,
+    /// Where files were written since the texts were last searched.
+    written: Arc<WrittenFiles>,
     /// Held while the index is brought up to date.
     updating: Mutex<()>,
 }
@@ -74,37 +77,43 @@ fn link_target(path: &str, names: &Names) -> Vec<u8> {
 }
 
 impl Namespace {
-    /// The search index, up to date. EAGAIN if it is not within a time; then more of it is the next time.
-    fn searched(&self, timeout: Duration) -> ErrnoResult<Arc<SearchIndex>> {
-        let index = match self.searches.index.get() {
-            Some(index) => Arc::clone(index),
+    /// The search indexes. The descriptions are up to date; EAGAIN if they are not within a time, and then more of them
+    /// are the next time.
+    fn searched(&self, timeout: Duration) -> ErrnoResult<Arc<SearchIndexes>> {
+        let indexes = match self.searches.indexes.get() {
+            Some(indexes) => Arc::clone(indexes),
             None => {
-                let opened = self.archive.search_index(SEARCH_FILE).or_else(|error| {
-                    log::warn!("the search index is made for this mount alone: {error}");
-                    SearchIndex::temporary().map_err(ArchiveError::from)
-                });
-                let opened = Arc::new(opened?);
-                Arc::clone(self.searches.index.get_or_init(|| opened))
+                let opened = Arc::new(self.archive.search_indexes(SearchScope::All)?);
+                Arc::clone(self.searches.indexes.get_or_init(|| opened))
             }
         };
         let until = Instant::now() + timeout;
         let Some(_updating) = self.searches.updating.try_lock_until(until) else {
             return Err(Errno::AGAIN);
         };
-        let is_current = self
-            .archive
-            .update_search(&index, &|read| read(), &mut |_| {
-                if Instant::now() < until {
-                    SearchStop::GoOn
-                } else {
-                    SearchStop::Stop
-                }
-            })?;
+        let is_current =
+            self.archive
+                .update_search(&indexes.descriptions, &|read| read(), &mut |_| {
+                    if Instant::now() < until {
+                        SearchStop::GoOn
+                    } else {
+                        SearchStop::Stop
+                    }
+                })?;
         if is_current {
-            Ok(index)
+            Ok(indexes)
         } else {
             log::info!("the search index is not complete yet");
             Err(Errno::AGAIN)
+        }
+    }
+
+    /// Notes that the text of a file, or the names in a directory, may have changed.
+    pub(super) fn note_written(&self, node: &Node) {
+        if node.is_in_item()
+            && let Ok(file) = node.file()
+        {
+            self.searches.written.note(&self.archive, file.as_fd());
         }
     }
 
@@ -124,8 +133,11 @@ impl Namespace {
             && let Some(item) = self.item_of_link(name)?
         {
             let query = query_of(path).ok_or(Errno::NOENT)?;
-            let index = self.searched(LOOKUP_TIMEOUT)?;
-            if index.is_found(&query, item.id)? && self.may_find(caller, &item)? {
+            let indexes = self.searched(LOOKUP_TIMEOUT)?;
+            let act = reading_as(caller);
+            if self.may_find(caller, &item)?
+                && self.archive.is_found(&indexes, &query, &item, &act)?
+            {
                 let target = link_target(path, &item.names);
                 return self.virtual_entry(View::Rep, NodeKind::Link(target));
             }
@@ -167,9 +179,11 @@ impl Namespace {
         path: &str,
     ) -> ErrnoResult<Vec<DirectoryEntry>> {
         let query = query_of(path).ok_or(Errno::NOENT)?;
-        let index = self.searched(LISTING_TIMEOUT)?;
+        let indexes = self.searched(LISTING_TIMEOUT)?;
+        self.searches.written.pass_on(&self.archive);
+        self.archive.read_texts_aside(&indexes, |read| read());
         let act = reading_as(caller);
-        let page = self.archive.search(&index, &query, &act, 0, MOST_LINKS)?;
+        let page = self.archive.search(&indexes, &query, &act, 0, MOST_LINKS)?;
         if page.has_more {
             log::info!(
                 "more than {MOST_LINKS} items are found by '{path}'; the others are not listed"

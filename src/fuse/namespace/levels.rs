@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::names::{below, is_year, level_below, text};
+use super::names::{WORLD, below, is_year, level_below, text};
 use super::staged_directories::is_staged_directory;
 use super::virtual_entries::link_target;
 use super::{Entry, NameLifetime, Namespace, Stale};
@@ -24,6 +24,9 @@ impl Namespace {
         if name == ".mint" {
             return self.cached_entry(View::Mint, NodeKind::Mint);
         }
+        if name == WORLD {
+            return self.lookup_world();
+        }
         if name == ".find" {
             return self.cached_entry(View::Rep, NodeKind::Find);
         }
@@ -34,7 +37,7 @@ impl Namespace {
     }
 
     /// The entry of a virtual directory whose name the kernel may cache.
-    fn cached_entry(&self, view: View, kind: NodeKind) -> ErrnoResult<Entry> {
+    pub(super) fn cached_entry(&self, view: View, kind: NodeKind) -> ErrnoResult<Entry> {
         let entry = self.virtual_entry(view, kind)?;
         Ok(Entry {
             lifetime: NameLifetime::UntilInvalidated,
@@ -281,7 +284,7 @@ impl Namespace {
                 Some((item, true)) => self.remove_item(caller, parent, &item),
                 _ => Err(Errno::NOTDIR),
             },
-            NodeKind::Root if name == ".mint" => Err(Errno::PERM),
+            NodeKind::Root if name == ".mint" || name == WORLD => Err(Errno::PERM),
             NodeKind::Root if ibip::check_prefix(text(name)?).is_ok() => {
                 let store = self.archive.store();
                 let taken = store.spelling_of_prefix(text(name)?)?;

@@ -10,7 +10,6 @@ use rustix::io::Errno;
 
 use super::Namespace;
 use super::names::{below, is_year, level_below};
-use super::virtual_entries::link_target;
 use crate::archive::tree::Place;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -74,6 +73,8 @@ impl Namespace {
             // Any query has a name here.
             NodeKind::Find => Vec::new(),
             NodeKind::Found(path) => self.list_found(caller, path)?,
+            // Names are found there that nobody here could list.
+            NodeKind::World | NodeKind::Outside(_) => return Err(Errno::ACCESS),
             _ => return Err(Errno::NOTDIR),
         };
         for name in ["..", "."] {
@@ -150,16 +151,17 @@ impl Namespace {
             _ => format!("{name}{tail}"),
         };
         let mut link = |tail: String, names| {
-            let target = link_target(node.view, names);
+            let target = self.link_to(node.view, names)?;
             listed.push(self.virtual_listed(shown(&tail), NodeKind::Link(target)));
+            ErrnoResult::Ok(())
         };
         for (relation, names) in &self.archive.relations(&item)? {
             match relation.as_str() {
-                "lastedition" => link("!".to_owned(), names),
-                "metadata" => link(":".to_owned(), names),
+                "lastedition" => link("!".to_owned(), names)?,
+                "metadata" => link(":".to_owned(), names)?,
                 other => {
                     if let Some(language) = other.strip_prefix("translation(") {
-                        link(format!("+({language}"), names);
+                        link(format!("+({language}"), names)?;
                     }
                 }
             }

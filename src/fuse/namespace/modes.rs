@@ -14,17 +14,6 @@ use crate::os::caller::Caller;
 /// The access control list that holds the same bits as the mode.
 pub(super) const ACL: &str = "system.posix_acl_access";
 
-/// The mode that is shown for a directory in which items lie. The owner of an item declares relations by
-/// names beside it, without write permission in the directory: the kernel must let these requests pass, and
-/// we check them. The sticky bit protects each name from other users, here and in a copy on another
-/// filesystem. What else may be made there is checked by the mode on the disk.
-pub(super) fn shown_to_declare(permissions: u16) -> u16 {
-    match permissions & 0o222 {
-        0o222 => permissions,
-        _ => permissions | 0o1222,
-    }
-}
-
 /// The mode on the disk for a mode that was shown or asked for.
 pub(super) fn as_on_disk(mode: u32) -> u32 {
     match mode & 0o1222 {
@@ -82,6 +71,7 @@ impl Namespace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::tree::shown_to_declare;
 
     #[test]
     fn years_are_shown_as_open_with_the_sticky_bit() {

@@ -6,6 +6,9 @@ use rustix::io::Errno;
 
 use crate::fuse::inside::ErrnoResult;
 
+/// The name in the root of the items of other Archives.
+pub const WORLD: &str = ".world";
+
 /// The path of a name in a level; the root's path is empty.
 pub(super) fn below(path: &str, name: &str) -> String {
     match path {

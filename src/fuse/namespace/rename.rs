@@ -80,7 +80,11 @@ impl Namespace {
     ) -> ErrnoResult<()> {
         let same = || self.same_file((parent, name), (new_parent, new_name));
         match plan(Side::of(parent), Side::of(new_parent), flags, same) {
-            Plan::Native => self.rename_inside(by, (parent, name), (new_parent, new_name), flags),
+            Plan::Native => {
+                self.rename_inside(by, (parent, name), (new_parent, new_name), flags)?;
+                self.note_written(new_parent);
+                Ok(())
+            }
             Plan::Beside if is_staged_directory(name) => {
                 if flags & !RenameFlags::NOREPLACE.bits() != 0 {
                     return Err(Errno::INVAL);

@@ -54,8 +54,9 @@ impl Namespace {
             self.check_search(caller, &sibling.item)?;
         }
         let languages = &self.options.languages;
-        match virtual_entries::compute(&self.archive, languages, parent.view, sibling)? {
-            VirtualEntry::Link(target) => {
+        match virtual_entries::compute(&self.archive, languages, sibling)? {
+            VirtualEntry::Link(names) => {
+                let target = self.link_to(parent.view, &names)?;
                 let is_own = caller.is_other() && self.check_change(caller, &sibling.item).is_ok();
                 let link = if is_own {
                     NodeKind::OwnLink(target, caller.uid)

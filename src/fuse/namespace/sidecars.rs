@@ -117,6 +117,9 @@ impl Namespace {
             {
                 self.archive.note_described(item)?;
             }
+            if how.is_last {
+                self.note_written(node);
+            }
             return match node.learnt.metadata_of() {
                 Some(item) if !how.is_last => Ok(self.metadata_text_closed(item).err()),
                 _ => Ok(None),

@@ -7,4 +7,5 @@ mod deposits;
 mod fixture;
 mod lookups;
 mod native;
+mod outside;
 mod stale;

@@ -1,5 +1,6 @@
 //! What a name beside an item leads to, as data: no caller, no rights, no node.
 
+use super::names::WORLD;
 use super::requests::Sibling;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{Archive, Related};
@@ -13,8 +14,8 @@ use rustix::io::Errno;
 /// The entry of a name beside an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VirtualEntry {
-    /// A symbolic link to a related item, by its target.
-    Link(Vec<u8>),
+    /// A symbolic link to a related item, by its names.
+    Link(Names),
     /// The metadata text of an item, a file in its directory.
     MetadataText(Item),
     /// The list of an item's files.
@@ -39,11 +40,10 @@ pub(super) enum VirtualEntry {
     },
 }
 
-/// Computes the entry of a name in a tree; ENOENT if it leads nowhere.
+/// Computes the entry of a name; ENOENT if it leads nowhere.
 pub(super) fn compute(
     archive: &Archive,
     languages: &[Language],
-    view: View,
     sibling: &Sibling,
 ) -> ErrnoResult<VirtualEntry> {
     let item = &sibling.item;
@@ -61,7 +61,7 @@ pub(super) fn compute(
         }
     };
     Ok(match related(archive, languages, item, modifier)? {
-        Related::Item(names) => VirtualEntry::Link(link_target(view, &names)),
+        Related::Item(names) => VirtualEntry::Link(names),
         Related::Text(item) => VirtualEntry::MetadataText(item),
         Related::Description { item, from, format } => {
             let metadata = match &from {
@@ -96,10 +96,26 @@ pub(super) fn related(
 
 /// The target of a link beside an item to another item, in the same tree if that item has a name there.
 pub(super) fn link_target(view: View, names: &Names) -> Vec<u8> {
-    let (climb, name) = match (view, names.ibip()) {
-        (View::Ibip, Some(ibip)) => ("..", ibip.to_string()),
-        (View::Ibip, None) => ("..", names.preferred()),
-        _ => ("../../..", names.preferred()),
-    };
-    format!("{climb}/{name}").into_bytes()
+    format!("{}/{}", climb(view), name_in(view, names)).into_bytes()
+}
+
+/// The target of a link from there to a name that is not held here.
+pub(super) fn link_outside(view: View, name: &str) -> Vec<u8> {
+    format!("{}/{WORLD}/{name}", climb(view)).into_bytes()
+}
+
+/// The name of an item in a tree, if it has one there.
+pub(super) fn name_in(view: View, names: &Names) -> String {
+    match (view, names.ibip()) {
+        (View::Ibip, Some(ibip)) => ibip.to_string(),
+        _ => names.preferred(),
+    }
+}
+
+/// The way from the directory in which items lie to the root.
+fn climb(view: View) -> &'static str {
+    match view {
+        View::Ibip => "..",
+        _ => "../../..",
+    }
 }

@@ -19,10 +19,14 @@ use crate::os::caller::Caller;
 /// every file until the answer is EOPNOTSUPP, no labels here.
 const LABEL: &str = "security.selinux";
 
+/// An attribute of the root of a mount in which names that do not exist lead to other Archives.
+pub const FALLBACK: &str = "user.ibi.fallback";
+
 impl Namespace {
     /// The value of an attribute; ERANGE if it is longer than `limit` (0: no limit).
     pub fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> ErrnoResult<Vec<u8>> {
         match (&node.kind, &node.real) {
+            (NodeKind::Root, _) if self.options.fallback && name == FALLBACK => Ok(b"yes".to_vec()),
             (NodeKind::Item(item), _) if is_virtual(name) => self.item_xattr(*item, name),
             // The kernel asks before the first write to a file whether there is one to remove.
             (..) if limit == 0 && name == CAPABILITY && node.learnt.lacks_capability() => {

@@ -51,8 +51,15 @@ impl Announcement {
         })
     }
 
+    /// The same with the prefixes of items that the Archive holds.
+    #[must_use]
+    pub fn with_prefixes(mut self, prefixes: Vec<String>) -> Announcement {
+        self.inclusion.prefixes = prefixes;
+        self
+    }
+
     /// Requests inclusion until the resolver confirms it, then passes the result to `report`.
-    pub async fn include(self, report: impl Fn(&Message) + Send) {
+    pub async fn include(self, report: impl Fn(&Message) + Send + Sync) {
         let (mut pause, longest) = PAUSES;
         loop {
             match self.ask("inclusionRequest", TIMEOUT).await {

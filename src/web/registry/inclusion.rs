@@ -8,14 +8,22 @@ use crate::formats::address::{Address, AddressError};
 use crate::formats::base_url::{BaseUrl, BaseUrlError};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
+use ibi::ibip::{check_prefix, prefix_key};
 use ibi::message::{Localize, Message};
+use ibi::rep::{check_component, component_key};
 use ibi::{Ibi, Quoted};
 use ibi::{display_message, message};
 
 /// The pair with the URL of the Archive, where that is not `http://` and its address.
 const URL: &str = "archiveurl";
+/// The pair with the prefixes of items that the Archive holds, separated by spaces.
+const PREFIXES: &str = "archiveprefixes";
 /// The longest text in a message, in bytes.
 const LONGEST_TEXT: usize = 255;
+/// The most prefixes that an Archive announces.
+pub const MOST_ANNOUNCED: usize = 64;
+/// The longest prefix, in bytes.
+const LONGEST_PREFIX: usize = 128;
 
 /// What an Archive says of itself when it asks to be included or excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +40,9 @@ pub struct Inclusion {
     pub email: String,
     /// Its registration key.
     pub key: ArchiveKey,
+    /// The prefixes of items that it announces to hold. A resolver asks it first for these, and believes nothing
+    /// else of it.
+    pub prefixes: Vec<String>,
 }
 
 /// Why a message is refused.
@@ -124,11 +135,13 @@ impl Inclusion {
             version: text("archiveplatformversion")?,
             email: text("archiveadmemailaddress")?,
             key: ArchiveKey::parse(get("registrationkey")?).map_err(|_| InclusionError::Key)?,
+            prefixes: prefixes(query.get(PREFIXES).unwrap_or_default()),
         })
     }
 
     /// The query of the message with this subject, with the pairs in the order of ibi-resolution(7),
-    /// "Inclusion". One of ibifs has the URL, which others pass over, where the address does not say all.
+    /// "Inclusion". Two of ibifs, which others pass over, have the URL where the address does not say all, and the
+    /// prefixes.
     #[must_use]
     pub fn query(&self, subject: &str) -> String {
         let pairs = [
@@ -143,10 +156,31 @@ impl Inclusion {
         ];
         let url = self.url.to_string();
         let url = (self.url.short() == url).then_some((URL, url));
-        let pairs = pairs.into_iter().chain(url);
+        let is_announced = subject == "inclusionRequest" && !self.prefixes.is_empty();
+        let prefixes = is_announced.then(|| (PREFIXES, self.prefixes.join(" ")));
+        let pairs = pairs.into_iter().chain(url).chain(prefixes);
         let pairs = pairs.map(|(name, value)| format!("{name}={}", encoded(value.as_bytes())));
         pairs.collect::<Vec<_>>().join("&")
     }
+}
+
+/// Reads prefixes. Those that are not valid, and those beyond the limit, are passed over: they are no more than a
+/// hint.
+pub(super) fn prefixes(text: &str) -> Vec<String> {
+    let key = |word: &str| match word.split_once('/') {
+        Some((subdomain, word)) => {
+            check_component(1, subdomain).ok()?;
+            check_component(2, word).ok()?;
+            Some(format!(
+                "{}/{}",
+                component_key(subdomain),
+                component_key(word)
+            ))
+        }
+        None => check_prefix(word).ok().map(|()| prefix_key(word)),
+    };
+    let words = text.split(' ').filter(|word| word.len() <= LONGEST_PREFIX);
+    words.filter_map(key).take(MOST_ANNOUNCED).collect()
 }
 
 #[cfg(test)]
@@ -172,6 +206,24 @@ mod tests {
         let inclusion = Inclusion::of(&query).expect("an inclusion");
         assert_eq!(inclusion.url.to_string(), "https://mtc-m21.sid.inpe.br/x");
         assert_eq!(inclusion.query("inclusionRequest"), by_tls);
+    }
+
+    #[test]
+    fn prefixes_are_a_hint() {
+        let more = "&archiveprefixes=SID.inpe.br/Mtc-m18@80%208jmkd3mgp8w%20x%20a/b/c%20%20../..";
+        let query = Query::parse(&format!("{EXAMPLE}{more}")).expect("a query");
+        let inclusion = Inclusion::of(&query).expect("an inclusion");
+        assert_eq!(
+            inclusion.prefixes,
+            ["sid.inpe.br/mtc-m18@80", "8JMKD3MGP8W"]
+        );
+        let announced = "&archiveprefixes=sid.inpe.br/mtc-m18@80%208JMKD3MGP8W";
+        let written = inclusion.query("inclusionRequest");
+        assert_eq!(written, format!("{EXAMPLE}{announced}"));
+        assert!(!inclusion.query("exclusionRequest").contains("prefixes"));
+        let many: Vec<String> = (0..1000).map(|it| format!("a.org/p{it}")).collect();
+        assert_eq!(prefixes(&many.join(" ")).len(), MOST_ANNOUNCED);
+        assert!(prefixes(&format!("a.org/{}", "p".repeat(LONGEST_PREFIX))).is_empty());
     }
 
     #[track_caller]

@@ -45,7 +45,8 @@ impl IdentifierMaker {
     }
 
     /// The makers of the prefixes of an item's names.
-    fn of_names(names: &Names) -> Vec<IdentifierMaker> {
+    #[must_use]
+    pub fn of_names(names: &Names) -> Vec<IdentifierMaker> {
         let rep = names.rep().cloned().map(Ibi::from);
         let ibip = names.ibip().cloned().map(Ibi::from);
         rep.iter().chain(&ibip).map(IdentifierMaker::of).collect()

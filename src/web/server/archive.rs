@@ -7,6 +7,7 @@ mod crawlers;
 mod dav;
 mod failure;
 mod file;
+mod levels;
 mod measure;
 mod oai;
 mod pages;
@@ -25,12 +26,14 @@ use axum::extract::State;
 use axum::http::{Method, Request, Response};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::archive::store::ACCESSES_FILE;
 use crate::archive::{Archive, scrub};
 use crate::formats::base_url::BaseUrl;
 use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
+use crate::web::registry::MOST_ANNOUNCED;
 use crate::web::server::metrics::Monitored;
 use crate::web::server::{SiteClock, Started, answer, prefix};
 use crate::web::service::{AccessCounter, Keys};
@@ -49,7 +52,7 @@ const MOST_DIGESTS: usize = 16;
 /// An Archive that is served.
 #[derive(Debug)]
 pub struct Site {
-    archive: Archive,
+    archive: Arc<Archive>,
     clock: SiteClock,
     url: BaseUrl,
     keys: Keys,
@@ -84,7 +87,7 @@ impl Site {
             );
         }
         Site {
-            archive: archive.served_at(url.clone()),
+            archive: Arc::new(archive.served_at(url.clone())),
             clock,
             oai: oai::Oai::new(&url, email),
             url,
@@ -166,36 +169,58 @@ fn act(read: &mut dyn FnMut()) {
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
 /// The service of a site with its background tasks: access counts are written, and the site is included with
-/// and excluded from a resolver. `report` receives the result of the inclusion.
+/// and excluded from resolvers. `report` receives the results of the inclusions.
 #[must_use]
 pub fn started(
     site: Arc<Site>,
-    announcement: Option<Announcement>,
-    report: impl Fn(&Message) + Send + 'static,
+    announcements: Vec<Announcement>,
+    report: impl Fn(&Message) + Clone + Send + Sync + 'static,
 ) -> Started {
-    let (beside, ending, leaving) = (Arc::clone(&site), Arc::clone(&site), announcement.clone());
+    let (beside, ending, leaving) = (Arc::clone(&site), Arc::clone(&site), announcements.clone());
     Started {
         monitored: Some(Arc::clone(&site) as Arc<dyn Monitored>),
         kinds: Some(measure::kinds(&site)),
         routes: Some(Box::new(move || routes(Arc::clone(&site)))),
         begin,
         beside: Some(Box::pin(async move {
-            let include = async {
-                if let Some(announcement) = announcement {
-                    announcement.include(report).await;
-                }
-            };
-            tokio::join!(include, go_on_writing_accesses(beside));
+            let included = include(&beside, announcements, report);
+            tokio::join!(included, go_on_writing_accesses(Arc::clone(&beside)));
         })),
         afterwards: Some(Box::pin(async move {
-            let exclude = async {
-                if let Some(announcement) = leaving {
-                    announcement.exclude().await;
-                }
-            };
-            tokio::join!(exclude, write_accesses(&ending));
+            let mut excluded = JoinSet::new();
+            for announcement in leaving {
+                excluded.spawn(announcement.exclude());
+            }
+            tokio::join!(excluded.join_all(), write_accesses(&ending));
         })),
     }
+}
+
+/// Has the site included with each resolver, with the prefixes of the items whose originals it holds.
+async fn include(
+    site: &Arc<Site>,
+    announcements: Vec<Announcement>,
+    report: impl Fn(&Message) + Clone + Send + Sync + 'static,
+) {
+    if announcements.is_empty() {
+        return;
+    }
+    let reading = Arc::clone(site);
+    let prefixes = answer::aside(move || reading.archive.announced_prefixes(MOST_ANNOUNCED)).await;
+    let prefixes = match prefixes {
+        Ok(Ok(prefixes)) => prefixes,
+        Ok(Err(error)) => {
+            log::warn!("no prefixes are announced: {error}");
+            Vec::new()
+        }
+        Err(_) => Vec::new(),
+    };
+    let mut included = JoinSet::new();
+    for announcement in announcements {
+        let announcement = announcement.with_prefixes(prefixes.clone());
+        included.spawn(announcement.include(report.clone()));
+    }
+    included.join_all().await;
 }
 
 async fn go_on_writing_accesses(site: Arc<Site>) {

@@ -9,8 +9,13 @@ mod federation;
 mod inclusion;
 mod lookups;
 mod measure;
+mod memory;
 mod pages;
+mod peers;
+mod publication;
 mod registration;
+mod sources;
+mod tally;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +30,7 @@ use tokio::sync::Semaphore;
 use super::metrics::RequestKinds;
 use super::share::Proxies;
 use super::{Peer, SiteClock, answer, languages, negotiation, page, prefix, threads};
+use crate::archive::Clock;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::name_spaces::NameSpaces;
@@ -36,6 +42,7 @@ use archives::Archives;
 use asking::Resolution;
 pub use federation::ListSource;
 use ibi::relation::Step;
+pub use peers::PeerResolver;
 use registration::Registrations;
 
 /// The most identifiers that are resolved at a time. Further requests wait.
@@ -44,6 +51,8 @@ pub const MOST_RESOLUTIONS: usize = 256;
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 10;
+/// The interval at which the database is written with what is remembered of Archives.
+const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// The interval at which the database is checked for changes by other processes.
 const REFRESH: Duration = Duration::from_secs(1);
 /// The most addresses of a reader and proxies that are passed on.
@@ -60,10 +69,17 @@ pub struct Resolver {
     public_client: Client,
     /// The lists of federated Archives.
     lists: Vec<ListSource>,
+    /// The peers, each with the serial number of the last list that was kept of it.
+    peers: Vec<(PeerResolver, u64)>,
+    /// Whether lists from the network may lead to addresses that are not public.
+    allows_private: bool,
     archives: Archives,
+    publication: publication::Publication,
     /// The table that completes `upn:` names.
     name_spaces: NameSpaces,
     turns: Semaphore,
+    /// Room for requests to Archives, see [`asking::MOST_PENDING`].
+    room: Arc<Semaphore>,
     hashing: Semaphore,
     /// The state of the protocol of 2009. None if it is disabled.
     registrations: Option<Registrations>,
@@ -87,14 +103,20 @@ impl Resolver {
             client: Client::new(network, Reach::Any),
             public_client: Client::new(network, Reach::Public),
             lists: Vec::new(),
+            peers: Vec::new(),
+            allows_private: false,
             archives: Archives::default(),
+            publication: publication::Publication::default(),
             name_spaces: NameSpaces::default(),
             turns: Semaphore::new(MOST_RESOLUTIONS),
+            room: Arc::new(Semaphore::new(asking::MOST_PENDING)),
             hashing: Semaphore::new(inclusion::MOST_AT_ONCE),
             registrations: None,
             proxies: Proxies::new(&[]),
         };
         resolver.refresh()?;
+        let remembered = resolver.registry.remembered()?;
+        resolver.archives.memory().restore(remembered);
         Ok(resolver)
     }
 
@@ -124,11 +146,33 @@ impl Resolver {
         lists: Vec<(ListSource, Option<Vec<FederatedArchive>>)>,
     ) -> Resolver {
         for (at, (source, archives)) in lists.into_iter().enumerate() {
-            self.archives.add_list(source.reach());
+            let reach = match source.reach() {
+                Reach::Any => Reach::Any,
+                Reach::Public => self.reach_of_lists(),
+            };
+            self.archives.add_list(reach);
             self.archives.federate(at, archives.unwrap_or_default());
             self.lists.push(source);
         }
         self
+    }
+
+    /// Lets lists and peers on the network lead to addresses that are not public, before any is added.
+    #[must_use]
+    pub fn allowing_private(self, allows_private: bool) -> Resolver {
+        Resolver {
+            allows_private,
+            ..self
+        }
+    }
+
+    /// Which addresses the Archives of a list from the network may have.
+    fn reach_of_lists(&self) -> Reach {
+        if self.allows_private {
+            Reach::Any
+        } else {
+            Reach::Public
+        }
     }
 
     /// The client that asks an Archive.
@@ -151,8 +195,12 @@ impl Resolver {
         &self.url
     }
 
+    /// Reads the registered Archives, and publishes and signs their list.
     fn refresh(&self) -> Result<(), RegistryError> {
-        self.archives.replace(&self.registry.archives()?);
+        let mut publication = self.publication.lock();
+        let registered = self.registry.archives()?;
+        publication.publish(&registered, &self.registry, &self.clock.now());
+        self.archives.replace(&registered);
         Ok(())
     }
 }
@@ -176,7 +224,42 @@ pub async fn go_on(resolver: Arc<Resolver>) {
         }
     };
     let lists = federation::go_on(Arc::clone(&resolver));
-    tokio::join!(keep_up(Arc::clone(&resolver)), trying, lists);
+    let peers = peers::go_on(Arc::clone(&resolver));
+    let remembering = async {
+        loop {
+            tokio::time::sleep(WRITE_EVERY).await;
+            write_memory(&resolver).await;
+        }
+    };
+    tokio::join!(
+        keep_up(Arc::clone(&resolver)),
+        trying,
+        lists,
+        peers,
+        remembering
+    );
+}
+
+/// What is done when the resolver ends.
+pub async fn end(resolver: Arc<Resolver>) {
+    write_memory(&resolver).await;
+}
+
+/// Writes which Archives have answered. If that fails, they are learned again.
+async fn write_memory(resolver: &Arc<Resolver>) {
+    let writing = Arc::clone(resolver);
+    let written = threads::aside(move || {
+        let changes = writing.archives.memory().take_changes();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        writing.registry.remember(&changes, &writing.clock.now())
+    });
+    match written.await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => log::warn!("which Archives have answered is not written: {error}"),
+        Err(error) => log::error!("{error}"),
+    }
 }
 
 /// Reloads the included Archives whenever another process has changed the database.
@@ -186,7 +269,7 @@ async fn keep_up(resolver: Arc<Resolver>) {
         let asked = Arc::clone(&resolver);
         let refreshed = threads::aside(move || {
             let version = asked.registry.version()?;
-            if known != Some(version) {
+            if known != Some(version) || asked.publication.is_due(&asked.clock.now()) {
                 asked.refresh()?;
             }
             Ok::<_, RegistryError>(version)
@@ -228,8 +311,7 @@ async fn answered(resolver: Arc<Resolver>, request: Request<Body>) -> Response<B
         return icon;
     }
     if path == PATH {
-        let list = resolver.archives.published().to_string();
-        return answer::fresh(answer::whole(StatusCode::OK, "text/plain", list));
+        return resolver.publication.answer(&parts.headers);
     }
     if path.trim_end_matches('/') == RESOLVER_SERVICE && query.contains("servicesubject=") {
         return inclusion::answer(&resolver, &parts.method, query).await;

@@ -9,6 +9,7 @@ pub mod federations;
 pub mod identifiers;
 pub mod imports;
 pub mod inventories;
+pub mod levels;
 pub mod links;
 pub mod metadata;
 pub mod modifiers;
@@ -24,12 +25,13 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 13] = [
+pub const TARGETS: [(&str, Check); 14] = [
     ("facts", facts::check),
     ("federations", federations::check),
     ("identifiers", identifiers::check),
     ("imports", imports::check),
     ("inventories", inventories::check),
+    ("levels", levels::check),
     ("links", links::check),
     ("metadata", metadata::check),
     ("modifiers", modifiers::check),

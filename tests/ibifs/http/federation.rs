@@ -161,6 +161,33 @@ fn registered_archives_have_precedence() {
     );
 }
 
+/// Of the Archives of lists, the one that answered for a prefix is asked before the others of the lists, and never before
+/// registered ones.
+#[test]
+fn the_archive_of_a_list_that_answered_is_asked_before_the_others() {
+    let env = TestEnv::new();
+    let (registered, has, other) = (nothing(1), holder(2, "Original"), nothing(3));
+    let both = line(&other.address, &other.service) + &line(&has.address, &has.service);
+    list_of(&env, "list", &both);
+    let served = resolver(&env, &[&registered], "--federated-archives list");
+    goes(&env, &served, ITEM, "302 http://s2/");
+    std::thread::sleep(Duration::from_millis(300));
+    let before = other.received("urlRequest").len();
+    for _ in 0..3 {
+        goes(&env, &served, ITEM, "302 http://s2/");
+    }
+    assert_eq!(other.received("urlRequest").len(), before);
+    assert_eq!(registered.received("urlRequest").len(), 4);
+    // Now a registered one has it.
+    let copy = holder(4, "Copy");
+    copy.include(&Registry::open(&env.root().join("r.db")).expect("a registry"));
+    served.prints(
+        &env,
+        &format!("{GOES} for i in $(seq 100); do goes {ITEM} | grep s4 && break; sleep .1; done"),
+        "302 http://s4/",
+    );
+}
+
 /// A file is read again; one that is no list leaves the last in force, and is logged once.
 #[test]
 fn a_file_is_read_again() {

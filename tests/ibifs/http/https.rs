@@ -10,7 +10,7 @@ use super::served::Served;
 use crate::support::TestEnv;
 
 /// Makes the authority `ca.pem`, and by it the certificate `NAME.pem` with the key `NAME.key` of this machine.
-const AUTHORITY: &str = r#"
+pub const AUTHORITY: &str = r#"
 authority() {
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=Authority of a test" -keyout "$1.key" -out "$1.pem" \
         -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign 2> openssl-said

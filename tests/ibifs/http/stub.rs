@@ -69,11 +69,18 @@ impl Stub {
 
     /// Registers and includes it.
     pub fn include(&self, registry: &Registry) {
+        self.announce(registry, "");
+    }
+
+    /// Registers and includes it, with the prefixes that it announces.
+    pub fn announce(&self, registry: &Registry, prefixes: &str) {
         let key = "1234567890";
         let query = format!(
             "archiveaddress={}&archiveserviceibi={}&archiveip=127.0.0.1&archiveprotocol=HTTP\
-             &archiveplatformversion=1&archiveadmemailaddress=a@b&registrationkey={key}",
-            self.address, self.service
+             &archiveplatformversion=1&archiveadmemailaddress=a@b&registrationkey={key}&archiveprefixes={}",
+            self.address,
+            self.service,
+            prefixes.replace(' ', "%20")
         );
         let inclusion = Inclusion::of(&Query::parse(&query).expect("a query")).expect("good");
         let (key, now) = (ArchiveKey::parse(key).expect("a key"), SystemClock.now());

@@ -26,6 +26,8 @@ pub fn switch(name: &str) -> Option<u64> {
 #[derive(Debug)]
 pub struct TestEnv {
     root: PathBuf,
+    /// What `root` shows, if another filesystem is mounted there.
+    backing: Option<PathBuf>,
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -42,7 +44,32 @@ impl TestEnv {
         let name = format!("ibifs-test-{}-{number}", std::process::id());
         let root = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&root).expect("a temporary directory");
-        TestEnv { root }
+        let env = TestEnv {
+            root,
+            backing: None,
+        };
+        match std::env::var("IBIFS_TEST_BENEATH").as_deref() {
+            Ok("bindfs") => env.on_bindfs(),
+            Ok(other) => panic!("IBIFS_TEST_BENEATH: '{other}' is not a filesystem of the tests"),
+            Err(_) => env,
+        }
+    }
+
+    /// The same, where everything lies on bindfs, a filesystem without RENAME_NOREPLACE, as those of networks are.
+    #[track_caller]
+    pub fn on_bindfs(mut self) -> TestEnv {
+        if self.backing.is_some() {
+            return self;
+        }
+        let backing = self.root.with_extension("backing");
+        std::fs::create_dir_all(&backing).expect("a temporary directory");
+        let mounted = Command::new("bindfs").args([&backing, &self.root]).status();
+        assert!(
+            mounted.is_ok_and(|status| status.success()),
+            "bindfs mounts"
+        );
+        self.backing = Some(backing);
+        self
     }
 
     /// The environment's directory; scripts run in it.
@@ -172,7 +199,7 @@ impl TestEnv {
         let below = format!("{}/", self.root.display());
         for line in table.lines().rev() {
             if let Some(mounted) = line.split(' ').nth(4)
-                && mounted.starts_with(&below)
+                && (mounted.starts_with(&below) || Path::new(mounted) == self.root)
             {
                 let quiet = Command::new("umount").arg("-l").arg(mounted).output();
                 drop(quiet);
@@ -197,6 +224,9 @@ impl Drop for TestEnv {
             }
             std::thread::sleep(Duration::from_millis(50));
             self.unmount_all();
+        }
+        if let Some(backing) = &self.backing {
+            let _ = std::fs::remove_dir_all(backing);
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ pub enum Mode {
     Stall,
     /// It closes the connection after so many bytes of an answer.
     Cut(usize),
+    /// It passes on some 3 MB a second.
+    Slow,
     /// It changes this byte of each connection's answers.
     Corrupt(usize),
 }
@@ -25,6 +28,7 @@ pub struct Proxy {
     /// Where it is reached: `http://127.0.0.1:port`.
     pub url: String,
     mode: Arc<Mutex<Mode>>,
+    sent: Arc<AtomicU64>,
 }
 
 impl Proxy {
@@ -33,16 +37,23 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (mode, address) = (Arc::new(Mutex::new(Mode::Pass)), address.to_owned());
-        let shared = Arc::clone(&mode);
+        let (shared, sent) = (Arc::clone(&mode), Arc::new(AtomicU64::new(0)));
+        let count = Arc::clone(&sent);
         std::thread::spawn(move || {
             for client in listener.incoming().flatten() {
                 let (mode, address) = (Arc::clone(&shared), address.clone());
+                let count = Arc::clone(&count);
                 std::thread::spawn(move || {
-                    let _ = between(client, &address, &mode);
+                    let _ = between(client, &address, &mode, &count);
                 });
             }
         });
-        Proxy { url, mode }
+        Proxy { url, mode, sent }
+    }
+
+    /// How many bytes of answers it has passed on.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
     }
 
     /// Sets what it does from now on, also to connections that are open.
@@ -53,19 +64,35 @@ impl Proxy {
 
 /// A server that answers every request with these bytes, and returns its URL.
 pub fn answering(bytes: String) -> String {
+    serving(move |_| bytes.clone())
+}
+
+/// A server that answers a request for a path with what the function returns, and returns its URL.
+pub fn serving(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let answer = Arc::new(answer);
     std::thread::spawn(move || {
         for mut client in listener.incoming().flatten() {
-            let mut request = [0; 4096];
-            let _ = client.read(&mut request);
-            let _ = client.write_all(bytes.as_bytes());
+            let answer = Arc::clone(&answer);
+            std::thread::spawn(move || {
+                let mut request = [0; 4096];
+                let length = client.read(&mut request).unwrap_or(0);
+                let request = String::from_utf8_lossy(&request[..length]);
+                let path = request.split(' ').nth(1).unwrap_or_default();
+                let _ = client.write_all(answer(path).as_bytes());
+            });
         }
     });
     url
 }
 
-fn between(client: TcpStream, address: &str, mode: &Arc<Mutex<Mode>>) -> std::io::Result<()> {
+fn between(
+    client: TcpStream,
+    address: &str,
+    mode: &Mutex<Mode>,
+    count: &AtomicU64,
+) -> std::io::Result<()> {
     let now = |mode: &Mutex<Mode>| *mode.lock().expect("a mode");
     if now(mode) == Mode::Refuse {
         return client.shutdown(Shutdown::Both);
@@ -86,6 +113,7 @@ fn between(client: TcpStream, address: &str, mode: &Arc<Mutex<Mode>>) -> std::io
         let piece = &mut piece[..length];
         match now(mode) {
             Mode::Pass => {}
+            Mode::Slow => std::thread::sleep(Duration::from_millis(5)),
             Mode::Refuse => return to.shutdown(Shutdown::Both),
             Mode::Stall => loop {
                 std::thread::sleep(Duration::from_millis(20));
@@ -105,6 +133,7 @@ fn between(client: TcpStream, address: &str, mode: &Arc<Mutex<Mode>>) -> std::io
             }
         }
         to.write_all(piece)?;
+        count.fetch_add(length as u64, Ordering::Relaxed);
         sent += length;
     }
 }

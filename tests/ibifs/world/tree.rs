@@ -34,7 +34,7 @@ fn levels_are_not_listed() {
             stat M/$a/$b/$c M/x.org/y M/8JMKD3MGP8W; no stat M/a..b; no stat M/.Trash-0; no stat M/$a/$b/x; df M; stat -f M
             no stat M/$a/$b/$c/99.01.01.01; no stat M/8JMKD3MGP8W/_'
         stat -c '%A' M M/$a M/$a/$b M/${ibip%/*}; { LC_ALL=C ls M 2>&1 || true; } | sed "s:.*'M':M:""#,
-        "0\nd--x--x--x\nd--x--x--x\nd--x--x--x\nd--x--x--x\nM: Permission denied",
+        "0\ndr-xr-xr-x\nd--x--x--x\nd--x--x--x\nd--x--x--x\nM: Permission denied",
     );
 }
 
@@ -57,7 +57,9 @@ fn modifiers_are_beside_the_item() {
     world.prints(
         r#"readlink "M/$one!" | sed "s:$two:TWO:"; cat "M/$one!/doc/y" "M/$ibip!/doc/y"; cat "M/$one:"
         readlink "M/$ibip!" | sed "s:$(ibip A/$two):TWO:"; head -n 1 "M/$one:(bibtex)" | grep -c '^@'
-        no stat "M/$one+(pt)"; no stat "M/$one+("; cat "M/$two!/doc/y""#,
+        no stat "M/$one+(pt)"; no stat "M/$one+("; cat "M/$two!/doc/y"; chmod 644 A/$one/doc/secret; chmod 755 A/$one/doc/shut
+        cmp "M/$two?GetFileList" "A/$two?GetFileList"; cmp "M/$ibip?GetLastEdition+GetFileList" "A/$two?GetFileList"
+        cat "A/$one?GetFileList" > list; ibifs umount M; rm -r C; world; cmp "M/$one?GetFileList" list"#,
         "../../../TWO\nsecond\nsecond\ntitle: Rainfall\n../TWO\n1\nsecond",
     );
 }

@@ -1,12 +1,13 @@
 //! What happens while Archives do not answer, or lie.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::World;
-use super::proxy::{Mode, answering};
-use crate::support::TestEnv;
+use super::proxy::{Mode, answering, serving};
+use crate::support::{Rng, TestEnv, seed, switch};
 
 impl World {
     /// Stops the service until what is returned is dropped.
@@ -112,6 +113,66 @@ fn trouble_is_not_enoent() {
     );
 }
 
+/// What an Archive has said counts for a minute. Who looks after that gets the old answer once more, while the Archive is
+/// asked; then the new one.
+#[test]
+fn answers_count_for_a_minute() {
+    let world = World::mounted();
+    world.prints(
+        r#"X=M/$one/doc; cat $X/x.txt M/$two/doc/y; no stat M/8JMKD3MGP8W/34PGRBS; before=$(stat -c %i $X/x.txt) big=$(stat -c %i $X/big)
+        echo other > A/$one/doc/x.txt; rm -r A/$one/doc/empty; echo file > A/$one/doc/empty; rm "A/$one/doc/a b/c/deep"; echo new > A/$one/doc/new
+        echo third > A/6RPa7umaZ/UaJFT/doc/x; cat $X/x.txt; asked eval 'cat $X/x.txt; no stat $X/new; no stat M/8JMKD3MGP8W/34PGRBS'
+        sleep 61; asked eval 'ls $X; sleep 1'; cat $X/x.txt $X/new $X/empty; ls "$X/a b/c"; no stat "$X/a b/c/deep"; echo gone
+        test $before != $(stat -c %i $X/x.txt); echo 2 > /proc/sys/vm/drop_caches; test $big = $(stat -c %i $X/big); test $big = $(ls -i $X | sed -n 's/ big$//p' | tr -d ' '); test $(getfattr --only-values -n user.ibi.age M/$one) -lt 60
+        asked eval 'ls M/$two; sleep 1'; cat M/$two/doc/y; asked no stat M/8JMKD3MGP8W/34PGRBS"#,
+        "text\nsecond\ntext\n0\n2\nother\nnew\nfile\ngone\n1\nsecond\n1",
+    );
+}
+
+/// While an Archive comes and goes, readers read what is in the item, or get an error.
+#[test]
+fn readers_while_an_archive_comes_and_goes() {
+    let world = World::new();
+    let seconds = switch("IBIFS_TEST_SECONDS").unwrap_or(12);
+    world.sh("world --cache-size 64M; mkdir bad");
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|threads| {
+        for reader in 0..8 {
+            let (world, over) = (&world, &over);
+            threads.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    world.sh(&format!(
+                        r#"echo 1 > /proc/sys/vm/drop_caches
+                        for f in x.txt big 'a b/c/deep' nothing; do
+                            if timeout 30 cat "M/$one/doc/$f" > got{reader} 2> said{reader}; then cmp got{reader} "A/$one/doc/$f" || touch bad/{reader}
+                            else cmp -n $(stat -c %s got{reader}) got{reader} "A/$one/doc/$f" || touch bad/{reader}
+                                grep -qE 'No route to host|Input/output error' said{reader} || {{ cp said{reader} bad/{reader}; }}; fi
+                        done"#
+                    ));
+                }
+            });
+        }
+        let mut rng = Rng::from_seed(seed());
+        while Instant::now() < until {
+            world.proxy.set(match rng.below(6) {
+                0 => Mode::Refuse,
+                1 => Mode::Stall,
+                2 => Mode::Cut(rng.below(6_000_000)),
+                3 => Mode::Corrupt(rng.below(6_000_000)),
+                _ => Mode::Pass,
+            });
+            std::thread::sleep(Duration::from_millis(100 + rng.below(1500) as u64));
+        }
+        world.proxy.set(Mode::Pass);
+        over.store(true, Ordering::Relaxed);
+    });
+    world.prints(
+        "tail -n 3 bad/* 2>&1 || true; ls bad | wc -l",
+        "tail: cannot open 'bad/*' for reading: No such file or directory\n0",
+    );
+}
+
 /// A process that was killed leaves a mount that the next mount, or umount, clears.
 #[test]
 fn a_killed_process_leaves_nothing() {
@@ -122,6 +183,70 @@ fn a_killed_process_leaves_nothing() {
         end; ibifs umount M; no ibifs umount M; ls -A M | wc -l"#,
         "text\ntext\n0",
     );
+}
+
+/// A signal ends the waiting of the process that gets it.
+#[test]
+fn a_signal_ends_the_waiting() {
+    let world = World::mounted();
+    world.sh("stat M/$one");
+    world.proxy.set(Mode::Stall);
+    for signal in ["TERM", "KILL"] {
+        let begun = Instant::now();
+        world.sh(&format!(
+            "cat M/$one/doc/big & sleep 0.5; kill -{signal} $!; no wait $!"
+        ));
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(3), "{signal}: {took:?}");
+        world.sh("sleep 1.1");
+    }
+}
+
+/// Of several Archives one that hangs does not keep the others from being asked. An item that another one may have is
+/// not missing.
+#[test]
+fn several_archives() {
+    let world = World::new();
+    world.proxy.set(Mode::Stall);
+    let begun = Instant::now();
+    world.prints(
+        r#"ibifs world M --archive $PROXY --archive $U --cache C; ls M/$one; cat "M/$two!/doc/y"
+        { LC_ALL=C ls -d M/8JMKD3MGP8W/34PGRBS 2>&1 || true; } | sed 's/.*: //'"#,
+        "doc\nsecond\nNo route to host",
+    );
+    assert!(begun.elapsed() < Duration::from_secs(6));
+    world.proxy.set(Mode::Pass);
+}
+
+/// Inventories and texts without end take a bounded part of the memory.
+#[test]
+fn memory_is_bounded() {
+    let env = TestEnv::new();
+    let url = serving(|path| {
+        let name = path.split(['?', ':']).next().unwrap_or_default();
+        let ibi = name.trim_start_matches('/');
+        let (kind, text) = if path.contains(':') {
+            ("text/plain", "x".repeat(1_000_000))
+        } else {
+            let line = format!("text 644 1.0 .ibi {}\n", "x".repeat(8_000_000));
+            let head = format!("inventory 1\nibi {{ibip {ibi}}}\ndirectory 755 1.0 .\n");
+            ("text/x-ibi-inventory", format!("{head}{line}end\n"))
+        };
+        format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{text}",
+            text.len()
+        )
+    });
+    let resident = env.sh(&format!(
+        r#"mkdir M; ibifs world M --archive {url} --cache C --cache-size 64M
+        name() {{ printf 'M/8JMKD3MGP8W/34PGR%s' $(printf '%02d' $1 | tr 01 AB); }}
+        for n in $(seq 10 69); do stat "$(name $n)" > /dev/null; ls "$(name $n)" > /dev/null; sleep 0.02; done
+        for n in $(seq 20 24); do for f in $(seq 30); do cat "$(name $n):(x$f)" > /dev/null; done; done; sleep 2; stat "$(name 10)" > /dev/null; sleep 2
+        sed -n 's/^RssAnon:[^0-9]*\([0-9]*\) kB/\1/p' /proc/$(< C/lock)/status; ibifs umount M"#
+    ));
+    let kibibytes: u32 = resident.parse().expect("a number");
+
+    assert!(kibibytes < 450_000, "{kibibytes} KiB");
 }
 
 /// An Archive that lies costs a lookup, and nothing else.

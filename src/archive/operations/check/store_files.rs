@@ -2,7 +2,7 @@
 
 use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
-use super::super::search::{PUBLIC_SEARCH_FILE, SEARCH_FILE};
+use super::super::search::{PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, TEXT_FILE};
 use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError, StoreUse};
@@ -12,7 +12,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 17] = [
+const OWN: [&str; 19] = [
     ".",
     own_files::FACTS,
     own_files::NAME_SPACES,
@@ -30,6 +30,8 @@ const OWN: [&str; 17] = [
     store::PICTURES_FILE,
     SEARCH_FILE,
     PUBLIC_SEARCH_FILE,
+    TEXT_FILE,
+    PUBLIC_TEXT_FILE,
 ];
 
 /// Opens the index and runs SQLite's checks. Returns None if it cannot be read.

@@ -23,7 +23,7 @@ enum Next {
 
 /// The entries that a walk is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum NextEntries {
+pub(in crate::archive::operations) enum NextEntries {
     /// Files. Where a directory cannot be read, the files below it are left out.
     Files,
     /// Files and directories. Only what the reader may not read is left out.
@@ -31,7 +31,7 @@ pub(super) enum NextEntries {
 }
 
 /// A walk through the published entries of an item, in the order of their paths.
-pub(super) struct Walk<'a> {
+pub(in crate::archive::operations) struct Walk<'a> {
     open: &'a OpenItem,
     /// The path after which it begins.
     after: &'a [u8],
@@ -42,7 +42,11 @@ pub(super) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// A walk that begins after a path.
-    pub(super) fn new(open: &'a OpenItem, after: &'a [u8], entries: NextEntries) -> Walk<'a> {
+    pub(in crate::archive::operations) fn new(
+        open: &'a OpenItem,
+        after: &'a [u8],
+        entries: NextEntries,
+    ) -> Walk<'a> {
         Walk {
             open,
             after,
@@ -52,7 +56,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The path of the next entry. That of a directory ends with a slash.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, TreeError> {
+    pub(in crate::archive::operations) fn next(&mut self) -> Result<Option<Vec<u8>>, TreeError> {
         while let Some(next) = self.waiting.pop() {
             match next {
                 Next::Entry(path) => return Ok(Some(path)),
@@ -71,7 +75,10 @@ impl<'a> Walk<'a> {
         Ok(None)
     }
 
-    pub(super) fn listing(&mut self, most: usize) -> Result<Listing, TreeError> {
+    pub(in crate::archive::operations) fn listing(
+        &mut self,
+        most: usize,
+    ) -> Result<Listing, TreeError> {
         let mut listing = Listing::default();
         while let Some(path) = self.next()? {
             let is_directory = path.ends_with(b"/");
@@ -96,7 +103,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What was found, or None where it is left out.
-    pub(super) fn readable<T>(
+    pub(in crate::archive::operations) fn readable<T>(
         &self,
         found: Result<T, Errno>,
         path: &[u8],

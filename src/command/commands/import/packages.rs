@@ -119,7 +119,7 @@ impl Import<'_> {
         };
         let package = package::open(&unpacked, &mut count)?;
         let names = package.names().ok_or(PackageError::Nameless)?.clone();
-        self.archive.check_taking(&names)?;
+        self.archive.check_taking(&Process, &names)?;
         if self.options.dry_run {
             return Ok(names);
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::transfer::{TransferError, TransferOutcome};
+use crate::archive::transfer::{Skip, TransferError, TransferOutcome};
 use crate::command::commands::{cannot_print, put_out, say};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -19,6 +19,8 @@ struct OutcomeCounts {
     skipped: u64,
     files: u64,
     bytes: u64,
+    /// How many of the skipped ones no Archive has.
+    not_found: u64,
     is_wrong: bool,
 }
 
@@ -37,41 +39,81 @@ pub(super) fn each_item(
     is_json: bool,
     mut act: impl FnMut(&[Names]) -> Vec<Result<TransferOutcome, TransferError>>,
 ) -> Result<Exit, Failure> {
-    let mut tally = OutcomeCounts::default();
-    let progress = ProgressLine::of_items(|| Some(names.len() as u64));
+    let mut report = OutcomeReport::new(names.len(), is_json);
     let mut count = 0;
     while let Some(left) = names.get(count..).filter(|left| !left.is_empty()) {
         let begun = count;
         for (names, outcome) in left.iter().zip(act(left)) {
-            let outcome =
-                outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
-            tally.add(&outcome);
-            let text = if is_json {
-                json::line(&outcome_json(names, &outcome))
-            } else {
-                outcome_line(names, &outcome)
-            };
-            progress
-                .aside(|| put_out(&text))
-                .map_err(|error| cannot_print(&error))?;
+            report.add(names, outcome)?;
             count += 1;
-            progress.at(count as u64);
         }
         if count == begun {
             let lost = message!("a thread ended early; run the command again");
             return Err(Failure::new(Exit::Failed, lost));
         }
     }
-    drop(progress);
-    say(&if is_json { tally.json() } else { tally.line() })?;
-    Ok(
-        match (tally.is_wrong, tally.skipped, tally.done + tally.unchanged) {
+    report.end()
+}
+
+/// Prints the outcome of each item, and the sums at the end.
+pub(super) struct OutcomeReport {
+    tally: OutcomeCounts,
+    progress: ProgressLine,
+    is_json: bool,
+    count: u64,
+}
+
+impl OutcomeReport {
+    /// The report of so many items.
+    pub(super) fn new(items: usize, is_json: bool) -> OutcomeReport {
+        OutcomeReport {
+            tally: OutcomeCounts::default(),
+            progress: ProgressLine::of_items(|| Some(items as u64)),
+            is_json,
+            count: 0,
+        }
+    }
+
+    /// Prints the outcome of an item. Fails with what concerns more than it.
+    pub(super) fn add(
+        &mut self,
+        names: &Names,
+        outcome: Result<TransferOutcome, TransferError>,
+    ) -> Result<(), Failure> {
+        let outcome = outcome.map_err(|error| Failure::from(error).before(&names.preferred()))?;
+        self.tally.add(&outcome);
+        let text = if self.is_json {
+            json::line(&outcome_json(names, &outcome))
+        } else {
+            outcome_line(names, &outcome)
+        };
+        self.progress
+            .aside(|| put_out(&text))
+            .map_err(|error| cannot_print(&error))?;
+        self.count += 1;
+        self.progress.at(self.count);
+        Ok(())
+    }
+
+    /// Prints the sums.
+    pub(super) fn end(self) -> Result<Exit, Failure> {
+        let tally = self.tally;
+        drop(self.progress);
+        say(&if self.is_json {
+            tally.json()
+        } else {
+            tally.line()
+        })?;
+        let done = tally.done + tally.unchanged;
+        Ok(match (tally.is_wrong, tally.skipped, done) {
+            // No Archive has any of them.
+            (true, skipped, 0) if tally.not_found == skipped => Exit::NotFound,
             (true, ..) => Exit::Failed,
             // No item was copied, transferred or claimed.
             (false, 1.., 0) => Exit::Refused,
             _ => Exit::Done,
-        },
-    )
+        })
+    }
 }
 
 impl OutcomeCounts {
@@ -87,6 +129,7 @@ impl OutcomeCounts {
             TransferOutcome::Skipped(skip) => {
                 self.skipped += 1;
                 self.is_wrong |= !skip.is_expected();
+                self.not_found += u64::from(matches!(skip, Skip::NotFound));
             }
         }
     }

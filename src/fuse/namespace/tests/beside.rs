@@ -7,7 +7,6 @@ use rustix::io::Errno;
 
 use super::fixture::{Fixture, ibip, rep, split};
 use crate::archive::Relative;
-use crate::fuse::inode::View;
 use crate::fuse::namespace::Options;
 use crate::fuse::namespace::virtual_entries::{VirtualEntry, compute};
 use ibi::relation::Language;
@@ -20,8 +19,7 @@ fn pt() -> Language {
 fn modifiers_lead_to_related_items_in_their_tree() {
     let fixture = Fixture::with(Options {
         languages: vec![pt()],
-        list_all: false,
-        portable_names: false,
+        ..Options::default()
     });
     let item = fixture.mint(None);
     let names = item.names.clone();
@@ -81,9 +79,9 @@ fn entries_are_computed_without_a_caller() {
         let namespace = &fixture.namespace;
         let sibling = namespace.sibling(&year, &format!("{name}{tail}"))?;
         let sibling = sibling.ok_or(Errno::INVAL)?;
-        compute(&namespace.archive, &[], View::Rep, &sibling)
+        compute(&namespace.archive, &[], &sibling)
     };
-    let link = format!("../../../{}", rep(&edition)).into_bytes();
+    let link = edition.names.clone();
     let item = fixture.item(item.id);
     for (tail, computed) in [
         ("!", Ok(VirtualEntry::Link(link))),

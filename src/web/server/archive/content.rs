@@ -4,6 +4,7 @@
 //! - [`reply`]: what requests are answered with, and the paths that they name.
 //! - [`mod@digest`]: the digest of a file, and those of its pieces.
 //! - [`inventory`]: what is in an item.
+//! - [`level`]: what is below a level.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
 //! - [`mod@persistent`]: persistent names.
@@ -11,6 +12,7 @@
 mod digest;
 mod inventory;
 mod item;
+mod level;
 mod persistent;
 mod related;
 mod reply;
@@ -140,6 +142,10 @@ fn find(
     request: &Parts,
 ) -> Result<(ContentReply, bool), Refusal> {
     let path = read_path(request.uri.path())?;
+    if let Some(place) = level::place_wanted(request) {
+        let answer = level::answer(site, &path, &place, &request.headers)?;
+        return Ok((ContentReply::Answer(answer), false));
+    }
     if let [name] = path.components.as_slice()
         && path.end == PathEnd::Name
         && name == b"search"

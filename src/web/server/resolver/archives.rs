@@ -1,83 +1,68 @@
-//! The Archives that a resolver asks, registered ones and those of lists, and which of the registered ones
-//! answered last for a prefix.
+//! The Archives that a resolver asks: those registered with it or with its peers, those of lists, and which of
+//! them probably answers for a prefix.
 
 use parking_lot::{Mutex, RwLock};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::formats::base_url::BaseUrl;
-use crate::formats::federation::{self, FederatedArchive};
+use super::memory::{MOST_PREFIXES, Memory, prefix};
+use super::sources::{PeerArchives, Sources};
+use crate::formats::federation::FederatedArchive;
 use crate::formats::item::Names;
-use crate::web::client::archive_service::{ArchiveService, Reach, service_url};
+use crate::web::client::archive_service::{ArchiveService, Reach, service_key};
 use crate::web::registry::{ArchiveId, IdentifierMaker, RegisteredArchive};
+use ibi::Ibi;
 
-/// The most prefixes for which the last answer is remembered.
-const MOST_REMEMBERED: usize = 100_000;
+/// The most Archives that are asked before all others.
+const MOST_LIKELY: usize = 4;
+/// The most Archives that say that they have a prefix, of which any is asked before all others.
+const MOST_CLAIMANTS: usize = 3;
 
-type Services = Arc<Vec<Arc<ArchiveService>>>;
-
-/// The lists, and the Archives that have precedence over those of lists.
-#[derive(Debug, Default)]
-struct Sources {
-    registered: Vec<RegisteredArchive>,
-    lists: Vec<FederatedList>,
+/// An Archive that probably answers.
+#[derive(Clone, Debug)]
+pub(super) struct LikelyArchive {
+    pub(super) archive: Arc<ArchiveService>,
+    /// Whether it has answered for the prefix, or the prefix is that of its own service. What an Archive
+    /// announces proves nothing.
+    pub(super) is_proven: bool,
 }
 
-/// A list that is in force.
-#[derive(Debug)]
-struct FederatedList {
-    reach: Reach,
-    archives: Vec<FederatedArchive>,
+/// Archives that are asked, and how they are found.
+#[derive(Debug, Default)]
+struct Asked {
+    all: Arc<Vec<Arc<ArchiveService>>>,
+    by_service: HashMap<String, usize>,
+    /// Archives with a prefix in the identifier of their service, by the prefix.
+    own: HashMap<String, Vec<usize>>,
+    /// Archives that announce a prefix.
+    announced: HashMap<String, Vec<usize>>,
 }
 
 /// The Archives of a resolver.
 #[derive(Debug, Default)]
 pub(super) struct Archives {
-    included: RwLock<Services>,
-    /// The Archives of lists that are asked.
-    federated: RwLock<Services>,
-    /// What [`Self::federated`] is made from.
+    /// Those that are registered here or with a peer.
+    included: RwLock<Arc<Asked>>,
+    /// Those of lists.
+    federated: RwLock<Arc<Asked>>,
+    /// What both are made from.
     sources: Mutex<Sources>,
-    /// The included Archives, as the list that is published.
-    published: RwLock<Arc<str>>,
-    /// The number of Archives that are registered and not included. They cannot answer.
+    /// The number of Archives that are known to exist and cannot be asked.
     absent: AtomicUsize,
-    /// The Archive that answered last, by prefix.
-    remembered: Mutex<HashMap<String, ArchiveId>>,
+    /// The makers of identifiers that are Archives registered with peers.
+    of_peers: RwLock<HashSet<IdentifierMaker>>,
+    /// Which included Archives have answered.
+    memory: Memory,
+    /// Which Archives of lists have answered.
+    of_lists: Memory,
     /// The Archives that hold originals of a maker, as far as recorded in the database by this process.
     originals: Mutex<HashSet<(ArchiveId, IdentifierMaker)>>,
 }
 
 impl Archives {
-    /// Replaces the included Archives. The state of those that remain is kept.
+    /// Replaces the Archives that are registered here. The state of those that remain is kept.
     pub(super) fn replace(&self, registered: &[RegisteredArchive]) {
-        let known = self.all();
-        let included = |archive: &RegisteredArchive| {
-            let at = &archive.included.as_ref()?.url;
-            let url = service_url(at, &archive.service);
-            let is_known =
-                |known: &&Arc<ArchiveService>| known.id == Some(archive.id) && known.url == url;
-            Some(known.iter().find(is_known).map_or_else(
-                || {
-                    let id = Some(archive.id);
-                    Arc::new(ArchiveService::new(id, Reach::Any, at, &archive.service))
-                },
-                Arc::clone,
-            ))
-        };
-        let included: Vec<Arc<ArchiveService>> = registered.iter().filter_map(included).collect();
-        let absent = registered.len() - included.len();
-        self.absent.store(absent, Ordering::Relaxed);
-        *self.included.write() = Arc::new(included);
-        let published = registered.iter().filter_map(|archive| {
-            Some(FederatedArchive {
-                url: archive.included.as_ref()?.url.clone(),
-                service: archive.service.clone(),
-            })
-        });
-        let published: Vec<FederatedArchive> = published.collect();
-        *self.published.write() = federation::written(&published).into();
         let mut sources = self.sources.lock();
         sources.registered = registered.to_vec();
         self.settle(&sources);
@@ -85,131 +70,185 @@ impl Archives {
 
     /// Adds an empty list, after all others in precedence.
     pub(super) fn add_list(&self, reach: Reach) {
-        let archives = Vec::new();
-        self.sources
-            .lock()
-            .lists
-            .push(FederatedList { reach, archives });
+        self.sources.lock().lists.push((reach, Vec::new()));
     }
 
     /// Puts a list in force in the place of its last version. Returns whether it differs.
     pub(super) fn federate(&self, list: usize, archives: Vec<FederatedArchive>) -> bool {
         let mut sources = self.sources.lock();
         match sources.lists.get_mut(list) {
-            Some(list) if list.archives != archives => list.archives = archives,
+            Some((_, list)) if *list != archives => *list = archives,
             _ => return false,
         }
         self.settle(&sources);
         true
     }
 
-    /// Finds the Archives of lists that are asked: those that are not registered, at this address or any
-    /// other, and are not on an earlier list. The state of those that remain is kept.
-    fn settle(&self, sources: &Sources) {
-        let known = self.federated();
-        let mut taken: Vec<(&Names, Option<&BaseUrl>)> = Vec::new();
-        taken.extend(sources.registered.iter().map(|archive| {
-            let included = archive.included.as_ref();
-            (&archive.service, included.map(|included| &included.url))
-        }));
-        let mut asked = Vec::new();
-        for list in &sources.lists {
-            for archive in &list.archives {
-                let (service, place) = (&archive.service, &archive.url);
-                let is_taken = taken.iter().any(|(other, at)| {
-                    other.matches(service) || at.is_some_and(|at| at.is_same_place(place))
-                });
-                if is_taken {
-                    continue;
-                }
-                taken.push((service, Some(place)));
-                let url = service_url(place, service);
-                let is_known =
-                    |known: &&Arc<ArchiveService>| known.reach == list.reach && known.url == url;
-                asked.push(known.iter().find(is_known).map_or_else(
-                    || Arc::new(ArchiveService::new(None, list.reach, place, service)),
-                    Arc::clone,
-                ));
-            }
+    /// Adds a peer whose list is not known yet, after all others in precedence.
+    pub(super) fn add_peer(&self, reach: Reach) {
+        self.sources.lock().peers.push((reach, None));
+    }
+
+    /// Puts the list of a peer in force. Returns whether it differs.
+    pub(super) fn exchange(&self, peer: usize, archives: PeerArchives) -> bool {
+        let mut sources = self.sources.lock();
+        match sources.peers.get_mut(peer) {
+            Some((_, known)) if known.as_ref() != Some(&archives) => *known = Some(archives),
+            _ => return false,
         }
-        *self.federated.write() = Arc::new(asked);
+        self.settle(&sources);
+        true
     }
 
-    /// The Archives of lists that are asked.
-    pub(super) fn federated(&self) -> Services {
-        Arc::clone(&self.federated.read())
+    /// Finds the Archives that are asked. The state of those that remain is kept.
+    fn settle(&self, sources: &Sources) {
+        let places = sources.places();
+        let (included, federated) = (self.included(), self.lists());
+        *self.included.write() = Arc::new(Asked::new(&places.included, &included));
+        *self.federated.write() = Arc::new(Asked::new(&places.federated, &federated));
+        self.absent.store(places.absent, Ordering::Relaxed);
+        let of_peers = places.included.iter().filter(|place| place.id.is_none());
+        let makers = of_peers.flat_map(|place| IdentifierMaker::of_names(place.service));
+        *self.of_peers.write() = makers.collect();
     }
 
-    /// The list that the resolver publishes: the included Archives.
-    pub(super) fn published(&self) -> Arc<str> {
-        Arc::clone(&self.published.read())
-    }
-
-    /// The included Archives.
-    pub(super) fn all(&self) -> Services {
+    fn included(&self) -> Arc<Asked> {
         Arc::clone(&self.included.read())
     }
 
-    /// The number of Archives that are registered and not included.
+    fn lists(&self) -> Arc<Asked> {
+        Arc::clone(&self.federated.read())
+    }
+
+    /// The Archives of lists that are asked.
+    pub(super) fn federated(&self) -> Arc<Vec<Arc<ArchiveService>>> {
+        Arc::clone(&self.federated.read().all)
+    }
+
+    /// The Archives that are included here or with a peer.
+    pub(super) fn all(&self) -> Arc<Vec<Arc<ArchiveService>>> {
+        Arc::clone(&self.included.read().all)
+    }
+
+    /// The number of Archives that are known to exist and cannot be asked.
     pub(super) fn absent(&self) -> usize {
         self.absent.load(Ordering::Relaxed)
+    }
+
+    /// Asks an Archive again that was left alone, since it has announced that it is up.
+    pub(super) fn revive(&self, service: &Names) {
+        let included = self.included();
+        if let Some(archive) = included.of_service(&service_key(service)) {
+            archive.revive();
+        }
     }
 
     /// Notes that an Archive holds an original of a maker. Returns whether that is new since the last start
     /// or overflow.
     pub(super) fn note_original(&self, maker: &IdentifierMaker, archive: ArchiveId) -> bool {
         let mut known = self.originals.lock();
-        if known.len() >= MOST_REMEMBERED {
+        if known.len() >= MOST_PREFIXES {
             known.clear();
         }
         known.insert((archive, maker.clone()))
     }
 
-    /// The Archive that answered last for an identifier with the same prefix.
-    pub(super) fn remembered(&self, ibi: &str) -> Option<Arc<ArchiveService>> {
-        let id = *self.remembered.lock().get(prefix(ibi))?;
-        self.all()
-            .iter()
-            .find(|known| known.id == Some(id))
-            .cloned()
+    /// Whether the prefix of an identifier belongs to an Archive that is registered with a peer.
+    pub(super) fn is_of_a_peer(&self, ibi: &Ibi) -> bool {
+        self.of_peers.read().contains(&IdentifierMaker::of(ibi))
     }
 
-    /// Remembers the Archive that answered, if it is registered: one of a list is not asked before those.
-    pub(super) fn remember(&self, ibi: &str, archive: &ArchiveService) {
-        let Some(id) = archive.id else {
-            return;
-        };
-        let mut remembered = self.remembered.lock();
-        // The map is soon filled again.
-        if remembered.len() >= MOST_REMEMBERED {
-            remembered.clear();
+    /// The included Archives that probably answer for an identifier, the most probable first: the only one whose
+    /// service has the same prefix, those that have answered for the prefix, and those that announce it. Archives that
+    /// do not answer are left out.
+    pub(super) fn likely(&self, ibi: &str) -> Vec<LikelyArchive> {
+        let prefix = prefix(ibi);
+        let asked = self.included();
+        let none = Vec::new();
+        let own = asked.own.get(&prefix).unwrap_or(&none);
+        let announced = asked.announced.get(&prefix).unwrap_or(&none);
+        let remembered = self.memory.of(&prefix).unwrap_or_default();
+        let remembered = remembered.iter();
+        let remembered = remembered.filter_map(|service| asked.by_service.get(&**service));
+        let proven = own.iter().filter(|_| own.len() == 1).chain(remembered);
+        let proven = proven.chain(own).map(|at| (*at, true));
+        let mut likely: Vec<LikelyArchive> = Vec::new();
+        for (at, is_proven) in proven.chain(announced.iter().map(|at| (*at, false))) {
+            let archive = &asked.all[at];
+            let is_there = |known: &LikelyArchive| Arc::ptr_eq(&known.archive, archive);
+            if likely.len() < MOST_LIKELY && archive.is_answering() && !likely.iter().any(is_there)
+            {
+                let archive = Arc::clone(archive);
+                likely.push(LikelyArchive { archive, is_proven });
+            }
         }
-        remembered.insert(prefix(ibi).to_owned(), id);
+        likely
+    }
+
+    /// The Archive of a list that answered last for an identifier with the same prefix.
+    pub(super) fn likely_of_lists(&self, ibi: &str) -> Option<Arc<ArchiveService>> {
+        let (asked, remembered) = (self.lists(), self.of_lists.of(&prefix(ibi))?);
+        let mut found = remembered.iter().filter_map(|it| asked.of_service(it));
+        found.find(|archive| archive.is_answering()).cloned()
+    }
+
+    /// Remembers the Archive that answered.
+    pub(super) fn remember(&self, ibi: &str, archive: &Arc<ArchiveService>, is_original: bool) {
+        let included = self.included();
+        let is_included = included.of_service(&archive.service);
+        let memory = match is_included {
+            Some(known) if Arc::ptr_eq(known, archive) => &self.memory,
+            _ => &self.of_lists,
+        };
+        memory.note(&prefix(ibi), &archive.service, is_original);
+    }
+
+    /// What is remembered of included Archives, to be written.
+    pub(super) fn memory(&self) -> &Memory {
+        &self.memory
     }
 }
 
-/// The common part of one maker's identifiers: the first two components of a rep, the first of an IBIp.
-fn prefix(ibi: &str) -> &str {
-    let slashes: Vec<usize> = ibi.match_indices('/').map(|(at, _)| at).collect();
-    let end = match slashes.as_slice() {
-        [_, second, _] => *second,
-        [first, ..] => *first,
-        [] => ibi.len(),
-    };
-    ibi.get(..end).unwrap_or(ibi)
+impl Asked {
+    fn new(places: &[super::sources::Place<'_>], known: &Asked) -> Asked {
+        let known: HashMap<&str, &Arc<ArchiveService>> = {
+            let known = known.all.iter();
+            known
+                .map(|archive| (archive.url.as_str(), archive))
+                .collect()
+        };
+        let mut asked = Asked::default();
+        let mut all = Vec::with_capacity(places.len());
+        for (at, place) in places.iter().enumerate() {
+            let new = ArchiveService::new(place.id, place.reach, place.url, place.service);
+            let known = known.get(new.url.as_str());
+            let same = known.filter(|known| known.id == new.id && known.reach == new.reach);
+            asked.by_service.insert(new.service.clone(), at);
+            all.push(same.map_or_else(|| Arc::new(new), |known| Arc::clone(known)));
+            for prefix in prefixes(place.service) {
+                asked.own.entry(prefix).or_default().push(at);
+            }
+            for announced in place.announced {
+                let claimants = asked.announced.entry(announced.clone()).or_default();
+                if claimants.len() < MOST_CLAIMANTS {
+                    claimants.push(at);
+                }
+            }
+        }
+        // A prefix of many services, such as that of who mints them, says nothing of an Archive.
+        asked.own.retain(|_, own| own.len() <= MOST_CLAIMANTS);
+        asked.all = Arc::new(all);
+        asked
+    }
+
+    fn of_service(&self, service: &str) -> Option<&Arc<ArchiveService>> {
+        self.all.get(*self.by_service.get(service)?)
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn prefixes() {
-        assert_eq!(
-            prefix("sid.inpe.br/mtc-m18@80/2009/02.16.17.46"),
-            "sid.inpe.br/mtc-m18@80"
-        );
-        assert_eq!(prefix("8JMKD3MGP8W/34PGRBS"), "8JMKD3MGP8W");
-        assert_eq!(prefix("x"), "x");
-    }
+/// The prefixes of the names of a service.
+fn prefixes(service: &Names) -> impl Iterator<Item = String> {
+    let rep = service.rep().map(|rep| prefix(rep.as_str()));
+    let ibip = service.ibip().map(|ibip| prefix(ibip.as_str()));
+    rep.into_iter().chain(ibip)
 }

@@ -4,10 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 
 use super::Resolver;
+use super::tally::{Alert, AnswerTally, RoundResult};
 use crate::archive::Clock;
 use crate::formats::item::State;
 use crate::formats::resolution::{AnswerMeaning, ArchiveQuery, Location, Persistent};
@@ -21,8 +23,10 @@ use ibi::relation::{Language, Request};
 const MOST_ROUNDS: usize = 16;
 /// The timeout of a resolution.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long the Archive that answered last for a prefix has before the others are asked, too.
+/// How long Archives that only announce a prefix have before the others are asked, too.
 const HEAD_START: Duration = Duration::from_millis(50);
+/// The most requests to Archives that are in progress, besides those that ask likely ones.
+pub(super) const MOST_PENDING: usize = 8192;
 /// How long a round waits for the Archive that holds the original, after another has answered about relations
 /// of the item.
 const PRECEDENCE: Duration = Duration::from_secs(1);
@@ -35,36 +39,11 @@ pub(super) enum Resolution {
     Alert(Alert),
 }
 
-/// Why a reader is not redirected.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Alert {
-    /// No Archive knows the item or, if `is_known`, what is requested of it. `silent` Archives did not
-    /// answer.
-    Unknown { silent: usize, is_known: bool },
-    /// The item was removed.
-    Deleted,
-    /// The original is required, and only copies were found.
-    CopiesOnly { silent: usize },
-    /// Several Archives claim to hold the original.
-    Suspects(Vec<String>),
-    /// Editions or relations form a cycle, or lead too far.
-    Endless,
-    /// The resolution timed out.
-    TooLong,
-}
-
 /// All registered Archives have answered, and none knows the item.
-const NOBODYS: Alert = Alert::Unknown {
+const UNKNOWN_TO_ALL: Alert = Alert::Unknown {
     silent: 0,
     is_known: false,
 };
-
-/// The result of one round.
-enum RoundResult {
-    Found(Arc<ArchiveService>, Location),
-    Onward(ArchiveQuery),
-    Alert(Alert),
-}
 
 /// Resolves a persistent URL.
 pub(super) async fn resolve(
@@ -98,7 +77,7 @@ async fn search(
             RoundResult::Found(archive, reached) => return Resolution::Found(archive, reached),
             // Registration is open to all, so a registered URL counts only if no Archive knows the
             // identifier.
-            RoundResult::Alert(alert) if alert == NOBODYS => {
+            RoundResult::Alert(alert) if alert == UNKNOWN_TO_ALL => {
                 let registered = registered(&round).await;
                 return registered.map_or(Resolution::Alert(alert), Resolution::Registered);
             }
@@ -114,7 +93,8 @@ async fn registered(round: &QueryRound<'_>) -> Option<String> {
     round.resolver.registrations.as_ref()?;
     let ibi = Ibi::parse(&round.question.ibi).ok()?;
     let is_list = matches!(round.question.request, Some(Request::FileList(_)));
-    if is_list || round.question.filepath.is_some() {
+    let is_of_a_peer = round.resolver.archives.is_of_a_peer(&ibi);
+    if is_list || round.question.filepath.is_some() || is_of_a_peer {
         return None;
     }
     let registry = Arc::clone(&round.resolver.registry);
@@ -155,6 +135,20 @@ struct QueryRound<'a> {
 }
 
 type Answers = JoinSet<(Arc<ArchiveService>, Option<ReceivedAnswer>)>;
+type AskedAnswer = Result<(Arc<ArchiveService>, Option<ReceivedAnswer>), JoinError>;
+
+/// A round in progress.
+struct Answering {
+    answers: Answers,
+    asked: Vec<Arc<ArchiveService>>,
+    tally: AnswerTally,
+}
+
+impl Answering {
+    fn has_asked(&self, archive: &Arc<ArchiveService>) -> bool {
+        self.asked.iter().any(|asked| Arc::ptr_eq(asked, archive))
+    }
+}
 
 /// The answer of an Archive.
 struct ReceivedAnswer {
@@ -163,99 +157,183 @@ struct ReceivedAnswer {
     is_hearsay: bool,
 }
 
-/// The answers received so far.
-#[derive(Default)]
-struct AnswerTally {
-    originals: Vec<(Arc<ArchiveService>, Location)>,
-    has_copy: bool,
-    is_deleted: bool,
-    is_known: bool,
-    onward: Option<ArchiveQuery>,
-    /// The first result from an Archive that does not hold the original, and how long to wait for one that
-    /// does.
-    hearsay: Option<(Instant, RoundResult)>,
-    silent: usize,
-}
-
 impl QueryRound<'_> {
     async fn run(&self) -> RoundResult {
-        let mut answers = Answers::new();
-        let result = self.answered(&mut answers).await;
+        let mut round = Answering {
+            answers: Answers::new(),
+            asked: Vec::new(),
+            // An Archive that is registered and not included may still hold the item.
+            tally: AnswerTally {
+                silent: self.resolver.archives.absent(),
+                ..AnswerTally::default()
+            },
+        };
+        let result = self.answered(&mut round).await;
         // Pending answers are still received, since their connections could not be reused otherwise.
-        answers.detach_all();
-        result
+        round.answers.detach_all();
+        result.unwrap_or_else(|| round.tally.result())
     }
 
-    async fn answered(&self, answers: &mut Answers) -> RoundResult {
-        let all = self.resolver.archives.all();
-        // An Archive that is registered and not included may still hold the item.
-        let mut tally = AnswerTally {
-            silent: self.resolver.archives.absent(),
-            ..AnswerTally::default()
-        };
-        let remembered = if self.is_original_required {
-            // All Archives must answer.
-            None
-        } else {
-            self.resolver.archives.remembered(&self.question.ibi)
-        };
-        if let Some(first) = &remembered {
-            self.ask(first, answers);
-            let answer = tokio::time::timeout(HEAD_START, answers.join_next()).await;
-            if let Ok(Some(Ok((archive, answer)))) = answer
-                && let Some(round) = self.take(archive, answer, &mut tally)
-            {
-                return round;
-            }
+    /// Asks until an answer ends the round. None if the answers have to be weighed.
+    async fn answered(&self, round: &mut Answering) -> Option<RoundResult> {
+        let archives = &self.resolver.archives;
+        if let Some(found) = self.ask_likely(round).await {
+            return Some(found);
         }
-        let is_asked = |archive: &&Arc<ArchiveService>| {
-            remembered
-                .as_ref()
-                .is_some_and(|first| Arc::ptr_eq(first, archive))
+        let all = archives.all();
+        let room = match self.room_for(all.len(), round).await {
+            Ok(room) => room,
+            Err(found) => return Some(found),
         };
-        for archive in all.iter().filter(|archive| !is_asked(archive)) {
-            self.ask(archive, answers);
+        // Meanwhile another reader may have found who answers.
+        if let Some(found) = self.ask_likely(round).await {
+            return Some(found);
         }
-        if let Some(round) = self.taken(answers, &mut tally).await {
-            return round;
+        self.ask_all(&all, room, round);
+        if let Some(found) = self.taken(round).await {
+            return Some(found);
         }
         // Archives of lists come after registered ones, and do not learn what these answer.
-        if !tally.is_settled() {
-            for archive in self.resolver.archives.federated().iter() {
-                self.ask(archive, answers);
-            }
-            if let Some(round) = self.taken(answers, &mut tally).await {
-                return round;
+        if round.tally.is_settled() {
+            return None;
+        }
+        if let Some(first) = archives.likely_of_lists(&self.question.ibi)
+            && !self.is_original_required
+        {
+            let patience = first.patience();
+            self.ask(&first, None, round);
+            if let Some(found) = self.taken_within(patience, round).await {
+                return Some(found);
             }
         }
-        tally.result()
+        let federated = archives.federated();
+        if !federated.is_empty() {
+            let room = match self.room_for(federated.len(), round).await {
+                Ok(room) => room,
+                Err(found) => return Some(found),
+            };
+            self.ask_all(&federated, room, round);
+        }
+        self.taken(round).await
     }
 
-    /// Takes the answers of the Archives that have been asked. Returns the result if one of them ends the
-    /// round.
-    async fn taken(&self, answers: &mut Answers, tally: &mut AnswerTally) -> Option<RoundResult> {
-        while let Some(answer) = self.next(answers, tally).await {
-            match answer {
-                Ok((archive, answer)) => {
-                    if let Some(round) = self.take(archive, answer, tally) {
-                        return Some(round);
-                    }
-                }
-                Err(error) => {
-                    log::error!("{error}");
-                    tally.silent += 1;
-                }
+    /// Asks the Archives that probably answer, one and then the others, and waits for each as long as it usually
+    /// takes. If the original is required, all must answer, and none is asked first.
+    async fn ask_likely(&self, round: &mut Answering) -> Option<RoundResult> {
+        if self.is_original_required {
+            return None;
+        }
+        let mut likely = self.resolver.archives.likely(&self.question.ibi);
+        likely.retain(|it| !round.has_asked(&it.archive));
+        let is_first_proven = likely.first().is_some_and(|first| first.is_proven);
+        let alone = usize::from(is_first_proven);
+        let (first, others) = likely.split_at(alone);
+        for stage in [first, others] {
+            let proven = stage.iter().filter(|it| it.is_proven);
+            let patience = proven.map(|it| it.archive.patience()).max();
+            for it in stage {
+                self.ask(&it.archive, None, round);
+            }
+            let patience = patience.unwrap_or(HEAD_START);
+            if !stage.is_empty()
+                && let Some(found) = self.taken_within(patience, round).await
+            {
+                return Some(found);
             }
         }
         None
     }
 
-    /// The next answer. None if all have come, or the wait for the others is over.
-    async fn next(
+    /// Waits until so many more requests may be in progress, and takes the answers that come meanwhile, which may end
+    /// the round.
+    async fn room_for(
         &self,
-        answers: &mut Answers,
-        tally: &AnswerTally,
-    ) -> Option<Result<(Arc<ArchiveService>, Option<ReceivedAnswer>), JoinError>> {
+        count: usize,
+        round: &mut Answering,
+    ) -> Result<OwnedSemaphorePermit, RoundResult> {
+        let count = u32::try_from(count.min(MOST_PENDING)).unwrap_or(0);
+        let room = Arc::clone(&self.resolver.room).acquire_many_owned(count);
+        let mut room = std::pin::pin!(room);
+        loop {
+            tokio::select! {
+                biased;
+                room = &mut room => match room {
+                    Ok(room) => return Ok(room),
+                    // Cannot happen: the semaphore is never closed.
+                    Err(_) => return Err(RoundResult::Alert(Alert::TooLong)),
+                },
+                Some(answer) = round.answers.join_next() => {
+                    if let Some(found) = self.received(answer, &mut round.tally) {
+                        return Err(found);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks all of these that have not been asked. Those that have stopped answering are left alone and count as
+    /// silent, unless all must answer.
+    fn ask_all(
+        &self,
+        archives: &[Arc<ArchiveService>],
+        mut room: OwnedSemaphorePermit,
+        round: &mut Answering,
+    ) {
+        let before = std::mem::take(&mut round.asked);
+        for archive in archives {
+            if before.iter().any(|asked| Arc::ptr_eq(asked, archive)) {
+                continue;
+            }
+            if !self.is_original_required && archive.is_left_alone() {
+                round.tally.silent += 1;
+            } else {
+                self.ask(archive, room.split(1), round);
+            }
+        }
+        round.asked.extend(before);
+    }
+
+    /// Takes answers for so long, or until all have come or others must be asked. Returns the result if one of them
+    /// ends the round.
+    async fn taken_within(&self, time: Duration, round: &mut Answering) -> Option<RoundResult> {
+        let until = Instant::now() + time;
+        while round.tally.hearsay.is_none()
+            && let Ok(Some(answer)) =
+                tokio::time::timeout_at(until, round.answers.join_next()).await
+        {
+            let found = self.received(answer, &mut round.tally);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Takes the answers of the Archives that have been asked. Returns the result if one of them ends the
+    /// round.
+    async fn taken(&self, round: &mut Answering) -> Option<RoundResult> {
+        while let Some(answer) = Self::next(&mut round.answers, &round.tally).await {
+            let found = self.received(answer, &mut round.tally);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    fn received(&self, answer: AskedAnswer, tally: &mut AnswerTally) -> Option<RoundResult> {
+        match answer {
+            Ok((archive, answer)) => self.take(archive, answer, tally),
+            Err(error) => {
+                log::error!("{error}");
+                tally.silent += 1;
+                None
+            }
+        }
+    }
+
+    /// The next answer. None if all have come, or the wait for the others is over.
+    async fn next(answers: &mut Answers, tally: &AnswerTally) -> Option<AskedAnswer> {
         match &tally.hearsay {
             None => answers.join_next().await,
             Some((until, _)) => tokio::time::timeout_at(*until, answers.join_next())
@@ -264,14 +342,21 @@ impl QueryRound<'_> {
         }
     }
 
-    /// Asks one Archive. The result is added to `answers`.
-    fn ask(&self, archive: &Arc<ArchiveService>, answers: &mut Answers) {
+    /// Asks one Archive. The request holds its part of the room until the answer has come.
+    fn ask(
+        &self,
+        archive: &Arc<ArchiveService>,
+        room: Option<OwnedSemaphorePermit>,
+        round: &mut Answering,
+    ) {
+        round.asked.push(Arc::clone(archive));
         let query = self.question.query(self.reader);
         let client = self.resolver.client_of(archive).clone();
         let archive = Arc::clone(archive);
         let (question, languages) = (Arc::clone(&self.question), Arc::clone(&self.languages));
         let reader = self.reader.to_owned();
-        answers.spawn(async move {
+        round.answers.spawn(async move {
+            let _room = room;
             let answer = archive.ask(&client, &query).await;
             // The answer may lack the pairs that show who holds the original. Ask for the item itself, too.
             let item = match answer
@@ -282,7 +367,6 @@ impl QueryRound<'_> {
                 Some(about) => archive.ask(&client, &about.query(&reader)).await.ok(),
                 None => None,
             };
-            archive.note(answer.is_ok());
             let answer = match answer {
                 Ok(pairs) => Some(ReceivedAnswer {
                     meaning: question.meaning(&pairs, &languages),
@@ -306,6 +390,9 @@ impl QueryRound<'_> {
         tally: &mut AnswerTally,
     ) -> Option<RoundResult> {
         let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
+        if let Some(answer) = &answer {
+            self.remember(&archive, answer);
+        }
         let round = self.weigh(archive, answer, tally)?;
         if !is_hearsay {
             return Some(round);
@@ -314,6 +401,19 @@ impl QueryRound<'_> {
             .hearsay
             .get_or_insert_with(|| (Instant::now() + PRECEDENCE, round));
         None
+    }
+
+    /// Remembers an Archive that has what is requested, or holds the original and knows where that is.
+    fn remember(&self, archive: &Arc<ArchiveService>, answer: &ReceivedAnswer) {
+        let is_itself = self.question.steps().is_empty();
+        let is_original = match &answer.meaning {
+            AnswerMeaning::Reached(reached) if is_itself => reached.state == Some(State::Original),
+            AnswerMeaning::Reached(_) => !answer.is_hearsay,
+            AnswerMeaning::Onward(_) if !is_itself && !answer.is_hearsay => true,
+            _ => return,
+        };
+        let archives = &self.resolver.archives;
+        archives.remember(&self.question.ibi, archive, is_original);
     }
 
     fn weigh(
@@ -328,9 +428,6 @@ impl QueryRound<'_> {
             Some(AnswerMeaning::Unsatisfying) => tally.is_known = true,
             Some(AnswerMeaning::Deleted) => tally.is_deleted = true,
             Some(AnswerMeaning::Reached(reached)) => {
-                self.resolver
-                    .archives
-                    .remember(&self.question.ibi, &archive);
                 if reached.state == Some(State::Original) && self.question.steps().is_empty() {
                     self.note_original(&archive);
                 }
@@ -373,36 +470,6 @@ impl QueryRound<'_> {
                 log::warn!("{error}");
             }
         });
-    }
-}
-
-impl AnswerTally {
-    /// Whether the answers decide, so that Archives of lists are not asked.
-    fn is_settled(&self) -> bool {
-        self.hearsay.is_some() || self.onward.is_some() || !self.originals.is_empty()
-    }
-
-    /// The result of all answers.
-    fn result(mut self) -> RoundResult {
-        if let Some((_, round)) = self.hearsay {
-            return round;
-        }
-        if self.originals.len() > 1 {
-            let suspects = self.originals.iter();
-            let mut suspects: Vec<String> = suspects
-                .map(|(archive, _)| archive.address.clone())
-                .collect();
-            suspects.sort();
-            return RoundResult::Alert(Alert::Suspects(suspects));
-        }
-        let (silent, is_known) = (self.silent, self.is_known || self.is_deleted);
-        match (self.originals.pop(), self.onward) {
-            (Some((archive, reached)), _) => RoundResult::Found(archive, reached),
-            (None, Some(next)) => RoundResult::Onward(next),
-            (None, None) if self.has_copy => RoundResult::Alert(Alert::CopiesOnly { silent }),
-            (None, None) if self.is_deleted && silent == 0 => RoundResult::Alert(Alert::Deleted),
-            (None, None) => RoundResult::Alert(Alert::Unknown { silent, is_known }),
-        }
     }
 }
 

@@ -33,7 +33,7 @@ const URL_TIMEOUT: Duration = Duration::from_secs(10);
 pub enum ListSource {
     /// A file of the administrator, which may name any address.
     File(PathBuf),
-    /// A URL. The list there may name public addresses only.
+    /// A URL. The list there may name public addresses only, unless the resolver allows others.
     Url(String),
 }
 
@@ -125,7 +125,11 @@ impl ListSource {
         list.map(Some).map_err(ListError::List)
     }
 
-    async fn read(&self, client: &Client) -> Result<Vec<FederatedArchive>, ListError> {
+    async fn read(
+        &self,
+        client: &Client,
+        admitted: Admitted,
+    ) -> Result<Vec<FederatedArchive>, ListError> {
         let ListSource::Url(url) = self else {
             let source = self.clone();
             let read = threads::aside(move || source.read_file()).await;
@@ -135,7 +139,7 @@ impl ListSource {
         };
         let bytes = client.get(url, LONGEST_LIST, URL_TIMEOUT).await;
         let bytes = bytes.map_err(|error: ClientError| ListError::Network(error.message()))?;
-        federation::parse(&bytes, Admitted::Public).map_err(ListError::List)
+        federation::parse(&bytes, admitted).map_err(ListError::List)
     }
 
     fn interval(&self, has_failed: bool) -> Duration {
@@ -162,9 +166,14 @@ pub(super) async fn go_on(resolver: Arc<Resolver>) {
 
 /// Reads one list again and again. The last one stays in force while none can be read, which is logged once.
 async fn follow(resolver: Arc<Resolver>, at: usize, source: ListSource) {
+    let admitted = if resolver.allows_private {
+        Admitted::All
+    } else {
+        Admitted::Public
+    };
     let mut has_failed = false;
     loop {
-        match source.read(&resolver.client).await {
+        match source.read(&resolver.client, admitted).await {
             Ok(archives) => {
                 let count = archives.len();
                 if resolver.archives.federate(at, archives) {

@@ -48,6 +48,9 @@ pub(super) async fn answer(
     if let Err(error) = change(resolver, inclusion.clone(), is_on).await {
         return failure::of(&error);
     }
+    if is_on {
+        resolver.archives.revive(&inclusion.service);
+    }
     let address = inclusion.url.short();
     let status = match is_on {
         false => {

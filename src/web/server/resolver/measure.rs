@@ -35,10 +35,13 @@ impl Monitored for Resolver {
         text.metric(
             name,
             MetricKind::Gauge,
-            "Archives that are asked: included here, registered but absent, and on lists of others.",
+            "Archives: included here, included with peers, registered but absent, and on lists of others.",
         );
+        let all = self.archives.all();
+        let included = all.iter().filter(|archive| archive.id.is_some()).count();
         for (state, count) in [
-            ("included", self.archives.all().len()),
+            ("included", included),
+            ("peers", all.len() - included),
             ("absent", self.archives.absent()),
             ("federated", self.archives.federated().len()),
         ] {

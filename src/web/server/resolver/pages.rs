@@ -8,7 +8,7 @@ use axum::http::{Response, StatusCode};
 use maud::html;
 use serde_json::json;
 
-use super::asking::Alert;
+use super::tally::Alert;
 use super::{ASK_AGAIN, Resolver};
 use crate::formats::resolution::Persistent;
 use crate::web::server::answer;

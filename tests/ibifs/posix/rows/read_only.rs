@@ -2,6 +2,9 @@
 
 use super::{Row, row};
 
+/// Begins the name of the row that reads an extended attribute.
+pub const ATTRIBUTE: &str = "an attribute";
+
 /// These are prepared while the mount is writable.
 pub fn rows() -> Vec<Row> {
     let calls = [
@@ -43,8 +46,9 @@ pub fn rows() -> Vec<Row> {
     for (name, script) in [
         (
             "reading",
-            "cat f => ''; names d => e; readlink l => f; getx f user.x => 'y'; access f R",
+            "cat f => ''; names d => e; readlink l => f; access f R",
         ),
+        (ATTRIBUTE, "getx f user.x => 'y'"),
         (
             "what is there already",
             "mkdir d => EEXIST; open f O_CREAT|O_EXCL => EEXIST; symlink x f => EEXIST; open f O_CREAT|O_RDONLY",

@@ -1,19 +1,14 @@
 //! What is in an item, as a text for clients that show all of it (see [`crate::formats::inventory`]).
 
-use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-
 use axum::body::Body;
-use sha2::{Digest as _, Sha256};
+use axum::http::{HeaderMap, Response};
 
-use super::reply::failed;
+use super::reply::{failed, validated};
 use crate::archive::scrub::RecordedDigests;
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::fixity::Written;
-use crate::formats::hex::Hex;
 use crate::formats::inventory::{EntryKind, MEDIA_TYPE, MOST_ENTRIES, Page};
-use crate::web::server::answer;
-use crate::web::server::archive::conditions::{ConditionResult, FileVersion, evaluate};
 use crate::web::server::archive::{Site, act};
 
 /// The longest record of digests that is read for a page, in bytes: that of some 200,000 files.
@@ -31,31 +26,7 @@ pub(super) fn answer(
         Err(error) => return *failed(error),
     };
     add_digests(site, item, &mut page);
-    let text = page.to_string();
-    let tag = Hex(&Sha256::digest(&text)).to_string();
-    let version = FileVersion {
-        tag: format!("\"{}\"", tag.get(..32).unwrap_or(&tag)),
-        changed: None,
-        is_settled: true,
-    };
-    let mut response = match evaluate(headers, &version) {
-        ConditionResult::Send => answer::whole(StatusCode::OK, MEDIA_TYPE, text),
-        ConditionResult::NotModified => {
-            let mut response = Response::new(Body::empty());
-            *response.status_mut() = StatusCode::NOT_MODIFIED;
-            response
-        }
-        ConditionResult::Failed => answer::refusal(
-            StatusCode::PRECONDITION_FAILED,
-            "the item has changed: the request requires another version",
-        ),
-    };
-    let lines = response.headers_mut();
-    if let Ok(tag) = HeaderValue::from_str(&version.tag) {
-        lines.insert(header::ETAG, tag);
-    }
-    lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    response
+    validated(headers, MEDIA_TYPE, page.to_string())
 }
 
 /// Adds the digests that a scrub recorded of files that have not been written since.

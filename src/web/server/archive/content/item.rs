@@ -144,7 +144,9 @@ pub(super) fn of_item(
     if wanted.is_list {
         return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
     }
+    // What is said of an item is not said of each name in it.
     match &wanted.about {
+        Some(_) if !wanted.below.is_empty() => return Err(no_file()),
         Some(About::Page) => return Ok(landing(site, &item, request)),
         Some(About::Links) => {
             return Ok(ContentReply::Answer(pages::linkset(site, &item)));
@@ -158,8 +160,7 @@ pub(super) fn of_item(
             let answer = inventory::answer(site, &item, after, &request.headers);
             return Ok(ContentReply::Answer(answer));
         }
-        Some(About::Bag) => return Err(no_file()),
-        None => {}
+        Some(About::Bag) | None => {}
     }
     if wanted.below.is_empty() && !wanted.is_download {
         if let Some(format) = negotiation::description(&request.headers) {

@@ -1,14 +1,17 @@
 //! What requests for content are answered with, and the paths that they name.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sha2::{Digest as _, Sha256};
 
 use crate::archive::ArchiveError;
 use crate::archive::store::Item;
 use crate::archive::tree::Published;
 use crate::formats::fixity::Digest;
+use crate::formats::hex::Hex;
 use crate::formats::query::percent_decoded_bytes;
 use crate::web::server::answer::{self, Refusal};
+use crate::web::server::archive::conditions::{ConditionResult, FileVersion, evaluate};
 use crate::web::server::archive::failure;
 use crate::web::server::archive::zip::Layout;
 
@@ -95,4 +98,36 @@ pub(in super::super) fn no_file() -> Refusal {
 
 pub(in super::super) fn failed(error: ArchiveError) -> Refusal {
     Box::new(failure::of(&error))
+}
+
+/// A text with an entity tag, or the answer that it has not changed.
+pub(super) fn validated(
+    headers: &HeaderMap,
+    media_type: &'static str,
+    text: String,
+) -> Response<Body> {
+    let tag = Hex(&Sha256::digest(&text)).to_string();
+    let version = FileVersion {
+        tag: format!("\"{}\"", tag.get(..32).unwrap_or(&tag)),
+        changed: None,
+        is_settled: true,
+    };
+    let mut response = match evaluate(headers, &version) {
+        ConditionResult::Send => answer::whole(StatusCode::OK, media_type, text),
+        ConditionResult::NotModified => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        }
+        ConditionResult::Failed => answer::refusal(
+            StatusCode::PRECONDITION_FAILED,
+            "it has changed: the request requires another version",
+        ),
+    };
+    let lines = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&version.tag) {
+        lines.insert(header::ETAG, tag);
+    }
+    lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::target::{Target, is_level_shown, is_prefix_shown};
-use crate::archive::store::{key_after_level, level_bounds};
+use super::target::Target;
 use crate::archive::tree::Published;
 use crate::archive::{ArchiveError, PublicDirectory};
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
 use crate::formats::webdav::{BEGIN, END, FileProperties, Resource, Wanted};
+use crate::web::server::archive::levels::{Member, Members};
 use crate::web::server::archive::{Site, act, file, pages};
 use ibi::Timestamp;
 
@@ -16,27 +16,11 @@ use ibi::Timestamp;
 const PIECE: usize = 64 * 1024;
 /// How many steps are made for one piece at most.
 const MOST_STEPS: usize = 16;
-/// How many items are read from the index at a time.
-const PAGE: usize = 256;
-/// How many components a level has whose members are items.
-const YEAR: usize = 3;
 
 /// What remains to be listed.
 enum Source {
-    /// The names below a level of so many components, as far as they follow a key and come before another.
-    Level {
-        depth: usize,
-        after: String,
-        end: String,
-    },
-    /// The prefixes of items without a rep, after a key.
-    Prefixes(String),
-    /// The items with a prefix, after a key.
-    Items {
-        prefix: String,
-        without_rep: bool,
-        after: Option<String>,
-    },
+    /// What is below a level.
+    Members(Members),
     Directory(PublicDirectory),
     /// The end of the document.
     End,
@@ -102,24 +86,9 @@ impl Listing {
             ..Resource::default()
         };
         Ok(match target {
-            Target::Root => {
-                let (after, end) = level_bounds("");
-                let depth = 0;
-                (collection(name), Source::Level { depth, after, end })
-            }
             Target::Level(level) => {
-                let (after, end) = level_bounds(&level);
-                let depth = level.split('/').count();
-                (collection(name), Source::Level { depth, after, end })
-            }
-            Target::Prefix(prefix) => {
-                let without_rep = archive.store().has_items_without_rep(&prefix)?;
-                let source = Source::Items {
-                    prefix,
-                    without_rep,
-                    after: None,
-                };
-                (collection(name), source)
+                let members = Members::of(&self.site, &level)?;
+                (collection(name), Source::Members(members))
             }
             Target::Content(item, path) => {
                 let directory = archive.open_public_directory(&item.names, &path, &act)?;
@@ -198,39 +167,19 @@ impl Listing {
     /// Writes some members, and returns where the next ones are found.
     fn step(&self, source: Source, xml: &mut String) -> Result<Source, ArchiveError> {
         match source {
-            Source::Level { depth, after, end } if depth < YEAR => {
-                self.next_level(depth, after, end, xml)
-            }
-            Source::Level { depth, after, end } => self.items_of_year(depth, after, end, xml),
-            Source::Prefixes(after) => {
-                let found = self.site.archive.store().prefix_after(true, &after)?;
-                let Some((prefix, next)) = found else {
-                    return Ok(Source::End);
-                };
-                if is_prefix_shown(&self.site, &prefix, true)? {
-                    self.add(self.member(prefix.into_bytes()), xml);
-                }
-                Ok(Source::Prefixes(next))
-            }
-            Source::Items {
-                prefix,
-                without_rep,
-                after,
-            } => {
-                let store = self.site.archive.store();
-                let rows = store.prefix_page(&prefix, without_rep, after.as_deref(), PAGE)?;
-                for row in &rows {
-                    if let Some(ibip) = row.names.ibip() {
-                        self.add_item(&row.names, ibip.suffix(), xml)?;
+            Source::Members(mut members) => {
+                let visit = |member| match member {
+                    Member::Level(path, _) => self.add(self.member(path.name().into()), xml),
+                    Member::Item(names, name, found) => {
+                        let mut resource = self.of_found(name.into_bytes(), &found);
+                        resource.created = created(&names);
+                        self.add(resource, xml);
                     }
-                }
-                Ok(match rows.into_iter().next_back() {
-                    Some(row) => Source::Items {
-                        prefix,
-                        without_rep,
-                        after: Some(row.key),
-                    },
-                    None => Source::End,
+                };
+                Ok(if members.next(&self.site, visit)? {
+                    Source::Members(members)
+                } else {
+                    Source::End
                 })
             }
             Source::Directory(directory) => {
@@ -250,77 +199,12 @@ impl Listing {
         }
     }
 
-    /// The next level below one of so many components.
-    fn next_level(
-        &self,
-        depth: usize,
-        after: String,
-        end: String,
-        xml: &mut String,
-    ) -> Result<Source, ArchiveError> {
-        let rows = self.site.archive.store().rep_page(&after, &end, 1)?;
-        let Some(row) = rows.into_iter().next() else {
-            return Ok(match depth {
-                0 => Source::Prefixes(String::new()),
-                _ => Source::End,
-            });
-        };
-        let recorded = row.names.as_ref().and_then(Names::rep);
-        if let Some(rep) = recorded {
-            let components = rep.components();
-            let level = components.get(..=depth).unwrap_or_default().join("/");
-            if is_level_shown(&self.site, &level)?
-                && let Some(name) = components.get(depth)
-            {
-                self.add(self.member(name.as_bytes().to_vec()), xml);
-            }
-        }
-        let after = key_after_level(&row.key, depth + 1).unwrap_or(row.key);
-        Ok(Source::Level { depth, after, end })
-    }
-
-    fn items_of_year(
-        &self,
-        depth: usize,
-        after: String,
-        end: String,
-        xml: &mut String,
-    ) -> Result<Source, ArchiveError> {
-        let rows = self.site.archive.store().rep_page(&after, &end, PAGE)?;
-        for row in &rows {
-            if let Some(names) = &row.names
-                && let Some(rep) = names.rep()
-                && let Some(name) = rep.components().get(depth)
-            {
-                self.add_item(names, name, xml)?;
-            }
-        }
-        Ok(match rows.into_iter().next_back() {
-            Some(row) => Source::Level {
-                depth,
-                after: row.key,
-                end,
-            },
-            None => Source::End,
-        })
-    }
-
     /// A collection without further properties.
     fn member(&self, name: Vec<u8>) -> Resource {
         Resource {
             name,
             ..Resource::default()
         }
-    }
-
-    /// Writes an item that the public may read.
-    fn add_item(&self, names: &Names, name: &str, xml: &mut String) -> Result<(), ArchiveError> {
-        if let Some(found) = self.site.archive.visible_item(names, &act)? {
-            let mut resource = self.of_found(name.as_bytes().to_vec(), &found);
-            resource.created = created(names);
-            self.add(resource, xml);
-        }
-        Ok(())
     }
 
     /// Writes a member.

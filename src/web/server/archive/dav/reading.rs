@@ -9,6 +9,7 @@ use axum::http::{Request, Response};
 use super::PATH;
 use super::target::{Target, find};
 use crate::archive::store::Item;
+use crate::formats::level::LevelPath;
 use crate::formats::query::encoded;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::content::{
@@ -45,10 +46,11 @@ fn reply(
     let (target, depends_on_reader) = find(site, below, &preferences)?;
     let reply = match target {
         // There is no page of a prefix.
-        Target::Root | Target::Prefix(_) => ContentReply::Answer(redirect("/")),
-        Target::Level(level) => {
+        Target::Level(LevelPath::Rep(level)) => {
             ContentReply::Answer(redirect(&format!("/{}", encoded(level.as_bytes()))))
         }
+        // There is no page of a prefix.
+        Target::Level(_) => ContentReply::Answer(redirect("/")),
         Target::Content(item, in_item) => {
             note(site, version, &path, &item, &in_item);
             content(site, &item, in_item, path.end, request)?

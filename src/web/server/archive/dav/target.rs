@@ -2,28 +2,23 @@
 
 use axum::http::StatusCode;
 
-use crate::archive::store::{Item, level_bounds};
+use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
 use crate::archive::{ArchiveError, Related};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
+use crate::formats::level::LevelPath;
 use crate::web::server::answer::Refusal;
 use crate::web::server::archive::content::{failed, refuse};
+use crate::web::server::archive::levels::visible;
 use crate::web::server::archive::{Site, act};
 use ibi::Rep;
 use ibi::relation::{Language, Request, Step, from_portable, split_name};
 
-/// The most items below a level of which one has to be public, so that the level is listed. A level with more items is
-/// listed in any case: to look at a million hidden ones would take too long.
-const MOST_LOOKED_AT: usize = 1000;
-
 /// What a path names.
 pub(super) enum Target {
-    Root,
-    /// A level of reps: its path, as it was spelled.
-    Level(String),
-    /// An IBIp prefix.
-    Prefix(String),
+    /// A level above the items: its path, as it was spelled.
+    Level(LevelPath),
     /// An item, and a path in it, which is not examined.
     Content(Item, Vec<u8>),
     /// The metadata text of an item.
@@ -39,15 +34,15 @@ pub(super) fn find(
     preferences: &[Language],
 ) -> Result<(Target, bool), Refusal> {
     if path.is_empty() {
-        return Ok((Target::Root, false));
+        return Ok((Target::Level(LevelPath::Root), false));
     }
     let texts = path.iter().take(4).map(|part| str::from_utf8(part).ok());
     let texts: Vec<&str> = texts.map_while(|text| text).collect();
-    if path.len() == texts.len() && path.len() < 4 {
-        let level = texts.join("/");
-        if is_level_shown(site, &level).map_err(failed)? {
-            return Ok((Target::Level(level), false));
-        }
+    if path.len() == texts.len()
+        && let Some(level) = LevelPath::parse(&texts.join("/"))
+        && visible(site, &level, false).map_err(failed)?.0.is_some()
+    {
+        return Ok((Target::Level(level), false));
     }
     for (count, above) in [(4, 3), (2, 1)] {
         if let Some(names) = texts.get(..count)
@@ -56,12 +51,6 @@ pub(super) fn find(
             let below = path.get(count..).unwrap_or_default().join(&b'/');
             return related(site, found, below, preferences);
         }
-    }
-    if let [prefix] = texts.as_slice()
-        && path.len() == 1
-        && is_prefix_shown(site, prefix, false).map_err(failed)?
-    {
-        return Ok((Target::Prefix((*prefix).to_owned()), false));
     }
     Err(nothing())
 }
@@ -142,63 +131,4 @@ fn related(
         None => return Err(nothing()),
     };
     Ok((target, depends_on_reader))
-}
-
-/// Whether a level is listed.
-pub(super) fn is_level_shown(site: &Site, level: &str) -> Result<bool, ArchiveError> {
-    let (mut after, end) = level_bounds(level);
-    let mut count = 0;
-    // The first item is nearly always public.
-    let mut most = 1;
-    loop {
-        let rows = site.archive.store().rep_page(&after, &end, most)?;
-        for row in &rows {
-            if let Some(names) = &row.names
-                && site.archive.visible_item(names, &act)?.is_some()
-            {
-                return Ok(true);
-            }
-        }
-        count += rows.len();
-        let is_last = rows.len() < most;
-        match rows.into_iter().next_back() {
-            Some(row) if !is_last => after = row.key,
-            _ => return Ok(false),
-        }
-        if count > MOST_LOOKED_AT {
-            return Ok(true);
-        }
-        most = MOST_LOOKED_AT / 10;
-    }
-}
-
-/// Whether an IBIp prefix is listed, for its items without a rep, or found, for all of them.
-pub(super) fn is_prefix_shown(
-    site: &Site,
-    prefix: &str,
-    without_rep: bool,
-) -> Result<bool, ArchiveError> {
-    let mut after: Option<String> = None;
-    let (mut count, mut most) = (0, 1);
-    loop {
-        let rows = site
-            .archive
-            .store()
-            .prefix_page(prefix, without_rep, after.as_deref(), most)?;
-        for row in &rows {
-            if site.archive.visible_item(&row.names, &act)?.is_some() {
-                return Ok(true);
-            }
-        }
-        count += rows.len();
-        let is_last = rows.len() < most;
-        match rows.into_iter().next_back() {
-            Some(row) if !is_last => after = Some(row.key),
-            _ => return Ok(false),
-        }
-        if count > MOST_LOOKED_AT {
-            return Ok(true);
-        }
-        most = MOST_LOOKED_AT / 10;
-    }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::words::{ArchiveWords, BOTH};
 use super::{PAGE, section, view};
-use crate::archive::ArchiveError;
 use crate::archive::store::{Item, SearchIndex};
+use crate::archive::{ArchiveError, SearchIndexes};
 use crate::formats::description::Description;
 use crate::formats::metadata::Element;
 use crate::formats::query::{FormFields, encoded};
@@ -87,12 +87,12 @@ fn answered(
     if wanted.is_none() && asked.by.is_none() {
         return Ok(Some(empty(page, asked)));
     }
-    let Some(index) = searches::up_to_date(site)? else {
+    let Some(indexes) = searches::up_to_date(site)? else {
         return Ok(None);
     };
     Ok(Some(match (wanted, asked.by) {
-        (Some(wanted), _) => found(site, page, asked, index, &wanted)?,
-        (None, Some(field)) => values(page, asked, index, field)?,
+        (Some(wanted), _) => found(site, page, asked, indexes, &wanted)?,
+        (None, Some(field)) => values(page, asked, &indexes.descriptions, field)?,
         (None, None) => empty(page, asked),
     }))
 }
@@ -148,11 +148,11 @@ fn found(
     site: &Site,
     page: &Page<'_, ArchiveWords>,
     asked: &Asked,
-    index: &SearchIndex,
+    indexes: &SearchIndexes,
     wanted: &SearchQuery,
 ) -> Result<Response<Body>, ArchiveError> {
     let skipped = asked.page * ITEMS;
-    let found = site.archive.search(index, wanted, &act, skipped, ITEMS)?;
+    let found = site.archive.search(indexes, wanted, &act, skipped, ITEMS)?;
     let is_last = !found.has_more || asked.page >= LAST_PAGE;
     let next = (!is_last).then(|| {
         let text = encoded(asked.text.as_bytes());

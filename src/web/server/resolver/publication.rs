@@ -1,0 +1,114 @@
+//! The list that a resolver publishes: the Archives that are registered and included with it, signed if it has a key.
+//! The serial number of a signed list is its validator, so that peers read only what is new to them.
+
+use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+use crate::formats::federation::{self, FederatedArchive, SignedList};
+use crate::web::registry::{RegisteredArchive, Registry};
+use crate::web::server::answer;
+use ibi::Timestamp;
+
+/// After how many seconds a list that has not changed is signed again.
+const RENEW: i64 = 300;
+
+/// The list, and when it was signed.
+#[derive(Debug, Default)]
+pub(super) struct Publication {
+    list: RwLock<PublishedList>,
+    /// Held while the registered Archives are read, so that an older list does not replace a later one.
+    signed_at: Mutex<Option<i64>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct PublishedList {
+    text: Arc<str>,
+    /// The serial number of a signed list.
+    serial: Option<u64>,
+}
+
+/// The right to replace the list.
+#[derive(Debug)]
+pub(super) struct Publishing<'a> {
+    signed_at: MutexGuard<'a, Option<i64>>,
+    list: &'a RwLock<PublishedList>,
+}
+
+impl Publication {
+    /// Answers a request for the list.
+    pub(super) fn answer(&self, headers: &HeaderMap) -> Response<Body> {
+        let PublishedList { text, serial } = self.list.read().clone();
+        let validator = serial.map(|serial| format!("\"{serial}\""));
+        let known = headers
+            .get(header::IF_NONE_MATCH)
+            .map(HeaderValue::as_bytes);
+        let is_known = validator.is_some() && known == validator.as_ref().map(String::as_bytes);
+        let mut response = if is_known {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+            response
+        } else {
+            answer::whole(StatusCode::OK, "text/plain", text.to_string())
+        };
+        if let Some(Ok(validator)) = validator.map(HeaderValue::try_from) {
+            response.headers_mut().insert(header::ETAG, validator);
+        }
+        answer::fresh(response)
+    }
+
+    /// Waits until no other thread replaces the list.
+    pub(super) fn lock(&self) -> Publishing<'_> {
+        Publishing {
+            signed_at: self.signed_at.lock(),
+            list: &self.list,
+        }
+    }
+
+    /// Whether the list has to be signed again.
+    pub(super) fn is_due(&self, now: &Timestamp) -> bool {
+        let signed_at = *self.signed_at.lock();
+        signed_at.is_some_and(|at| (now.seconds() - at).abs() >= RENEW)
+    }
+}
+
+impl Publishing<'_> {
+    /// Publishes the list of these Archives. If it cannot be signed, the last one stays.
+    pub(super) fn publish(
+        &mut self,
+        registered: &[RegisteredArchive],
+        registry: &Registry,
+        now: &Timestamp,
+    ) {
+        let included = registered.iter().filter_map(|archive| {
+            Some(FederatedArchive {
+                url: archive.included.as_ref()?.url.clone(),
+                service: archive.service.clone(),
+            })
+        });
+        let included: Vec<FederatedArchive> = included.collect();
+        let absent = registered.iter().filter(|it| it.included.is_none());
+        let absent = absent.map(|archive| archive.service.clone());
+        let (text, serial) = match registry.next_signature(now) {
+            Ok(Some((key, serial))) => {
+                *self.signed_at = Some(now.seconds());
+                let list = SignedList {
+                    serial,
+                    time: now.clone(),
+                    absent: absent.collect(),
+                    archives: included,
+                };
+                (list.signed(&key), Some(serial))
+            }
+            Ok(None) => (federation::written(&included), None),
+            Err(error) => {
+                log::warn!("the list of Archives is not signed again: {error}");
+                return;
+            }
+        };
+        let text = text.into();
+        *self.list.write() = PublishedList { text, serial };
+    }
+}

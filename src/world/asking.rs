@@ -1,0 +1,170 @@
+//! Asks the process that uses a cache: for a mount, or for whole items in the cache.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::fuse::mount::{Mounted, Watcher, block_signals, mounts, unmount, wait_for_signal, wake};
+use crate::world::control::{connect, view};
+use crate::world::messages::{Action, Answer, Asked, KeepError, Question};
+use crate::world::namespace::STATUS;
+use crate::world::settings::WorldSettings;
+use ibi::Ibi;
+use ibi::pairs::{Pairs, percent_decode};
+
+/// How long a mount may take.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// How long an unmount may take.
+const LAST_ORDERS: Duration = Duration::from_secs(5);
+
+/// Why the process that uses a cache did not do what was asked.
+#[derive(Debug)]
+pub enum AskError {
+    /// It does not answer.
+    Silent,
+    /// It sees other files, as in a container.
+    Elsewhere,
+    /// It is gone before its mounts were unmounted.
+    Gone,
+    /// Another reason.
+    Refused(String),
+    /// The system.
+    System(std::io::Error),
+}
+
+/// What the process of a mount holds and has done. None if that is no mount of items of other Archives, or its process
+/// is gone.
+#[must_use]
+pub fn status(mount_point: &Path) -> Option<Pairs> {
+    let mut text = vec![0; 64 << 10];
+    let length = rustix::fs::getxattr(mount_point, STATUS, &mut text).ok()?;
+    text.truncate(length);
+    Pairs::parse(&text).ok()
+}
+
+/// The answers to a question.
+fn ask(cache: &Path, asked: Asked) -> std::io::Result<BufReader<UnixStream>> {
+    let question = Question {
+        view: view(),
+        asked,
+    };
+    let mut stream = connect(cache)?;
+    stream.write_all(question.written().as_bytes())?;
+    stream.shutdown(Shutdown::Write)?;
+    Ok(BufReader::new(stream))
+}
+
+/// The next answer. None if there is no other one.
+fn next(answers: &mut BufReader<UnixStream>) -> std::io::Result<Option<Answer>> {
+    let mut line = String::new();
+    answers.read_line(&mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let answer = Answer::parse(&line);
+    answer
+        .map(Some)
+        .ok_or_else(|| std::io::ErrorKind::InvalidData.into())
+}
+
+/// Asks the process that uses the cache for a mount. With `stays` this waits until it is unmounted, and unmounts it if a
+/// signal asks for that. None if there was no answer because the process begins or ends: then it is worth while to ask
+/// again.
+pub(crate) fn mount(
+    mount_point: &Path,
+    settings: &WorldSettings,
+    stays: bool,
+    watcher: &impl Watcher,
+) -> Option<Result<(), AskError>> {
+    let asked = Asked::Mount(mount_point.to_owned(), settings.clone());
+    let mut answers = ask(&settings.cache, asked).ok()?;
+    // Before a thread is started.
+    block_signals();
+    let _ = answers.get_ref().set_read_timeout(Some(TIMEOUT));
+    match next(&mut answers) {
+        Ok(Some(Answer::Ready)) => {}
+        Ok(Some(Answer::Elsewhere)) => return Some(Err(AskError::Elsewhere)),
+        Ok(Some(Answer::Refused(why))) => return Some(Err(AskError::Refused(why))),
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            return Some(Err(AskError::Silent));
+        }
+        _ => return None,
+    }
+    watcher.ready();
+    if !stays {
+        return Some(Ok(()));
+    }
+    let _ = answers.get_ref().set_read_timeout(None);
+    let waiting = std::thread::spawn(move || {
+        let answer = next(&mut answers);
+        wake();
+        matches!(answer, Ok(Some(Answer::Ended)))
+    });
+    let is_over = wait_for_signal(|change| watcher.change_log(change));
+    watcher.stopping();
+    if !is_over {
+        if let Err(refused) = unmount(mount_point) {
+            return Some(Err(AskError::Refused(refused)));
+        }
+        let until = Instant::now() + LAST_ORDERS;
+        while !waiting.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        return Some(Ok(()));
+    }
+    if waiting.join().unwrap_or(false) || !is_mounted(mount_point) {
+        return Some(Ok(()));
+    }
+    let _ = unmount(mount_point);
+    Some(Err(AskError::Gone))
+}
+
+fn is_mounted(mount_point: &Path) -> bool {
+    let is_there = |mount: &Mounted| mount.is_world() && mount.mount_point == mount_point;
+    mounts().iter().any(is_there)
+}
+
+/// What is reported while items are fetched, pinned or dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeepReport {
+    /// So many bytes of so many are in the cache.
+    Progress(u64, u64),
+    /// An item is done, with so many files and bytes.
+    Done(Ibi, u64, u64),
+    /// An item is not done.
+    Failed(Ibi, KeepError),
+}
+
+/// Fetches, pins or drops items of a mount, whose [`status`] this is.
+///
+/// # Errors
+/// Its process does not answer.
+pub fn keep(
+    status: &Pairs,
+    action: Action,
+    items: &[Ibi],
+    report: &mut dyn FnMut(KeepReport),
+) -> Result<(), AskError> {
+    let word = |name: &str| status.get(name).and_then(|value| value.words().first());
+    let cache =
+        word("cache").map(|word| PathBuf::from(std::ffi::OsString::from_vec(percent_decode(word))));
+    let number = word("mount").and_then(|word| word.parse().ok());
+    let (Some(cache), Some(number)) = (cache, number) else {
+        return Err(AskError::Gone);
+    };
+    let asked = Asked::Keep(action, number, items.to_vec());
+    let mut answers = ask(&cache, asked).map_err(AskError::System)?;
+    loop {
+        match next(&mut answers).map_err(AskError::System)? {
+            Some(Answer::Progress(done, all)) => report(KeepReport::Progress(done, all)),
+            Some(Answer::Item(ibi, files, bytes)) => report(KeepReport::Done(ibi, files, bytes)),
+            Some(Answer::Trouble(ibi, error)) => report(KeepReport::Failed(ibi, error)),
+            Some(Answer::Done) => return Ok(()),
+            Some(Answer::Refused(why)) => return Err(AskError::Refused(why)),
+            _ => return Err(AskError::Gone),
+        }
+    }
+}

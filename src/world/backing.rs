@@ -1,0 +1,143 @@
+//! FUSE passthrough: the kernel reads a complete and verified file of the cache itself.
+//!
+//! A node whose file is open is read in one way by all who have it open: the kernel allows no other. One that was
+//! opened when its file was not complete is read through this process until the last one has closed it.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fuser::BackingId;
+use parking_lot::Mutex;
+
+use crate::world::cache::InUse;
+
+/// A file that the kernel reads.
+#[derive(Debug)]
+pub(crate) struct Backing {
+    pub(crate) id: BackingId,
+    whole: InUse,
+}
+
+/// How an open file is read.
+#[derive(Clone, Debug)]
+pub(crate) enum Route {
+    /// By the kernel.
+    Kernel(Arc<Backing>),
+    /// By this process, through the kernel's cache.
+    Cached,
+    /// Not at all: the kernel reads a file that is no longer what was verified, and would do so for this one, too.
+    Refused,
+}
+
+#[derive(Debug)]
+enum Way {
+    Kernel(Arc<Backing>, u64),
+    Process(u64),
+}
+
+/// How the open files of a mount are read.
+#[derive(Debug)]
+pub(crate) struct Backings {
+    ways: Mutex<HashMap<u64, Way>>,
+    is_off: AtomicBool,
+}
+
+impl Backings {
+    /// Nothing is open. The kernel lets root alone register files.
+    pub(crate) fn new() -> Backings {
+        let is_root = rustix::process::geteuid().is_root();
+        Backings {
+            ways: Mutex::default(),
+            is_off: AtomicBool::new(!is_root),
+        }
+    }
+
+    /// The kernel reads no file.
+    pub(crate) fn give_up(&self, why: &str) {
+        if !self.is_off.swap(true, Ordering::Relaxed) {
+            log::info!("files are read through the process: {why}");
+        }
+    }
+
+    /// Whether the kernel may read files.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.is_off.load(Ordering::Relaxed)
+    }
+
+    /// Decides how a node that is being opened is read.
+    pub(crate) fn open(
+        &self,
+        node: u64,
+        whole: impl FnOnce() -> Option<InUse>,
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> Route {
+        // It is verified here, at each open.
+        let whole = if self.is_on() { whole() } else { None };
+        let mut ways = self.ways.lock();
+        match (ways.get_mut(&node), whole) {
+            (Some(Way::Process(count)), _) => {
+                *count += 1;
+                Route::Cached
+            }
+            (Some(Way::Kernel(backing, count)), whole) => {
+                *count += 1;
+                match whole {
+                    Some(whole) if is_same(&whole, &backing.whole) => {
+                        Route::Kernel(Arc::clone(backing))
+                    }
+                    _ => {
+                        *count -= 1;
+                        Route::Refused
+                    }
+                }
+            }
+            (None, Some(whole)) => match register(whole.file.as_fd()) {
+                Ok(id) => {
+                    let backing = Arc::new(Backing { id, whole });
+                    ways.insert(node, Way::Kernel(Arc::clone(&backing), 1));
+                    Route::Kernel(backing)
+                }
+                Err(error) => {
+                    self.give_up(&error.to_string());
+                    ways.insert(node, Way::Process(1));
+                    Route::Cached
+                }
+            },
+            (None, None) => {
+                ways.insert(node, Way::Process(1));
+                Route::Cached
+            }
+        }
+    }
+
+    /// How many files the kernel reads.
+    pub(crate) fn count(&self) -> usize {
+        let ways = self.ways.lock();
+        let ways = ways.values();
+        ways.filter(|way| matches!(way, Way::Kernel(..))).count()
+    }
+
+    /// One who had a node open has closed it.
+    pub(crate) fn close(&self, node: u64) {
+        let mut ways = self.ways.lock();
+        let Some(Way::Kernel(_, count) | Way::Process(count)) = ways.get_mut(&node) else {
+            return;
+        };
+        *count -= 1;
+        let gone = if *count == 0 {
+            ways.remove(&node)
+        } else {
+            None
+        };
+        drop(ways);
+        drop(gone);
+    }
+}
+
+fn is_same(one: &InUse, other: &InUse) -> bool {
+    let number = |whole: &InUse| whole.file.metadata().map(|about| about.ino()).ok();
+    number(one).is_some() && number(one) == number(other)
+}

@@ -1,0 +1,198 @@
+//! The socket in the directory of a cache, by which the process that uses the cache is asked. The process of another user
+//! is not heard, except root's.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::web::client::Network;
+use crate::world::keeping::{self, Progress};
+use crate::world::messages::{Action, Answer, Asked, KeepError, LONGEST, Question};
+use crate::world::process::Process;
+use crate::world::settings::WorldSettings;
+use ibi::Ibi;
+
+/// The name of the socket.
+const SOCKET: &str = "socket";
+/// How long a question may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the progress is sent.
+const OFTEN: Duration = Duration::from_millis(200);
+
+/// The path of the socket, which is short enough as long as the directory is open.
+fn socket(directory: &Path) -> std::io::Result<(OwnedFd, PathBuf)> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
+    Ok((directory, path.into()))
+}
+
+/// The socket of this process.
+pub(crate) fn bind(directory: &Path) -> std::io::Result<std::os::unix::net::UnixListener> {
+    let (_directory, path) = socket(directory)?;
+    // One that is there is that of a process that has ended.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = std::os::unix::net::UnixListener::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// A connection to the process that uses a cache.
+pub(crate) fn connect(directory: &Path) -> std::io::Result<std::os::unix::net::UnixStream> {
+    let (_directory, path) = socket(directory)?;
+    std::os::unix::net::UnixStream::connect(path)
+}
+
+/// Removes the socket of this process.
+pub(crate) fn unbind(directory: &Path) {
+    let _ = std::fs::remove_file(directory.join(SOCKET));
+}
+
+/// What decides which files a process sees at a path: its mount namespace, and its root.
+pub(crate) fn view() -> String {
+    let namespace = std::fs::read_link("/proc/self/ns/mnt").unwrap_or_default();
+    let root = std::fs::metadata("/").map(|root| (root.dev(), root.ino()));
+    format!("{} {:?}", namespace.display(), root.ok())
+}
+
+/// Answers until the process ends.
+pub(crate) async fn listen(listener: std::os::unix::net::UnixListener, process: Arc<Process>) {
+    let listener = match UnixListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(error) => return log::error!("the socket of the cache: {error}"),
+    };
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let process = Arc::clone(&process);
+                tokio::spawn(async move {
+                    if let Err(error) = answer(stream, process).await {
+                        log::debug!("a question to the cache: {error}");
+                    }
+                });
+            }
+            Err(error) => {
+                log::warn!("the socket of the cache: {error}");
+                tokio::time::sleep(OFTEN).await;
+            }
+        }
+    }
+}
+
+async fn answer(mut stream: UnixStream, process: Arc<Process>) -> std::io::Result<()> {
+    let asking = stream.peer_cred()?.uid();
+    if asking != 0 && asking != rustix::process::geteuid().as_raw() {
+        return Err(std::io::ErrorKind::PermissionDenied.into());
+    }
+    let mut text = String::new();
+    let mut limited = (&mut stream).take(LONGEST);
+    tokio::time::timeout(TIMEOUT, limited.read_to_string(&mut text)).await??;
+    let Some(question) = Question::parse(&text) else {
+        let answer = Answer::Refused("the question is that of another version of ibifs".to_owned());
+        return send(&mut stream, &answer).await;
+    };
+    match question.asked {
+        Asked::Mount(..) if question.view != view() => send(&mut stream, &Answer::Elsewhere).await,
+        Asked::Mount(path, settings) => mount(&mut stream, process, path, settings).await,
+        Asked::Keep(action, number, items) => {
+            keep(&mut stream, &process, action, number, items).await
+        }
+    }
+}
+
+async fn send(stream: &mut UnixStream, answer: &Answer) -> std::io::Result<()> {
+    stream.write_all(answer.written().as_bytes()).await
+}
+
+/// Mounts, and says so again when it is unmounted. Says nothing if the process ends.
+async fn mount(
+    stream: &mut UnixStream,
+    process: Arc<Process>,
+    path: PathBuf,
+    settings: WorldSettings,
+) -> std::io::Result<()> {
+    let mounted = tokio::task::spawn_blocking(move || {
+        if let Some(limit) = settings.limit {
+            process
+                .cache
+                .set_limit(limit)
+                .map_err(|error| error.to_string())?;
+        }
+        let network = Network::new(settings.ca_file.as_deref());
+        let network = network.map_err(|error| error.to_string())?;
+        let attached = process.attach(&path, &settings, &network).transpose();
+        attached.map_err(|error| error.to_string())
+    });
+    let attached = match mounted.await? {
+        Ok(Some(attached)) => attached,
+        Ok(None) => return Ok(()),
+        Err(why) => return send(stream, &Answer::Refused(why)).await,
+    };
+    let (at_end, ended) = tokio::sync::oneshot::channel();
+    attached.wait(move || {
+        let _ = at_end.send(());
+    });
+    send(stream, &Answer::Ready).await?;
+    let _ = ended.await;
+    send(stream, &Answer::Ended).await
+}
+
+async fn keep(
+    stream: &mut UnixStream,
+    process: &Arc<Process>,
+    action: Action,
+    number: u64,
+    items: Vec<Ibi>,
+) -> std::io::Result<()> {
+    let Some(namespace) = process.namespace(number) else {
+        return send(
+            stream,
+            &Answer::Refused("it is no longer mounted".to_owned()),
+        )
+        .await;
+    };
+    let progress = Arc::<Progress>::default();
+    for ibi in items {
+        let kept = match action {
+            Action::Drop => keeping::remove(&namespace, &ibi),
+            Action::Fetch | Action::Pin => {
+                let is_pinned = action == Action::Pin;
+                let fetching = keeping::fetch(&namespace, &ibi, is_pinned, &progress);
+                tokio::pin!(fetching);
+                loop {
+                    tokio::select! {
+                        kept = &mut fetching => break kept,
+                        () = tokio::time::sleep(OFTEN) => {
+                            let [done, all] = [&progress.done, &progress.all]
+                                .map(|number| number.load(Ordering::Relaxed));
+                            // Who no longer listens has ended, and the fetching with it.
+                            send(stream, &Answer::Progress(done, all)).await?;
+                        }
+                    }
+                }
+            }
+        };
+        let answer = match kept {
+            Ok(kept) => Answer::Item(ibi, kept.files, kept.bytes),
+            Err(error) => {
+                if let KeepError::Failed(why) = &error {
+                    log::info!("{ibi}: {why}");
+                }
+                Answer::Trouble(ibi, error)
+            }
+        };
+        send(stream, &answer).await?;
+    }
+    send(stream, &Answer::Done).await
+}

@@ -1,0 +1,254 @@
+//! Copies of items in a store of this machine.
+//!
+//! All files of an item are fetched into the store's directory for arriving items. When all are there, the item is
+//! assembled and added. What has arrived is not fetched again, by whichever run: a file goes on where it was cut, after
+//! the pieces that are there have been compared.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
+
+use crate::archive::transfer::{
+    Incoming, Inventory as Contents, Local, Moved, Skip, TransferError, TransferOutcome, may_arrive,
+};
+use crate::formats::base_url::BaseUrl;
+use crate::formats::inventory::{FileEntry, Page};
+use crate::web::client::Network;
+use crate::world::content::RemoteFile;
+use crate::world::download::{Stopped, download};
+use crate::world::found::{Digests, FoundItem, digest_of};
+use crate::world::held::{Held, is_same};
+use crate::world::inventory::Position;
+use crate::world::items::ask;
+use crate::world::remote::{Remote, SentPage};
+use crate::world::sources::Sources;
+use crate::world::trouble::Trouble;
+use ibi::message::{Localize, Message};
+
+pub(crate) use crate::world::found::{Asked, Identity};
+
+/// How long it waits until a server says where an item is.
+const FIND_TIMEOUT: Duration = Duration::from_secs(10);
+/// How many files are fetched at a time.
+const MOST_AT_ONCE: usize = 4;
+/// How often an item is asked for that changes meanwhile.
+const MOST_ATTEMPTS: usize = 3;
+
+/// The Archives and resolvers from which items are copied.
+#[derive(Debug)]
+pub(crate) struct Source {
+    runtime: Runtime,
+    remote: Arc<Remote>,
+    sources: Sources,
+}
+
+/// Where items are copied to.
+pub(crate) struct Destination<'a> {
+    /// The store.
+    pub(crate) store: &'a Local,
+    /// Whether it is mounted.
+    pub(crate) is_mounted: bool,
+    /// Whether items are copied that were removed there.
+    pub(crate) brings_back: bool,
+    /// Opens it for changes, when all files of an item have arrived.
+    pub(crate) open: &'a dyn Fn() -> Result<Local, TransferError>,
+}
+
+impl std::fmt::Debug for Destination<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Destination").finish_non_exhaustive()
+    }
+}
+
+/// A file to be fetched.
+struct Wanted {
+    position: Position,
+    key: String,
+    url: String,
+    entry: FileEntry,
+}
+
+/// Why an item is not copied.
+fn skip_of(trouble: Trouble) -> TransferError {
+    match trouble {
+        Trouble::Missing => Skip::NotFound,
+        Trouble::Changed => Skip::ChangedThere,
+        Trouble::Unreachable(_) | Trouble::Loop => Skip::Unreachable(trouble.message()),
+        other => Skip::Unread(other.message()),
+    }
+    .into()
+}
+
+impl Source {
+    /// These Archives, then these resolvers, and with `allows_private` Archives with addresses that are not public, if a
+    /// resolver names them.
+    pub(crate) fn new(
+        network: &Network,
+        archives: Vec<BaseUrl>,
+        resolvers: Vec<BaseUrl>,
+        allows_private: bool,
+    ) -> std::io::Result<Source> {
+        Ok(Source {
+            runtime: tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()?,
+            remote: Arc::new(Remote::new(network, resolvers, archives, allows_private)),
+            sources: Sources::default(),
+        })
+    }
+
+    /// Finds an item.
+    pub(crate) fn find(&self, asked: &Asked) -> Result<FoundItem, TransferError> {
+        let identity = asked.clone();
+        let accept = move |base: &str, _: &str, sent: Vec<SentPage>| {
+            let pages = sent.iter().map(|page| Page::parse(&page.text));
+            let pages = pages
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| Trouble::Broken(format!("{base}: {error}")))?;
+            FoundItem::of_pages(base, pages, &identity)
+        };
+        let until = Instant::now() + FIND_TIMEOUT;
+        let asking = ask(&self.remote, &self.sources, &asked.name, until, accept);
+        self.runtime.block_on(asking).map_err(skip_of)
+    }
+
+    /// Copies an item to a store. The sidecar counts as one from an Archive that has no rights there.
+    pub(crate) fn copy(
+        &self,
+        asked: &Asked,
+        found: FoundItem,
+        to: &Destination<'_>,
+    ) -> Result<TransferOutcome, TransferError> {
+        may_arrive(&to.store.state_of(found.names())?, to.brings_back)?;
+        found.check()?;
+        let incoming = Incoming::of(to.store.archive().tree(), found.names())?;
+        let _lock = incoming.lock()?;
+        self.copy_into(&incoming, asked, found, to)
+    }
+
+    fn copy_into(
+        &self,
+        incoming: &Incoming<'_>,
+        asked: &Asked,
+        mut found: FoundItem,
+        to: &Destination<'_>,
+    ) -> Result<TransferOutcome, TransferError> {
+        let mut bytes = 0;
+        let mut attempt = 1;
+        let contents = loop {
+            if is_same(&found, to.store)? {
+                return Ok(TransferOutcome::Unchanged);
+            }
+            match self.fetch(&found, to, incoming, &mut bytes) {
+                Err(TransferError::Skip(Skip::ChangedThere)) if attempt < MOST_ATTEMPTS => {
+                    found = self.find(asked)?;
+                    attempt += 1;
+                }
+                fetched => break fetched?,
+            }
+        };
+        let local = (to.open)()?.for_strangers();
+        let from = found.sidecar().archive_service().unwrap_or(found.names());
+        let (names, text) = (found.names(), found.text());
+        let moved = incoming.complete(&local, names, from, &contents, text, &mut |_| ());
+        local.close();
+        Ok(match moved?.files {
+            0 => TransferOutcome::Unchanged,
+            files => TransferOutcome::Copied(Moved { files, bytes }),
+        })
+    }
+
+    /// Fetches the files that are neither here nor in the copy that the store has. Adds the bytes that have come.
+    fn fetch(
+        &self,
+        found: &FoundItem,
+        to: &Destination<'_>,
+        incoming: &Incoming<'_>,
+        bytes: &mut u64,
+    ) -> Result<Contents, TransferError> {
+        let held = Held::of(to.store, found.names())?;
+        let (mut digests, mut wanted) = (Digests::new(), Vec::new());
+        let mut all: u64 = 0;
+        for (position, entry, file) in found.files() {
+            let url = found.url(entry);
+            let key = RemoteFile::new(url.clone(), file.clone()).key().to_owned();
+            all = all.saturating_add(file.size);
+            let known = file.digest;
+            let arrived = match known {
+                Some(digest) if incoming.has(&digest) || held.has(&entry.path, &digest) => known,
+                _ => incoming.arrived(&key)?,
+            };
+            match arrived.filter(|digest| known.is_none_or(|known| known == *digest)) {
+                Some(digest) => drop(digests.insert(position, digest)),
+                None => wanted.push(Wanted {
+                    position,
+                    key,
+                    url,
+                    entry: file.clone(),
+                }),
+            }
+        }
+        let sizes = wanted.iter().map(|wanted| wanted.entry.size);
+        let missing = sizes.fold(0, u64::saturating_add);
+        // What has arrived becomes the item, unless the store has a copy, or is mounted: then it is copied.
+        let is_copied = held.is_there() || to.is_mounted;
+        incoming.has_room_for(missing.saturating_add(if is_copied { all } else { 0 }))?;
+        for (entry, text) in found.texts() {
+            let digest = digest_of(text);
+            if !incoming.has(&digest) && !held.has(&entry.path, &digest) {
+                let mut receiving = incoming.receive(digest, text.len() as u64)?;
+                receiving.take(text)?;
+                receiving.finish()?;
+            }
+        }
+        let fetching = self.fetch_all(found, &held, incoming, wanted, &mut digests, bytes);
+        self.runtime.block_on(fetching)?;
+        found.contents(&digests)
+    }
+
+    async fn fetch_all(
+        &self,
+        found: &FoundItem,
+        held: &Held,
+        incoming: &Incoming<'_>,
+        wanted: Vec<Wanted>,
+        digests: &mut Digests,
+        bytes: &mut u64,
+    ) -> Result<(), TransferError> {
+        let mut waiting = wanted.into_iter();
+        let mut tasks = JoinSet::new();
+        loop {
+            while tasks.len() < MOST_AT_ONCE
+                && let Some(file) = waiting.next()
+            {
+                let mut part = incoming.part(&file.key, file.entry.size)?;
+                if let Some(same) = held.like(found.entry(file.position), &part) {
+                    let begun = part.begin_with(same);
+                    begun.map_err(|error| incoming.not_written(&file.key, &error))?;
+                }
+                let remote = Arc::clone(&self.remote);
+                tasks.spawn(async move {
+                    let done = download(&remote, &file.url, &file.entry, part).await;
+                    (file.position, file.key, done)
+                });
+            }
+            match tasks.join_next().await {
+                None => return Ok(()),
+                Some(Ok((position, key, done))) => {
+                    *bytes += done.bytes;
+                    let digest = done.digest.map_err(|stopped| match stopped {
+                        Stopped::Trouble(trouble) => skip_of(trouble),
+                        Stopped::Disk(error) => incoming.not_written(&key, &error),
+                    })?;
+                    digests.insert(position, digest);
+                }
+                Some(Err(error)) => {
+                    let error = error.to_string();
+                    return Err(Skip::Unread(Message::foreign(error)).into());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! An item that an Archive holds, and what of it a store receives.
+
+use std::collections::HashMap;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::archive::transfer::{
+    Inventory as Contents, InventoryEntry, InventoryKind, Skip, TransferError,
+};
+use crate::archive::tree::SIDECAR;
+use crate::formats::fixity::{Digest, shown};
+use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
+use crate::formats::item::{Names, Sidecar};
+use crate::web::service::content_url;
+use crate::world::inventory::{Inventory, Position};
+use crate::world::items::is_named;
+use crate::world::trouble::Trouble;
+use ibi::relation::RelationKind;
+use ibi::{AliasPair, Ibi, message};
+
+/// The item that is asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// An identifier, with or without a modifier.
+    pub(crate) name: String,
+    /// What the item must have. None if a modifier leads to it.
+    pub(crate) identity: Option<Identity>,
+}
+
+/// What shows that an item is the one that is asked for.
+#[derive(Clone, Debug)]
+pub(crate) enum Identity {
+    /// One of its names.
+    Ibi(Ibi),
+    /// An alias in its sidecar.
+    Alias(AliasPair),
+}
+
+impl Asked {
+    /// The item with these names.
+    pub(crate) fn of(names: &Names) -> Asked {
+        let name = names.preferred();
+        let identity = Ibi::parse(&name).ok().map(Identity::Ibi);
+        Asked { name, identity }
+    }
+}
+
+/// What is known of the digests of an item's files.
+pub(crate) type Digests = HashMap<Position, Digest>;
+
+/// An item that an Archive holds.
+#[derive(Debug)]
+pub(crate) struct FoundItem {
+    inventory: Inventory,
+    base: String,
+    sidecar: Sidecar,
+    /// The sidecar as it is.
+    text: Vec<u8>,
+}
+
+impl FoundItem {
+    /// Its names.
+    pub(crate) fn names(&self) -> &Names {
+        self.inventory.names()
+    }
+
+    /// The item that is its metadata.
+    pub(crate) fn metadata(&self) -> Option<Names> {
+        let mut relations = self.sidecar.relations().into_iter();
+        let found = relations.find(|(kind, _)| matches!(kind, RelationKind::Metadata));
+        found.map(|(_, names)| names)
+    }
+
+    /// What its Archive says of it.
+    pub(crate) fn sidecar(&self) -> &Sidecar {
+        &self.sidecar
+    }
+
+    /// The URL of a file.
+    pub(crate) fn url(&self, entry: &Entry) -> String {
+        let below = content_url(self.names(), &entry.path);
+        format!("{}/{below}", self.base)
+    }
+
+    /// The sidecar as it is.
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// All entries, each that is a further name of a file with the first one.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Entry, Option<&Entry>)> {
+        let entries = self.inventory.entries().iter().zip(0..);
+        entries.map(|(entry, position)| {
+            let (first, _) = self.inventory.first_name(position);
+            let is_further = first != position;
+            (&**entry, is_further.then(|| self.entry(first)))
+        })
+    }
+
+    /// The texts that are no sidecar.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = (&Entry, &[u8])> {
+        let entries = self.inventory.entries().iter();
+        entries.filter_map(|entry| match &entry.kind {
+            EntryKind::Text(text) if entry.path != SIDECAR.as_bytes() => {
+                Some((&**entry, text.as_slice()))
+            }
+            _ => None,
+        })
+    }
+
+    /// An entry by its number.
+    pub(crate) fn entry(&self, position: Position) -> &Entry {
+        self.inventory.entry(position)
+    }
+
+    /// Refuses what is not sent.
+    pub(crate) fn check(&self) -> Result<(), TransferError> {
+        let mut entries = self.inventory.entries().iter();
+        let unsent = entries.find(|it| matches!(it.kind, EntryKind::Fifo | EntryKind::Socket));
+        unsent.map_or(Ok(()), |entry| Err(not_sent(entry)))
+    }
+
+    /// The item in an inventory.
+    pub(crate) fn of_pages(
+        base: &str,
+        pages: Vec<Page>,
+        asked: &Asked,
+    ) -> Result<FoundItem, Trouble> {
+        let broken = |what: String| Trouble::Broken(format!("{base}: {what}"));
+        let inventory = Inventory::of_pages(pages)?;
+        let names = inventory.names();
+        let own = inventory.position(SIDECAR.as_bytes());
+        let text = match own.map(|own| &inventory.entry(own).kind) {
+            Some(EntryKind::Text(text)) => text.clone(),
+            // An item may have none: then it has its name alone.
+            _ => Sidecar::new(names).to_bytes(),
+        };
+        let sidecar = Sidecar::parse(&text).map_err(|error| broken(error.to_string()))?;
+        let is_asked = match &asked.identity {
+            None => true,
+            Some(Identity::Ibi(ibi)) => is_named(names, ibi),
+            Some(Identity::Alias(alias)) => sidecar.aliases().contains(alias),
+        };
+        if !is_asked {
+            let name = &asked.name;
+            return Err(broken(format!("it answers with {names} instead of {name}")));
+        }
+        Ok(FoundItem {
+            base: base.to_owned(),
+            inventory,
+            sidecar,
+            text,
+        })
+    }
+
+    /// The files, each by its first name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (Position, &Entry, &FileEntry)> {
+        let entries = self.inventory.entries().iter();
+        entries.zip(0..).filter_map(|(entry, position)| {
+            let EntryKind::File(file) = &entry.kind else {
+                return None;
+            };
+            let is_first = self.inventory.first_name(position).0 == position;
+            is_first.then_some((position, &**entry, file))
+        })
+    }
+
+    /// Its entries as a store receives them.
+    pub(crate) fn contents(&self, digests: &Digests) -> Result<Contents, TransferError> {
+        let mut contents = Contents::default();
+        for (entry, position) in self.inventory.entries().iter().zip(0..) {
+            let kind = match &entry.kind {
+                EntryKind::Text(_) if entry.path == SIDECAR.as_bytes() => continue,
+                EntryKind::Directory => InventoryKind::Directory,
+                EntryKind::Link(target) => InventoryKind::Link(target.clone()),
+                EntryKind::Text(text) => InventoryKind::File(digest_of(text), text.len() as u64),
+                EntryKind::File(file) => {
+                    let (first, _) = self.inventory.first_name(position);
+                    match digests.get(&first) {
+                        _ if first != position => {
+                            InventoryKind::Same(self.inventory.entry(first).path.clone())
+                        }
+                        Some(digest) => InventoryKind::File(*digest, file.size),
+                        None => return Err(not_sent(entry)),
+                    }
+                }
+                EntryKind::Fifo | EntryKind::Socket => return Err(not_sent(entry)),
+            };
+            contents.entries.push(InventoryEntry {
+                path: entry.path.clone(),
+                kind,
+                mode: u32::from(entry.mode) & 0o1777,
+                modified: entry.modified,
+                attributes: Vec::new(),
+            });
+        }
+        Ok(contents)
+    }
+}
+
+/// The digest of a text.
+pub(crate) fn digest_of(text: &[u8]) -> Digest {
+    Digest(Sha256::digest(text).into())
+}
+
+/// The error of an entry that is no directory, file or link.
+fn not_sent(entry: &Entry) -> TransferError {
+    let path = shown(&entry.path);
+    Skip::NotCopied(message!(
+        "'{path}' is a FIFO, a socket or a device, which is not sent over HTTP",
+        path
+    ))
+    .into()
+}

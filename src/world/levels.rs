@@ -1,0 +1,563 @@
+//! What is below the levels of one Archive, as it lists them, and how old that knowledge is.
+//!
+//! A level is fetched in pages, when a listing gets there. What an Archive says of a level counts for a minute. Then it
+//! is asked again, once for all lookups meanwhile, while the old answer is given. Without an answer the old answer
+//! stays. That a level is not there counts for a minute, too.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::formats::level::{
+    LevelName, LevelPage, LevelPath, LevelStat, ListOrder, MEDIA_TYPE, NameKind,
+};
+use crate::formats::query::encoded;
+use crate::world::cache::{Cache, Kind};
+use crate::world::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, written};
+use crate::world::remote::{LOOKUP_TIMEOUT, PageAnswer, Paged, Remote, SentPage};
+use crate::world::trouble::Trouble;
+
+/// What a name takes in memory beside its bytes.
+const OVERHEAD: usize = 64;
+/// The most memory that the names of a level may take, in bytes: that of 1,500,000 items.
+const MOST_WEIGHT: usize = 128 << 20;
+/// The most pages of a level.
+const MOST_PAGES: usize = 2_048;
+/// The most memory for the names of all levels that are remembered, in bytes.
+const MOST_HELD: usize = 32 << 20;
+/// The most levels of which something is remembered.
+const MOST_SLOTS: usize = 20_000;
+
+/// A page of a level.
+#[derive(Debug)]
+struct ListedPage {
+    /// The place at which it begins.
+    after: Vec<u8>,
+    /// Its entity tag, with the quotes.
+    tag: String,
+    names: Vec<LevelName>,
+    /// How many names are before it.
+    before: usize,
+}
+
+/// What is below a level, as far as it has been fetched.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    /// The level in the spelling that is recorded.
+    pub(crate) path: LevelPath,
+    /// What is known of it.
+    pub(crate) stat: LevelStat,
+    pages: Vec<Arc<ListedPage>>,
+    order: ListOrder,
+    /// What the names take in memory, in bytes.
+    weight: usize,
+    /// Where the next page begins.
+    next: Option<Vec<u8>>,
+    /// When the Archive last said that it is so, in Unix seconds.
+    confirmed: AtomicI64,
+    /// When it was last asked.
+    asked: Mutex<Option<Instant>>,
+    is_asking: AtomicBool,
+}
+
+/// What a listing says of a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said<'a> {
+    /// It is there, in this spelling.
+    There(&'a LevelName),
+    /// It is not there.
+    Missing,
+    /// Nothing, since it has not been fetched so far.
+    Nothing,
+}
+
+fn broken(what: impl std::fmt::Display) -> Trouble {
+    Trouble::Broken(format!("a level: {what}"))
+}
+
+impl Listing {
+    /// The listing that begins with a page.
+    fn begin(asked: &LevelPath, confirmed: i64, sent: &SentPage) -> Result<Listing, Trouble> {
+        let page = LevelPage::parse(&sent.text).map_err(broken)?;
+        let begun = Listing {
+            path: page.path.clone(),
+            stat: page.stat,
+            pages: Vec::new(),
+            order: ListOrder::default(),
+            weight: 0,
+            next: None,
+            confirmed: AtomicI64::new(confirmed),
+            asked: Mutex::default(),
+            is_asking: AtomicBool::new(false),
+        };
+        if begun.path.key() != asked.key() {
+            return Err(broken(format!("it is not '{}'", asked.as_str())));
+        }
+        begun.and(page, sent)
+    }
+
+    /// The listing with a further page.
+    fn with(&self, sent: &SentPage) -> Result<Listing, Trouble> {
+        let page = LevelPage::parse(&sent.text).map_err(broken)?;
+        let copy = Listing {
+            path: self.path.clone(),
+            stat: self.stat,
+            pages: self.pages.clone(),
+            order: self.order.clone(),
+            weight: self.weight,
+            next: None,
+            confirmed: AtomicI64::new(self.confirmed.load(Ordering::Relaxed)),
+            asked: Mutex::new(*self.asked.lock()),
+            is_asking: AtomicBool::new(false),
+        };
+        copy.and(page, sent)
+    }
+
+    fn and(mut self, page: LevelPage, sent: &SentPage) -> Result<Listing, Trouble> {
+        if page.path.key() != self.path.key() {
+            return Err(broken("its pages are those of several levels"));
+        }
+        let before = self.len();
+        let is_endless = page.next.as_ref() == Some(&sent.after);
+        let names = page.names.iter();
+        self.weight += names.map(|name| name.name.len() + OVERHEAD).sum::<usize>();
+        if is_endless || self.pages.len() >= MOST_PAGES || self.weight > MOST_WEIGHT {
+            return Err(broken("it has more names than a level may have"));
+        }
+        for name in &page.names {
+            if !self.order.add(&self.path, name) {
+                return Err(broken("its pages are not in order"));
+            }
+        }
+        self.pages.push(Arc::new(ListedPage {
+            after: sent.after.clone(),
+            tag: sent.tag.clone(),
+            names: page.names,
+            before,
+        }));
+        self.next = page.next;
+        Ok(self)
+    }
+
+    /// How many names are known.
+    pub(crate) fn len(&self) -> usize {
+        let last = self.pages.last();
+        last.map_or(0, |page| page.before + page.names.len())
+    }
+
+    /// Whether all names are known.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.next.is_none()
+    }
+
+    /// A name by its number.
+    pub(crate) fn get(&self, at: usize) -> Option<&LevelName> {
+        let page = self.pages.partition_point(|page| page.before <= at);
+        let page = self.pages.get(page.checked_sub(1)?)?;
+        page.names.get(at - page.before)
+    }
+
+    /// What it says of the name of a level below it, in any spelling.
+    pub(crate) fn level(&self, name: &str) -> Said<'_> {
+        let order = |name: &LevelName| self.path.order(&name.name, name.kind);
+        let Some(wanted) = self.path.order(name, NameKind::Level(self.stat)) else {
+            return Said::Missing;
+        };
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.get(middle) {
+                Some(found) if order(found).as_ref() < Some(&wanted) => low = middle + 1,
+                _ => high = middle,
+            }
+        }
+        match self.get(low) {
+            Some(found) if order(found).as_ref() == Some(&wanted) => Said::There(found),
+            Some(_) => Said::Missing,
+            None if self.is_complete() => Said::Missing,
+            None => Said::Nothing,
+        }
+    }
+
+    fn age(&self) -> Duration {
+        let seconds = unix_seconds() - self.confirmed.load(Ordering::Relaxed);
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// Its pages as they were sent.
+    fn sent(&self) -> Vec<SentPage> {
+        let after = self.pages.iter().skip(1).map(|page| Some(&page.after));
+        let pages = self.pages.iter().zip(after.chain([self.next.as_ref()]));
+        pages
+            .map(|(page, next)| {
+                let text = LevelPage {
+                    path: self.path.clone(),
+                    stat: self.stat,
+                    names: page.names.clone(),
+                    next: next.cloned(),
+                };
+                SentPage {
+                    after: page.after.clone(),
+                    tag: page.tag.clone(),
+                    text: text.to_string().into_bytes(),
+                }
+            })
+            .collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Unknown,
+    Missing(Instant),
+    Known(Arc<Listing>),
+}
+
+#[derive(Debug)]
+struct Slot {
+    path: LevelPath,
+    key: String,
+    state: Mutex<State>,
+    /// Only one lookup asks at a time.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Slot {
+    fn listing(&self) -> Option<Arc<Listing>> {
+        match &*self.state.lock() {
+            State::Known(listing) => Some(Arc::clone(listing)),
+            _ => None,
+        }
+    }
+}
+
+/// The levels of an Archive.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    /// The URL of the Archive, without a slash at its end.
+    base: String,
+    remote: Arc<Remote>,
+    cache: Arc<Cache>,
+    slots: Mutex<HashMap<String, Arc<Slot>>>,
+}
+
+impl Levels {
+    /// The levels of the Archive at this URL. Nothing is known of them yet.
+    pub(crate) fn new(base: &str, remote: Arc<Remote>, cache: Arc<Cache>) -> Levels {
+        Levels {
+            base: base.trim_end_matches('/').to_owned(),
+            remote,
+            cache,
+            slots: Mutex::default(),
+        }
+    }
+
+    fn slot(&self, path: &LevelPath) -> Arc<Slot> {
+        let key = path.key();
+        let mut slots = self.slots.lock();
+        if let Some(slot) = slots.get(&key) {
+            return Arc::clone(slot);
+        }
+        if slots.len() >= MOST_SLOTS {
+            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
+        }
+        let slot = Arc::new(Slot {
+            path: path.clone(),
+            key: key.clone(),
+            state: Mutex::new(State::Unknown),
+            turn: tokio::sync::Mutex::default(),
+        });
+        slots.insert(key, Arc::clone(&slot));
+        slot
+    }
+
+    /// What is in memory of a level, however old it is.
+    pub(crate) fn held(&self, path: &LevelPath) -> Option<Arc<Listing>> {
+        let slots = self.slots.lock();
+        slots.get(&path.key())?.listing()
+    }
+
+    /// The first page of a level, or more, without a request. None if that takes one.
+    pub(crate) fn now(self: &Arc<Self>, path: &LevelPath) -> Option<Result<Arc<Listing>, Trouble>> {
+        let slot = self.slot(path);
+        let state = slot.state.lock().clone();
+        match state {
+            State::Known(listing) => {
+                self.keep_fresh(&slot, &listing);
+                Some(Ok(listing))
+            }
+            State::Missing(since) if since.elapsed() < FRESH => Some(Err(Trouble::Missing)),
+            _ => None,
+        }
+    }
+
+    /// The first page of a level, or more.
+    pub(crate) async fn find(self: &Arc<Self>, path: &LevelPath) -> Result<Arc<Listing>, Trouble> {
+        if let Some(known) = self.now(path) {
+            return known;
+        }
+        let slot = self.slot(path);
+        let until = Instant::now() + LOOKUP_TIMEOUT;
+        let _turn = turn(&slot, until).await?;
+        if let Some(known) = self.now(path) {
+            return known;
+        }
+        if let Some(listing) = self.cached(&slot) {
+            self.know(&slot, listing);
+            if let Some(known) = self.now(path) {
+                return known;
+            }
+        }
+        let page = self.page(path, b"", until).await;
+        match page.and_then(|page| Listing::begin(path, unix_seconds(), &page)) {
+            Ok(listing) => Ok(self.know(&slot, listing)),
+            Err(Trouble::Missing) => {
+                self.lose(&slot);
+                Err(Trouble::Missing)
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// A listing with one more page.
+    pub(crate) async fn longer(&self, listing: &Arc<Listing>) -> Result<Arc<Listing>, Trouble> {
+        let Some(next) = &listing.next else {
+            return Ok(Arc::clone(listing));
+        };
+        let slot = self.slot(&listing.path);
+        let until = Instant::now() + LOOKUP_TIMEOUT;
+        let _turn = turn(&slot, until).await?;
+        if let Some(known) = slot.listing()
+            && is_longer(&known, listing)
+        {
+            return Ok(known);
+        }
+        // A level that has gone is no list that has ended.
+        let page = match self.page(&listing.path, next, until).await {
+            Err(Trouble::Missing) => Err(Trouble::Changed),
+            page => page,
+        };
+        let longer = listing.with(&page?)?;
+        let is_current = slot
+            .listing()
+            .is_some_and(|known| Arc::ptr_eq(&known, listing));
+        if is_current {
+            return Ok(self.know(&slot, longer));
+        }
+        Ok(Arc::new(longer))
+    }
+
+    async fn page(
+        &self,
+        path: &LevelPath,
+        after: &[u8],
+        until: Instant,
+    ) -> Result<SentPage, Trouble> {
+        let url = self.url(path);
+        let untold = || Trouble::Unsupported(format!("{}: the Archive lists nothing", self.base));
+        match self
+            .remote
+            .page(&paged(&url), after, None, until, &mut None)
+            .await
+        {
+            Ok(PageAnswer::Page(page)) => Ok(page),
+            Ok(PageAnswer::Text(_) | PageAnswer::Same) => Err(untold()),
+            // An Archive without a root is none that lists.
+            Err(Trouble::Missing) if *path == LevelPath::Root => Err(untold()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Keeps what is known now of a level.
+    fn know(&self, slot: &Slot, listing: Listing) -> Arc<Listing> {
+        let listing = Arc::new(listing);
+        *slot.state.lock() = State::Known(Arc::clone(&listing));
+        if listing.is_complete() {
+            let confirmed = listing.confirmed.load(Ordering::Relaxed);
+            let text = written(
+                &self.base,
+                listing.path.as_str(),
+                confirmed,
+                &listing.sent(),
+            );
+            self.cache.put(Kind::Level, &self.cache_name(slot), &text);
+        }
+        self.shed();
+        listing
+    }
+
+    fn lose(&self, slot: &Slot) {
+        *slot.state.lock() = State::Missing(Instant::now());
+        self.cache.drop_text(Kind::Level, &self.cache_name(slot));
+    }
+
+    fn cache_name(&self, slot: &Slot) -> String {
+        cache_name(&format!("{} {}", self.base, slot.key))
+    }
+
+    fn url(&self, path: &LevelPath) -> String {
+        match path {
+            LevelPath::Root => format!("{}/", self.base),
+            LevelPath::Rep(path) => format!("{}/col/{}", self.base, encoded(path.as_bytes())),
+            LevelPath::Prefix(prefix) => format!("{}/{}", self.base, encoded(prefix.as_bytes())),
+        }
+    }
+
+    /// The level as the cache has it.
+    fn cached(&self, slot: &Slot) -> Option<Listing> {
+        let text = self.cache.get(Kind::Level, &self.cache_name(slot))?;
+        let (confirmed, base, _, pages) = read_written(&text)?;
+        let (first, further) = pages.split_first()?;
+        if base != self.base {
+            return None;
+        }
+        let mut listing = Listing::begin(&slot.path, confirmed, first).ok()?;
+        for page in further {
+            listing = listing.with(page).ok()?;
+        }
+        listing.is_complete().then_some(listing)
+    }
+
+    /// Asks in the background whether a level is still as it was, if that was confirmed too long ago.
+    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, listing: &Arc<Listing>) {
+        if listing.age() < FRESH || listing.asked.lock().is_some_and(|at| at.elapsed() < PAUSE) {
+            return;
+        }
+        if listing.is_asking.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        *listing.asked.lock() = Some(Instant::now());
+        let (levels, slot, listing) = (Arc::clone(self), Arc::clone(slot), Arc::clone(listing));
+        tokio::spawn(async move {
+            levels.confirm(&slot, &listing).await;
+            listing.is_asking.store(false, Ordering::Release);
+        });
+    }
+
+    async fn confirm(&self, slot: &Slot, listing: &Listing) {
+        let url = self.url(&slot.path);
+        let pages = listing.pages.iter();
+        let pages = pages.map(|page| (page.after.as_slice(), page.tag.as_str()));
+        let changed = match self.remote.are_same(&paged(&url), pages).await {
+            Ok(true) => {
+                listing.confirmed.store(unix_seconds(), Ordering::Relaxed);
+                return;
+            }
+            Ok(false) => {
+                let until = Instant::now() + LOOKUP_TIMEOUT;
+                let page = self.page(&slot.path, b"", until).await;
+                page.and_then(|page| Listing::begin(&slot.path, unix_seconds(), &page))
+            }
+            Err(trouble) => Err(trouble),
+        };
+        match changed {
+            Ok(new) => drop(self.know(slot, new)),
+            Err(Trouble::Missing) if slot.path != LevelPath::Root => self.lose(slot),
+            Err(trouble) => log::info!("{url}: {trouble}"),
+        }
+    }
+
+    /// Forgets levels while there are many. An open listing goes on with what it has.
+    fn shed(&self) {
+        let weight = |slot: &Slot| slot.listing().map_or(0, |listing| listing.weight);
+        let mut slots = self.slots.lock();
+        let mut held: usize = slots.values().map(|slot| weight(slot)).sum();
+        if held <= MOST_HELD {
+            return;
+        }
+        slots.retain(|_, slot| {
+            if Arc::strong_count(slot) == 1 && held > MOST_HELD {
+                held -= weight(slot);
+                return false;
+            }
+            true
+        });
+    }
+}
+
+/// Waits until no other lookup asks for a level.
+async fn turn(slot: &Slot, until: Instant) -> Result<tokio::sync::MutexGuard<'_, ()>, Trouble> {
+    let turn = tokio::time::timeout_at(until.into(), slot.turn.lock()).await;
+    turn.map_err(|_| Trouble::Unreachable("no answer in time".to_owned()))
+}
+
+/// Whether a listing has the pages of another one, and more.
+fn is_longer(listing: &Listing, other: &Listing) -> bool {
+    let mut both = listing.pages.iter().zip(&other.pages);
+    listing.pages.len() > other.pages.len() && both.all(|(one, other)| Arc::ptr_eq(one, other))
+}
+
+fn paged(url: &str) -> Paged<'_> {
+    Paged {
+        url,
+        query: "level",
+        media_type: MEDIA_TYPE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(after: &str, path: &str, lines: &str) -> SentPage {
+        let shown = if path.is_empty() { "." } else { path };
+        SentPage {
+            after: after.as_bytes().to_vec(),
+            tag: format!("\"{after}\""),
+            text: format!("level 1\nof 755 1.000000000 {shown}\n{lines}").into_bytes(),
+        }
+    }
+
+    fn found(listing: &Listing, name: &str) -> String {
+        match listing.level(name) {
+            Said::There(found) => found.name.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_spelling_as_far_as_pages_have_come() {
+        let first = page(
+            "",
+            "",
+            "level 755 1.000000000 A.org\nlevel 755 1.000000000 c.org\nmore lx\n",
+        );
+        let begun = Listing::begin(&LevelPath::Root, 0, &first).expect("a level");
+        for (name, expected) in [
+            ("c.org", "c.org"),
+            ("a.org", "A.org"),
+            ("b.org", "Missing"),
+            ("d.org", "Nothing"),
+            ("..", "Missing"),
+        ] {
+            assert_eq!(found(&begun, name), expected);
+        }
+        let next = page("lx", "", "prefix 755 1.000000000 8JMKD3MGP8W\nend\n");
+        let whole = begun.with(&next).expect("a level");
+        assert!(is_longer(&whole, &begun) && whole.is_complete() && !begun.is_complete());
+        assert_eq!(found(&whole, "d.org"), "Missing");
+        assert_eq!(found(&whole, "8jmkd3mgp8w"), "8JMKD3MGP8W");
+        assert_eq!(whole.get(2).expect("a name").name, "8JMKD3MGP8W");
+        assert!(whole.get(3).is_none());
+        assert_eq!(whole.sent(), [first, next]);
+    }
+
+    #[test]
+    fn what_an_archive_may_not_say_is_refused() {
+        let first = page("", "", "level 755 1.0 a.org\nmore lx\n");
+        let begun = Listing::begin(&LevelPath::Root, 0, &first).expect("a level");
+        for bad in [
+            page("lx", "", "level 755 1.0 A.org\nend\n"),
+            page("lx", "", "level 755 1.0 b.org\nmore lx\n"),
+            page("lx", "b.org", "end\n"),
+            page("lx", "", "level 755 1.0 b.org\n"),
+        ] {
+            assert!(begun.with(&bad).is_err(), "{bad:?}");
+        }
+        let other = page("", "a.org", "end\n");
+        assert!(Listing::begin(&LevelPath::Root, 0, &other).is_err());
+    }
+}

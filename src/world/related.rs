@@ -1,0 +1,223 @@
+//! What a name with a modifier or with `?GetFileList` leads to: another item, or a text.
+//!
+//! An answer counts for a minute. After that it is given once more while the Archive is asked; so it is as long as no
+//! server answers. Answers are kept in memory, up to a limit in bytes.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+
+use crate::formats::inventory::{Entry, EntryKind, Page};
+use crate::formats::item::Names;
+use crate::world::items::{FRESH, Items};
+use crate::world::remote::{Described, LOOKUP_TIMEOUT, Located};
+use crate::world::sources::SourceNumber;
+use crate::world::trouble::Trouble;
+use ibi::Ibi;
+
+/// How many bytes of answers are kept.
+const MOST_KEPT: u64 = 64 << 20;
+/// How many answers that are expected.
+const EXPECTED: usize = 4096;
+/// What an answer takes beside its text, in bytes.
+const OVERHEAD: u64 = 256;
+/// The longest list of files, in bytes.
+const LONGEST_LIST: usize = 48 << 20;
+
+/// What is asked of an item.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Wanted {
+    /// What the identifier with its modifier leads to.
+    Modifier(String),
+    /// The list of the files of the item to which this name leads.
+    Files(String),
+}
+
+impl Wanted {
+    /// The identifier with its modifier.
+    fn name(&self) -> &str {
+        match self {
+            Wanted::Modifier(name) | Wanted::Files(name) => name,
+        }
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Related {
+    /// An item.
+    Item(Names),
+    /// A text.
+    Text(Arc<[u8]>),
+}
+
+type Answered = (Instant, Result<Related, Trouble>);
+
+#[derive(Clone, Debug)]
+struct ByLength;
+
+impl Weighter<Wanted, Answered> for ByLength {
+    fn weight(&self, wanted: &Wanted, (_, answer): &Answered) -> u64 {
+        let text = match answer {
+            Ok(Related::Text(text)) => text.len(),
+            _ => 0,
+        };
+        OVERHEAD + (text + wanted.name().len()) as u64
+    }
+}
+
+/// The answers that are known.
+pub(crate) struct RelatedItems {
+    items: Arc<Items>,
+    known: Cache<Wanted, Answered, ByLength>,
+    /// What is being asked in the background.
+    asking: Mutex<HashSet<Wanted>>,
+}
+
+impl fmt::Debug for RelatedItems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RelatedItems").finish_non_exhaustive()
+    }
+}
+
+impl RelatedItems {
+    /// No answers yet.
+    pub(crate) fn new(items: Arc<Items>) -> RelatedItems {
+        RelatedItems {
+            items,
+            known: Cache::with_weighter(EXPECTED, MOST_KEPT, ByLength),
+            asking: Mutex::default(),
+        }
+    }
+
+    /// An answer that is known. None if a request is needed first.
+    pub(crate) fn now(self: &Arc<Self>, wanted: &Wanted) -> Option<Result<Related, Trouble>> {
+        let (when, answer) = self.known.get(wanted)?;
+        if when.elapsed() >= FRESH {
+            if answer.is_err() {
+                return None;
+            }
+            self.ask_in_background(wanted);
+        }
+        Some(answer)
+    }
+
+    /// The answer.
+    pub(crate) async fn find(self: &Arc<Self>, wanted: &Wanted) -> Result<Related, Trouble> {
+        match self.now(wanted) {
+            Some(answer) => answer,
+            None => self.ask(wanted).await,
+        }
+    }
+
+    fn ask_in_background(self: &Arc<Self>, wanted: &Wanted) {
+        if !self.asking.lock().insert(wanted.clone()) {
+            return;
+        }
+        let (related, wanted) = (Arc::clone(self), wanted.clone());
+        tokio::spawn(async move {
+            if let Err(trouble) = related.ask(&wanted).await {
+                log::info!("{}: {trouble}", wanted.name());
+            }
+            related.asking.lock().remove(&wanted);
+        });
+    }
+
+    async fn ask(&self, wanted: &Wanted) -> Result<Related, Trouble> {
+        let answer = match wanted {
+            Wanted::Modifier(name) => self.modifier(name).await,
+            Wanted::Files(name) => self.files(name).await,
+        };
+        if matches!(answer, Ok(_) | Err(Trouble::Missing)) {
+            let known = (Instant::now(), answer.clone());
+            self.known.insert(wanted.clone(), known);
+        }
+        answer
+    }
+
+    async fn modifier(&self, name: &str) -> Result<Related, Trouble> {
+        let (items, until) = (Arc::clone(&self.items), Instant::now() + LOOKUP_TIMEOUT);
+        let owned = name.to_owned();
+        let ask = move |number: SourceNumber| {
+            let (items, name) = (Arc::clone(&items), owned.clone());
+            async move {
+                match items.remote().archives().get(number) {
+                    Some(archive) => of_archive(&items, &archive.at(""), &name, until).await,
+                    None => of_resolver(&items, &name, until).await,
+                }
+            }
+        };
+        self.items.ask_sources(name, until, ask).await
+    }
+
+    async fn files(&self, name: &str) -> Result<Related, Trouble> {
+        let name = match Ibi::parse(name) {
+            Ok(ibi) => ibi.to_string(),
+            Err(_) => match self.modifier(name).await? {
+                Related::Item(names) => names.preferred(),
+                Related::Text(_) => return Err(Trouble::Missing),
+            },
+        };
+        let ibi = Ibi::parse(&name).map_err(|error| Trouble::Unsupported(error.to_string()))?;
+        let slot = self.items.find(&ibi).await?;
+        let item = slot.item().ok_or(Trouble::Missing)?;
+        Ok(Related::Text(list(item.inventory.entries())?.into()))
+    }
+}
+
+/// The list of files, as a mounted store has it (ibifs-tree(7)).
+fn list(entries: &[Arc<Entry>]) -> Result<Vec<u8>, Trouble> {
+    let mut list = Vec::new();
+    for entry in entries {
+        // What ibifs keeps beside the files are texts.
+        if matches!(entry.kind, EntryKind::Directory | EntryKind::Text(_)) {
+            continue;
+        }
+        for byte in &entry.path {
+            match byte {
+                0..=31 | 127 | b'%' => list.extend(format!("%{byte:02X}").bytes()),
+                byte => list.push(*byte),
+            }
+        }
+        list.push(b'\n');
+        if list.len() > LONGEST_LIST {
+            return Err(Trouble::Full);
+        }
+    }
+    Ok(list)
+}
+
+async fn of_archive(
+    items: &Items,
+    base: &str,
+    name: &str,
+    until: Instant,
+) -> Result<Related, Trouble> {
+    let base = base.trim_end_matches('/');
+    match items.remote().describe(base, name, until).await? {
+        Described::Text(text) => Ok(Related::Text(text.into())),
+        Described::Pages(pages) => match pages.first().map(|page| Page::parse(&page.text)) {
+            Some(Ok(page)) => Ok(Related::Item(page.names)),
+            _ => Err(Trouble::Broken(format!("{base}: no inventory"))),
+        },
+    }
+}
+
+async fn of_resolver(items: &Items, name: &str, until: Instant) -> Result<Related, Trouble> {
+    match items.remote().locate(name, until).await? {
+        Located::Item(_, identifier) => {
+            let ibi = Ibi::parse(&identifier);
+            let ibi = ibi.map_err(|error| Trouble::Unsupported(error.to_string()))?;
+            Ok(Related::Item(Names::from(ibi)))
+        }
+        Located::Text(url) => {
+            let text = items.remote().text(&url, until).await?;
+            Ok(Related::Text(text.into()))
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! What is mounted, and how.
+
+use std::path::PathBuf;
+
+use crate::formats::base_url::BaseUrl;
+
+/// What is mounted, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorldSettings {
+    /// The resolvers that are asked.
+    pub resolvers: Vec<BaseUrl>,
+    /// The Archives that are asked before.
+    pub archives: Vec<BaseUrl>,
+    /// Whether the levels are those that the first Archive lists.
+    pub is_listed: bool,
+    /// Whether programs in it cannot be run.
+    pub no_exec: bool,
+    /// The directory of the cache.
+    pub cache: PathBuf,
+    /// The limit of the cache in bytes, if one was named.
+    pub limit: Option<u64>,
+    /// Whether Archives that others name may have addresses of private networks.
+    pub allows_private: bool,
+    /// Whether other users may access the mount.
+    pub allow_other: bool,
+    /// Certificates of more authorities.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl WorldSettings {
+    /// The first service that is asked: what the table of mounts shows as the source.
+    #[must_use]
+    pub fn source(&self) -> String {
+        let first = self.resolvers.first().or(self.archives.first());
+        first.map_or_else(|| "ibi".to_owned(), BaseUrl::to_string)
+    }
+}

@@ -1,0 +1,25 @@
+//! Waiting that ends when the process that waits gets a signal.
+
+use std::future::Future;
+use std::time::Duration;
+
+use crate::os::caller::is_interrupted;
+use crate::world::trouble::Trouble;
+
+/// How often it looks whether the process has got a signal.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+/// Waits for an answer, unless a signal interrupts this thread meanwhile.
+pub(crate) async fn for_thread<T>(
+    thread: u32,
+    answer: impl Future<Output = Result<T, Trouble>>,
+) -> Result<T, Trouble> {
+    tokio::pin!(answer);
+    loop {
+        match tokio::time::timeout(INTERVAL, &mut answer).await {
+            Ok(answer) => return answer,
+            Err(_) if is_interrupted(thread) => return Err(Trouble::Interrupted),
+            Err(_) => {}
+        }
+    }
+}
