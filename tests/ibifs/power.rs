@@ -40,7 +40,7 @@ use rig::{Rig, Tally};
 const CYCLES_OF_A_STORE: usize = 20;
 
 fn cut_again_and_again(format: Format) {
-    let cycles = switch("IBIFS_TEST_CYCLES").map_or(200, |cycles| cycles as usize) / 2;
+    let cycles = switch("IBIFS_TEST_CYCLES").map_or(100, |cycles| cycles as usize) / 2;
     let mut rng = Rng::from_seed(seed());
     let mut tally = Tally::default();
     let started = std::time::Instant::now();
