@@ -123,7 +123,8 @@ fn what_is_out_of_sight_is_in_the_item() {
     );
 }
 
-/// Tools that deposit remove their own temporary files under the label for good.
+/// Tools that deposit remove their own temporary files under the label for good. What git tidies up after a
+/// commit, by a process of its own with a lock file, is waited for.
 #[test]
 fn tools_that_deposit_tidy_up() {
     let env = environment();
@@ -135,7 +136,7 @@ fn tools_that_deposit_tidy_up() {
                 (cd work; git init -q -b main repo; cd repo; cp -r ../source/. .; git add .; git -c user.name=a -c user.email=a@b.c commit -qm 1; git repack -qad); chmod -R a+rX work/repo
                 as {who} git clone -q file://$PWD/work/repo A/.mint/git; g=$(of {who} git)
                 [ -z "$(find $g -name '*.keep' -o -name 'tmp_*' -o -name '*.lock')" ]; git -C $g status --short | no grep -v '?? .ibi'
-                as {who} sh -c 'umask 022; cd A/.mint/git; echo more > more; git add more; git -c user.name=a -c user.email=a@b.c commit -qm more'
+                as {who} sh -c 'umask 022; cd A/.mint/git; echo more > more; git add more; git -c maintenance.autoDetach=false -c gc.autoDetach=false -c user.name=a -c user.email=a@b.c commit -qm more'
                 [ -z "$(find $g -name '*.lock')" ]
                 as {who} rsync -a work/source/ A/.mint/rs/; echo longer > work/source/doc/f; ln -sfn h work/source/doc/l; as {who} rsync -a work/source/ A/.mint/rs/
                 diff -r --no-dereference -x .ibi work/source $(of {who} rs)
