@@ -31,20 +31,7 @@ pub enum SearchField {
 }
 
 impl SearchField {
-    /// The fields of a description.
-    pub const DESCRIBED: [SearchField; 9] = [
-        SearchField::Title,
-        SearchField::Creator,
-        SearchField::Subject,
-        SearchField::Abstract,
-        SearchField::Year,
-        SearchField::Type,
-        SearchField::Language,
-        SearchField::Collection,
-        SearchField::Other,
-    ];
-
-    /// All fields.
+    /// All fields. The last is that of files.
     pub const ALL: [SearchField; 10] = [
         SearchField::Title,
         SearchField::Creator,
@@ -57,6 +44,9 @@ impl SearchField {
         SearchField::Other,
         SearchField::Text,
     ];
+
+    /// The fields of a description.
+    pub const DESCRIBED: &'static [SearchField] = SearchField::ALL.split_at(9).0;
 
     /// Its name in a query.
     #[must_use]
@@ -235,7 +225,10 @@ impl Term {
             Some(field) => format!("{} : {what}", field.name()),
             // A long text has many words that its description does not have.
             None if self.is_excluded => {
-                let fields = SearchField::DESCRIBED.map(SearchField::name);
+                let fields: Vec<&str> = SearchField::DESCRIBED
+                    .iter()
+                    .map(|field| field.name())
+                    .collect();
                 format!("{{{}}} : {what}", fields.join(" "))
             }
             None => what,

@@ -97,7 +97,7 @@ pub struct SearchIndex {
 impl SearchIndex {
     /// Opens the database of this name in a store's directory, and creates it if necessary.
     pub fn open(directory: BorrowedFd<'_>, file: &str) -> Result<SearchIndex, StoreError> {
-        SearchIndex::open_with(directory, file, MIGRATIONS, &SearchField::DESCRIBED)
+        SearchIndex::open_with(directory, file, MIGRATIONS, SearchField::DESCRIBED)
     }
 
     fn open_with(
@@ -118,7 +118,7 @@ impl SearchIndex {
 
     /// Opens a database that ends with this process.
     pub fn temporary() -> Result<SearchIndex, StoreError> {
-        SearchIndex::temporary_with(MIGRATIONS, &SearchField::DESCRIBED)
+        SearchIndex::temporary_with(MIGRATIONS, SearchField::DESCRIBED)
     }
 
     fn temporary_with(

@@ -1,9 +1,9 @@
 //! Inventories of items (`<ibi>?inventory`), from which `ibifs world` shows them.
 
-use super::served::Served;
+use super::served::{Fixture, Served};
 use crate::support::TestEnv;
 
-fn served() -> (TestEnv, Served) {
+fn served() -> Fixture {
     let env = TestEnv::new().with_a();
     env.sh(
         r#"one=$(ibifs mint A | head -n 1) shut=$(ibifs mint A --edition-of A/$one | head -n 1)
@@ -12,21 +12,13 @@ fn served() -> (TestEnv, Served) {
         echo secret > $D/secret; chmod 600 $D/secret; mkfifo $D/pipe; echo 'title: Rain' > "A/$one:""#,
     );
     let served = Served::start(&env, "A.store");
-    (env, served)
-}
-
-#[track_caller]
-fn prints(env: &TestEnv, served: &Served, script: &str, expected: &str) {
-    served.prints(env, &format!(". ./vars\n{script}"), expected);
+    Fixture::new(env, served, ". ./vars")
 }
 
 /// It has what the public may read, and the relations to what the public may see.
 #[test]
 fn it_has_what_is_public() {
-    let (env, served) = served();
-    prints(
-        &env,
-        &served,
+    served().prints(
         r#"curl -sf "$U/$one?inventory" > page; curl -sf "$U/$ibip?inventory" | cmp - page; head -n 1 page; tail -n 1 page
         sed -n '3,$s/^\([a-z]*\) \([0-9]*\) [0-9.]* \([^ ]*\).*/\1 \2 \3/p' page
         grep -c "$shut" page || true; grep -c nextedition A/$one/.ibi; grep -c secret page || true
@@ -41,10 +33,7 @@ fn it_has_what_is_public() {
 /// Its entity tag changes with what is in the item, and with nothing else.
 #[test]
 fn its_tag_changes_with_the_item() {
-    let (env, served) = served();
-    prints(
-        &env,
-        &served,
+    served().prints(
         r#"tag() { line etag "$U/$one?inventory"; }
         asks() { : > body; curl -s -o body -w "%{http_code} $1\n" -H "If-None-Match: $first" "$U/$one?inventory"; }
         first=$(tag); asks same; wc -c < body; ibifs mint A > /dev/null; cat $D/x > /dev/null; asks same
@@ -58,10 +47,7 @@ fn its_tag_changes_with_the_item() {
 /// A large item is told in pages, which have each entry once.
 #[test]
 fn a_large_item_has_pages() {
-    let (env, served) = served();
-    prints(
-        &env,
-        &served,
+    served().prints(
         r#"mkdir -p $D/many/deep; python3 -c '
 import os, sys
 for number in range(45000): os.close(os.open("%s/%s%05d" % (sys.argv[1], "deep/" if number > 22000 else "", number), os.O_CREAT | os.O_WRONLY, 0o644))

@@ -40,7 +40,7 @@ pub(super) fn entry_of(item: &Item, description: &Description) -> SearchEntry {
         item: item.id.0,
         ..SearchEntry::default()
     };
-    for field in SearchField::DESCRIBED {
+    for &field in SearchField::DESCRIBED {
         let values = values_of(field, core, item);
         let is_listed = !matches!(
             field,
