@@ -8,6 +8,7 @@
 //! - [`owner`]: the owner of what is made in a store.
 //! - [`database`]: restricts SQLite to the files of a store's databases.
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
+//! - [`piece_hasher`]: the digests of the pieces of a file.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
 //! - [`scrub`]: reads every file again and compares it with its recorded digest. Needs no index.
 //! - [`operations`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
@@ -25,6 +26,7 @@ pub(crate) mod lock_order;
 pub(crate) mod operations;
 pub(crate) mod owner;
 pub(crate) mod package;
+pub(crate) mod piece_hasher;
 pub(crate) mod scrub;
 pub mod store;
 pub(crate) mod transfer;

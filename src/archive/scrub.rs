@@ -15,6 +15,7 @@
 //!
 //! - [`finding`]: findings, counts and errors.
 //! - [`records`]: what is recorded of an item.
+//! - [`pieces`]: the recorded digests of the pieces of long files.
 //! - [`position`]: where a pass has come to.
 //! - [`reading`]: reads files at a limited rate.
 //! - [`state`]: a running scrub.
@@ -27,6 +28,7 @@ mod digests;
 mod finding;
 mod item;
 mod pass;
+mod pieces;
 mod position;
 mod reading;
 mod recording;
@@ -35,6 +37,7 @@ mod state;
 
 pub use digests::{ItemDigests, RecordedDigests, item_digests, recorded_digest};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
+pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};
 pub use records::DIRECTORY;
 pub use state::{Scrub, ScrubOptions};

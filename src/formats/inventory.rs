@@ -3,7 +3,8 @@
 //!
 //! The text is ASCII, in pages. A page begins with `inventory 1` and the item's names as the pair `ibi`. Then it has a
 //! line for each entry, with words separated by spaces: the kind, the permission bits in octal, the time of the last
-//! change in seconds and nanoseconds, the path, and what the kind requires. Bytes are percent-encoded. The item's own
+//! change in seconds and nanoseconds, the path, and what the kind requires: of a file its size, its version, and its
+//! recorded digest or `-`, which `,pieces` follows if the digests of its pieces are recorded. Bytes are percent-encoded. The item's own
 //! directory is `.`; it comes first, then come the texts, and the others follow in the order of their paths, where that
 //! of a directory ends with a slash. The last line is `end`, or `more` and the path after which the next page begins. A text without it was
 //! cut off.
@@ -27,6 +28,8 @@ pub const MOST_ENTRIES: usize = 20_000;
 
 /// The first line: the name of the format, and its version.
 const FIRST: &str = "inventory 1";
+/// What follows the digest of a file whose pieces have recorded digests.
+const PIECES: &str = ",pieces";
 /// The longest accepted path, in bytes.
 const LONGEST_PATH: usize = 65_536;
 /// The longest accepted name, in bytes.
@@ -58,6 +61,8 @@ pub struct FileEntry {
     pub version: String,
     /// Its recorded digest.
     pub digest: Option<Digest>,
+    /// Whether the digests of its pieces are recorded, too.
+    pub has_pieces: bool,
     /// The same for all names of one file. None for a file with one name.
     pub identity: Option<u64>,
 }
@@ -132,8 +137,12 @@ impl Entry {
         let kind = match (*kind, more) {
             ("directory", []) => EntryKind::Directory,
             ("file", [size, version, digest, more @ ..]) => {
-                let digest = match *digest {
-                    "-" => None,
+                let (digest, has_pieces) = match digest.strip_suffix(PIECES) {
+                    Some(digest) => (digest, true),
+                    None => (*digest, false),
+                };
+                let digest = match digest {
+                    "-" if !has_pieces => None,
                     digest => Some(Digest::parse(digest.as_bytes())?),
                 };
                 let identity = match more {
@@ -152,6 +161,7 @@ impl Entry {
                         .filter(|size| i64::try_from(*size).is_ok())?,
                     version: (*version).to_owned(),
                     digest,
+                    has_pieces,
                     identity,
                 })
             }
@@ -219,6 +229,7 @@ impl fmt::Display for Entry {
             EntryKind::File(file) => {
                 write!(f, " {} {} ", file.size, file.version)?;
                 match &file.digest {
+                    Some(digest) if file.has_pieces => write!(f, "{digest}{PIECES}")?,
                     Some(digest) => digest.fmt(f)?,
                     None => f.write_str("-")?,
                 }
@@ -332,6 +343,8 @@ mod tests {
         file 644 -1.000000000 doc/a%20b 12 1f-2-3 -\n\
         file 644 1.000000000 doc/c 0 1 \
         e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 77\n\
+        file 644 1.000000000 doc/d 9000000 1 \
+        e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855,pieces\n\
         link 777 1.000000000 doc/l ../../%FF\n\
         fifo 600 1.000000000 doc/p\n\
         socket 600 1.000000000 doc/s\n";
@@ -368,6 +381,7 @@ mod tests {
             "file 644 1.0 b 18446744073709551615 2 -\nend\n",
             "file 644 1.0 b 1 \"2 -\nend\n",
             "file 644 1.0 b 1 2 123\nend\n",
+            "file 644 1.0 b 1 2 -,pieces\nend\n",
             "file 644 1.0 b 1 2 -\nmore a\n",
             "device 644 1.0 b\nend\n",
             "fifo 777777 1.0 b\nend\n",

@@ -1,8 +1,9 @@
 //! The bytes of files, verified.
 //!
-//! A file is fetched in pieces of 4 MiB, whose digests its Archive tells. A file whose digest a scrub has recorded is
-//! fetched as a whole and compared with it, before its first byte is given: so content that was damaged at its Archive
-//! is not taken for good either. A piece that differs from its digest is fetched once more, and then is an error.
+//! A file is fetched in pieces of 4 MiB, whose digests its Archive tells: those that a scrub has recorded, so that content
+//! that was damaged at its Archive is not taken for good either. Where a scrub has recorded the digest of the whole file
+//! alone, it is fetched as a whole and compared with it, before its first byte is given. A piece that differs from its
+//! digest is fetched once more, and then is an error.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl Content {
 
     fn fetch_ahead(self: &Arc<Self>, file: &Arc<RemoteFile>, number: u64) {
         // A file that is fetched as a whole needs no help.
-        if file.entry.digest.is_some() && !file.is_short() {
+        if file.is_whole() {
             return;
         }
         let last = pieces(file.size());
@@ -331,7 +332,7 @@ impl Content {
 
     /// A piece, which is fetched if it is not held.
     async fn piece(&self, file: &RemoteFile, number: u64) -> Result<Piece, Trouble> {
-        let is_whole = file.entry.digest.is_some() && !file.is_short();
+        let is_whole = file.is_whole();
         let is_verified = || self.digest(file, number).is_some();
         // Until the whole file has been compared, no piece of it is read.
         let turn_of = if is_whole && !is_verified() {
@@ -416,8 +417,7 @@ impl Content {
             return Ok(());
         }
         let (first, until) = (number - number % WINDOW, *last_byte + READ_TIMEOUT);
-        let version = &file.entry.version;
-        let digests = self.remote.digests(&file.url, version, first, until);
+        let digests = self.remote.digests(&file.url, &file.entry, first, until);
         self.learn(file, first, &digests.await?);
         *last_byte = Instant::now();
         Ok(())

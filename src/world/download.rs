@@ -155,8 +155,11 @@ impl Download<'_> {
     async fn piece(&mut self, number: u64) -> Result<Digest, Stopped> {
         while self.told.len() as u64 <= number {
             let until = self.last_byte.max(Instant::now()) + READ_TIMEOUT;
-            let (version, first) = (&self.entry.version, self.told.len() as u64);
-            let told = self.remote.digests(self.url, version, first, until).await?;
+            let first = self.told.len() as u64;
+            let told = self
+                .remote
+                .digests(self.url, self.entry, first, until)
+                .await?;
             self.last_byte = Instant::now();
             self.told.extend(told);
             if self.told.len() as u64 > pieces(self.entry.size) {

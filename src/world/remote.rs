@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::Digest;
-use crate::formats::inventory::{CHUNK, MEDIA_TYPE};
+use crate::formats::inventory::{CHUNK, FileEntry, MEDIA_TYPE};
 use crate::formats::query::encoded;
 use crate::formats::resolution::item_of;
 use crate::web::client::archive_service::Reach;
@@ -454,13 +454,16 @@ impl Remote {
     pub(crate) async fn digests(
         &self,
         url: &str,
-        version: &str,
+        entry: &FileEntry,
         first: u64,
         until: Instant,
     ) -> Result<Vec<Digest>, Trouble> {
         let last = first.saturating_add(WINDOW - 1);
-        let asked = format!("{url}?digests={first}-{last}");
-        let fetch = Fetch::get(&asked).with(IF_MATCH, &format!("\"{version}\""));
+        let mut asked = format!("{url}?digests={first}-{last}");
+        if let (Some(digest), true) = (entry.digest, entry.has_pieces) {
+            asked.push_str(&format!("&of={digest}"));
+        }
+        let fetch = Fetch::get(&asked).with(IF_MATCH, &format!("\"{}\"", entry.version));
         let answer = self.send(url, &fetch, until).await?;
         if answer.status() != 200 {
             return Err(of_status(url, answer.status()));

@@ -69,6 +69,11 @@ impl RemoteFile {
         !self.is_short() && self.read.load(Ordering::Relaxed) >= self.entry.size / 2
     }
 
+    /// Whether it is fetched as a whole: its digest is recorded, and those of its pieces are not.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.entry.digest.is_some() && !self.entry.has_pieces && !self.is_short()
+    }
+
     /// Whether it has one piece at most.
     pub(crate) fn is_short(&self) -> bool {
         self.entry.size <= CHUNK

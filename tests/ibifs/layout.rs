@@ -375,6 +375,7 @@ fn outside_crates_stay_at_home() {
             &[
                 "archive::operations",
                 "archive::scrub",
+                "archive::piece_hasher",
                 "web::harvest",
                 "archive::package",
                 "archive::transfer",

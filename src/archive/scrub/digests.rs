@@ -87,7 +87,8 @@ pub fn item_digests(
     })?;
     for path in paths {
         let why = match reader.digest(&joined(item.as_bytes(), &path)) {
-            ReadOutcome::Digest(digest, written) => {
+            ReadOutcome::Digest(found, written) => {
+                let digest = found.whole;
                 let (known, note) = (old.manifest.get(&path), old.notes.get(&path));
                 if fixity::judge(known, note, &digest, &written) == Verdict::Damaged {
                     digests.damaged.push(path.clone());

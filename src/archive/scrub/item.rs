@@ -98,8 +98,8 @@ impl Scrub<'_> {
         new: &mut Recorded,
     ) -> Result<bool, ScrubError> {
         let full = joined(item.as_bytes(), path);
-        let (found, written) = match self.reader.digest(&full) {
-            ReadOutcome::Digest(digest, written) => (digest, written),
+        let (digests, written) = match self.reader.digest(&full) {
+            ReadOutcome::Digest(digests, written) => (digests, written),
             ReadOutcome::NoFile => return Ok(false),
             ReadOutcome::Unsteady => {
                 self.keep(path, old, new);
@@ -115,6 +115,7 @@ impl Scrub<'_> {
         };
         self.tally.files += 1;
         self.tally.bytes += written.size;
+        let found = digests.whole;
         let known = old.manifest.get(path);
         let verdict = fixity::judge(known, old.notes.get(path), &found, &written);
         let code = match verdict {
@@ -144,6 +145,9 @@ impl Scrub<'_> {
                     written: is_settled.then_some(written),
                 };
                 new.manifest.insert(path.to_vec(), found);
+                if !digests.pieces.is_empty() {
+                    new.pieces.insert(found, digests.pieces);
+                }
                 new.notes.insert(path.to_vec(), note);
             }
         }

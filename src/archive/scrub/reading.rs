@@ -9,8 +9,10 @@ use rustix::fs::{Advice, FileType};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
+use crate::archive::piece_hasher::PieceHasher;
 use crate::archive::tree::Tree;
 use crate::formats::fixity::{Digest, Written};
+use crate::formats::inventory::CHUNK;
 
 /// How many bytes are read at once.
 const BLOCK: usize = 1 << 20;
@@ -30,12 +32,20 @@ const CREDIT: Duration = Duration::from_millis(100);
 /// The result of reading a file.
 #[derive(Debug)]
 pub(super) enum ReadOutcome {
-    Digest(Digest, Written),
+    Digest(FileDigests, Written),
     /// It is not, or no longer, a regular file.
     NoFile,
     Unreadable(Errno),
     /// It changed during each attempt.
     Unsteady,
+}
+
+/// The digests of a file.
+#[derive(Debug)]
+pub(super) struct FileDigests {
+    pub(super) whole: Digest,
+    /// Those of its pieces, of a file that has several, where they are wanted.
+    pub(super) pieces: Vec<Digest>,
 }
 
 /// Reads files one after another.
@@ -44,6 +54,8 @@ pub(super) struct ItemReader<'a> {
     /// As long as the largest file so far, at most a block.
     buffer: Vec<u8>,
     rate: Option<u64>,
+    /// Whether the digests of pieces are wanted.
+    pub(super) wants_pieces: bool,
     due: Instant,
     /// The number of the current item.
     pub(super) items: u64,
@@ -61,6 +73,7 @@ impl<'a> ItemReader<'a> {
             tree,
             buffer: Vec::new(),
             rate,
+            wants_pieces: false,
             due: Instant::now(),
             items: 0,
             bytes: 0,
@@ -104,16 +117,17 @@ impl<'a> ItemReader<'a> {
         let read = self.read_through(&file, written(&before).size);
         // The scrub leaves nothing in the page cache that others do not need.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
-        let digest = read?;
+        let digests = read?;
         // A file that is replaced loses a name, which changes the time of its inode.
         let after = rustix::fs::fstat(&file)?;
         let is_same = written(&before) == written(&after)
             && (before.st_ctime, before.st_ctime_nsec) == (after.st_ctime, after.st_ctime_nsec);
-        Ok(is_same.then(|| ReadOutcome::Digest(digest, written(&after))))
+        Ok(is_same.then(|| ReadOutcome::Digest(digests, written(&after))))
     }
 
-    fn read_through(&mut self, mut file: &File, size: u64) -> Result<Digest, Errno> {
+    fn read_through(&mut self, mut file: &File, size: u64) -> Result<FileDigests, Errno> {
         let mut hasher = sha2::Sha256::new();
+        let mut pieces = (self.wants_pieces && size > CHUNK).then(PieceHasher::default);
         let mut offset = 0_u64;
         loop {
             let count = match file.read(&mut self.buffer) {
@@ -123,6 +137,9 @@ impl<'a> ItemReader<'a> {
                 Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
             };
             hasher.update(&self.buffer[..count]);
+            if let Some(pieces) = &mut pieces {
+                pieces.update(&self.buffer[..count]);
+            }
             let start = offset;
             offset += count as u64;
             self.bytes += count as u64;
@@ -135,7 +152,10 @@ impl<'a> ItemReader<'a> {
             let length = NonZeroU64::new(count as u64);
             let _ = rustix::fs::fadvise(file, start, length, Advice::DontNeed);
         }
-        Ok(Digest(hasher.finalize().into()))
+        Ok(FileDigests {
+            whole: Digest(hasher.finalize().into()),
+            pieces: pieces.map(PieceHasher::finish).unwrap_or_default(),
+        })
     }
 
     fn keep_pace(&mut self, count: u64) {

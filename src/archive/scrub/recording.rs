@@ -6,10 +6,11 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
+use super::pieces;
 use super::records::{DIRECTORY, Recorded, recorded};
 use super::state::Scrub;
 use crate::archive::tree::{Action, Place};
-use crate::formats::fixity;
+use crate::formats::fixity::{self, Manifest};
 use crate::formats::item::Sidecar;
 use crate::os::writing::Durability;
 
@@ -42,8 +43,11 @@ impl Scrub<'_> {
             // A new one need not be synced: if it is lost, the item is recorded again.
             self.tree.write_beside(&directory, name, bytes, durability)
         };
+        // Before the manifest: what it names has its pieces.
+        pieces::write(self.tree, &directory, &new.pieces, durability)?;
         if !old.bad_lines.is_empty() || new.manifest != old.manifest {
             write(fixity::MANIFEST, &fixity::manifest_text(&new.manifest))?;
+            pieces::remove_others(self.tree, &directory, &new.manifest)?;
         }
         if new.notes != old.notes {
             write(fixity::WRITTEN, &fixity::notes_text(&new.notes))?;
@@ -64,6 +68,7 @@ impl Scrub<'_> {
 
     pub(super) fn forget(&self, item: &str) -> Result<(), ScrubError> {
         let directory = format!("{DIRECTORY}/{item}");
+        pieces::remove_others(self.tree, &directory, &Manifest::new())?;
         let opened = self.tree.open_directory(&directory)?;
         for name in [fixity::MANIFEST, fixity::WRITTEN] {
             match rustix::fs::unlinkat(&opened, name, AtFlags::empty()) {

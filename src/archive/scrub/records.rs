@@ -1,10 +1,12 @@
 //! What is recorded of an item, in `fixity/`: its manifest, and how each file was written.
 
+use std::collections::HashMap;
+
 use rustix::fs::OFlags;
 
 use super::finding::ScrubError;
 use crate::archive::tree::Tree;
-use crate::formats::fixity::{self, Manifest, Notes};
+use crate::formats::fixity::{self, Digest, Manifest, Notes};
 
 /// The directory of the store that holds the manifests.
 pub const DIRECTORY: &str = "fixity";
@@ -14,6 +16,8 @@ pub const DIRECTORY: &str = "fixity";
 pub(super) struct Recorded {
     pub(super) manifest: Manifest,
     pub(super) notes: Notes,
+    /// The digests of the pieces of long files, by those of the files. They are not read with the rest.
+    pub(super) pieces: HashMap<Digest, Vec<Digest>>,
     pub(super) bad_lines: Vec<usize>,
     pub(super) exists: bool,
     /// When the item was last scrubbed.
@@ -36,6 +40,7 @@ pub(super) fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> 
     Ok(Recorded {
         manifest,
         notes,
+        pieces: HashMap::new(),
         bad_lines,
         exists: !bytes.is_empty(),
         when,

@@ -53,9 +53,11 @@ impl<'a> Scrub<'a> {
         } else {
             Some(ScrubPosition::take(tree)?)
         };
+        let mut reader = ItemReader::new(tree, options.rate, progress);
+        reader.wants_pieces = true;
         Ok(Scrub {
             tree,
-            reader: ItemReader::new(tree, options.rate, progress),
+            reader,
             options,
             report,
             position,

@@ -1,11 +1,18 @@
 //! What a scrub finds after a change to the files of an item.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::{DIRECTORY, Scrub, ScrubError, ScrubFinding, ScrubOptions, ScrubTally};
+use sha2::{Digest as _, Sha256};
+
+use super::{
+    DIRECTORY, Scrub, ScrubError, ScrubFinding, ScrubOptions, ScrubTally, contents_with_pieces,
+    recorded_pieces,
+};
 use crate::archive::tree::{SIDECAR, Tree};
-use crate::formats::fixity;
+use crate::formats::fixity::{self, Digest};
+use crate::formats::inventory::CHUNK;
 use crate::os::testing::TemporaryDirectory;
 
 const ITEM: &str = "col/a.example/b/2020/01.02.03.04.05";
@@ -168,6 +175,39 @@ fn an_item_that_is_gone_is_lost_unless_it_was_removed() {
         assert_eq!(found, expected);
         assert_eq!(tally.is_wrong, !is_removed);
     }
+}
+
+/// The pieces of a long file have digests, as long as the item has a file with that content.
+#[test]
+fn pieces_of_long_files_are_recorded() {
+    let fixture = Fixture::new();
+    let long = fixture.item().join("long");
+    let content: Vec<u8> = (0..CHUNK + 1000).map(|n| (n % 251) as u8).collect();
+    std::fs::write(&long, &content).expect("written");
+    fixture.scrub(&ScrubOptions::default());
+    let digest = Digest(Sha256::digest(&content).into());
+    let expected = content.chunks(CHUNK as usize);
+    let expected: Vec<Digest> = expected
+        .map(|piece| Digest(Sha256::digest(piece).into()))
+        .collect();
+    let recorded =
+        |first, most| recorded_pieces(&fixture.tree, ITEM, (&digest, CHUNK + 1000), first, most);
+    assert_eq!(recorded(0, 16).as_deref(), Some(&expected[..]));
+    assert_eq!(recorded(1, 1).as_deref(), Some(&expected[1..]));
+    assert_eq!(recorded(3, 1), None);
+    assert_eq!(
+        contents_with_pieces(&fixture.tree, ITEM),
+        HashSet::from([digest])
+    );
+    // What a power cut has left short is not used, and is written again.
+    let path = fixture.recorded(&format!("{digest}.pieces"));
+    std::fs::write(&path, "").expect("written");
+    assert_eq!(recorded(0, 16), None);
+    fixture.scrub(&ScrubOptions::default());
+    assert_eq!(recorded(0, 16).as_deref(), Some(&expected[..]));
+    std::fs::write(&long, "short").expect("written");
+    fixture.scrub(&ScrubOptions::default());
+    assert!(contents_with_pieces(&fixture.tree, ITEM).is_empty());
 }
 
 #[test]

@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
+use crate::archive::piece_hasher::PieceHasher;
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
 
@@ -31,8 +32,7 @@ pub struct Part {
     length: u64,
     taken: u64,
     whole: Sha256,
-    piece: Sha256,
-    pieces: Vec<Digest>,
+    pieces: PieceHasher,
 }
 
 /// What the digest of a file that arrived earlier is, by its key.
@@ -57,8 +57,7 @@ impl Part {
             length: 0,
             taken: 0,
             whole: Sha256::new(),
-            piece: Sha256::new(),
-            pieces: Vec::new(),
+            pieces: PieceHasher::default(),
         };
         let left = part.file.metadata()?.len();
         part.read_again(if left <= size { left } else { 0 })?;
@@ -80,13 +79,13 @@ impl Part {
     /// The digests of the pieces of [`CHUNK`] bytes that are there.
     #[must_use]
     pub fn pieces(&self) -> &[Digest] {
-        &self.pieces
+        self.pieces.complete()
     }
 
     /// The digest of what is behind them.
     #[must_use]
     pub fn last_piece(&self) -> Digest {
-        Digest(self.piece.clone().finalize().into())
+        self.pieces.rest()
     }
 
     /// The digest of all that is there.
@@ -138,8 +137,8 @@ impl Part {
     pub fn read_again(&mut self, length: u64) -> Result<(), Error> {
         self.file.set_len(length)?;
         self.file.seek(SeekFrom::Start(0))?;
-        (self.length, self.pieces) = (0, Vec::new());
-        (self.whole, self.piece) = (Sha256::new(), Sha256::new());
+        self.length = 0;
+        (self.whole, self.pieces) = (Sha256::new(), PieceHasher::default());
         let mut buffer = vec![0; BLOCK];
         while self.length < length {
             let left = length - self.length;
@@ -152,11 +151,8 @@ impl Part {
 
     fn count(&mut self, bytes: &[u8]) {
         self.whole.update(bytes);
-        self.piece.update(bytes);
+        self.pieces.update(bytes);
         self.length += bytes.len() as u64;
-        if self.length.is_multiple_of(CHUNK) && !bytes.is_empty() {
-            self.pieces.push(Digest(self.piece.finalize_reset().into()));
-        }
     }
 
     /// Completes the file: it is on disk under its digest, and is found by its key.

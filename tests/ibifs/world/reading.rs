@@ -45,8 +45,22 @@ fn a_file_that_was_damaged_at_its_archive_is_not_delivered() {
         r#"X=A.store/col/$one/doc; when=$(stat -c %y $X/big)
         printf Z | dd of=$X/x.txt conv=notrunc bs=1 seek=1 status=none; touch -d 2020-02-02T02:02:02.5 $X/x.txt
         printf ZZ | dd of=$X/big conv=notrunc bs=1 seek=5000000 status=none; touch -d "$when" $X/big; world
-        for f in x.txt big; do { LC_ALL=C head -c 1 M/$one/doc/$f 2>&1 > got || true; } | sed 's/.*: //'; wc -c < got; done"#,
-        "Input/output error\n0\nInput/output error\n0",
+        part() { { LC_ALL=C dd if=M/$one/doc/$1 bs=1M skip=$2 count=1 status=none 2>&1 > got || true; } | sed 's/.*: //'; wc -c < got; }
+        part x.txt 0; part big 0; part big 4; part big 8
+        # Where the digest of the whole file alone is recorded, nothing of it is given.
+        ibifs umount M; rm -r C A.store/fixity/col/$one/*.pieces; world; part big 0"#,
+        "Input/output error\n0\n1048576\nInput/output error\n0\n611392\nInput/output error\n0",
+    );
+}
+
+/// Of a file whose pieces have recorded digests, the pieces that are read are fetched, and no others.
+#[test]
+fn a_piece_is_compared_with_its_recorded_digest() {
+    let world = World::scrubbed();
+    world.prints(
+        r#"world; stat M/$one/doc/big > /dev/null; asked tail -c 9 M/$one/doc/big; find C/pieces -type f | wc -l
+        cmp M/$one/doc/big A/$one/doc/big; curl -s "$U/$one?inventory" | grep -o ',pieces'"#,
+        "2\n1\n,pieces",
     );
 }
 
@@ -55,7 +69,7 @@ fn a_file_that_was_damaged_at_its_archive_is_not_delivered() {
 fn a_recorded_digest_is_compared() {
     let world = World::scrubbed();
     world.prints(
-        r#"world; head -c 1 M/$one/doc/big | cmp -n 1 - A/$one/doc/big
+        r#"rm A.store/fixity/col/$one/*.pieces; world; head -c 1 M/$one/doc/big | cmp -n 1 - A/$one/doc/big
         asked cat M/$one/doc/big; asked cmp M/$one/doc/big A/$one/doc/big
         made() { test -z "$(ls C/pieces)"; }; waits made; cat C/files/* | wc -c"#,
         "0\n0\n9000000",

@@ -120,6 +120,7 @@ fn entry(open: &OpenItem, path: &[u8]) -> Result<Option<Entry>, Errno> {
                 size: found.length(),
                 version: found.fingerprint(),
                 digest: None,
+                has_pieces: false,
                 identity: stat.identity,
             })
         }

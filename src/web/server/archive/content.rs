@@ -114,7 +114,7 @@ pub(super) fn open_cached(
     request: &Parts,
     above: &[u8],
 ) -> Option<ContentReply> {
-    if digest::is_wanted(request) {
+    if digest::is_wanted(request) || digest::pieces_wanted(request).is_some() {
         return None;
     }
     let path = read_path(request.uri.path()).ok()?;

@@ -10,14 +10,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
+use super::reply::refuse;
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{Place, Published};
 use crate::formats::fixity::{Digest, Written};
 use crate::formats::inventory::CHUNK;
-use crate::web::server::answer;
+use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::Site;
-use crate::web::server::archive::conditions::{ConditionResult, evaluate};
+use crate::web::server::archive::conditions::{ConditionResult, FileVersion, evaluate};
 use crate::web::server::archive::file::{PIECE, version_of};
 
 /// The header with the digest of the whole file, also where a part of it is sent.
@@ -28,6 +29,8 @@ const WANTED: &str = "want-repr-digest";
 const ALGORITHM: &str = "sha-256";
 /// The query that asks for the digests of pieces of a file.
 const PIECES: &str = "digests=";
+/// What stands before the digest of the file whose recorded digests are wanted.
+const OF: &str = "&of=";
 /// The most pieces whose digests are told in one answer.
 const MOST_PIECES: u64 = 16;
 /// The seconds after which a refused client may try again.
@@ -75,11 +78,91 @@ fn piece_of(found: &Published, number: u64) -> std::io::Result<Digest> {
     Ok(Digest(digest.finalize().into()))
 }
 
-/// The pieces of a file whose digests a request asks for: the number of the first, and that of the last.
-pub(super) fn pieces_wanted(request: &Parts) -> Option<(u64, u64)> {
-    let range = request.uri.query()?.strip_prefix(PIECES)?;
+/// The pieces of a file whose digests a request asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PiecesWanted {
+    first: u64,
+    last: u64,
+    /// The digest of the file: those are wanted that were recorded with it, and none are computed.
+    of: Option<Digest>,
+}
+
+/// The pieces of a file whose digests a request asks for.
+pub(super) fn pieces_wanted(request: &Parts) -> Option<PiecesWanted> {
+    let query = request.uri.query()?.strip_prefix(PIECES)?;
+    let (range, of) = match query.split_once(OF) {
+        Some((range, of)) => (range, Some(Digest::parse(of.as_bytes())?)),
+        None => (query, None),
+    };
     let (first, last) = range.split_once('-')?;
-    Some((first.parse().ok()?, last.parse().ok()?))
+    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
+    Some(PiecesWanted { first, last, of })
+}
+
+impl PiecesWanted {
+    /// The first, and how many of a file that has so many.
+    fn of_count(self, count: u64) -> Option<(u64, u64)> {
+        if self.first > self.last || self.first >= count {
+            return None;
+        }
+        let wanted = (self.last - self.first).min(MOST_PIECES - 1) + 1;
+        Some((self.first, wanted.min(count - self.first)))
+    }
+}
+
+/// Answers a request for the digests of pieces that a scrub has recorded. None if it does not ask for them.
+pub(super) fn recorded_pieces(
+    site: &Site,
+    item: &Item,
+    found: &Published,
+    request: &Parts,
+) -> Option<Response<Body>> {
+    let wanted = pieces_wanted(request)?;
+    let of = wanted.of?;
+    let version = version_of(found, site.clock.seconds());
+    let range = match fitting(found, &version, &request.headers, wanted) {
+        Ok(range) => range,
+        Err(refusal) => return Some(*refusal),
+    };
+    let (tree, place) = (site.archive.tree(), Place::of(&item.names));
+    let content = (&of, found.length());
+    let digests = scrub::recorded_pieces(tree, place.as_str(), content, range.0, range.1);
+    Some(match digests {
+        Some(digests) => digest_lines(&digests, &version),
+        None => {
+            let sentence = "no scrub has recorded digests of pieces of this content";
+            answer::refusal(StatusCode::NOT_FOUND, sentence)
+        }
+    })
+}
+
+/// The first of the wanted pieces that the file has, and how many; or what is wrong with the request.
+fn fitting(
+    found: &Published,
+    version: &FileVersion,
+    headers: &HeaderMap,
+    wanted: PiecesWanted,
+) -> Result<(u64, u64), Refusal> {
+    if evaluate(headers, version) != ConditionResult::Send {
+        let sentence = "the file has changed: the request requires another version";
+        return Err(refuse(StatusCode::PRECONDITION_FAILED, sentence));
+    }
+    let count = found.length().div_ceil(CHUNK);
+    wanted.of_count(count).ok_or_else(|| {
+        let sentence = format!("the file has {count} pieces of 4 MiB");
+        refuse(StatusCode::RANGE_NOT_SATISFIABLE, &sentence)
+    })
+}
+
+fn digest_lines(digests: &[Digest], version: &FileVersion) -> Response<Body> {
+    let text: String = digests.iter().map(|digest| format!("{digest}\n")).collect();
+    let mut response = answer::whole(StatusCode::OK, "text/plain", text);
+    let lines = response.headers_mut();
+    lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(&version.tag) {
+        lines.insert(header::ETAG, tag);
+    }
+    response
 }
 
 /// Answers with the SHA-256 digests of pieces of a file of 4 MiB each, the last one shorter: a line for each, in
@@ -87,42 +170,25 @@ pub(super) fn pieces_wanted(request: &Parts) -> Option<(u64, u64)> {
 pub(super) async fn pieces(
     site: &Arc<Site>,
     found: Published,
-    (first, last): (u64, u64),
+    wanted: PiecesWanted,
     headers: &HeaderMap,
 ) -> Response<Body> {
     let version = version_of(&found, site.clock.seconds());
-    if evaluate(headers, &version) != ConditionResult::Send {
-        let sentence = "the file has changed: the request requires another version";
-        return answer::refusal(StatusCode::PRECONDITION_FAILED, sentence);
-    }
-    let count = found.length().div_ceil(CHUNK);
-    if first > last || first >= count {
-        let sentence = format!("the file has {count} pieces of 4 MiB");
-        return answer::refusal(StatusCode::RANGE_NOT_SATISFIABLE, &sentence);
-    }
-    let last = last
-        .min(count - 1)
-        .min(first.saturating_add(MOST_PIECES - 1));
+    let (first, count) = match fitting(&found, &version, headers, wanted) {
+        Ok(range) => range,
+        Err(refusal) => return *refusal,
+    };
     let Ok(turn) = Arc::clone(&site.digests).try_acquire_owned() else {
         let sentence = "too many digests are being computed; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
     };
     let digests = answer::aside(move || {
         let _turn = turn;
-        let pieces = (first..=last).map(|number| piece_of(&found, number));
+        let pieces = (first..first + count).map(|number| piece_of(&found, number));
         pieces.collect::<std::io::Result<Vec<Digest>>>()
     });
     match digests.await {
-        Ok(Ok(digests)) => {
-            let text: String = digests.iter().map(|digest| format!("{digest}\n")).collect();
-            let mut response = answer::whole(StatusCode::OK, "text/plain", text);
-            let lines = response.headers_mut();
-            lines.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-            if let Ok(tag) = HeaderValue::from_str(&version.tag) {
-                lines.insert(header::ETAG, tag);
-            }
-            response
-        }
+        Ok(Ok(digests)) => digest_lines(&digests, &version),
         Ok(Err(error)) => {
             log::debug!("no digests of a file: {error}");
             let sentence = "the file cannot be read at the moment; try again later";
@@ -178,12 +244,15 @@ mod tests {
 
     #[test]
     fn pieces_are_asked_for_by_their_numbers() {
+        let of_recorded = format!("digests=2-9&of={}", "ab".repeat(32));
         for (query, expected) in [
-            ("digests=0-3", Some((0, 3))),
+            ("digests=0-3", Some((0, 3, false))),
             (
                 "digests=18446744073709551615-18446744073709551615",
-                Some((u64::MAX, u64::MAX)),
+                Some((u64::MAX, u64::MAX, false)),
             ),
+            (&*of_recorded, Some((2, 9, true))),
+            ("digests=2-9&of=ab", None),
             ("digests=1", None),
             ("digests=a-b", None),
             ("digests=-1-2", None),
@@ -191,7 +260,9 @@ mod tests {
         ] {
             let request = Request::builder().uri(format!("/col/x?{query}")).body(());
             let parts = request.expect("a request").into_parts().0;
-            assert_eq!(pieces_wanted(&parts), expected, "{query}");
+            let found = pieces_wanted(&parts);
+            let found = found.map(|wanted| (wanted.first, wanted.last, wanted.of.is_some()));
+            assert_eq!(found, expected, "{query}");
         }
     }
 

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Response};
 
 use super::reply::{failed, validated};
-use crate::archive::scrub::RecordedDigests;
+use crate::archive::scrub::{RecordedDigests, contents_with_pieces};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::fixity::Written;
@@ -37,6 +37,7 @@ fn add_digests(site: &Site, item: &Item, page: &mut Page) {
         log::debug!("{}: {error}", item.names);
         RecordedDigests::default()
     });
+    let with_pieces = contents_with_pieces(site.archive.tree(), place.as_str());
     for entry in &mut page.entries {
         if let EntryKind::File(file) = &mut entry.kind {
             let written = Written {
@@ -45,6 +46,9 @@ fn add_digests(site: &Site, item: &Item, page: &mut Page) {
                 nanoseconds: entry.modified.1,
             };
             file.digest = recorded.get(&entry.path, &written);
+            file.has_pieces = file
+                .digest
+                .is_some_and(|digest| with_pieces.contains(&digest));
         }
     }
 }

@@ -277,6 +277,12 @@ pub(super) fn at_path(
     end: PathEnd,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
+    if found.is_file()
+        && end == PathEnd::Name
+        && let Some(answer) = digest::recorded_pieces(site, item, &found, request)
+    {
+        return Ok(ContentReply::Answer(answer));
+    }
     match (found.is_file(), path.is_empty()) {
         (true, _) if end == PathEnd::Slash => Err(no_file()),
         (true, _) => Ok(ContentReply::File {
