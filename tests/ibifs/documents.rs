@@ -496,6 +496,31 @@ fn the_manual_has_the_fourteen_modifiers() {
     }
 }
 
+/// The tests to which the manual ties promises exist.
+#[test]
+fn the_manual_names_tests_that_there_are() {
+    let mut count = 0;
+    for name in pages("man") {
+        let page = read(&format!("man/{name}"));
+        for test in page
+            .lines()
+            .filter_map(|line| line.strip_prefix(".It Li "))
+            .filter(|test| {
+                let is_word =
+                    |word: &str| word.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'_'));
+                test.contains("::") && test.split("::").all(is_word)
+            })
+        {
+            count += 1;
+            let (module, function) = test.rsplit_once("::").expect("a module");
+            let source = read(&format!("tests/ibifs/{}.rs", module.replace("::", "/")));
+            let definition = format!("#[test]\nfn {function}() {{");
+            assert!(source.contains(&definition), "{name}: {test}");
+        }
+    }
+    assert!(count > 0, "no page names a test");
+}
+
 /// Every page is good mdoc, in both languages: mandoc has nothing to say.
 #[test]
 fn mandoc_is_silent() {
