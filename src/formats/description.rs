@@ -36,6 +36,8 @@ pub enum DescriptionFormat {
     Csl,
     /// DataCite 4.
     Datacite,
+    /// DataCite 4 in JSON.
+    DataciteJson,
     /// schema.org in JSON-LD.
     JsonLd,
     /// The list of the others.
@@ -44,7 +46,7 @@ pub enum DescriptionFormat {
 
 impl DescriptionFormat {
     /// All formats that describe an item, in the order in which they are listed.
-    pub const ALL: [DescriptionFormat; 8] = [
+    pub const ALL: [DescriptionFormat; 9] = [
         DescriptionFormat::OaiDc,
         DescriptionFormat::BibInpe,
         DescriptionFormat::Bibtex,
@@ -52,6 +54,7 @@ impl DescriptionFormat {
         DescriptionFormat::Ris,
         DescriptionFormat::Csl,
         DescriptionFormat::Datacite,
+        DescriptionFormat::DataciteJson,
         DescriptionFormat::JsonLd,
     ];
 
@@ -66,6 +69,7 @@ impl DescriptionFormat {
             DescriptionFormat::Ris => "ris",
             DescriptionFormat::Csl => "csl",
             DescriptionFormat::Datacite => "datacite",
+            DescriptionFormat::DataciteJson => "datacite_json",
             DescriptionFormat::JsonLd => "jsonld",
             DescriptionFormat::Formats => FORMATS,
         }
@@ -92,6 +96,7 @@ impl DescriptionFormat {
             DescriptionFormat::Ris => "application/x-research-info-systems; charset=utf-8",
             DescriptionFormat::Csl => "application/vnd.citationstyles.csl+json",
             DescriptionFormat::Datacite => "application/vnd.datacite.datacite+xml; charset=utf-8",
+            DescriptionFormat::DataciteJson => "application/vnd.datacite.datacite+json",
             DescriptionFormat::JsonLd => "application/ld+json",
             DescriptionFormat::Formats => "text/plain; charset=utf-8",
         }
@@ -108,6 +113,7 @@ impl DescriptionFormat {
             DescriptionFormat::Ris => "RIS, for citation programs",
             DescriptionFormat::Csl => "CSL-JSON 1.0.2, for citation programs",
             DescriptionFormat::Datacite => "DataCite 4 in XML",
+            DescriptionFormat::DataciteJson => "DataCite 4.5 in JSON",
             DescriptionFormat::JsonLd => "schema.org in JSON-LD",
             DescriptionFormat::Formats => "the list of these formats",
         }
@@ -167,6 +173,7 @@ impl Description {
                 "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
                 datacite::element(self)
             ),
+            DescriptionFormat::DataciteJson => datacite::json(self),
             DescriptionFormat::JsonLd => jsonld::write(self),
             DescriptionFormat::Formats => {
                 let formats = DescriptionFormat::ALL.into_iter();

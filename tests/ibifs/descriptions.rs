@@ -1,6 +1,6 @@
 //! Descriptions of items in all formats, `<ibi>:(FORMAT)`, read by other programs and checked with the public
 //! schemas: CSL-JSON with csl-data.json and schema.org with the schema of the package commonmeta-py, DataCite with the
-//! JSON schema of the package datacite, to which the XML is converted, oai_dc with its XSD.
+//! JSON schema of the package datacite, to which the XML is converted, and which its JSON equals, oai_dc with its XSD.
 
 use crate::collections::validators;
 use crate::http::served::Served;
@@ -68,7 +68,10 @@ made = {
     "rightsList": [{"rights": node.text} for node in all_("rightsList/rights")],
     "descriptions": [{"description": node.text, **node.attrib} for node in all_("descriptions/description")],
 }
-jsonschema.validate(made, schema("datacite/schemas/datacite-v4.5.json"))
+if all_("language"): made["language"] = all_("language")[0].text
+said = json.loads(text("datacite_json"))
+for document in [made, said]: jsonschema.validate(document, schema("datacite/schemas/datacite-v4.5.json"))
+assert said == {name: value for name, value in made.items() if value != []}, (said, made)
 print("datacite |", made["titles"][0]["title"], "|", made["alternateIdentifiers"][0]["alternateIdentifier"], "|", len([1 for creator in made["creators"] if creator["name"] != ":unav"]))
 
 linked = json.loads(text("jsonld"))
@@ -97,7 +100,7 @@ fn reads(env: &TestEnv, name: &str, title: &str, creators: usize) {
     env.sh(&format!(
         "for view in \"A/$(< {name})\" \"A/$(rep \"A/$(< {name})\")\"; do
              mkdir -p read
-             for format in oai_dc BibINPE bibtex refer csl datacite jsonld; do
+             for format in oai_dc BibINPE bibtex refer csl datacite datacite_json jsonld; do
                  cat \"$view:($format)\" > read/$format; test -s read/$format
                  test \"$(stat -c %s \"$view:($format)\")\" = $(stat -c %s read/$format)
                  cmp read/$format \"$view?GetMetadata($format)\"
@@ -154,7 +157,7 @@ fn formats_are_served() {
     let served = Served::start(&env, "A.store");
     served.prints(
         &env,
-        "for format in oai_dc BibINPE bibtex refer csl datacite jsonld; do
+        "for format in oai_dc BibINPE bibtex refer csl datacite datacite_json jsonld; do
              curl -sSg -D head -o body \"$U/$(< x):($format)\"; cmp body \"A/$(< x):($format)\"
              tr -d '\\r' < head | sed -n 's/^content-type: //Ip'
          done
@@ -167,6 +170,7 @@ application/x-bibtex; charset=utf-8
 application/x-research-info-refer; charset=utf-8
 application/vnd.citationstyles.csl+json
 application/vnd.datacite.datacite+xml; charset=utf-8
+application/vnd.datacite.datacite+json
 application/ld+json
 404
 1
@@ -191,7 +195,7 @@ fn the_formats_are_listed() {
     env.sh(
         "one=$(ibifs mint A | head -n 1) two=$(ibifs mint A --edition-of A/$one | head -n 1); ibip=$(ibip A/$one)
          printf '%s\\n' one=$one ibip=$ibip > vars; echo x > A/$one/doc/x; echo x > A/$two/doc/x
-         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer ris csl datacite jsonld '
+         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer ris csl datacite datacite_json jsonld '
          cut -f 2 \"A/$one:(formats)\" | grep -x 'DataCite 4 in XML'
          for name in \"$one:(formats)\" \"$ibip?GetFormats\" \"$one!:(formats)\" \"$ibip?GetLastEdition+GetFormats\" \"$ibip?GetMetadata(formats)\"; do
              cmp \"A/$one?GetFormats\" \"A/$name\"

@@ -7,12 +7,13 @@ use crate::formats::description::DescriptionFormat;
 use crate::web::server::page::accept::{Accepted, Representation};
 
 /// The formats that are negotiated, each by its media type. Of two formats with one type, the first.
-const NEGOTIATED: [DescriptionFormat; 7] = [
+const NEGOTIATED: [DescriptionFormat; 8] = [
     DescriptionFormat::Bibtex,
     DescriptionFormat::Ris,
     DescriptionFormat::Csl,
     DescriptionFormat::JsonLd,
     DescriptionFormat::Datacite,
+    DescriptionFormat::DataciteJson,
     DescriptionFormat::Refer,
     DescriptionFormat::OaiDc,
 ];

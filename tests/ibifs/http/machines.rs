@@ -40,6 +40,7 @@ fn a_description_is_negotiated() {
         accept application/vnd.citationstyles.csl+json; jq -r '.[0].title' body
         accept application/ld+json; jq -r '.["@type"]' body
         accept application/vnd.datacite.datacite+xml; xmllint --noout body
+        accept application/vnd.datacite.datacite+json; jq -r '.doi, .types.resourceTypeGeneral' body
         accept 'application/x-bibtex;q=0.4, application/ld+json'
         # Who names no format gets what all readers get.
         accept '*/*'; accept text/html; accept application/pdf; accept 'text/html, application/ld+json;q=0.9'
@@ -70,6 +71,9 @@ Tides </script><b> & "more"
 200 application/ld+json Accept
 ScholarlyArticle
 200 application/vnd.datacite.datacite+xml; charset=utf-8 Accept
+200 application/vnd.datacite.datacite+json Accept
+10.1000/182
+JournalArticle
 200 application/ld+json Accept
 302 text/plain; charset=utf-8 Accept
 302 text/plain; charset=utf-8 Accept
