@@ -15,6 +15,7 @@ mod tree;
 mod whole;
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -555,9 +556,12 @@ fn random_operations_answer_as_the_model_does() {
                     println!("    {operation:?}");
                 }
             }
+            let again = format!("IBIFS_TEST_SEED={seed} IBIFS_TEST_OPERATIONS={count}");
+            // Not captured with the rest, which a log of a whole run may lack.
+            let _ = writeln!(std::io::stderr(), "model: again: {again}\n{difference}");
             panic!(
                 "{difference}\n\
-                 again: IBIFS_TEST_SEED={seed} IBIFS_TEST_OPERATIONS={count}\n\
+                 again: {again}\n\
                  after {done} operations, the last ones\n    {last}"
             );
         }
