@@ -6,6 +6,7 @@
 //! - [`processors`]: the processors on which threads run.
 //! - [`charging`]: the user to whom written disk blocks are charged.
 //! - [`opening`]: opening files that other users own, without waiting for them.
+//! - [`serving`]: whether a filesystem is a disk, or files that a server has.
 //! - [`renaming`]: renaming that replaces nothing, on any filesystem.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
 //! - [`limits`]: the limit on open files of this process.
@@ -27,6 +28,7 @@ pub(crate) mod opening;
 pub(crate) mod processors;
 pub(crate) mod random;
 pub(crate) mod renaming;
+pub(crate) mod serving;
 pub(crate) mod starting;
 #[cfg(test)]
 pub(crate) mod testing;

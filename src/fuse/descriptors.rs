@@ -5,6 +5,8 @@
 //! again after its descriptor was closed to make room for newer ones. Without handles (an ordinary user's
 //! daemon, a filesystem that has none) descriptors stay open. A handle also distinguishes a file from a later
 //! one with the same inode number.
+//!
+//! On a disk no other file gets the inode number of an open one. Elsewhere it may (`os/serving.rs`).
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
@@ -20,6 +22,7 @@ use rustix::io::Errno;
 
 use crate::os::memory;
 use crate::os::opening;
+use crate::os::serving::{self, Server};
 
 /// The longest handle of a filesystem that the kernel gives out.
 const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
@@ -263,6 +266,7 @@ pub struct Descriptors {
     device: u64,
     limit: usize,
     by_handle: bool,
+    server: Server,
     closer: Arc<Closer>,
 }
 
@@ -278,15 +282,23 @@ impl Descriptors {
     pub fn new(root: BorrowedFd<'_>, limit: usize) -> Result<Descriptors, Errno> {
         let filesystem = rustix::io::fcntl_dupfd_cloexec(root, 3)?;
         let device = rustix::fs::fstat(&filesystem)?.st_dev;
+        let server = Server::of(&filesystem);
         let own = FileHandle::of(filesystem.as_fd());
         let by_handle = own.is_some_and(|handle| handle.open(filesystem.as_fd(), NAMED).is_ok());
         Ok(Descriptors {
             filesystem,
             device,
             limit: limit.max(BATCH),
-            by_handle,
+            // A handle of FUSE is valid only while the kernel happens to know the file.
+            by_handle: by_handle && server != Server::Process,
+            server,
             closer: Closer::start()?,
         })
+    }
+
+    /// Who has the files.
+    pub fn server(&self) -> Server {
+        self.server
     }
 
     /// Finds a name in a directory without opening it. None if it has to be opened: a symbolic link with
@@ -413,10 +425,13 @@ impl Pinned {
         self.slot.lock().opened = Arc::downgrade(opened);
     }
 
-    /// The open file, with O_PATH or as a program has opened it.
+    /// The open file, with O_PATH or as a program has opened it. ESTALE where it leads nowhere: the kernel then looks the
+    /// name up again, which may be another one of a file that has several.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {
         let mut state = self.slot.lock();
-        if let Some(descriptor) = &state.descriptor {
+        if let Some(descriptor) = &state.descriptor
+            && (self.keeper.server != Server::Process || serving::attributes(descriptor).is_ok())
+        {
             return Ok(Arc::clone(descriptor));
         }
         if let Some(opened) = state.opened.upgrade() {
@@ -452,11 +467,11 @@ impl Pinned {
     }
 
     /// Whether two files with the same device and inode number are the same. While one is open no other file
-    /// gets its number; otherwise the handles are compared.
+    /// gets its number, unless a server has them; otherwise the handles are compared.
     pub fn is_same_file(&self, other: &Pinned) -> bool {
         let state = self.slot.lock();
-        if state.descriptor.is_some() {
-            return true;
+        if let Some(descriptor) = &state.descriptor {
+            return self.keeper.server == Server::Kernel || is_there(descriptor, self.identity.1);
         }
         let others = other.slot.lock().handle;
         let others = others.or_else(|| {
@@ -467,6 +482,11 @@ impl Pinned {
         });
         state.handle == others
     }
+}
+
+/// Whether a descriptor still leads to the file with an inode number, and the file has a name.
+fn is_there(descriptor: &OwnedFd, inode: u64) -> bool {
+    serving::attributes(descriptor).is_ok_and(|found| found.stx_ino == inode && found.stx_nlink > 0)
 }
 
 #[cfg(test)]

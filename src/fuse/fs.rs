@@ -107,12 +107,13 @@ impl Ibifs {
         } else {
             DataPath::Daemon(Reason::Option)
         };
+        let server = namespace.server();
         let inner = Inner {
             namespace: Arc::new(namespace),
             // An eighth of the descriptors; root is not limited.
             handles: Handles::new(descriptors::limit() / 8),
             invalidator: Invalidator::start(notifier, Arc::clone(&pool))?,
-            backings: Backings::new(path),
+            backings: Backings::new(path, server),
             readdirplus: ReaddirplusHeuristic::default(),
             pool,
         };

@@ -64,6 +64,7 @@ use crate::fuse::descriptors::{self, Descriptors, Links, Pinned, Pinning};
 use crate::fuse::inode::{Node, NodeId, NodeKind, NodeTable, Real, View};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
+use crate::os::serving::Server;
 use ibi::relation::Language;
 
 pub use changed_beside::CHANGED_BESIDE;
@@ -161,6 +162,11 @@ impl Namespace {
     /// The tree of an Archive.
     pub fn new(archive: Arc<Archive>, options: Options) -> Result<Namespace, ArchiveError> {
         Namespace::with_timer(archive, options, Arc::new(SystemTimer))
+    }
+
+    /// Who has the files of the store.
+    pub fn server(&self) -> Server {
+        self.descriptors.server()
     }
 
     fn with_timer(

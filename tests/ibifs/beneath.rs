@@ -40,3 +40,33 @@ fn what_a_filesystem_cannot_do_is_said() {
 ibifs: notice: the filesystem of the store has no birth times of files",
     );
 }
+
+/// A server in user space gives the inode number of a removed file to the next one although the daemon has the old one
+/// open, and knows a file that has two names by the one by which it was found. Neither confuses what is read.
+#[test]
+fn inode_numbers_are_used_again() {
+    let env = TestEnv::new().on_bindfs().with_a();
+    env.prints(
+        r#"D=A/$(mint A label)/doc; cd $D
+        for n in $(seq 40); do
+            echo $n > x; test $(< x) = $n; rm x; mkdir x; echo $n > x/y; test $(< x/y) = $n; rm -r x; ln -s $n x; test $(readlink x) = $n; rm x
+            echo $n > t; ln t f; rm t; test $(< f) = $n; echo $((n + 1)) > t; mv t f; test $(< f) = $((n + 1)); rm f
+        done; ls"#,
+        "",
+    );
+}
+
+/// A server renames a file that is removed while it is open, in the same directory. The daemon holds none open that no
+/// program reads any more, so that directories can be removed.
+#[test]
+fn what_was_read_is_removed() {
+    let env = TestEnv::new().on_bindfs().with_a();
+    env.prints(
+        r#"D=A/$(mint A label)/doc
+        for n in $(seq 5); do
+            mkdir $D/sub; for f in $(seq 20); do echo $f > $D/sub/$f; done; cat $D/sub/* > /dev/null
+            sleep 0.3; rm -r $D/sub
+        done; ls $D"#,
+        "",
+    );
+}

@@ -26,6 +26,7 @@ use rustix::fs::OFlags;
 use super::data_path::{DataPath, Reason};
 use crate::fuse::inode::NodeId;
 use crate::os::caller::Caller;
+use crate::os::serving::Server;
 use ibi::message::Localize;
 
 /// A file registered with the kernel.
@@ -60,6 +61,7 @@ struct RegisteredFiles {
     /// In the order in which they were kept. Some may have been removed since.
     oldest: VecDeque<NodeId>,
     path: DataPath,
+    server: Server,
 }
 
 impl RegisteredFiles {
@@ -95,13 +97,14 @@ pub(super) struct Backings {
 }
 
 impl Backings {
-    pub(super) fn new(path: DataPath) -> Backings {
+    pub(super) fn new(path: DataPath, server: Server) -> Backings {
         Backings {
             registered: Arc::new(Mutex::new(RegisteredFiles {
                 by_node: HashMap::new(),
                 kept: HashMap::new(),
                 oldest: VecDeque::new(),
                 path,
+                server,
             })),
         }
     }
@@ -176,8 +179,9 @@ impl Backings {
                     registered: Arc::clone(&self.registered),
                 });
                 registered.by_node.insert(node, Arc::downgrade(&backing));
-                // A file registered for writing could not be executed meanwhile.
-                let gone = if is_read {
+                // A file registered for writing could not be executed meanwhile. A server would keep a removed file
+                // under another name, and its directory could not be removed.
+                let gone = if is_read && registered.server == Server::Kernel {
                     registered.keep(Arc::clone(&backing))
                 } else {
                     Vec::new()
