@@ -2,12 +2,21 @@
 //!
 //! The space is charged to the charged user of this thread, see [`charging`].
 
+use std::fs::{File, FileTimes};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 use super::charging;
+
+/// Sets the time of the last change of content. The time of access becomes now: some filesystems in user space do nothing
+/// when only one of the two is set, and report success.
+pub fn set_modified(file: &File, time: SystemTime) -> std::io::Result<()> {
+    let times = FileTimes::new().set_accessed(SystemTime::now());
+    file.set_times(times.set_modified(time))
+}
 
 /// A user and a group, by number.
 pub type Ids = (u32, u32);

@@ -41,6 +41,22 @@ ibifs: notice: the filesystem of the store has no birth times of files",
     );
 }
 
+/// A directory becomes an item by renaming its entries, without RENAME_NOREPLACE, and keeps its time; room is set aside
+/// without fallocate(2).
+#[test]
+fn a_directory_is_deposited() {
+    let env = TestEnv::new().on_bindfs().with_a();
+    env.prints(
+        r#"mkdir -p one/doc/sub two/doc; echo one > one/doc/sub/file; echo two > two/doc/file; ln -s file two/doc/link
+        for at in "A two" "A.store one"; do set -- $at; ibifs mint $1 --from $2 > $2.names; test ! -e $2; done
+        cat A.store/col/$(head -n 1 one.names)/doc/sub/file A.store/col/$(head -n 1 two.names)/doc/link
+        mkdir -p old/doc; touch -d @7 old; old=$(ibifs mint A --from old | head -n 1); stat -c %Y A/$old
+        stat -c %s A.store/reserve
+        ibifs umount A; ibifs fsck A.store"#,
+        "one\ntwo\n7\n262144\n4 items, 0 findings",
+    );
+}
+
 /// A server in user space gives the inode number of a removed file to the next one although the daemon has the old one
 /// open, and knows a file that has two names by the one by which it was found. Neither confuses what is read.
 #[test]

@@ -5,13 +5,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags, RenameFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::MARK;
 use super::source::{Moving, Source, errno_of};
 use crate::archive::backup::{BackupError, BackupFinding, ItemCopier};
 use crate::archive::tree::{Action, SIDECAR, Tree, TreeError, each_entry_of};
+use crate::os::renaming;
+use crate::os::serving::Server;
+use crate::os::writing;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
@@ -135,8 +138,7 @@ fn rename_all(source: &Source, item: &Path) -> Result<bool, DepositError> {
     let (from, to) = (opened(&source.path)?, opened(item)?);
     let names = names_in(&source.path)?;
     for (name, _) in names.iter().filter(|(name, _)| !is_mark(name)) {
-        let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&from, &name[..], &to, &name[..], flags) {
+        match renaming::rename_new(&from, &name[..], &to, &name[..]) {
             Ok(()) => {}
             Err(Errno::XDEV) => return Ok(false),
             Err(errno) => {
@@ -195,7 +197,8 @@ fn set_metadata(source: &Source, shown: &Path) -> Result<(), DepositError> {
     ItemCopier::new(&from, &to, staging, &mut report, &mut progress).finish()?;
     let time = source.time();
     time.and_then(|time| {
-        std::fs::File::from(opened(shown).map_err(std::io::Error::other)?).set_modified(time)
+        let shown = opened(shown).map_err(std::io::Error::other)?;
+        writing::set_modified(&shown.into(), time)
     })
     .map_err(|error| failed(Action::SetTime, shown)(errno_of(&error)))
 }
@@ -207,8 +210,7 @@ fn sync(item: &Path, is_renamed: bool) -> Result<(), DepositError> {
         return rustix::fs::fsync(directory).map_err(failed(Action::Sync, item));
     }
     // FUSE does not pass syncfs(2) on: there each file is synced.
-    let is_fuse = rustix::fs::fstatfs(&directory).is_ok_and(|found| found.f_type == 0x6573_5546);
-    if !is_fuse {
+    if Server::of(&directory) != Server::Process {
         return rustix::fs::syncfs(directory).map_err(failed(Action::Sync, item));
     }
     let mut waiting = vec![item.to_owned()];

@@ -12,6 +12,7 @@ use super::MARK;
 use crate::archive::tree::SIDECAR;
 use crate::formats::item::Names;
 use crate::os::mounts::mounts;
+use crate::os::writing;
 use ibi::message::{Localize, Message};
 use ibi::{Ibi, display_message, message};
 
@@ -243,7 +244,7 @@ impl Source {
         let temporary = self.path.join(format!("{MARK}-"));
         let mut file = std::fs::File::create(&temporary)?;
         file.write_all(text.as_bytes())?;
-        file.set_modified(time)?;
+        writing::set_modified(&file, time)?;
         file.sync_all()?;
         std::fs::rename(&temporary, self.mark_path())?;
         std::fs::File::open(&self.path)?.sync_all()

@@ -3,7 +3,7 @@
 //! They are not trusted: no name leads out of the directory, no name is made twice, nothing is made but directories and
 //! regular files, and not more than fits on the disk. The directory is nobody else's meanwhile.
 
-use std::fs::{File, FileTimes, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,6 +16,7 @@ use super::PackageError;
 use crate::archive::tree::Action;
 use crate::formats::bag::DECLARATION;
 use crate::formats::fixity::shown;
+use crate::os::writing;
 use ibi::message::Message;
 use ibi::{Timestamp, message};
 
@@ -279,8 +280,7 @@ impl Unpacking<'_> {
         }
         self.written += written;
         if let Some(time) = entry.time {
-            let times = FileTimes::new().set_modified(time);
-            file.set_times(times).map_err(made(entry))?;
+            writing::set_modified(&file, time).map_err(made(entry))?;
         }
         Ok(())
     }

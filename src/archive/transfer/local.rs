@@ -16,6 +16,7 @@ use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree};
 use crate::archive::{Actor, Archive, ArchiveError, HandoverLock, Process, Stranger, SystemClock};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, Sidecar};
+use crate::os::serving;
 use ibi::message;
 
 /// A store on this machine.
@@ -149,11 +150,18 @@ impl Local {
         let state_of = |path: Vec<u8>| {
             let stat = directory
                 .open_far(&path, OFlags::PATH | OFlags::NOFOLLOW)
-                .and_then(rustix::fs::fstat);
+                .and_then(serving::attributes);
             // Zeros stand for a file that has been removed meanwhile.
             let seen = stat.map_or([0; 5], |stat| {
-                let [inode, fraction] = [stat.st_ino, stat.st_ctime_nsec].map(u64::cast_signed);
-                [inode, stat.st_size, stat.st_mtime, stat.st_ctime, fraction]
+                let [inode, size] = [stat.stx_ino, stat.stx_size].map(u64::cast_signed);
+                let (modified, changed) = (stat.stx_mtime, stat.stx_ctime);
+                [
+                    inode,
+                    size,
+                    modified.tv_sec,
+                    changed.tv_sec,
+                    changed.tv_nsec.into(),
+                ]
             });
             (path, seen)
         };
