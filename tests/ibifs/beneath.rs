@@ -86,3 +86,16 @@ fn what_was_read_is_removed() {
         "",
     );
 }
+
+/// A file that was linked to its new name is renamed to the end when the command is repeated.
+#[test]
+fn a_deposit_that_was_cut_off_is_completed() {
+    let env = TestEnv::new().on_bindfs();
+    env.prints(
+        r#"ibifs init S --host a.example.org > /dev/null 2>&1; mkdir -p dir; echo x > dir/file
+        strace -f -o trace -e inject=unlinkat:signal=KILL:when=1 -P $PWD/dir ibifs mint S --from dir > /dev/null 2>&1 || true
+        test -e dir/file; test S/col/*/*/*/*/file -ef dir/file
+        ibifs mint S --from dir > /dev/null; test ! -e dir; ls S/col/*/*/*/*/file | wc -l; ibifs fsck S"#,
+        "1\n2 items, 0 findings",
+    );
+}

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::MARK;
@@ -132,13 +132,30 @@ fn is_own(name: &[u8]) -> bool {
     name == SIDECAR.as_bytes() || name.starts_with(ItemCopier::TEMPORARY.as_bytes())
 }
 
+/// Whether a name in two directories is one file.
+fn is_linked(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> bool {
+    let found = |directory| {
+        let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        (!is_directory).then_some((found.st_dev, found.st_ino))
+    };
+    found(from).is_some_and(|file| found(to) == Some(file))
+}
+
 /// Renames each entry into the item. False where nothing can be renamed, because the directories are of two
 /// mounts or subvolumes.
 fn rename_all(source: &Source, item: &Path) -> Result<bool, DepositError> {
     let (from, to) = (opened(&source.path)?, opened(item)?);
     let names = names_in(&source.path)?;
     for (name, _) in names.iter().filter(|(name, _)| !is_mark(name)) {
-        match renaming::rename_new(&from, &name[..], &to, &name[..]) {
+        let renamed = match renaming::rename_new(&from, &name[..], &to, &name[..]) {
+            // Without RENAME_NOREPLACE a file is linked first, and the command may have been killed then.
+            Err(Errno::EXIST) if is_linked(&from, &to, name) => {
+                rustix::fs::unlinkat(&from, &name[..], AtFlags::empty())
+            }
+            other => other,
+        };
+        match renamed {
             Ok(()) => {}
             Err(Errno::XDEV) => return Ok(false),
             Err(errno) => {
