@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::CommandFactory;
 use ibifs::command::cli::Cli;
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 use schema::Schema;
 
 mod schema;
@@ -299,7 +299,7 @@ fn commands(command: &clap::Command, prefix: &str, found: &mut BTreeSet<String>)
 }
 
 fn environment() -> TestEnv {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::with(Needs::RenameFlags).with_a();
     env.sh("mint A one > one; mint A two > two; mkdir D
          ibifs init B.store --host archive-b.example.net");
     env

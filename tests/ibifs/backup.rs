@@ -1,7 +1,7 @@
 //! `ibifs backup`: a store that is the same, whatever goes on meanwhile and however it ends.
 
 use crate::concurrency::crowd::Crowd;
-use crate::support::{Disk, Format, Rng, TestEnv, seed, switch};
+use crate::support::{Disk, Format, Needs, Rng, TestEnv, seed, switch};
 
 /// What these scripts use: what differs between the store A.store and its backup D.
 const TOOLS: &str = r#"
@@ -23,7 +23,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
 
 /// A mounted Archive with an item of everything that a filesystem holds, at `$item`.
 fn environment() -> TestEnv {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::with(Needs::LongPaths).with_a();
     env.sh(
         r#"mkdir -p A/.mint/x/doc; item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; echo $item > item
          cd $item/doc; echo one > one; ln one two; ln -s one link; ln -s /nowhere/at/all dangling; mkfifo fifo

@@ -1,6 +1,6 @@
-//! Stores on filesystems that lack what ext4 has.
+//! Stores on filesystems that lack what ext4 has. `IBIFS_TEST_BENEATH=bindfs` runs the other modules on one, too.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv, on_bindfs};
 
 /// Without RENAME_NOREPLACE (renameat2(2)), as on bindfs, CephFS, GlusterFS and NFS, everything is made and moved, and
 /// nothing is replaced.
@@ -28,7 +28,7 @@ libc = ctypes.CDLL(None, use_errno=True); sys.exit(libc.renameat2(-100, b"dir", 
 /// What the filesystem of a store cannot do is said when the store is made.
 #[test]
 fn what_a_filesystem_cannot_do_is_said() {
-    let on_disk = TestEnv::new();
+    let on_disk = TestEnv::with(Needs::RenameFlags);
     on_disk.prints(
         "ibifs init s --host a.example.org 2>&1 > /dev/null; ls s/staging",
         "",
@@ -85,6 +85,41 @@ fn what_was_read_is_removed() {
         done; ls $D"#,
         "",
     );
+}
+
+/// The promises that most depend on the filesystem hold on bindfs: the other tests of their modules are run there in
+/// the long form.
+#[test]
+fn documents_read_the_same() {
+    on_bindfs(crate::session::a_document_reads_the_same_by_every_name);
+}
+
+#[test]
+fn items_are_removed_and_come_back() {
+    on_bindfs(crate::session::a_removed_item_comes_back_as_the_original_it_was);
+    on_bindfs(crate::deposit::items_are_removed_and_come_back);
+}
+
+#[test]
+fn sidecars_are_refused_and_read_new() {
+    on_bindfs(crate::refused_sidecars::what_is_refused_is_kept_and_named);
+    on_bindfs(crate::trees::a_sidecar_that_changes_is_read_new_at_once);
+}
+
+#[test]
+fn relations_are_declared_with_a_deposit() {
+    on_bindfs(crate::mint_from::a_relation_is_declared_as_well);
+}
+
+/// The state of the files before and after a transfer is the server's, not what the kernel remembers of it.
+#[test]
+fn originals_are_transferred() {
+    on_bindfs(crate::transfer::an_original_goes_over_and_comes_back);
+}
+
+#[test]
+fn git_works_in_an_item() {
+    on_bindfs(crate::inside::git_works);
 }
 
 /// A file that was linked to its new name is renamed to the end when the command is repeated.

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// A tree as a URLib Archive has it: mixed case, ports behind `@` and `.`, hyphens, seconds, metadata
 /// made a little later, and files with every kind of name.
@@ -42,7 +42,7 @@ const LOOK: &str = "
 /// their names, links between repositories hold, and nothing is touched.
 #[test]
 fn an_odd_tree_is_taken_over_as_it_is() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::RenameFlags);
     env.sh(ODD);
     env.sh(&format!(
         "{LOOK}\nfor i in $(items); do look old/col/$i; done > before"
@@ -88,7 +88,7 @@ fn an_odd_tree_is_taken_over_as_it_is() {
 /// What is wrong in the tree is reported when it is adopted, and stays.
 #[test]
 fn what_is_wrong_in_a_tree_is_reported_when_it_is_adopted() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::RenameFlags);
     env.sh(ODD);
     env.sh("mkdir -p old/col/sid.inpe.br/mtc-M13@80/2005/08.10.14.19/doc old/col/sid.inpe.br/backup_2/2005/x");
     env.prints(
@@ -289,7 +289,7 @@ fn odd_store(env: &TestEnv) {
 /// into a store, through a mount, and into the Archive that it is an original of.
 #[test]
 fn bags_are_valid_and_come_back_whole() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::HardLinks);
     let tools = tools();
     odd_store(&env);
     env.prints(
@@ -354,7 +354,7 @@ fn bags_are_valid_and_come_back_whole() {
 /// version with what is new, and the last version comes back the same.
 #[test]
 fn ocfl_objects_are_valid_and_come_back_whole() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::HardLinks);
     let tools = tools();
     odd_store(&env);
     let all = "$(ibifs ls old | cut -c10- | cut -d' ' -f1)";

@@ -1,7 +1,7 @@
 //! Depositing with the tools at hand: what is copied, cloned or unpacked into `.mint/NAME` becomes
 //! an original; and what tools do beside an item leaves nothing behind.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// A directory to deposit: `source/doc/` with a few files, and beside it a foreign sidecar.
 const SOURCE: &str = "
@@ -23,7 +23,11 @@ same_as_source() { diff -r --no-dereference -x .ibi source A/$(rep A/.mint/$1); 
 "#;
 
 fn environment() -> TestEnv {
-    let env = TestEnv::new().with_a();
+    environment_on(TestEnv::new())
+}
+
+fn environment_on(env: TestEnv) -> TestEnv {
+    let env = env.with_a();
     env.sh(SOURCE);
     env
 }
@@ -32,7 +36,7 @@ fn environment() -> TestEnv {
 /// not change who the new original is.
 #[test]
 fn cp_deposits() {
-    let env = environment();
+    let env = environment_on(TestEnv::with(Needs::HardLinks));
     env.sh(&format!(
         "{CHECK}
          cp -a source A/.mint/; deposited source; same_as_source source
@@ -319,7 +323,7 @@ fn a_sidecar_that_is_removed_comes_back() {
 /// `rm -r` removes an item by either name, `rmdir` one that holds its sidecar only; the tombstone
 /// stays, the other item too, and copying the item in again brings it back.
 #[test]
-fn items_are_removed_and_come_back() {
+pub fn items_are_removed_and_come_back() {
     for name in ["$ITEM", "$OPAQUE"] {
         let (env, names) = item();
         env.sh(&format!(
@@ -400,7 +404,7 @@ print(os.readlink(item + \"+(pt)\").startswith(\"../../../example.org/\"))
 /// one that could come back.
 #[test]
 fn a_sidecar_is_written_again_by_who_has_removed_it() {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::with(Needs::OpenAfterRemoval).with_a();
     env.sh(
         "python3 - <<'END'
 import os, shutil

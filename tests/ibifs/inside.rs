@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// One item, met in both trees, beside a native directory.
 struct Places {
@@ -17,7 +17,11 @@ impl Places {
     /// A mount with these options, one item in it, and a native directory.
     #[track_caller]
     fn mounted(options: &str) -> Places {
-        let env = TestEnv::new();
+        Places::mounted_in(TestEnv::new(), options)
+    }
+
+    #[track_caller]
+    fn mounted_in(env: TestEnv, options: &str) -> Places {
         env.sh(&format!(
             "ibifs init A.store --host archive-a.example.org
              mkdir A native
@@ -38,6 +42,11 @@ impl Places {
     #[track_caller]
     fn new() -> Places {
         Places::mounted("defaults")
+    }
+
+    #[track_caller]
+    fn with(needed: Needs) -> Places {
+        Places::mounted_in(TestEnv::with(needed), "defaults")
     }
 
     /// Runs a script in an empty directory of the native filesystem, of the item in the rep tree,
@@ -109,7 +118,7 @@ c = socket.socket(socket.AF_UNIX); c.connect('socket'); c.send(b'hello'); print(
 /// inode number changes by it.
 #[test]
 fn rename_with_its_flags() {
-    let places = Places::new();
+    let places = Places::with(Needs::RenameFlags);
     places.same(
         "mkdir a b a/full empty; echo 1 > a/one; echo 2 > b/two; echo f > a/full/f
          ino() { stat -c %i \"$@\" | tr '\\n' ' '; }
@@ -133,7 +142,7 @@ fn rename_with_its_flags() {
 /// Hard links are one file, counted, by whichever name and through either tree.
 #[test]
 fn hard_links_are_counted() {
-    let places = Places::new();
+    let places = Places::with(Needs::HardLinks);
     places.same(
         "echo 1 > one; ln one two; mkdir d; ln two d/three; echo more >> d/three
          stat -c '%n %h %s' one two d/three
@@ -311,7 +320,7 @@ for mode in 0o4777, 0o2777, 0o2767:
 #[test]
 fn mappings_of_files_opened_to_append() {
     for options in ["passthrough=yes", "passthrough=no"] {
-        let places = Places::mounted(options);
+        let places = Places::mounted_in(TestEnv::with(Needs::FileFlags), options);
         places.same(
             "py \"
 opened = os.open('f', os.O_RDWR | os.O_CREAT | os.O_APPEND); os.write(opened, b'x' * 5000)
@@ -370,7 +379,7 @@ libc.unshare(0x10000000); os.close(os.open('group/f', os.O_CREAT, 0o2775))\"; st
 /// What a rename leaves in the old place, and what is for administrators to see.
 #[test]
 fn whiteouts_and_hidden_attributes() {
-    let places = Places::mounted("allow_other");
+    let places = Places::mounted_in(TestEnv::with(Needs::RenameFlags), "allow_other");
     places.same(
         "chmod 777 .; touch a; chown 1234:1234 a
          py \"os.setresgid(1234, 1234, 1234); os.setresuid(1234, 1234, 1234)
@@ -385,7 +394,7 @@ print(tried(renameat2, 'a', 'b', 4))\"; stat -c '%n %F %u %g %t,%T' a b
 /// An ordinary user owns what it makes, with its umask and groups, and is refused what others own.
 #[test]
 fn an_ordinary_user_owns_what_it_makes() {
-    let places = Places::mounted("allow_other");
+    let places = Places::mounted_in(TestEnv::with(Needs::HardLinks), "allow_other");
     places.same(
         "chmod 755 . ; mkdir -m 1777 open; mkdir -m 750 group; chgrp 4321 group; chmod 2770 group
          mkdir -m 700 shut; echo x > open/roots; chmod 600 open/roots
@@ -527,7 +536,7 @@ os.wait()\" $1 $2";
 #[test]
 fn open_flags_and_unlinked_files() {
     for options in ["passthrough=yes", "passthrough=no"] {
-        let places = Places::mounted(options);
+        let places = Places::mounted_in(TestEnv::with(Needs::OpenAfterRemoval), options);
         places.same(
             "py \"
 a = os.open('log', os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_EXCL); b = os.open('log', os.O_WRONLY | os.O_APPEND)
@@ -551,7 +560,7 @@ h = os.open('d', os.O_RDONLY); os.rmdir('d'); print(os.listdir(h), tried(os.mkdi
 /// Flags are set and read by chattr and lsattr, and do at once what they say.
 #[test]
 fn flags_of_files() {
-    let places = Places::new();
+    let places = Places::with(Needs::FileFlags);
     places.same(
         "said() { bash -c \"$1\" 2>&1 | sed 's/.*: //' || true; }
          echo one > f; mkdir d; flags() { lsattr -d \"$1\" | cut -d' ' -f1 | tr -d e-; }
@@ -634,7 +643,7 @@ print(len(seen), len(set(seen)), os.listdir('.'))\"
 /// Deep trees, past the length of a path, are made, walked and removed.
 #[test]
 fn deep_trees() {
-    let places = Places::new();
+    let places = Places::with(Needs::LongPaths);
     places.same(
         "py \"
 here = os.open('.', os.O_RDONLY)
@@ -650,7 +659,7 @@ open('bottom', 'w').write('deep'); print(open('bottom').read()); os.fchdir(here)
 /// cp -a and rsync -aHAX keep everything, into and out of an item; a second run moves nothing.
 #[test]
 fn copies_are_complete() {
-    let places = Places::new();
+    let places = Places::with(Needs::HardLinks);
     places.same(&format!(
         "{TREE}
          cp -a src copied; show src > 1; show copied > 2; diff 1 2 && echo cp
@@ -665,7 +674,7 @@ fn copies_are_complete() {
 /// tar with ACLs and attributes packs and unpacks an item's files unchanged.
 #[test]
 fn archives_are_complete() {
-    let places = Places::new();
+    let places = Places::with(Needs::HardLinks);
     places.same(&format!(
         "{TREE}
          tar --xattrs --acls --sparse -cf all.tar src; mkdir out; tar --xattrs --acls -xpf all.tar -C out
@@ -691,7 +700,7 @@ const TREE: &str = r#"
 
 /// git clones into an item, commits there, and finds nothing wrong.
 #[test]
-fn git_works() {
+pub fn git_works() {
     let places = Places::new();
     places.same(
         "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org

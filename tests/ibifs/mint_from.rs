@@ -1,6 +1,6 @@
 //! `ibifs mint --from DIR`: a directory becomes what is in the new item.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// A function `tree NAME` that makes a directory with what a directory can have.
 const TREE: &str = r#"
@@ -16,7 +16,7 @@ what() { (cd $1; find . ! -name .ibi -printf '%p %y %m %U:%G %n %T@ %l\n' | grep
 /// On a store and in a mount, by rename and by copy, moved and kept: the item has all that the directory had.
 #[test]
 fn a_directory_becomes_an_item() {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::with(Needs::HardLinks).with_a();
     env.sh(&format!(
         "{TREE}
          ibifs init S --host s.example.org > /dev/null; mkdir T; mount -t tmpfs none T; tree like; what like > expected
@@ -40,7 +40,7 @@ fn a_directory_becomes_an_item() {
 
 /// It goes together with the other options, and prints JSON as without it.
 #[test]
-fn a_relation_is_declared_as_well() {
+pub fn a_relation_is_declared_as_well() {
     let env = TestEnv::new().with_a();
     env.sh(&format!(
         "{TREE} mint A first > first; echo 'title: A' > A/$(< first)/.ibi.metadata
@@ -99,7 +99,7 @@ fn what_is_no_directory_of_its_own_is_refused() {
 /// not, and nothing else.
 #[test]
 fn a_user_deposits_their_own() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::HardLinks);
     env.sh(&format!(
         "{TREE}
          mkdir bin A home; cp $(command -v ibifs) bin; chmod 755 .; chmod 777 home

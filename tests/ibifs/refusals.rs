@@ -1,6 +1,6 @@
 //! Refusals: each bad input has its errno or its sentence, and nothing is lost by it.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// Runs Python expressions one by one in the environment's directory; each must end in the errno named
 /// beside it, or in `done`.
@@ -700,7 +700,7 @@ fn a_tombstone_as_a_sidecar_removes_nothing() {
 /// command, in a sentence that says why.
 #[test]
 fn a_store_lies_as_deep_as_paths_reach() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::LongPaths);
     let deep = format!("{}/", "d".repeat(250));
     for length in [600, 3_500] {
         let path = deep.repeat(length / 251);

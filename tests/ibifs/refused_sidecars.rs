@@ -62,7 +62,7 @@ fn a_bad_sidecar_fails_where_it_is_written() {
 /// A rename that is refused changes neither name. What is refused again is kept once, other bytes beside
 /// it, and a good sidecar is accepted as ever.
 #[test]
-fn what_is_refused_is_kept_and_named() {
+pub fn what_is_refused_is_kept_and_named() {
     let env = world();
     env.sh(
         "D=A/$(<mine); cp bad $D/new; inode=$(stat -c %i $D/.ibi)

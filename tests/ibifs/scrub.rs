@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// What these scripts use: an item `$item` in the mount A, its directory `$there` in the store and
 /// `$kept`, where its manifest is.
@@ -198,7 +198,7 @@ fn a_damaged_manifest_is_named() {
 /// Links, FIFOs and devices are no files; names of every kind are, and paths of any length.
 #[test]
 fn only_files_count_whatever_they_are_called() {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::with(Needs::LongPaths).with_a();
     env.sh(&format!(
         "mkdir -p A/.mint/x/doc; {TOOLS}
          ln -s /etc/passwd $item/doc/link; mkfifo $item/doc/fifo; mknod $there/doc/null c 1 3

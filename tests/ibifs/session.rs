@@ -97,7 +97,7 @@ fn prints(env: &TestEnv, script: &str, expected: &str) {
 /// What is put into an item reads the same by its rep and by its IBIp, in lower and in upper case:
 /// content, names of any bytes, links, hard links, holes, modes and times.
 #[test]
-fn a_document_reads_the_same_by_every_name() {
+pub fn a_document_reads_the_same_by_every_name() {
     let env = TestEnv::new().with_a();
     sh(
         &env,
@@ -439,7 +439,7 @@ fn a_collection_is_copied_once() {
 /// A removed item leaves a tombstone; its name answers nothing and is never minted again, not even
 /// with the rebuilt index; it comes back from a copy, as the original that it was.
 #[test]
-fn a_removed_item_comes_back_as_the_original_it_was() {
+pub fn a_removed_item_comes_back_as_the_original_it_was() {
     let env = TestEnv::new().with_a().with_b();
     sh(
         &env,

@@ -1,10 +1,13 @@
 //! `ibifs copy`, `ibifs transfer` and `ibifs fsck --with` between stores of one machine.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// Two stores, of which `A` holds `one`, its next edition `two` and its metadata `about`; none is mounted.
 fn pair() -> TestEnv {
-    let env = TestEnv::new();
+    pair_on(TestEnv::new())
+}
+
+fn pair_on(env: TestEnv) -> TestEnv {
     env.sh("mkdir M N
          ibifs init A --host archive-a.example.org > /dev/null
          ibifs init B --host archive-b.example.net > /dev/null
@@ -26,7 +29,7 @@ const STATES: &str =
 #[test]
 fn a_copy_is_the_item_as_it_is() {
     for mount in ["", "ibifs mount B N; ibifs mount A M"] {
-        let env = pair();
+        let env = pair_on(TestEnv::with(Needs::Holes));
         let to = if mount.is_empty() { "B" } else { "N" };
         let (in_a, in_b) = if mount.is_empty() {
             ("A/col", "B/col")
@@ -152,7 +155,7 @@ fn damage_is_not_spread() {
 /// An original goes over and comes back, by stores and by mounts; what it is related to stays so, and a
 /// second item follows it by its own command.
 #[test]
-fn an_original_goes_over_and_comes_back() {
+pub fn an_original_goes_over_and_comes_back() {
     for mount in ["", "ibifs mount A M; ibifs mount B N"] {
         let env = pair();
         let (from, to) = if mount.is_empty() {

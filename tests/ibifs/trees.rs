@@ -1,10 +1,14 @@
 //! One item, two trees: what changes through one is right at once through the other.
 
-use crate::support::{Disk, Format, TestEnv};
+use crate::support::{Disk, Format, Needs, TestEnv};
 
 /// A test environment with an item in A, and `$REP` and `$IBIP`, its directories, in every script.
 fn item() -> (TestEnv, String) {
-    let env = TestEnv::new().with_a();
+    item_on(TestEnv::new())
+}
+
+fn item_on(env: TestEnv) -> (TestEnv, String) {
+    let env = env.with_a();
     let names = item_in(&env);
     (env, names)
 }
@@ -23,6 +27,13 @@ fn item_in(env: &TestEnv) -> String {
 #[track_caller]
 fn python(code: &str) {
     let (env, names) = item();
+    python_in(&env, &names, code);
+}
+
+/// The same, on a filesystem that has something.
+#[track_caller]
+fn python_with(needed: Needs, code: &str) {
+    let (env, names) = item_on(TestEnv::with(needed));
     python_in(&env, &names, code);
 }
 
@@ -58,7 +69,8 @@ END"
 /// one process without a pause, though both trees were asked before; their numbers are the same.
 #[test]
 fn files_change_in_both_trees_at_once() {
-    python(
+    python_with(
+        Needs::HardLinks,
         "
 for i, a, b in turns():
     f, g = f'/f{i}', f'/g{i}'
@@ -93,7 +105,8 @@ for i, a, b in turns():
 /// so in the other, with what lies below them.
 #[test]
 fn directories_change_in_both_trees_at_once() {
-    python(
+    python_with(
+        Needs::RenameFlags,
         "
 for i, a, b in turns(200):
     d, e = f'/d{i}', f'/e{i}'
@@ -173,7 +186,8 @@ fn items_come_and_go_in_both_trees_at_once() {
 /// removed, symbolic links with several names, and who may change a directory.
 #[test]
 fn counts_and_owners_change_in_both_trees_at_once() {
-    python(
+    python_with(
+        Needs::OpenAfterRemoval,
         "
 import ctypes
 for turn, one, other in turns():
@@ -291,7 +305,8 @@ for i, a, b in turns(100):
 /// on any filesystem: in an item's own directory, too.
 #[test]
 fn a_removed_directory_is_empty_for_who_is_in_it() {
-    python(
+    python_with(
+        Needs::OpenAfterRemoval,
         "
 import time
 def nowhere():
@@ -388,7 +403,7 @@ os.chmod(rep, 0o755)
 
 /// The sidecar that a relation changes is read new in both trees at once, though it was read before.
 #[test]
-fn a_sidecar_that_changes_is_read_new_at_once() {
+pub fn a_sidecar_that_changes_is_read_new_at_once() {
     let (env, names) = item();
     env.sh(&format!(
         "{names}

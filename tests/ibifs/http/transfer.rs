@@ -1,11 +1,14 @@
 //! Items and originals that go to an Archive by HTTP alone.
 
 use super::served::Served;
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// Two served stores, of which `A` holds the item `one`; the URL of `A` stands behind the token.
 fn pair() -> (TestEnv, Served, Served) {
-    let env = TestEnv::new();
+    pair_on(TestEnv::new())
+}
+
+fn pair_on(env: TestEnv) -> (TestEnv, Served, Served) {
     env.sh(
         "ibifs init A --host archive-a.example.org > /dev/null
          ibifs init B --host archive-b.example.net > /dev/null
@@ -28,7 +31,7 @@ const STATES: &str =
 #[test]
 fn an_original_goes_over_by_http() {
     for mount in ["", "mkdir M; ibifs mount B M"] {
-        let (env, a, b) = pair();
+        let (env, a, b) = pair_on(TestEnv::with(Needs::Holes));
         env.sh(mount);
         let url = &b.url;
         let copied = env.sh(&format!(

@@ -1,6 +1,6 @@
 //! Above the items: who may mint, make levels, remove items, say how they are related, and learn it.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// Users in scripts: `as alice COMMAND...`; alice and bob share the group 60010.
 const USERS: &str = "
@@ -17,7 +17,10 @@ const USERS: &str = "
 
 /// A mounted Archive and three items: of alice for all, of alice alone, of bob.
 fn environment() -> TestEnv {
-    let env = TestEnv::new();
+    environment_on(TestEnv::new())
+}
+
+fn environment_on(env: TestEnv) -> TestEnv {
     env.sh(&format!(
         "{USERS} chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null; ibifs mount A.store A
          chmod 1777 A; for i in open:alice closed:alice bobs:bob; do as ${{i#*:}} mkdir -p A/.mint/${{i%:*}}/doc; done
@@ -38,7 +41,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
 /// Of an item that a user may not enter it learns its name, and that there is one.
 #[test]
 fn what_lies_in_an_item_is_for_those_who_may_read_it() {
-    let env = environment();
+    let env = environment_on(TestEnv::with(Needs::AccessLists));
     sh(
         &env,
         "for i in $closed $closed_p; do
@@ -90,7 +93,7 @@ fn records_and_lists_are_made_of_what_the_reader_may_read() {
 /// What an item is to others is said by a user who may write in its directory, by every way to say it.
 #[test]
 fn relations_are_declared_by_those_who_may_write_in_the_item() {
-    let env = environment();
+    let env = environment_on(TestEnv::with(Needs::AccessLists));
     sh(
         &env,
         "for i in $open $open_p; do
@@ -134,7 +137,7 @@ fn items_are_removed_by_those_who_may_remove_them() {
 /// than that.
 #[test]
 fn minting_is_for_those_who_may_write_in_the_root() {
-    let env = environment();
+    let env = environment_on(TestEnv::with(Needs::AccessLists));
     sh(
         &env,
         "chmod 755 A; no_ as alice mkdir A/.mint/x1; no_ as bob mkdir A/.mint/x2
@@ -150,7 +153,7 @@ fn minting_is_for_those_who_may_write_in_the_root() {
 /// copied in by its IBIp; no user needs a permission in the store's own directories.
 #[test]
 fn prefixes_are_made_by_those_who_may_write_in_the_root() {
-    let env = environment();
+    let env = environment_on(TestEnv::with(Needs::AccessLists));
     sh(
         &env,
         "stat -c '%a %U' A.store/ibip | grep -qx '755 root'
@@ -168,7 +171,7 @@ fn prefixes_are_made_by_those_who_may_write_in_the_root() {
 /// from the one that it is made in: the default access control list, the set-group-ID bit, the group.
 #[test]
 fn what_is_made_by_name_inherits_as_natively() {
-    let env = environment();
+    let env = environment_on(TestEnv::with(Needs::AccessLists));
     let acls = [
         "",
         "u::rwx,g::r-x,o::---",

@@ -1,6 +1,6 @@
 //! No user gains anything by a set-id bit, a capability, a device or a user namespace.
 
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// Writes a file by every way there is, as its owner, as a member of its group and as root, and tells
 /// what is left of its set-id bits and of its capability.
@@ -49,7 +49,7 @@ for way in ways:
 /// passthrough.
 #[test]
 fn capabilities_and_set_id_bits_go_as_natively() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::Posix);
     std::fs::write(env.root().join("ways.py"), WAYS).expect("a program");
     env.sh("chmod 755 .; mkdir native A; ibifs init A.store --host archive-a.example.org; ibifs mount A.store A
               mkdir -p A/.mint/it/doc; rep A/.mint/it > rep; ibifs umount A");

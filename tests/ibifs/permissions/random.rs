@@ -11,7 +11,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::support::{Rng, TestEnv, User, seed, switch};
+use crate::support::{Needs, Rng, TestEnv, User, seed, switch};
 
 const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
@@ -325,7 +325,7 @@ fn deed(rng: &mut Rng) -> Deed {
 fn random_operations_of_random_users_are_as_natively() {
     let operations = switch("IBIFS_TEST_OPERATIONS").unwrap_or(6_000);
     let seed = seed();
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::Posix);
     let trees = env.sh(
         "chmod 755 .; mkdir -p native/t; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
          ibifs mount -o suid,dev A.store A; mkdir -p A/.mint/it/doc/t; chmod 1777 A/.mint/it/doc/t native/t

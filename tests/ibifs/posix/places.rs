@@ -8,7 +8,7 @@ use super::calls::{Bench, take};
 use super::row::Row;
 use super::snapshot;
 use super::system::sys;
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// The place where files are read and written through the daemon.
 pub const IBIP_TREE: &str = "the IBIp tree";
@@ -34,7 +34,7 @@ impl Places {
     /// With an item of a mount without passthrough beside it where asked.
     #[track_caller]
     pub fn new(through_daemon: bool) -> Places {
-        let env = TestEnv::new();
+        let env = TestEnv::with(Needs::Posix);
         env.sh("mkdir native");
         let root = env.root().to_owned();
         let mut mounted = Vec::new();

@@ -4,6 +4,7 @@ mod disk;
 mod rng;
 mod user;
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,12 +31,65 @@ pub struct TestEnv {
     backing: Option<PathBuf>,
 }
 
+/// What a test needs of the filesystem beneath that bindfs, which looks up every file by its path, does not have.
+#[derive(Clone, Copy, Debug)]
+pub enum Needs {
+    /// RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT of renameat2(2), so that `init` prints no notice.
+    RenameFlags,
+    /// A file that was removed is still there for who has it open, in its directory no name of it is left.
+    OpenAfterRemoval,
+    /// The names of a file share its attributes at once.
+    HardLinks,
+    /// Paths of more than 4,096 bytes.
+    LongPaths,
+    /// Flags of files (ioctl_iflags(2)).
+    FileFlags,
+    /// SEEK_HOLE of lseek(2).
+    Holes,
+    /// Access control lists that count when permissions are checked.
+    AccessLists,
+    /// All of POSIX: it is what a mount is compared with, call by call.
+    Posix,
+}
+
+thread_local! {
+    static ON_BINDFS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs a test whose environment lies on bindfs, as with `IBIFS_TEST_BENEATH=bindfs`.
+pub fn on_bindfs(test: fn()) {
+    ON_BINDFS.set(true);
+    test();
+    ON_BINDFS.set(false);
+}
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl TestEnv {
-    /// An empty test environment. Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
+    /// An empty test environment, on the filesystem that `IBIFS_TEST_BENEATH` names: `bindfs`, or that of the temporary
+    /// directory.
     #[track_caller]
     pub fn new() -> TestEnv {
+        let env = TestEnv::in_temporary_directory();
+        if ON_BINDFS.get() {
+            return env.on_bindfs();
+        }
+        match std::env::var("IBIFS_TEST_BENEATH").as_deref() {
+            Ok("bindfs") => env.on_bindfs(),
+            Ok(other) => panic!("IBIFS_TEST_BENEATH: '{other}' is not a filesystem of the tests"),
+            Err(_) => env,
+        }
+    }
+
+    /// The same for a test of something that bindfs does not have: always on the filesystem of the temporary directory.
+    #[track_caller]
+    pub fn with(_needed: Needs) -> TestEnv {
+        TestEnv::in_temporary_directory()
+    }
+
+    /// Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
+    #[track_caller]
+    fn in_temporary_directory() -> TestEnv {
         assert!(
             Path::new("/dev/fuse").exists(),
             "these tests mount for real and need /dev/fuse"
@@ -44,14 +98,9 @@ impl TestEnv {
         let name = format!("ibifs-test-{}-{number}", std::process::id());
         let root = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&root).expect("a temporary directory");
-        let env = TestEnv {
+        TestEnv {
             root,
             backing: None,
-        };
-        match std::env::var("IBIFS_TEST_BENEATH").as_deref() {
-            Ok("bindfs") => env.on_bindfs(),
-            Ok(other) => panic!("IBIFS_TEST_BENEATH: '{other}' is not a filesystem of the tests"),
-            Err(_) => env,
         }
     }
 
@@ -63,7 +112,11 @@ impl TestEnv {
         }
         let backing = self.root.with_extension("backing");
         std::fs::create_dir_all(&backing).expect("a temporary directory");
-        let mounted = Command::new("bindfs").args([&backing, &self.root]).status();
+        let mounted = Command::new("bindfs")
+            // Of no device and no set-user-id bit, as is usual, is decided by the mount and not by the filesystem.
+            .args(["-o", "dev,suid"])
+            .args([&backing, &self.root])
+            .status();
         assert!(
             mounted.is_ok_and(|status| status.success()),
             "bindfs mounts"
