@@ -505,8 +505,8 @@ impl Content {
     ) -> Result<Option<Digest>, Trouble> {
         let until = *last_byte + READ_TIMEOUT;
         let range = (start + arrived.length, end);
-        let version = &file.entry.version;
-        let (mut answer, announced) = self.remote.bytes(&file.url, version, range, until).await?;
+        let asked = self.remote.bytes(&file.url, &file.entry, range, until);
+        let (mut answer, announced) = asked.await?;
         let whole = usize::try_from(CHUNK).unwrap_or(usize::MAX);
         while start + arrived.length < end {
             let idle = (*last_byte + READ_TIMEOUT).saturating_duration_since(Instant::now());

@@ -206,9 +206,7 @@ impl Download<'_> {
         let size = self.entry.size;
         let until = self.last_byte.max(Instant::now()) + READ_TIMEOUT;
         let range = (self.part.length(), size);
-        let asked = self
-            .remote
-            .bytes(self.url, &self.entry.version, range, until);
+        let asked = self.remote.bytes(self.url, self.entry, range, until);
         let (mut answer, announced) = asked.await?;
         while self.part.length() < size {
             let idle = (self.last_byte + READ_TIMEOUT).saturating_duration_since(Instant::now());
