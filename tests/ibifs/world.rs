@@ -35,6 +35,8 @@ complains() { { LC_ALL=C "$@" 2>&1 > /dev/null && echo no error || echo $?; } | 
 # The process that uses the cache.
 process() { cat C/lock; }
 is_over() { ! kill -0 $1 2> /dev/null; }
+# Unmounts, and removes the cache when its process is gone.
+forget() { local used=$(process); ibifs umount M; waits is_over $used; rm -r C; }
 "#;
 
 impl World {

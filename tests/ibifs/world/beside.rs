@@ -281,7 +281,9 @@ fn loops_between_archives_end() {
             "{archive}.store --address 127.0.0.1:0 --resolver {} --registration-key-file key.{archive} --email a@example.org",
             resolver.url
         );
-        Served::start(&env, &options)
+        let mut served = Served::start(&env, &options);
+        assert!(served.line().starts_with("included with "));
+        served
     };
     let (_first, _second) = (serve("A"), serve("B"));
     let script = r#"ibifs mount B.store B; mine=$(ibifs mint B | head -n 1) third=$(ibifs mint A | head -n 1)

@@ -279,13 +279,14 @@ fn a_resolver_finds_the_item() {
          chmod 600 key; ibifs umount A; ibifs init B.store --host archive-b.example.net",
     );
     let resolver = Served::resolver(&env, "");
-    let served = Served::start(
+    let mut served = Served::start(
         &env,
         &format!(
             "A.store --address 127.0.0.1:0 --resolver {} --registration-key-file key --email a@example.org",
             resolver.url
         ),
     );
+    assert!(served.line().starts_with("included with "));
     resolver.prints(
         &env,
         &format!(
@@ -341,7 +342,7 @@ fn a_mount_is_copied_from() {
         test "$(readlink "B/$one+(pt)")" = "$(readlink "A/$one+(pt)")"
         mkdir -p B/${other%/*}; rsync -aH M/$other B/${other%/*}/; same A/$two B/$two; same A/$other B/$other
         state B/$one; echo; state B/$two; echo; cmp B/$one/.ibi A/$one/.ibi; cmp B/$two/.ibi A/$two/.ibi
-        echo new > A/$two/doc/new; touch -d 2001-01-01 A/$two/doc/y; ibifs umount M; rm -r C/items; world
+        echo new > A/$two/doc/new; touch -d 2001-01-01 A/$two/doc/y; P=$(process); ibifs umount M; waits is_over $P; rm -r C/items; world
         rsync -aHi M/$two/ B/$two/ | grep -v '/$'
         # Interrupted: what was read once comes from the cache.
         rm -r B/$one; mkdir -p B/$one/doc; head -c 5000000 M/$one/doc/big > B/$one/doc/big

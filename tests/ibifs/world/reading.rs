@@ -13,11 +13,11 @@ fn a_byte_that_changed_on_the_way_is_not_delivered() {
         world.sh(
             r#"for f in x.txt big 'a b/c/deep'; do
                 if timeout 30 cat "M/$one/doc/$f" > got 2> /dev/null; then cmp got "A/$one/doc/$f"; else test -s got && cmp -n $(stat -c %s got) got "A/$one/doc/$f" || true; fi
-            done; ibifs umount M; rm -r C; world; stat M/$one > /dev/null || true"#,
+            done; forget; world; stat M/$one > /dev/null || true"#,
         );
     }
     world.proxy.set(Mode::Pass);
-    world.sh("ibifs umount M; rm -rf C; world; cmp M/$one/doc/big A/$one/doc/big; diff M/$one/doc/x.txt x");
+    world.sh("forget; world; cmp M/$one/doc/big A/$one/doc/big; diff M/$one/doc/x.txt x");
 }
 
 /// A byte that is changed in the cache is not delivered: what is damaged is fetched again.
@@ -48,7 +48,7 @@ fn a_file_that_was_damaged_at_its_archive_is_not_delivered() {
         part() { { LC_ALL=C dd if=M/$one/doc/$1 bs=1M skip=$2 count=1 status=none 2>&1 > got || true; } | sed 's/.*: //'; wc -c < got; }
         part x.txt 0; part big 0; part big 4; part big 8
         # Where the digest of the whole file alone is recorded, nothing of it is given.
-        ibifs umount M; rm -r C A.store/fixity/col/$one/*.pieces; world; part big 0"#,
+        forget; rm A.store/fixity/col/$one/*.pieces; world; part big 0"#,
         "Input/output error\n0\n1048576\nInput/output error\n0\n611392\nInput/output error\n0",
     );
 }

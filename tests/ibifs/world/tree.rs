@@ -59,7 +59,7 @@ fn modifiers_are_beside_the_item() {
         readlink "M/$ibip!" | sed "s:$(ibip A/$two):TWO:"; head -n 1 "M/$one:(bibtex)" | grep -c '^@'
         no stat "M/$one+(pt)"; no stat "M/$one+("; cat "M/$two!/doc/y"; chmod 644 A/$one/doc/secret; chmod 755 A/$one/doc/shut
         cmp "M/$two?GetFileList" "A/$two?GetFileList"; cmp "M/$ibip?GetLastEdition+GetFileList" "A/$two?GetFileList"
-        cat "A/$one?GetFileList" > list; ibifs umount M; rm -r C; world; cmp "M/$one?GetFileList" list"#,
+        cat "A/$one?GetFileList" > list; forget; world; cmp "M/$one?GetFileList" list"#,
         "../../../TWO\nsecond\nsecond\ntitle: Rainfall\n../TWO\n1\nsecond",
     );
 }
@@ -91,13 +91,14 @@ fn a_resolver_finds_the_archive() {
          chmod 600 key",
     );
     let resolver = Served::resolver(&env, "");
-    let served = Served::start(
+    let mut served = Served::start(
         &env,
         &format!(
             "A.store --address 127.0.0.1:0 --resolver {} --registration-key-file key --email a@example.org",
             resolver.url
         ),
     );
+    assert!(served.line().starts_with("included with "));
     env.sh(&format!("echo PROXY={} >> vars", served.url));
     let options = format!("--resolver http://127.0.0.1:1 --resolver {}", resolver.url);
     resolver.prints(
