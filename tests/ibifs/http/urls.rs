@@ -25,7 +25,7 @@ fn every_url_is_that_of_the_service() {
         r#"
         get "$U/oai?verb=Identify" | grep -o '<baseURL>.*</baseURL>'
         get "$U/x/y/oai?verb=Identify" | grep -o '<baseURL>.*</baseURL>'
-        get "$U/$item:(oai_dc)" -g | grep -o 'https\?://[^<"]*example.org[^<"]*' | sed "s;$ibip;IBIP;;s;$(ibip A/$next);NEXT;"
+        get "$U/$item:(oai_dc)" -g | grep -o 'https\?://[^<"]*example.org[^<"]*' | sed "s;$ibip\$;IBIP;;s;$(ibip A/$next)\$;NEXT;"
         get "$U/$item:(bibtex)" -g | grep -o 'url = .*' | sed "s;$ibip;IBIP;"
         cat "A/$item:(oai_dc)" | grep -o '<dc:identifier>http.*<' | sed "s;$ibip;IBIP;"
         line location "$U/$next" | sed "s;$next;NEXT;"
