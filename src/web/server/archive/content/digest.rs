@@ -129,11 +129,13 @@ pub(super) fn recorded_pieces(
     let digests = scrub::recorded_pieces(tree, place.as_str(), content, range.0, range.1);
     Some(match digests {
         Some(digests) => digest_lines(&digests, &version),
-        None => {
-            let sentence = "no scrub has recorded digests of pieces of this content";
-            answer::refusal(StatusCode::NOT_FOUND, sentence)
-        }
+        None => not_recorded(),
     })
+}
+
+fn not_recorded() -> Response<Body> {
+    let sentence = "no scrub has recorded digests of pieces of this content";
+    answer::refusal(StatusCode::NOT_FOUND, sentence)
 }
 
 /// The first of the wanted pieces that the file has, and how many; or what is wrong with the request.
@@ -173,6 +175,10 @@ pub(super) async fn pieces(
     wanted: PiecesWanted,
     headers: &HeaderMap,
 ) -> Response<Body> {
+    // Those of a file of an item have been answered. What is computed here is not what was recorded.
+    if wanted.of.is_some() {
+        return not_recorded();
+    }
     let version = version_of(&found, site.clock.seconds());
     let (first, count) = match fitting(&found, &version, headers, wanted) {
         Ok(range) => range,

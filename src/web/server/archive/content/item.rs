@@ -216,13 +216,38 @@ fn file_in_doc(
 ) -> Result<ContentReply, Refusal> {
     let opened = site.archive.open_content(item, &path, &act);
     let found = opened.map_err(failed)?;
-    Ok(ContentReply::File {
+    let location = Some(format!("/{}", content_url(&item.names, &path)));
+    Ok(file_reply(
+        site,
+        item,
+        found,
+        path,
+        location,
+        is_download,
+        request,
+    ))
+}
+
+/// The result for an open file of an item, or for a request for what a scrub has recorded of its pieces.
+fn file_reply(
+    site: &Site,
+    item: &Item,
+    found: Published,
+    path: Vec<u8>,
+    location: Option<String>,
+    is_download: bool,
+    request: &Parts,
+) -> ContentReply {
+    if let Some(answer) = digest::recorded_pieces(site, item, &found, request) {
+        return ContentReply::Answer(answer);
+    }
+    ContentReply::File {
         digest: digest_of(site, item, &found, &path, request),
         found,
-        location: Some(format!("/{}", content_url(&item.names, &path))),
         name: path,
+        location,
         is_download,
-    })
+    }
 }
 
 /// The digest of a file, if the request asks for it.
@@ -277,21 +302,9 @@ pub(super) fn at_path(
     end: PathEnd,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
-    if found.is_file()
-        && end == PathEnd::Name
-        && let Some(answer) = digest::recorded_pieces(site, item, &found, request)
-    {
-        return Ok(ContentReply::Answer(answer));
-    }
     match (found.is_file(), path.is_empty()) {
         (true, _) if end == PathEnd::Slash => Err(no_file()),
-        (true, _) => Ok(ContentReply::File {
-            digest: digest_of(site, item, &found, &path, request),
-            found,
-            name: path,
-            location: None,
-            is_download: false,
-        }),
+        (true, _) => Ok(file_reply(site, item, found, path, None, false, request)),
         (false, true) if !negotiation::accepts(&request.headers, &[HTML, JSON]) => {
             Err(not_acceptable())
         }
