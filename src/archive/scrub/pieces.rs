@@ -99,21 +99,15 @@ pub(super) fn remove_others(
 ) -> Result<(), ScrubError> {
     let failed = |action| move |errno| ScrubError::from(tree.error(action, directory, errno));
     let opened = open_to_list(tree, directory).map_err(failed(Action::List))?;
-    let mut names = Vec::new();
+    let kept: HashSet<&Digest> = manifest.values().collect();
+    let mut others = Vec::new();
     each_entry_of(&opened, |name, _| {
-        if digest_in(name).is_some() {
-            names.push(name.to_vec());
+        if digest_in(name).is_some_and(|digest| !kept.contains(&digest)) {
+            others.push(name.to_vec());
         }
     })
     .map_err(failed(Action::List))?;
-    if names.is_empty() {
-        return Ok(());
-    }
-    let kept: HashSet<&Digest> = manifest.values().collect();
-    for name in names {
-        if digest_in(&name).is_some_and(|digest| kept.contains(&digest)) {
-            continue;
-        }
+    for name in others {
         match rustix::fs::unlinkat(&opened, OsStr::from_bytes(&name), AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(failed(Action::Remove)(errno)),
