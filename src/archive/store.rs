@@ -16,6 +16,7 @@ mod compare;
 mod completion;
 mod copy;
 mod dates;
+mod engine;
 mod error;
 mod group;
 mod harvest;
@@ -43,14 +44,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::OpenFlags;
 
 use crate::archive::database::{self, OpenFor, Unfit};
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
+use engine::{Connection, Sqlite};
 use ibi::message;
 use ibi::message::Localize;
-use transaction::Sync;
 
 pub use accesses::{ACCESSES_FILE, Accesses};
 pub use changes::{ChangeCounts, ChangeNumber};
@@ -99,11 +99,11 @@ impl Store {
         let directory = duplicate(directory)?;
         check_file(directory.as_fd(), OpenFor::Writing)?;
         let path = file_in(directory.as_fd());
-        let mut connection = Connection::open(path).map_err(database::plain)?;
+        let mut connection = rusqlite::Connection::open(path).map_err(database::plain)?;
         database::share(&connection)?;
-        connection.pragma_update(None, "synchronous", Sync::Later.word())?;
-        Store::prepared(&mut connection)?;
+        connection.pragma_update(None, "synchronous", "normal")?;
         schema::migrate(&mut connection)?;
+        let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok(Store::over(connection, Some(directory)))
     }
 
@@ -115,10 +115,11 @@ impl Store {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_URI;
-        let mut connection = Connection::open_with_flags(path, flags).map_err(database::plain)?;
+        let connection =
+            rusqlite::Connection::open_with_flags(path, flags).map_err(database::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
-        Store::prepared(&mut connection)?;
         schema::check(&connection)?;
+        let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok(Store::beside(connection, directory))
     }
 
@@ -138,14 +139,6 @@ impl Store {
             directory,
             waiting: RankedMutex::new(Rank::CommitQueue, Vec::new()),
         }
-    }
-
-    fn prepared(connection: &mut Connection) -> Result<(), StoreError> {
-        connection.pragma_update(None, "foreign_keys", "on")?;
-        connection.set_prepared_statement_cache_capacity(64);
-        // Otherwise SQLite plans a statement again when a bound value changes that its planner has used.
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        Ok(())
     }
 
     fn lock(&self) -> RankedGuard<'_, Connection> {

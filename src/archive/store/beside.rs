@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Params, Row};
 
 use super::{StoreError, duplicate};
 use crate::archive::database::{self, OpenFor, Unfit};
@@ -35,4 +35,20 @@ pub(super) fn open(
     connection.pragma_update(None, "synchronous", "normal")?;
     database::migrate(&mut connection, migrations)?;
     Ok(Some((connection, directory)))
+}
+
+/// The rows of a statement, each read by `read`.
+pub(super) fn each<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut found = statement.query(params)?;
+    let mut values = Vec::new();
+    while let Some(row) = found.next()? {
+        values.push(read(row)?);
+    }
+    Ok(values)
 }

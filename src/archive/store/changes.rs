@@ -1,9 +1,9 @@
 //! Which items have changed since an instant: each change has a number.
 
-use rusqlite::params;
-
-use super::transaction::Sync;
+use super::engine::{Sync, params};
+use super::record::NEXT_CHANGE;
 use super::{Item, ItemId, Store, StoreError, query};
+use ibi::message;
 
 /// The number of a change, with which it can be said what came after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,16 +28,17 @@ pub struct ChangeCounts {
 impl Store {
     /// The number of the last change.
     pub fn last_change(&self) -> Result<ChangeNumber, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT number, (SELECT ifnull(max(changed), 0) FROM item WHERE changed > 0) FROM epoch",
-        )?;
-        Ok(statement.query_row([], |row| {
+        let sql = "SELECT number, (SELECT coalesce(max(changed), 0) FROM item WHERE changed > 0)
+            FROM epoch";
+        let found = self.lock().first(sql, &[], |row| {
             Ok(ChangeNumber {
                 epoch: row.get(0)?,
                 number: row.get(1)?,
             })
-        })?)
+        })?;
+        found.ok_or_else(|| StoreError::Broken {
+            what: message!("table epoch is empty"),
+        })
     }
 
     /// At most `most` items whose last change is after one, in the order of their changes, each with the
@@ -48,46 +49,37 @@ impl Store {
             "SELECT {}, changed FROM item WHERE changed > ?1 AND changed > 0 ORDER BY changed LIMIT ?2",
             super::rows::ITEM
         );
-        query::each(
-            &connection,
-            &sql,
-            params![number, query::limit(most)],
-            |row| Ok((row.get("changed")?, super::rows::item(row)?)),
-        )
+        connection.each(&sql, params![number, query::limit(most)], |row| {
+            Ok((row.get("changed")?, super::rows::item(row)?))
+        })
     }
 
     /// The number of items that were added, changed and removed after a change, of which the newest item had the
     /// number `item`. An item counts once, for what it is now.
     pub fn count_after(&self, number: i64, item: ItemId) -> Result<ChangeCounts, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT count(*) FILTER (WHERE id > ?2 AND state <> 'Deleted') AS added,
+        let sql = "SELECT count(*) FILTER (WHERE id > ?2 AND state <> 'Deleted') AS added,
                     count(*) FILTER (WHERE id <= ?2 AND state <> 'Deleted') AS changed,
                     count(*) FILTER (WHERE state = 'Deleted') AS removed
-             FROM item WHERE changed > ?1 AND changed > 0",
-        )?;
-        Ok(statement.query_row(params![number, item.0], |row| {
-            let count =
-                |column: &str| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)?.unsigned_abs());
+             FROM item WHERE changed > ?1 AND changed > 0";
+        let counts = self.lock().first(sql, params![number, item.0], |row| {
+            let count = |column: &str| -> Result<u64, StoreError> {
+                Ok(row.get::<i64>(column)?.unsigned_abs())
+            };
             Ok(ChangeCounts {
                 added: count("added")?,
                 changed: count("changed")?,
                 removed: count("removed")?,
             })
-        })?)
+        })?;
+        Ok(counts.unwrap_or_default())
     }
 
     /// Records that something about an item has changed that the index does not contain, such as its
     /// description.
     pub fn note_change(&self, item: ItemId) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
-            transaction
-                .prepare_cached(
-                    "UPDATE item SET changed = (SELECT ifnull(max(changed), 0) + 1 FROM item WHERE changed > 0)
-                     WHERE id = ?1",
-                )?
-                .execute([item.0])?;
-            Ok(())
+            let sql = format!("UPDATE item SET changed = {NEXT_CHANGE} WHERE id = ?1");
+            transaction.execute(&sql, params![item.0])
         })
     }
 }
@@ -115,13 +107,14 @@ mod tests {
         assert_eq!((counts.added, counts.changed, counts.removed), (1, 0, 1));
         let plan: String = store
             .lock()
-            .query_row(
+            .first(
                 "EXPLAIN QUERY PLAN SELECT count(*) FILTER (WHERE id > 7 AND state <> 'Deleted')
                  FROM item WHERE changed > ?1 AND changed > 0",
-                [number],
+                params![number],
                 |row| row.get("detail"),
             )
-            .expect("a plan");
+            .expect("a plan")
+            .expect("a line");
         assert!(plan.contains("USING INDEX item_by_change"), "{plan}");
     }
 }

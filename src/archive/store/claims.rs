@@ -38,8 +38,8 @@ const CONTESTED: &str = "
     WHERE (relation.kind, back.kind) IN (VALUES ('ibi.nextedition', 'ibi.editionof'),
             ('ibi.metadata', 'ibi.metadataof'))
         AND other.state <> 'Deleted'
-        AND NOT ifnull(relation.target_rep_key = other.rep_key, 0)
-        AND NOT ifnull(relation.target_ibip_key = other.ibip_key, 0)
+        AND NOT coalesce(relation.target_rep_key = other.rep_key, false)
+        AND NOT coalesce(relation.target_ibip_key = other.ibip_key, false)
     ORDER BY item.id, other.id";
 
 /// The far end's own declarations have precedence there, so a pair is missing only if the far end
@@ -88,32 +88,26 @@ impl Store {
         sql: &str,
         claim: impl Fn(Names, RelationKind, Names, Names) -> T,
     ) -> Result<Vec<T>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare(sql)?;
-        let mut found = statement.query([])?;
         let mut claims = Vec::new();
-        while let Some(row) = found.next()? {
+        self.lock().visit(sql, &[], |row| {
             let (kind, target) = rows::relation(row)?;
             let names = rows::names("item", row.get("rep")?, row.get("ibip")?)?;
             let other = rows::names("item", row.get("other_rep")?, row.get("other_ibip")?)?;
             if let (Some(names), Some(other)) = (names, other) {
                 claims.push(claim(names, kind, target, other));
             }
-        }
+            Ok(())
+        })?;
         Ok(claims)
     }
 
     /// The items that have a next edition, by their own sidecar or by that of the next edition.
     pub fn with_next_edition(&self) -> Result<Vec<ItemId>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare(
-            "SELECT source FROM relation WHERE kind = 'ibi.nextedition'
+        let sql = "SELECT source FROM relation WHERE kind = 'ibi.nextedition'
              UNION
              SELECT item.id FROM relation JOIN item ON item.rep_key = target_rep_key
                  OR item.ibip_key = target_ibip_key
-             WHERE kind = 'ibi.editionof'",
-        )?;
-        let found = statement.query_map([], |row| row.get(0).map(ItemId))?;
-        Ok(found.collect::<Result<_, _>>()?)
+             WHERE kind = 'ibi.editionof'";
+        self.lock().each(sql, &[], |row| row.get(0).map(ItemId))
     }
 }

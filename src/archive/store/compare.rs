@@ -4,8 +4,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rusqlite::{Connection, OpenFlags, Row, Statement};
+use rusqlite::{Connection, OpenFlags};
 
+use super::engine::{self, Row, Rows, Sqlite, params};
 use super::{Store, StoreError, StoreUse, check_file, duplicate, file_in, schema};
 use crate::archive::database::{self, OpenFor};
 use crate::formats::item::Names;
@@ -40,18 +41,16 @@ const COLUMNS: [&str; 14] = [
 const STATE: usize = 4;
 const SIDECAR: usize = 10;
 
-/// Both keys, and relations and aliases in a fixed order, so that equal items have equal rows.
+/// Both keys, and relations and aliases in a fixed order, so that equal items have equal rows. The parameter
+/// separates lines.
 const ROW: &str = "
     SELECT rep, ibip, rep_key, ibip_key, state, service_rep, service_ibip, language, target,
         removed_at, sidecar,
-        (SELECT group_concat(said, char(10)) FROM (
-            SELECT kind || ' ' || ifnull(target_rep, '') || ' ' || ifnull(target_ibip, '') AS said
-            FROM relation WHERE source = item.id ORDER BY kind)) AS relations,
-        (SELECT group_concat(said, char(10)) FROM (
-            SELECT ifnull(target_rep_key, '') || ' ' || ifnull(target_ibip_key, '') AS said
-            FROM relation WHERE source = item.id ORDER BY kind)) AS keys,
-        (SELECT group_concat(name, char(10)) FROM (
-            SELECT name FROM alias WHERE item = item.id ORDER BY name)) AS aliases,
+        (SELECT string_agg(kind || ' ' || coalesce(target_rep, '') || ' ' || coalesce(target_ibip, ''),
+            ?1 ORDER BY kind) FROM relation WHERE source = item.id) AS relations,
+        (SELECT string_agg(coalesce(target_rep_key, '') || ' ' || coalesce(target_ibip_key, ''),
+            ?1 ORDER BY kind) FROM relation WHERE source = item.id) AS keys,
+        (SELECT string_agg(name, ?1 ORDER BY name) FROM alias WHERE alias.item = item.id) AS aliases,
         EXISTS (SELECT 1 FROM unsettled WHERE unsettled.item = item.id) AS unsettled
     FROM item";
 
@@ -94,14 +93,17 @@ impl Store {
     pub fn temporary() -> Result<Store, StoreError> {
         let mut connection = Connection::open("")?;
         connection.pragma_update(None, "journal_mode", "off")?;
-        Store::prepared(&mut connection)?;
         schema::migrate(&mut connection)?;
+        let connection = engine::Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok(Store::over(connection, None))
     }
 
     /// Sets the cache size of a filled temporary store for random access.
     pub fn widen(&self) -> Result<(), StoreError> {
-        Ok(self.lock().pragma_update(None, "cache_size", CACHE_KIB)?)
+        match self.lock().sqlite() {
+            Some(connection) => Ok(connection.pragma_update(None, "cache_size", CACHE_KIB)?),
+            None => Ok(()),
+        }
     }
 
     /// Opens a database for checking only. If the store is idle, no auxiliary files are written
@@ -124,10 +126,10 @@ impl Store {
         } else {
             Connection::open_with_flags(path, flags)
         };
-        let mut connection = opened.map_err(database::plain)?;
+        let connection = opened.map_err(database::plain)?;
         connection.busy_timeout(std::time::Duration::from_secs(10))?;
-        Store::prepared(&mut connection)?;
         schema::check(&connection)?;
+        let connection = engine::Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok(Store::beside(connection, directory))
     }
 
@@ -135,25 +137,24 @@ impl Store {
     pub fn complaints(&self) -> Result<Vec<Message>, StoreError> {
         let connection = self.lock();
         let mut complaints = Vec::new();
-        let mut statement = connection.prepare(&format!("PRAGMA integrity_check({COMPLAINTS})"))?;
-        let mut found = statement.query([])?;
-        while let Some(row) = found.next()? {
+        let check = format!("PRAGMA integrity_check({COMPLAINTS})");
+        connection.visit(&check, &[], |row| {
             let complaint = text(row, 0)?;
             if complaint != "ok" {
                 complaints.push(Message::verbatim(complaint.replace('\n', " ")));
             }
-        }
-        let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
-        let mut found = statement.query([])?;
-        while complaints.len() < COMPLAINTS
-            && let Some(row) = found.next()?
+            Ok(())
+        })?;
+        connection.visit("PRAGMA foreign_key_check", &[], |row| {
+            if complaints.len() < COMPLAINTS {
+                let table = text(row, 0)?;
+                complaints.push(message!("a row of {table} belongs to no item", table));
+            }
+            Ok(())
+        })?;
+        if let Some(connection) = connection.sqlite()
+            && schema::is_altered(connection)?
         {
-            complaints.push(message!(
-                "a row of {table} belongs to no item",
-                table = text(row, 0)?
-            ));
-        }
-        if schema::is_altered(&connection)? {
             complaints.push(message!("its tables are not those that ibifs makes"));
         }
         Ok(complaints)
@@ -169,28 +170,19 @@ impl Store {
             ("WHERE rep_key IS NULL ORDER BY ibip_key", 3),
         ] {
             let sql = format!("{ROW} {order}");
-            let mut first = first.prepare(&sql)?;
-            let mut second = second.prepare(&sql)?;
-            side_by_side(&mut first, &mut second, key, &mut differences)?;
+            let (mut first, mut second) = (first.prepare(&sql)?, second.prepare(&sql)?);
+            let lines = params!["\n"];
+            let (first, second) = (first.rows(lines)?, second.rows(lines)?);
+            side_by_side(first, second, key, &mut differences)?;
         }
         Ok(differences)
     }
 }
 
 fn text(row: &Row<'_>, column: usize) -> Result<String, StoreError> {
-    Ok(bytes(row, column)?.map_or_else(String::new, |bytes| {
+    Ok(row.bytes(column)?.map_or_else(String::new, |bytes| {
         String::from_utf8_lossy(&bytes).into_owned()
     }))
-}
-
-fn bytes(row: &Row<'_>, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
-    use rusqlite::types::ValueRef;
-    Ok(match row.get_ref(column)? {
-        ValueRef::Null => None,
-        ValueRef::Integer(number) => Some(number.to_string().into_bytes()),
-        ValueRef::Real(number) => Some(number.to_string().into_bytes()),
-        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes.to_vec()),
-    })
 }
 
 /// One item in a database.
@@ -201,7 +193,7 @@ struct Said {
 
 impl Said {
     fn of(row: &Row<'_>) -> Result<Said, StoreError> {
-        let columns = (0..COLUMNS.len()).map(|column| bytes(row, column));
+        let columns = (0..COLUMNS.len()).map(|column| row.bytes(column));
         Ok(Said {
             columns: columns.collect::<Result<_, _>>()?,
             is_unsettled: row.get(COLUMNS.len())?,
@@ -291,15 +283,14 @@ impl Said {
 }
 
 fn side_by_side(
-    first: &mut Statement<'_>,
-    second: &mut Statement<'_>,
+    mut first: Rows<'_>,
+    mut second: Rows<'_>,
     key: usize,
     differences: &mut Vec<Difference>,
 ) -> Result<(), StoreError> {
     use std::cmp::Ordering::{Greater, Less};
-    let (mut first, mut second) = (first.query([])?, second.query([])?);
-    let mut left = first.next()?.map(Said::of).transpose()?;
-    let mut right = second.next()?.map(Said::of).transpose()?;
+    let next = |rows: &mut Rows<'_>| rows.next()?.map(|row| Said::of(&row)).transpose();
+    let (mut left, mut right) = (next(&mut first)?, next(&mut second)?);
     loop {
         let order = match (&left, &right) {
             (None, None) => return Ok(()),
@@ -314,10 +305,10 @@ fn side_by_side(
             _ => None,
         });
         if order != Greater {
-            left = first.next()?.map(Said::of).transpose()?;
+            left = next(&mut first)?;
         }
         if order != Less {
-            right = second.next()?.map(Said::of).transpose()?;
+            right = next(&mut second)?;
         }
     }
 }

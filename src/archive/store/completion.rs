@@ -1,7 +1,6 @@
 //! Completion of a prefix of an identifier.
 
-use rusqlite::OptionalExtension;
-
+use super::engine::params;
 use super::query::end_below;
 use super::{Store, StoreError};
 use ibi::relation::{Language, RelationKind};
@@ -28,17 +27,16 @@ impl Store {
     ) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
         // One step of the index for each level, regardless of the number of items below it.
-        let mut statement = connection.prepare_cached(&format!(
+        let sql = format!(
             "SELECT {column} FROM item WHERE {column} >= ?1 AND {column} < ?2
              AND state <> 'Deleted' ORDER BY {column} LIMIT 1"
-        ))?;
+        );
         let mut found = Vec::new();
         let mut from = prefix.to_owned();
         let end = format!("{prefix}\u{7f}");
         while found.len() < most
-            && let Some(key) = statement
-                .query_row([&from, &end], |row| row.get::<_, String>(0))
-                .optional()?
+            && let Some(key) =
+                connection.first(&sql, params![&from, &end], |row| row.get::<String>(0))?
         {
             let rest = key.get(prefix.len()..).unwrap_or_default();
             match rest.split_once('/') {
@@ -57,14 +55,12 @@ impl Store {
 
     /// The languages of the translations declared here, sorted.
     pub fn languages(&self) -> Result<Vec<Language>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection
-            .prepare("SELECT DISTINCT kind FROM relation WHERE kind LIKE 'ibi.translation(%'")?;
-        let kinds = statement.query_map([], |row| row.get::<_, String>(0))?;
+        let sql = "SELECT DISTINCT kind FROM relation WHERE kind LIKE 'ibi.translation(%'";
+        let kinds = self.lock().each(sql, &[], |row| row.get::<String>(0))?;
         let mut languages = Vec::new();
         for kind in kinds {
             if let Some(Ok(RelationKind::Translation(language))) =
-                RelationKind::from_pair_name(&kind?)
+                RelationKind::from_pair_name(&kind)
             {
                 languages.push(language);
             }

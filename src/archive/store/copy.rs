@@ -15,7 +15,10 @@ impl Store {
     /// writers. The copy is on disk when this returns.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
         check_file(directory, OpenFor::Writing)?;
-        at_once(&self.lock(), &file_in(directory))
+        match self.lock().sqlite() {
+            Some(connection) => at_once(connection, &file_in(directory)),
+            None => Ok(()),
+        }
     }
 }
 

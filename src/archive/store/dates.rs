@@ -1,7 +1,5 @@
 //! What the index says of the Archive itself: the dates given out, and `archive.ibi`.
 
-use rusqlite::OptionalExtension;
-
 use super::{Store, StoreError};
 use ibi::Timestamp;
 use ibi::message;
@@ -20,12 +18,8 @@ impl Store {
     }
 
     fn ledger(&self, column: &str) -> Result<Option<Timestamp>, StoreError> {
-        let connection = self.lock();
-        let date: Option<Option<String>> = connection
-            .query_row(&format!("SELECT {column} FROM ledger"), [], |row| {
-                row.get(0)
-            })
-            .optional()?;
+        let sql = format!("SELECT {column} FROM ledger");
+        let date: Option<Option<String>> = self.lock().first(&sql, &[], |row| row.get(0))?;
         date.flatten()
             .map(|text| {
                 Timestamp::parse_rfc3339(&text).map_err(|_| StoreError::Broken {
@@ -37,8 +31,7 @@ impl Store {
 
     /// `archive.ibi` as it was when the store was last used, byte for byte.
     pub fn facts(&self) -> Result<Option<Vec<u8>>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare("SELECT text FROM facts")?;
-        Ok(statement.query_row([], |row| row.get(0)).optional()?)
+        let sql = "SELECT text FROM facts";
+        self.lock().first(sql, &[], |row| row.get(0))
     }
 }

@@ -6,10 +6,8 @@
 
 use std::sync::Arc;
 
-use rusqlite::Connection;
-
+use super::engine::{Connection, Sync};
 use super::record::{RecordWrite, apply};
-use super::transaction::{Sync, transact};
 use super::{ItemId, Store, StoreError};
 use crate::archive::lock_order::{Rank, RankedMutex};
 use ibi::message;
@@ -46,7 +44,7 @@ impl Store {
 }
 
 fn commit(connection: &mut Connection, group: &[Arc<PendingWrite>]) {
-    let together = transact(connection, Sync::Now, |transaction| {
+    let together = connection.transact(Sync::Now, |transaction| {
         group
             .iter()
             .map(|waiting| apply(transaction, &waiting.write))
@@ -62,9 +60,8 @@ fn commit(connection: &mut Connection, group: &[Arc<PendingWrite>]) {
         // One record cannot be written. Each is written alone, so that only that one gets the error.
         (Err(_), _) => {
             for waiting in group {
-                let alone = transact(connection, Sync::Now, |transaction| {
-                    apply(transaction, &waiting.write)
-                });
+                let alone = connection
+                    .transact(Sync::Now, |transaction| apply(transaction, &waiting.write));
                 *waiting.result.lock() = Some(alone);
             }
         }

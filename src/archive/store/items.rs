@@ -1,7 +1,6 @@
 //! Items in the index, by name, by number, and in order.
 
-use rusqlite::{OptionalExtension, params};
-
+use super::engine::params;
 use super::{Item, ItemId, Store, StoreError, Unsettled, query, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
@@ -10,19 +9,19 @@ use ibi::{AliasPair, Ibip, Rep};
 impl Store {
     /// The item with this rep, in any spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
-        self.find("rep_key = ?1", [rep.canonical()])
+        self.find("rep_key = ?1", params![rep.canonical()])
     }
 
     /// The item with this IBIp, in any spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
-        self.find("ibip_key = ?1", [ibip.canonical()])
+        self.find("ibip_key = ?1", params![ibip.canonical()])
     }
 
     /// The item with this recorded alias.
     pub fn find_by_alias(&self, alias: &AliasPair) -> Result<Option<Item>, StoreError> {
         self.find(
             "id = (SELECT item FROM alias WHERE name = ?1)",
-            [alias.to_string()],
+            params![alias.to_string()],
         )
     }
 
@@ -41,16 +40,15 @@ impl Store {
 
     /// The item with this number.
     pub fn item(&self, id: ItemId) -> Result<Option<Item>, StoreError> {
-        self.find("id = ?1", [id.0])
+        self.find("id = ?1", params![id.0])
     }
 
     /// The last accepted sidecar, byte for byte.
     pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT sidecar FROM item WHERE id = ?1")?;
-        Ok(statement
-            .query_row([id.0], |row| row.get(0))
-            .optional()?
+        let sql = "SELECT sidecar FROM item WHERE id = ?1";
+        Ok(connection
+            .first(sql, params![id.0], |row| row.get(0))?
             .flatten())
     }
 
@@ -63,9 +61,7 @@ impl Store {
         ];
         for (column, key) in keys {
             let sql = format!("SELECT sidecar FROM item WHERE {column} = ?1");
-            let mut statement = connection.prepare_cached(&sql)?;
-            let found: Option<Option<Vec<u8>>> =
-                statement.query_row([key], |row| row.get(0)).optional()?;
+            let found = connection.first(&sql, params![key], |row| row.get(0))?;
             if let Some(sidecar) = found {
                 return Ok(sidecar);
             }
@@ -76,7 +72,7 @@ impl Store {
     /// Whether the store has no items.
     pub fn is_empty(&self) -> Result<bool, StoreError> {
         let sql = "SELECT NOT EXISTS (SELECT 1 FROM item)";
-        Ok(self.lock().query_row(sql, [], |row| row.get(0))?)
+        self.lock().value(sql, &[])
     }
 
     /// The items whose mint was not settled, see [`Store::mint`].
@@ -85,41 +81,33 @@ impl Store {
         // CROSS JOIN: the few unsettled items are read first, regardless of SQLite's estimate.
         let sql = format!(
             "SELECT {}, item.sidecar, uid, gid, mode FROM unsettled
-             CROSS JOIN item ON item.id = unsettled.item ORDER BY unsettled.item",
+             CROSS JOIN item WHERE item.id = unsettled.item ORDER BY unsettled.item",
             rows::ITEM
         );
-        let mut statement = connection.prepare(&sql)?;
-        let mut found = statement.query([])?;
-        let mut unsettled = Vec::new();
-        while let Some(row) = found.next()? {
+        connection.each(&sql, &[], |row| {
             let (uid, gid, mode): (Option<u32>, Option<u32>, Option<u32>) =
                 (row.get("uid")?, row.get("gid")?, row.get("mode")?);
-            unsettled.push(Unsettled {
+            Ok(Unsettled {
                 item: rows::item(row)?,
-                sidecar: row.get::<_, Option<_>>("sidecar")?.unwrap_or_default(),
+                sidecar: row.get::<Option<_>>("sidecar")?.unwrap_or_default(),
                 owner: uid
                     .zip(gid)
                     .zip(mode)
                     .map(|((uid, gid), mode)| Owner { uid, gid, mode }),
-            });
-        }
-        Ok(unsettled)
+            })
+        })
     }
 
     /// Whether any item that is not removed has a rep.
     pub fn has_reps(&self) -> Result<bool, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare(
-            "SELECT 1 FROM item WHERE rep_key IS NOT NULL AND state <> 'Deleted' LIMIT 1",
-        )?;
-        Ok(statement.exists([])?)
+        let sql = "SELECT 1 FROM item WHERE rep_key IS NOT NULL AND state <> 'Deleted' LIMIT 1";
+        self.lock().exists(sql, &[])
     }
 
     /// The number of items that are not removed.
     pub fn held_items(&self) -> Result<u64, StoreError> {
-        let connection = self.lock();
         let sql = "SELECT count(*) FROM item WHERE state <> 'Deleted'";
-        let found: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+        let found: i64 = self.lock().value(sql, &[])?;
         Ok(found.unsigned_abs())
     }
 
@@ -142,10 +130,7 @@ impl Store {
 
     /// The largest number that an item has; None in an empty index.
     pub fn last_number(&self) -> Result<Option<ItemId>, StoreError> {
-        let connection = self.lock();
-        let last: Option<i64> = connection
-            .prepare_cached("SELECT max(id) FROM item")?
-            .query_row([], |row| row.get(0))?;
+        let last: Option<i64> = self.lock().value("SELECT max(id) FROM item", &[])?;
         Ok(last.map(ItemId))
     }
 
@@ -175,11 +160,6 @@ impl Store {
             "SELECT {} FROM item {condition} ORDER BY coalesce(rep_key, ibip_key)",
             rows::ITEM
         );
-        let mut statement = connection.prepare(&sql)?;
-        let mut found = statement.query([])?;
-        while let Some(row) = found.next()? {
-            visit(&rows::item(row)?)?;
-        }
-        Ok(())
+        connection.visit(&sql, &[], |row| visit(&rows::item(row)?))
     }
 }

@@ -1,8 +1,7 @@
 //! The levels above items in the index: their spelling and their contents.
 
-use rusqlite::{OptionalExtension, params};
-
-use super::query::{below, each, end_below, limit};
+use super::engine::{Connection, params};
+use super::query::{below, end_below, limit};
 use super::{ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
 use ibi::ibip::prefix_key;
@@ -72,16 +71,14 @@ impl Store {
             "SELECT {column} FROM item WHERE {} AND state <> 'Deleted' LIMIT 1",
             below(key_column)
         );
-        let mut statement = connection.prepare_cached(&sql)?;
-        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+        connection.first(&sql, params![key], |row| row.get(0))
     }
 
     /// Whether a recorded alias has this first component.
     pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
         let connection = self.lock();
         let sql = format!("SELECT 1 FROM alias WHERE {} LIMIT 1", below("name"));
-        let mut statement = connection.prepare_cached(&sql)?;
-        Ok(statement.exists([prefix])?)
+        connection.exists(&sql, params![prefix])
     }
 
     /// Whether a present item without a rep has an IBIp with this prefix.
@@ -89,11 +86,10 @@ impl Store {
         let connection = self.lock();
         let sql = format!(
             "SELECT 1 FROM item {} AND {} AND state <> 'Deleted' LIMIT 1",
-            listed_by(true),
+            listed_by(&connection, true),
             below("ibip_key")
         );
-        let mut statement = connection.prepare_cached(&sql)?;
-        Ok(statement.exists([prefix_key(prefix)])?)
+        connection.exists(&sql, params![prefix_key(prefix)])
     }
 
     /// At most `most` of the items here under an IBIp prefix in the order of their IBIps, from the first one
@@ -112,10 +108,10 @@ impl Store {
         let sql = format!(
             "SELECT rep, ibip, ibip_key, id FROM item {} AND ibip_key > ?1 AND ibip_key < ?2
              AND state <> 'Deleted' ORDER BY ibip_key LIMIT ?3",
-            listed_by(without_rep)
+            listed_by(&connection, without_rep)
         );
         let bounds = params![after, end_below(&prefix), limit(most)];
-        let rows = each(&connection, &sql, bounds, |row| {
+        let rows = connection.each(&sql, bounds, |row| {
             let names = rows::names("item", row.get(0)?, row.get(1)?)?;
             let (key, item) = (row.get(2)?, ItemId(row.get(3)?));
             Ok(names.map(|names| PrefixRow { item, names, key }))
@@ -134,32 +130,25 @@ impl Store {
         let connection = self.lock();
         let sql = "SELECT rep, ibip, rep_key, id FROM item WHERE rep_key > ?1 AND rep_key < ?2
              AND state <> 'Deleted' ORDER BY rep_key LIMIT ?3";
-        each(
-            &connection,
-            sql,
-            params![after, before, limit(most)],
-            |row| {
-                let names = rows::names("item", row.get(0)?, row.get(1)?)?;
-                let (key, item) = (row.get(2)?, ItemId(row.get(3)?));
-                Ok(LevelRow { item, names, key })
-            },
-        )
+        connection.each(sql, params![after, before, limit(most)], |row| {
+            let names = rows::names("item", row.get(0)?, row.get(1)?)?;
+            let (key, item) = (row.get(2)?, ItemId(row.get(3)?));
+            Ok(LevelRow { item, names, key })
+        })
     }
 
     /// The place of an item in the order of [`Store::prefix_page`], also of a removed item.
     pub fn ibip_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT ibip_key FROM item WHERE id = ?1")?;
-        let found = statement.query_row([item.0], |row| row.get(0));
-        Ok(found.optional()?.flatten())
+        let sql = "SELECT ibip_key FROM item WHERE id = ?1";
+        let found = self.lock().first(sql, params![item.0], |row| row.get(0))?;
+        Ok(found.flatten())
     }
 
     /// The place of an item in the order of [`Store::rep_page`], also of a removed item.
     pub fn rep_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT rep_key FROM item WHERE id = ?1")?;
-        let found = statement.query_row([item.0], |row| row.get(0));
-        Ok(found.optional()?.flatten())
+        let sql = "SELECT rep_key FROM item WHERE id = ?1";
+        let found = self.lock().first(sql, params![item.0], |row| row.get(0))?;
+        Ok(found.flatten())
     }
 
     /// The recorded IBIp prefixes of the items here; with `without_rep`, only of those without a rep.
@@ -181,23 +170,24 @@ impl Store {
     ) -> Result<Option<PrefixFound>, StoreError> {
         let connection = self.lock();
         // One step of the index for each prefix, regardless of the number of its items.
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT substr(ibip, 1, instr(ibip, '/') - 1), ibip_key, id FROM item {}
+        let sql = format!(
+            "SELECT ibip, ibip_key, id FROM item {}
              AND ibip_key > ?1 AND state <> 'Deleted' ORDER BY ibip_key LIMIT 1",
-            listed_by(without_rep)
-        ))?;
-        let found = statement
-            .query_row([after], |row| {
-                let key: String = row.get(1)?;
-                Ok(PrefixFound {
-                    prefix: row.get(0)?,
-                    // The key determines the order: a damaged row may have a name that does not match it.
-                    after: key_after_prefix(&key).unwrap_or(key),
-                    item: ItemId(row.get(2)?),
-                })
+            listed_by(&connection, without_rep)
+        );
+        connection.first(&sql, params![after], |row| {
+            let ibip: String = row.get(0)?;
+            let key: String = row.get(1)?;
+            Ok(PrefixFound {
+                prefix: ibip
+                    .split_once('/')
+                    .map_or("", |(prefix, _)| prefix)
+                    .to_owned(),
+                // The key determines the order: a damaged row may have a name that does not match it.
+                after: key_after_prefix(&key).unwrap_or(key),
+                item: ItemId(row.get(2)?),
             })
-            .optional()?;
-        Ok(found)
+        })
     }
 }
 
@@ -227,31 +217,26 @@ pub fn key_after_level(key: &str, depth: usize) -> Option<String> {
 }
 
 /// The index that lists items in the order of their IBIps: one that has only those requested.
-fn listed_by(without_rep: bool) -> &'static str {
+fn listed_by(connection: &Connection, without_rep: bool) -> String {
     if without_rep {
-        "INDEXED BY item_without_rep WHERE rep_key IS NULL"
+        let index = connection.by_index("item_without_rep");
+        format!("{index} WHERE rep_key IS NULL")
     } else {
-        "WHERE ibip_key IS NOT NULL"
+        "WHERE ibip_key IS NOT NULL".to_owned()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::Connection;
-
-    use super::super::schema;
     use super::*;
 
     /// A row whose key does not match its name is damaged; the iteration must end all the same.
     #[test]
     fn prefixes_of_damaged_rows_end() {
-        let mut connection = Connection::open_in_memory().expect("a database");
-        Store::prepared(&mut connection).expect("options");
-        schema::migrate(&mut connection).expect("tables");
+        let store = Store::temporary().expect("a store");
         let damaged = "INSERT INTO item (ibip, ibip_key, state) VALUES
             ('2A/B', 'JA/B', 'Copy'), ('KA/B', 'K', 'Copy'), ('LA/B', 'LA/B', 'Copy')";
-        connection.execute_batch(damaged).expect("rows");
-        let store = Store::over(connection, None);
+        store.lock().execute(damaged, &[]).expect("rows");
         assert_eq!(store.prefixes(false).expect("read"), ["2A", "KA", "LA"]);
     }
 
@@ -271,9 +256,7 @@ mod tests {
 
     #[test]
     fn each_name_of_a_level_is_met_once() {
-        let mut connection = Connection::open_in_memory().expect("a database");
-        Store::prepared(&mut connection).expect("options");
-        schema::migrate(&mut connection).expect("tables");
+        let store = Store::temporary().expect("a store");
         let rows = [
             "a.org/w/2001/01.01.00.00",
             "a.org/w/2001/01.01.00.01",
@@ -284,14 +267,14 @@ mod tests {
         ];
         let insert = "INSERT INTO item (rep, rep_key, state) VALUES (?1, ?2, 'Copy')";
         for rep in rows {
-            connection.execute(insert, [rep, rep]).expect("a row");
+            let row = params![rep, rep];
+            store.lock().execute(insert, row).expect("a row");
         }
         // Rows whose key does not match their name are damaged.
         for key in ["b", "c/d"] {
-            let row = ["d.org/w/2001/01.01.00.00", key];
-            connection.execute(insert, row).expect("a row");
+            let row = params!["d.org/w/2001/01.01.00.00", key];
+            store.lock().execute(insert, row).expect("a row");
         }
-        let store = Store::over(connection, None);
         assert_eq!(
             names_below(&store, "", 0),
             ["a.org-b", "a.org.b", "a.org", "b", "c"]

@@ -1,5 +1,6 @@
 //! Counts: items by state, and items minted in a period.
 
+use super::engine::params;
 use super::{Store, StoreError};
 use ibi::{RepPrefix, Timestamp};
 
@@ -17,17 +18,17 @@ pub struct Counts {
 impl Store {
     /// Counts the items. Reads every row.
     pub fn counts(&self) -> Result<Counts, StoreError> {
-        let connection = self.lock();
         let sql = "SELECT count(*) FILTER (WHERE state = 'Original'),
                           count(*) FILTER (WHERE state = 'Copy'),
                           count(*) FILTER (WHERE state = 'Deleted') FROM item";
-        let (originals, copies, removed): (i64, i64, i64) =
-            connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
-        Ok(Counts {
-            originals: originals.unsigned_abs(),
-            copies: copies.unsigned_abs(),
-            removed: removed.unsigned_abs(),
-        })
+        let counts = self.lock().first(sql, &[], |row| {
+            Ok(Counts {
+                originals: row.get::<i64>(0)?.unsigned_abs(),
+                copies: row.get::<i64>(1)?.unsigned_abs(),
+                removed: row.get::<i64>(2)?.unsigned_abs(),
+            })
+        })?;
+        Ok(counts.unwrap_or_default())
     }
 
     /// The number of reps with this prefix, including those of removed items, whose date is after
@@ -38,12 +39,10 @@ impl Store {
         after: &Timestamp,
         until: &Timestamp,
     ) -> Result<u64, StoreError> {
-        let connection = self.lock();
         // The suffixes of a prefix sort in the order of their dates.
-        let keys =
-            [after, until].map(|date| format!("{}/{}", prefix.canonical(), date.rep_suffix()));
+        let key = |date: &Timestamp| format!("{}/{}", prefix.canonical(), date.rep_suffix());
         let sql = "SELECT count(*) FROM item WHERE rep_key > ?1 AND rep_key <= ?2";
-        let found: i64 = connection.query_row(sql, keys, |row| row.get(0))?;
+        let found: i64 = self.lock().value(sql, params![key(after), key(until)])?;
         Ok(found.unsigned_abs())
     }
 }

@@ -1,7 +1,6 @@
 //! The prefixes of the items whose originals are here.
 
-use rusqlite::{OptionalExtension, params};
-
+use super::engine::params;
 use super::query::end_below;
 use super::{Store, StoreError};
 
@@ -33,8 +32,7 @@ impl Store {
         for _ in 0..MOST_LOOKED_AT {
             // One step of the index for each prefix. Others may use it between two steps.
             let connection = self.lock();
-            let mut statement = connection.prepare_cached(&next)?;
-            let key: Option<String> = statement.query_row([&after], |row| row.get(0)).optional()?;
+            let key: Option<String> = connection.first(&next, params![&after], |row| row.get(0))?;
             let Some(key) = key.filter(|_| found.len() < most) else {
                 break;
             };
@@ -44,9 +42,8 @@ impl Store {
                 after = key;
                 continue;
             };
-            let mut statement = connection.prepare_cached(&has_original)?;
             let end = end_below(prefix);
-            if statement.exists(params![format!("{prefix}/"), end])? {
+            if connection.exists(&has_original, params![format!("{prefix}/"), &end])? {
                 found.push(prefix.to_owned());
             }
             after = end;

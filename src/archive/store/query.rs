@@ -1,7 +1,6 @@
 //! Queries for items, and ranges of keys.
 
-use rusqlite::{Connection, Params, Row};
-
+use super::engine::Value;
 use super::{Item, Store, StoreError, rows};
 
 /// The condition that a column of keys is below the key bound as `?1`: it begins with that key and
@@ -15,25 +14,9 @@ pub(super) fn end_below(key: &str) -> String {
     format!("{key}0")
 }
 
-/// A number of rows in SQLite's type.
+/// A number of rows in the type of the engines.
 pub(super) fn limit(most: usize) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
-}
-
-/// The rows of a statement, each read by `read`.
-pub(super) fn each<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut found = statement.query(params)?;
-    let mut values = Vec::new();
-    while let Some(row) = found.next()? {
-        values.push(read(row)?);
-    }
-    Ok(values)
 }
 
 impl Store {
@@ -41,39 +24,43 @@ impl Store {
     pub(super) fn find(
         &self,
         condition: &str,
-        params: impl Params,
+        params: &[Value<'_>],
     ) -> Result<Option<Item>, StoreError> {
         let connection = self.lock();
         let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut found = statement.query(params)?;
-        found.next()?.map(rows::item).transpose()
+        connection.first(&sql, params, rows::item)
     }
 
     /// The items that meet a condition, which may include their order and number.
     pub(super) fn items(
         &self,
         condition: &str,
-        params: impl Params,
+        params: &[Value<'_>],
     ) -> Result<Vec<Item>, StoreError> {
         let connection = self.lock();
         let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
-        each(&connection, &sql, params, rows::item)
+        connection.each(&sql, params, rows::item)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::params;
     use super::*;
 
     #[test]
     fn a_range_holds_what_lies_below_a_key() {
-        let connection = Connection::open_in_memory().expect("a database");
-        let create = "CREATE TABLE t (name TEXT);
-            INSERT INTO t VALUES ('a'), ('a/'), ('a/b'), ('a/b/c'), ('a.b'), ('a0'), ('ab/c'), ('b/a')";
-        connection.execute_batch(create).expect("rows");
-        let sql = format!("SELECT name FROM t WHERE {} ORDER BY name", below("name"));
-        let found = each(&connection, &sql, ["a"], |row| Ok(row.get::<_, String>(0)?));
+        let store = Store::temporary().expect("a store");
+        let connection = store.lock();
+        for name in ["a", "a/", "a/b", "a/b/c", "a.b", "a0", "ab/c", "b/a"] {
+            let sql = "INSERT INTO item (rep, rep_key, state) VALUES (?1, ?1, 'Copy')";
+            connection.execute(sql, params![name]).expect("a row");
+        }
+        let sql = format!(
+            "SELECT rep_key FROM item WHERE {} ORDER BY rep_key",
+            below("rep_key")
+        );
+        let found = connection.each(&sql, params!["a"], |row| row.get::<String>(0));
         assert_eq!(found.expect("read"), ["a/b", "a/b/c"]);
         assert!(*"a/z" < *end_below("a") && *end_below("a") <= *"a0");
     }

@@ -1,7 +1,6 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
-use rusqlite::{Connection, OptionalExtension, named_params};
-
+use super::engine::{Connection, Value, params};
 use super::{ItemId, Record, StoreError, relation_changes, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
@@ -36,44 +35,53 @@ pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Ite
         let uid = owner.map(|owner| owner.uid);
         let gid = owner.map(|owner| owner.gid);
         let mode = owner.map(|owner| owner.mode);
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO unsettled VALUES (?1, ?2, ?3, ?4)")?
-            .execute((id.0, uid, gid, mode))?;
+        connection.execute(
+            "INSERT INTO unsettled (item, uid, gid, mode) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (item) DO UPDATE SET uid = ?2, gid = ?3, mode = ?4",
+            params![id.0, uid, gid, mode],
+        )?;
     }
     Ok(id)
 }
 
 /// The item, removed or not, that has one of these names.
 fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, StoreError> {
-    let mut statement = connection
-        .prepare_cached("SELECT rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2")?;
-    let keys = (
-        names.rep().map(Rep::canonical),
-        names.ibip().map(Ibip::canonical),
-    );
-    let found = statement
-        .query_row(keys, |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    match found {
-        Some((rep, ibip)) => rows::names("item", rep, ibip),
-        None => Ok(None),
-    }
+    let found = connection.first(
+        "SELECT rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2",
+        params![
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical)
+        ],
+        |row| rows::names("item", row.get(0)?, row.get(1)?),
+    )?;
+    Ok(found.flatten())
 }
 
-const INSERT: &str = "
-    INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language,
-        target, removed_at, sidecar, changed)
-    VALUES (:id, :rep, :rep_key, :ibip, :ibip_key, :state, :service_rep, :service_ibip, :language,
-        :target, :removed_at, :sidecar, (SELECT ifnull(max(changed), 0) + 1 FROM item WHERE changed > 0))";
+/// The number of a change, greater than those of all before.
+pub(super) const NEXT_CHANGE: &str =
+    "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE changed > 0)";
+
+fn insert() -> String {
+    format!(
+        "INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip,
+            language, target, removed_at, sidecar, changed)
+         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM item), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+            ?10, ?11, {NEXT_CHANGE})
+         RETURNING id"
+    )
+}
 
 /// A form that the record does not have remains known.
-const UPDATE: &str = "
-    UPDATE item SET rep = coalesce(:rep, rep), rep_key = coalesce(:rep_key, rep_key),
-        ibip = coalesce(:ibip, ibip), ibip_key = coalesce(:ibip_key, ibip_key),
-        state = :state, service_rep = :service_rep, service_ibip = :service_ibip,
-        language = :language, target = :target, removed_at = :removed_at, sidecar = :sidecar,
-        changed = (SELECT ifnull(max(changed), 0) + 1 FROM item WHERE changed > 0)
-    WHERE id = :id";
+fn update() -> String {
+    format!(
+        "UPDATE item SET rep = coalesce(?1, rep), rep_key = coalesce(?2, rep_key),
+            ibip = coalesce(?3, ibip), ibip_key = coalesce(?4, ibip_key),
+            state = ?5, service_rep = ?6, service_ibip = ?7, language = ?8, target = ?9,
+            removed_at = ?10, sidecar = ?11, changed = {NEXT_CHANGE}
+         WHERE id = ?12
+         RETURNING id"
+    )
+}
 
 /// Records an item, new or known by any of its names, with everything that its sidecar declares.
 pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
@@ -93,15 +101,12 @@ fn write(
     let rep_key = record.names.rep().map(Rep::canonical);
     let ibip_key = record.names.ibip().map(Ibip::canonical);
     // If the two forms were known as two items, the one that is present remains.
-    let mut statement = connection.prepare_cached(
+    let known: Vec<(i64, Option<String>, Option<String>)> = connection.each(
         "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
          ORDER BY state = 'Deleted', id",
+        params![rep_key.as_deref(), ibip_key.as_deref()],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
     )?;
-    let mut known: Vec<(i64, Option<String>, Option<String>)> = Vec::new();
-    let mut found = statement.query((&rep_key, &ibip_key))?;
-    while let Some(row) = found.next()? {
-        known.push((row.get(0)?, row.get(1)?, row.get(2)?));
-    }
     // Two items cannot share a name, and a known form of an item does not change.
     for (_, rep, ibip) in &known {
         let holder = rows::names("item", rep.clone(), ibip.clone())?;
@@ -125,61 +130,56 @@ fn write(
             "DELETE FROM relation WHERE source = ?1",
             "DELETE FROM alias WHERE item = ?1",
         ] {
-            connection.prepare_cached(forget)?.execute([id])?;
+            connection.execute(forget, params![*id])?;
         }
     }
     // The two forms were known as two items until now, and are merged.
     for merged in known.iter().skip(1) {
-        connection
-            .prepare_cached("DELETE FROM item WHERE id = ?1")?
-            .execute([merged])?;
+        connection.execute("DELETE FROM item WHERE id = ?1", params![*merged])?;
     }
     let known = known.first().copied();
-    connection
-        .prepare_cached(match known {
-            Some(_) => UPDATE,
-            None => INSERT,
-        })?
-        .execute(named_params! {
-            ":id": known,
-            ":rep": record.names.rep().map(Rep::as_str),
-            ":rep_key": rep_key,
-            ":ibip": record.names.ibip().map(Ibip::as_str),
-            ":ibip_key": ibip_key,
-            ":state": record.state.to_string(),
-            ":service_rep": record.service.as_ref().and_then(Names::rep).map(Rep::as_str),
-            ":service_ibip": record.service.as_ref().and_then(Names::ibip).map(Ibip::as_str),
-            ":language": record.language.as_ref().map(ToString::to_string),
-            ":target": record.target,
-            ":removed_at": record.removed_at.as_ref().map(Timestamp::to_rfc3339),
-            ":sidecar": record.sidecar,
-        })?;
-    let id = known.unwrap_or_else(|| connection.last_insert_rowid());
+    let sql = if known.is_some() { update() } else { insert() };
+    let service = record.service.as_ref();
+    let mut values = vec![
+        Value::from(record.names.rep().map(Rep::as_str)),
+        Value::from(rep_key.as_deref()),
+        Value::from(record.names.ibip().map(Ibip::as_str)),
+        Value::from(ibip_key.as_deref()),
+        Value::from(record.state.to_string()),
+        Value::from(service.and_then(Names::rep).map(Rep::as_str)),
+        Value::from(service.and_then(Names::ibip).map(Ibip::as_str)),
+        Value::from(record.language.as_ref().map(ToString::to_string)),
+        Value::from(record.target.as_deref()),
+        Value::from(record.removed_at.as_ref().map(Timestamp::to_rfc3339)),
+        Value::from(record.sidecar.as_deref()),
+    ];
+    values.extend(known.map(Value::from));
+    let id: i64 = connection.value(&sql, &values)?;
     if record.state == State::Deleted {
         // A minted item that was removed since is not created again.
-        connection
-            .prepare_cached("DELETE FROM unsettled WHERE item = ?1")?
-            .execute([id])?;
+        connection.execute("DELETE FROM unsettled WHERE item = ?1", params![id])?;
     }
     for (kind, target) in &record.relations {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
-            .execute((
+        connection.execute(
+            "INSERT INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            params![
                 id,
                 kind.pair_name(),
                 target.rep().map(Rep::as_str),
                 target.rep().map(Rep::canonical),
                 target.ibip().map(Ibip::as_str),
                 target.ibip().map(Ibip::canonical),
-            ))?;
+            ],
+        )?;
     }
     if let Some(before) = before {
         relation_changes::note(connection, ItemId(id), &before, &record.relations)?;
     }
     for alias in &record.aliases {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO alias VALUES (?1, ?2)")?
-            .execute((alias.to_string(), id))?;
+        connection.execute(
+            "INSERT INTO alias VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+            params![alias.to_string(), id],
+        )?;
     }
     Ok(ItemId(id))
 }

@@ -1,10 +1,8 @@
 //! The recovery log in the index: the dirty regions, where tree and index may differ after a crash,
 //! and the changes that concern several items.
 
-use rusqlite::{Connection, params};
-
+use super::engine::{Connection, Sync, params};
 use super::query::below;
-use super::transaction::Sync;
 use super::{Item, Store, StoreError};
 
 /// The number of a logged change that concerns several items.
@@ -23,9 +21,8 @@ pub struct LoggedJoint {
 }
 
 fn delete_joint(connection: &Connection, numbers: &[JointNumber]) -> Result<(), StoreError> {
-    let mut statement = connection.prepare_cached("DELETE FROM joint WHERE number = ?1")?;
     for number in numbers {
-        statement.execute([number.0])?;
+        connection.execute("DELETE FROM joint WHERE number = ?1", params![number.0])?;
     }
     Ok(())
 }
@@ -34,10 +31,8 @@ impl Store {
     /// Logs a level that is about to change. Durable when this returns.
     pub fn log_dirty(&self, level: &str) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
-            transaction
-                .prepare_cached("INSERT OR IGNORE INTO touched VALUES (?1)")?
-                .execute([level])?;
-            Ok(())
+            let sql = "INSERT INTO touched (level) VALUES (?1) ON CONFLICT DO NOTHING";
+            transaction.execute(sql, params![level])
         })
     }
 
@@ -51,10 +46,10 @@ impl Store {
     ) -> Result<JointNumber, StoreError> {
         self.write(Sync::Now, |transaction| {
             delete_joint(transaction, ended)?;
-            transaction
-                .prepare_cached("INSERT INTO joint (places, before) VALUES (?1, ?2)")?
-                .execute(params![places.join("\n"), before])?;
-            Ok(JointNumber(transaction.last_insert_rowid()))
+            let sql = "INSERT INTO joint (number, places, before)
+                VALUES ((SELECT coalesce(max(number), 0) + 1 FROM joint), ?1, ?2) RETURNING number";
+            let number = transaction.value(sql, params![places.join("\n"), before])?;
+            Ok(JointNumber(number))
         })
     }
 
@@ -68,35 +63,29 @@ impl Store {
 
     /// The logged changes that concern several items, in their order.
     pub fn joint_changes(&self) -> Result<Vec<LoggedJoint>, StoreError> {
-        let connection = self.lock();
-        let mut statement =
-            connection.prepare("SELECT number, places, before FROM joint ORDER BY number")?;
-        let changes = statement.query_map([], |row| {
+        let sql = "SELECT number, places, before FROM joint ORDER BY number";
+        self.lock().each(sql, &[], |row| {
             let places: String = row.get("places")?;
             Ok(LoggedJoint {
                 number: JointNumber(row.get("number")?),
                 places: places.lines().map(str::to_owned).collect(),
                 before: row.get("before")?,
             })
-        })?;
-        Ok(changes.collect::<Result<_, _>>()?)
+        })
     }
 
     /// The dirty regions, in the order of their paths.
     pub fn dirty_regions(&self) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare("SELECT level FROM touched ORDER BY level")?;
-        let levels = statement.query_map([], |row| row.get(0))?;
-        Ok(levels.collect::<Result<_, _>>()?)
+        let sql = "SELECT level FROM touched ORDER BY level";
+        self.lock().each(sql, &[], |row| row.get(0))
     }
 
     /// Clears regions whose changes are on disk.
     pub fn clear_dirty<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
-            let mut statement =
-                transaction.prepare_cached("DELETE FROM touched WHERE level = ?1")?;
             for path in paths {
-                statement.execute([path.as_ref()])?;
+                let sql = "DELETE FROM touched WHERE level = ?1";
+                transaction.execute(sql, params![path.as_ref()])?;
             }
             Ok(())
         })
@@ -118,6 +107,9 @@ impl Store {
 
     fn items_in(&self, column: &str, key: &str, more: &str) -> Result<Vec<Item>, StoreError> {
         let below = below(column);
-        self.items(&format!("{below} AND state <> 'Deleted' {more}"), [key])
+        self.items(
+            &format!("{below} AND state <> 'Deleted' {more}"),
+            params![key],
+        )
     }
 }

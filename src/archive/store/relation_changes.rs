@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, named_params};
-
+use super::engine::{Connection, params};
 use super::{ItemId, Store, StoreError, query, rows};
 use crate::formats::item::Names;
 use ibi::relation::RelationKind;
@@ -36,7 +35,7 @@ pub(super) fn declared_by(connection: &Connection, items: &[i64]) -> Result<Decl
     let mut declared = Declared::new();
     for item in items {
         // A damaged row is replaced with the others.
-        let found = query::each(connection, &sql, [item], |row| Ok(rows::relation(row).ok()))?;
+        let found = connection.each(&sql, params![*item], |row| Ok(rows::relation(row).ok()))?;
         let found = found.into_iter().flatten();
         declared.extend(found.map(|(kind, target)| (kind.pair_name(), target)));
     }
@@ -79,20 +78,22 @@ fn put(
 ) -> Result<(), StoreError> {
     let key = target.rep().map(Rep::canonical);
     let key = key.or_else(|| target.ibip().map(Ibip::canonical));
-    connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO relation_change
-             SELECT id, :kind, :key, :rep, :ibip, :declared, changed FROM item WHERE id = :item",
-        )?
-        .execute(named_params! {
-            ":item": item.0,
-            ":kind": kind,
-            ":key": key,
-            ":rep": target.rep().map(Rep::as_str),
-            ":ibip": target.ibip().map(Ibip::as_str),
-            ":declared": is_declared,
-        })?;
-    Ok(())
+    connection.execute(
+        "INSERT INTO relation_change
+            (source, kind, target, target_rep, target_ibip, declared, changed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, (SELECT changed FROM item WHERE id = ?1))
+         ON CONFLICT (source, kind, target) DO UPDATE SET target_rep = excluded.target_rep,
+            target_ibip = excluded.target_ibip, declared = excluded.declared,
+            changed = excluded.changed",
+        params![
+            item.0,
+            kind,
+            key,
+            target.rep().map(Rep::as_str),
+            target.ibip().map(Ibip::as_str),
+            is_declared,
+        ],
+    )
 }
 
 impl Store {
@@ -108,20 +109,20 @@ impl Store {
         let sql = format!(
             "SELECT relation.changed, relation.declared, relation.target, item.rep, item.ibip, {}
              FROM relation_change AS relation JOIN item ON item.id = relation.source
-             WHERE relation.changed > :after AND relation.changed <= :until
-                 AND (relation.changed, relation.kind, relation.target) > (:number, :kind, :target)
-             ORDER BY relation.changed, relation.kind, relation.target LIMIT :most",
+             WHERE relation.changed > ?1 AND relation.changed <= ?2
+                 AND (relation.changed, relation.kind, relation.target) > (?3, ?4, ?5)
+             ORDER BY relation.changed, relation.kind, relation.target LIMIT ?6",
             rows::RELATION
         );
-        let params = named_params! {
-            ":after": after,
-            ":until": until,
-            ":number": last.map_or(after, |last| last.number),
-            ":kind": last.map_or_else(String::new, |last| last.kind.pair_name()),
-            ":target": last.map_or("", |last| &last.target_key),
-            ":most": query::limit(most),
-        };
-        query::each(&connection, &sql, params, |row| {
+        let place = params![
+            after,
+            until,
+            last.map_or(after, |last| last.number),
+            last.map_or_else(String::new, |last| last.kind.pair_name()),
+            last.map_or("", |last| &last.target_key),
+            query::limit(most),
+        ];
+        connection.each(&sql, place, |row| {
             let source = rows::names("item", row.get("rep")?, row.get("ibip")?)?;
             let (kind, target) = rows::relation(row)?;
             Ok(RelationChange {
@@ -205,15 +206,16 @@ mod tests {
         let store = Store::temporary().expect("a store");
         let plan: String = store
             .lock()
-            .query_row(
+            .first(
                 "EXPLAIN QUERY PLAN SELECT source FROM relation_change AS relation
                  WHERE relation.changed > ?1 AND relation.changed <= ?2
                      AND (relation.changed, relation.kind, relation.target) > (?3, ?4, ?5)
                  ORDER BY relation.changed, relation.kind, relation.target LIMIT 7",
-                (0, 9, 1, "", ""),
+                params![0_i64, 9_i64, 1_i64, "", ""],
                 |row| row.get("detail"),
             )
-            .expect("a plan");
+            .expect("a plan")
+            .expect("a line");
         assert!(plan.contains("relation_change_by_number"), "{plan}");
     }
 }

@@ -1,8 +1,7 @@
 //! Relations and aliases that sidecars declare.
 
-use rusqlite::named_params;
-
-use super::{Item, ItemId, Store, StoreError, query, rows};
+use super::engine::params;
+use super::{Item, ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
@@ -15,29 +14,26 @@ impl Store {
             "SELECT {} FROM relation WHERE source = ?1 ORDER BY kind",
             rows::RELATION
         );
-        query::each(&connection, &sql, [id.0], rows::relation)
+        connection.each(&sql, params![id.0], rows::relation)
     }
 
     /// The relations that other items declare to the item with these names, by either form. Each
     /// item declares a kind once.
     pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
         let connection = self.lock();
-        let forms = named_params! {
-            ":rep": names.rep().map(Rep::canonical),
-            ":ibip": names.ibip().map(Ibip::canonical),
-        };
-        query::each(&connection, &pointing(), forms, |row| {
+        let forms = params![
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical),
+        ];
+        connection.each(&pointing(), forms, |row| {
             Ok((rows::relation(row)?.0, rows::item(row)?))
         })
     }
 
     /// The aliases recorded for an item.
     pub fn aliases_of(&self, id: ItemId) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
-        let mut statement =
-            connection.prepare_cached("SELECT name FROM alias WHERE item = ?1 ORDER BY name")?;
-        let names = statement.query_map([id.0], |row| row.get(0))?;
-        Ok(names.collect::<Result<_, _>>()?)
+        let sql = "SELECT name FROM alias WHERE item = ?1 ORDER BY name";
+        self.lock().each(sql, params![id.0], |row| row.get(0))
     }
 }
 
@@ -45,11 +41,11 @@ impl Store {
 fn pointing() -> String {
     format!(
         "SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
-             WHERE target_rep_key = :rep AND state <> 'Deleted'
+             WHERE target_rep_key = ?1 AND state <> 'Deleted'
              UNION
              SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
-             WHERE target_ibip_key = :ibip AND state <> 'Deleted'
-             ORDER BY rep, ibip, kind",
+             WHERE target_ibip_key = ?2 AND state <> 'Deleted'
+             ORDER BY rep NULLS FIRST, ibip NULLS FIRST, kind",
         rows::RELATION,
         rows::ITEM,
         rows::RELATION,
@@ -59,17 +55,16 @@ fn pointing() -> String {
 
 #[cfg(test)]
 mod tests {
-    use rusqlite::{Connection, StatementStatus};
+    use rusqlite::StatementStatus;
 
-    use super::super::schema;
     use super::*;
 
     /// Statements that run for each relation of each item are planned only once, and use indices.
     #[test]
     fn statements_are_planned_once() {
-        let mut connection = Connection::open_in_memory().expect("a database");
-        Store::prepared(&mut connection).expect("options");
-        schema::migrate(&mut connection).expect("tables");
+        let store = Store::temporary().expect("a store");
+        let connection = store.lock();
+        let connection = connection.sqlite().expect("SQLite");
         // As in a store that SQLite has analysed.
         let fill = "
             INSERT INTO item (id, rep, rep_key, state) WITH RECURSIVE number (n) AS
@@ -80,18 +75,14 @@ mod tests {
         connection.execute_batch(fill).expect("rows");
         let mut statement = connection.prepare(&pointing()).expect("a statement");
         for name in ["a/b1", "a/b2", "c"] {
-            let mut found = statement
-                .query(named_params! { ":rep": name, ":ibip": name })
-                .expect("asked");
+            let mut found = statement.query([name, name]).expect("asked");
             while found.next().expect("read").is_some() {}
         }
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         let plan = format!("EXPLAIN QUERY PLAN {}", pointing());
         let mut statement = connection.prepare(&plan).expect("a statement");
         let found = statement
-            .query_map(named_params! { ":rep": "a", ":ibip": "a" }, |row| {
-                row.get::<_, String>("detail")
-            })
+            .query_map(["a", "a"], |row| row.get::<_, String>("detail"))
             .expect("asked");
         let plan: Vec<String> = found.map(|line| line.expect("a line")).collect();
         let plan = plan.join("\n");

@@ -1,7 +1,6 @@
 //! Converts rows to checked values. A row with an invalid value causes an error that names it.
 
-use rusqlite::Row;
-
+use super::engine::Row;
 use super::{Item, ItemId, StoreError};
 use crate::formats::item::{Names, State};
 use ibi::message;

@@ -257,7 +257,7 @@ impl SearchIndex {
             query::limit(most.saturating_add(1)),
             query::limit(skipped)
         ];
-        let mut items = query::each(&connection, &sql, limits, |row| Ok(ItemId(row.get(0)?)))?;
+        let mut items = beside::each(&connection, &sql, limits, |row| Ok(ItemId(row.get(0)?)))?;
         let has_more = items.len() > most;
         items.truncate(most);
         Ok(Found { items, has_more })
@@ -280,7 +280,7 @@ impl SearchIndex {
         most: usize,
     ) -> Result<Vec<(String, u64)>, StoreError> {
         let connection = self.lock();
-        query::each(
+        beside::each(
             &connection,
             "SELECT text, count(*) FROM value WHERE field = ?1 AND text > ?2
              GROUP BY text ORDER BY text LIMIT ?3",

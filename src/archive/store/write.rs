@@ -1,19 +1,13 @@
-//! Writing. Every change is one immediate transaction, synced at once or with the next one that is.
+//! Writing. Every change is one transaction, synced at once or with the next one that is.
 
-use rusqlite::{Connection, OptionalExtension};
-
+use super::engine::{Connection, Sync, params};
 use super::record::{self, NewItem, RecordWrite, put};
-use super::transaction::{Sync, transact};
 use super::{Item, ItemId, Record, Store, StoreError, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
+use crate::os::random;
+use ibi::message;
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
-
-/// Page cache of the store, as SQLite's negative number of KiB: the default.
-const CACHE: i64 = -2_000;
-
-/// Page cache during a refill.
-const REFILL_CACHE: i64 = -65_536;
 
 impl Store {
     /// Records an item, new or known by any of its names, with everything that its sidecar declares.
@@ -50,10 +44,8 @@ impl Store {
     /// Records that the directories of minted items are on disk.
     pub fn settle(&self, items: &[ItemId]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
-            let mut statement =
-                transaction.prepare_cached("DELETE FROM unsettled WHERE item = ?1")?;
             for item in items {
-                statement.execute([item.0])?;
+                transaction.execute("DELETE FROM unsettled WHERE item = ?1", params![item.0])?;
             }
             Ok(())
         })
@@ -62,10 +54,7 @@ impl Store {
     /// Deletes an item whose directory could not be placed.
     pub fn forget(&self, item: ItemId) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
-            transaction
-                .prepare_cached("DELETE FROM item WHERE id = ?1")?
-                .execute([item.0])?;
-            Ok(())
+            transaction.execute("DELETE FROM item WHERE id = ?1", params![item.0])
         })
     }
 
@@ -75,16 +64,26 @@ impl Store {
         &self,
         fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
-        let mut connection = self.lock();
-        // Without foreign keys a table is emptied at once, not row by row. The larger cache avoids
-        // writing a page each time a row is added to it.
-        connection.pragma_update(None, "foreign_keys", "off")?;
-        connection.pragma_update(None, "cache_size", REFILL_CACHE)?;
-        let written = transact(&mut connection, Sync::Now, |transaction| {
-            transaction.execute_batch(
-                "DELETE FROM unsettled; DELETE FROM relation_change; DELETE FROM relation; DELETE FROM alias; DELETE FROM item;
-                 DELETE FROM ledger; UPDATE epoch SET number = random();",
-            )?;
+        let connection = self.lock();
+        let epoch = i64::from_ne_bytes(random::draw().map_err(|errno| StoreError::Broken {
+            what: message!(
+                "no random number can be drawn: {error}",
+                error = std::io::Error::from(errno)
+            ),
+        })?);
+        connection.refill_begins()?;
+        let written = connection.transact(Sync::Now, |transaction| {
+            for table in [
+                "unsettled",
+                "relation_change",
+                "relation",
+                "alias",
+                "item",
+                "ledger",
+            ] {
+                transaction.execute(&format!("DELETE FROM {table}"), &[])?;
+            }
+            transaction.execute("UPDATE epoch SET number = ?1", params![epoch])?;
             let last = fill(&Refill {
                 connection: transaction,
             })?;
@@ -93,9 +92,7 @@ impl Store {
                 None => Ok(()),
             }
         });
-        connection.pragma_update(None, "cache_size", CACHE)?;
-        connection.pragma_update(None, "foreign_keys", "on")?;
-        connection.release_memory()?;
+        connection.refill_ends()?;
         written
     }
 
@@ -103,10 +100,9 @@ impl Store {
     pub fn set_facts(&self, text: &[u8]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             transaction.execute(
-                "INSERT INTO facts VALUES (1, ?1) ON CONFLICT DO UPDATE SET text = ?1",
-                [text],
-            )?;
-            Ok(())
+                "INSERT INTO facts VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET text = ?1",
+                params![text],
+            )
         })
     }
 
@@ -119,10 +115,8 @@ impl Store {
     pub fn reserve_dates(&self, last: &Timestamp, reserved: &Timestamp) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             set_last(transaction, last)?;
-            transaction
-                .prepare_cached("UPDATE ledger SET reserved = ?1")?
-                .execute([reserved.to_rfc3339()])?;
-            Ok(())
+            let sql = "UPDATE ledger SET reserved = ?1";
+            transaction.execute(sql, params![reserved.to_rfc3339()])
         })
     }
 }
@@ -151,18 +145,13 @@ impl Refill<'_> {
 
     /// The present item that has a rep and this IBIp.
     fn holder_with_rep(&self, ibip: &Ibip) -> Result<Option<Names>, StoreError> {
-        let found = self
-            .connection
-            .prepare_cached(
-                "SELECT rep, ibip FROM item
-                 WHERE ibip_key = ?1 AND rep_key IS NOT NULL AND state <> 'Deleted'",
-            )?
-            .query_row([ibip.canonical()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        match found {
-            Some((rep, ibip)) => rows::names("item", rep, ibip),
-            None => Ok(None),
-        }
+        let found = self.connection.first(
+            "SELECT rep, ibip FROM item
+             WHERE ibip_key = ?1 AND rep_key IS NOT NULL AND state <> 'Deleted'",
+            params![ibip.canonical()],
+            |row| rows::names("item", row.get(0)?, row.get(1)?),
+        )?;
+        Ok(found.flatten())
     }
 
     /// Removes everything from an item except its rep, so that its sidecar has no effect.
@@ -177,7 +166,7 @@ impl Refill<'_> {
                 service_ibip = NULL, language = NULL, target = NULL, removed_at = NULL,
                 sidecar = NULL WHERE rep_key = ?1 AND state <> 'Deleted'",
         ] {
-            self.connection.prepare_cached(sql)?.execute([&key])?;
+            self.connection.execute(sql, params![key.as_deref()])?;
         }
         Ok(())
     }
@@ -185,34 +174,24 @@ impl Refill<'_> {
     /// Removes an alias from the item that has it.
     pub fn free_alias(&self, alias: &AliasPair) -> Result<(), StoreError> {
         let sql = "DELETE FROM alias WHERE name = ?1";
-        self.connection
-            .prepare_cached(sql)?
-            .execute([alias.to_string()])?;
-        Ok(())
+        self.connection.execute(sql, params![alias.to_string()])
     }
 
     /// The item that has an alias already.
     pub fn holder_of_alias(&self, alias: &AliasPair) -> Result<Option<Names>, StoreError> {
-        let found = self
-            .connection
-            .prepare_cached(
-                "SELECT rep, ibip FROM alias JOIN item ON item.id = alias.item WHERE name = ?1",
-            )?
-            .query_row([alias.to_string()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        match found {
-            Some((rep, ibip)) => rows::names("item", rep, ibip),
-            None => Ok(None),
-        }
+        let found = self.connection.first(
+            "SELECT rep, ibip FROM alias JOIN item ON item.id = alias.item WHERE name = ?1",
+            params![alias.to_string()],
+            |row| rows::names("item", row.get(0)?, row.get(1)?),
+        )?;
+        Ok(found.flatten())
     }
 }
 
 fn set_last(connection: &Connection, last: &Timestamp) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO ledger (one, last) VALUES (1, ?1)
-             ON CONFLICT DO UPDATE SET last = ?1, reserved = NULL",
-        )?
-        .execute([last.to_rfc3339()])?;
-    Ok(())
+    connection.execute(
+        "INSERT INTO ledger (one, last) VALUES (1, ?1)
+         ON CONFLICT (one) DO UPDATE SET last = ?1, reserved = NULL",
+        params![last.to_rfc3339()],
+    )
 }

@@ -12,6 +12,7 @@ use flate2::write::ZlibEncoder;
 use rusqlite::{OptionalExtension, params};
 use rustix::fs::AtFlags;
 
+use super::super::beside;
 use super::{SearchIndex, StoreError, query};
 use crate::archive::database;
 use crate::archive::store::ItemId;
@@ -116,7 +117,7 @@ impl TextIndex {
     /// The files of an item that were read, in the order of their paths.
     pub fn files(&self, item: ItemId) -> Result<Vec<FileVersion>, StoreError> {
         let connection = self.index.lock();
-        query::each(
+        beside::each(
             &connection,
             "SELECT path, version FROM file WHERE item = ?1 ORDER BY path",
             [item.0],
@@ -194,7 +195,7 @@ impl TextIndex {
     /// The items of which a file may have changed, and that are not taken yet.
     pub fn stale(&self, most: usize) -> Result<Vec<ItemId>, StoreError> {
         let connection = self.index.lock();
-        query::each(
+        beside::each(
             &connection,
             "SELECT item FROM stale ORDER BY item LIMIT ?1",
             [query::limit(most)],

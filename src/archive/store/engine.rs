@@ -1,0 +1,216 @@
+//! What the statements of the store run on. There is one text for each statement, which every engine understands;
+//! this module hides in which ways the engines differ.
+//!
+//! Statements use `?1`, `?2` for their parameters, `ON CONFLICT` and `RETURNING`, and none of an engine's own
+//! functions. Where an engine needs other words, [`Connection`] has a method for it.
+
+mod sqlite;
+mod value;
+
+use super::StoreError;
+
+pub(super) use sqlite::Sqlite;
+pub(super) use value::{Cell, FromCell, Value, params};
+
+/// A connection to the database of a store.
+#[derive(Debug)]
+pub(super) enum Connection {
+    Sqlite(Sqlite),
+}
+
+/// When a commit reaches the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sync {
+    Now,
+    Later,
+}
+
+/// A row of an answer.
+pub(super) enum Row<'row> {
+    Sqlite(&'row rusqlite::Row<'row>),
+}
+
+/// A column of a row, by its number or its name.
+pub(super) trait Column: Copy {
+    fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError>;
+    fn name(self) -> String;
+}
+
+impl Column for usize {
+    fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError> {
+        match row {
+            Row::Sqlite(row) => Ok(Cell::from(row.get_ref(self)?)),
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_string()
+    }
+}
+
+impl Column for &str {
+    fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError> {
+        match row {
+            Row::Sqlite(row) => Ok(Cell::from(row.get_ref(self)?)),
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_owned()
+    }
+}
+
+impl Row<'_> {
+    /// The value of a column. Fails if it is of another type, which only a damaged database has.
+    pub(super) fn get<T: FromCell>(&self, column: impl Column) -> Result<T, StoreError> {
+        T::from_cell(column.cell(self)?).ok_or_else(|| value::unexpected(&column.name()))
+    }
+
+    /// The bytes of a column, whatever its type is.
+    pub(super) fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(column.cell(self)?.into_bytes())
+    }
+}
+
+/// A prepared statement.
+pub(super) enum Statement<'connection> {
+    Sqlite(rusqlite::CachedStatement<'connection>),
+}
+
+/// The rows of an answer, which are read one after the other.
+pub(super) enum Rows<'statement> {
+    Sqlite(rusqlite::Rows<'statement>),
+}
+
+impl Statement<'_> {
+    /// Runs the statement.
+    pub(super) fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
+        match self {
+            Statement::Sqlite(statement) => sqlite::rows(statement, params).map(Rows::Sqlite),
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// The next row.
+    pub(super) fn next(&mut self) -> Result<Option<Row<'_>>, StoreError> {
+        match self {
+            Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
+        }
+    }
+}
+
+impl Connection {
+    /// Prepares a statement, or takes one that was prepared before.
+    pub(super) fn prepare(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.prepare(sql).map(Statement::Sqlite),
+        }
+    }
+
+    /// Calls a closure for each row of a statement's answer.
+    pub(super) fn visit(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut visit: impl FnMut(&Row<'_>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut statement = self.prepare(sql)?;
+        let mut rows = statement.rows(params)?;
+        while let Some(row) = rows.next()? {
+            visit(&row)?;
+        }
+        Ok(())
+    }
+
+    /// All rows of a statement's answer.
+    pub(super) fn each<T>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut values = Vec::new();
+        self.visit(sql, params, |row| {
+            values.push(read(row)?);
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// The first row of a statement's answer.
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+        read: impl FnOnce(&Row<'_>) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let mut statement = self.prepare(sql)?;
+        let mut rows = statement.rows(params)?;
+        rows.next()?.map(|row| read(&row)).transpose()
+    }
+
+    /// The first value of a statement's answer, which has a row.
+    pub(super) fn value<T: FromCell>(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<T, StoreError> {
+        let found = self.first(sql, params, |row| row.get(0))?;
+        found.ok_or_else(|| value::unexpected("0"))
+    }
+
+    /// Whether a statement's answer has a row.
+    pub(super) fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool, StoreError> {
+        Ok(self.first(sql, params, |_| Ok(()))?.is_some())
+    }
+
+    /// Runs a statement that answers nothing.
+    pub(super) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.execute(sql, params),
+        }
+    }
+
+    /// Runs one transaction, which no other one that writes is beside.
+    pub(super) fn transact<T>(
+        &self,
+        sync: Sync,
+        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self {
+            Connection::Sqlite(connection) => {
+                connection.begin(sync)?;
+                connection.end(sync, change(self))
+            }
+        }
+    }
+
+    /// Prepares for the replacement of all items.
+    pub(super) fn refill_begins(&self) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.refill_begins(),
+        }
+    }
+
+    /// Ends what [`Connection::refill_begins`] has begun.
+    pub(super) fn refill_ends(&self) -> Result<(), StoreError> {
+        match self {
+            Connection::Sqlite(connection) => connection.refill_ends(),
+        }
+    }
+
+    /// Words after the name of a table which make the engine use an index.
+    pub(super) fn by_index(&self, index: &str) -> String {
+        match self {
+            Connection::Sqlite(_) => format!("INDEXED BY {index}"),
+        }
+    }
+
+    /// SQLite's own connection, for what only SQLite has.
+    pub(super) fn sqlite(&self) -> Option<&rusqlite::Connection> {
+        match self {
+            Connection::Sqlite(connection) => Some(connection.raw()),
+        }
+    }
+}
