@@ -9,6 +9,7 @@
 //! - [`serving`]: whether a filesystem is a disk, or files that a server has.
 //! - [`renaming`]: renaming that replaces nothing, on any filesystem.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
+//! - [`identity`]: which process this is, for processes of other machines.
 //! - [`limits`]: the limit on open files of this process.
 //! - [`memory`]: giving free memory back to the system.
 //! - [`namespaces`]: a command in a mount namespace of its own.
@@ -20,6 +21,7 @@ pub(crate) mod caller;
 pub(crate) mod charging;
 pub(crate) mod confinement;
 pub(crate) mod credentials;
+pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod memory;
 pub(crate) mod mounts;

@@ -54,6 +54,9 @@ pub use item::{DEPOSIT_MARK, ItemCopier, UNCOMPARED};
 pub use metadata::{UserAttributes, attributes_of};
 use unit::Vanished;
 
+/// File name of the facts of an Archive.
+const FACTS: &str = "archive.ibi";
+
 /// The areas that are copied before the index, each with the number of levels above its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
 
@@ -95,6 +98,11 @@ fn is_left(path: &[u8]) -> bool {
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 
+/// The same for a store whose facts name the server of its index, see [`without_server`].
+fn is_left_or_facts(path: &[u8]) -> bool {
+    is_left(path) || path == FACTS.as_bytes()
+}
+
 /// Within an area only the position of a scrub is not copied.
 fn is_left_below(path: &[u8]) -> bool {
     path == b"fixity/progress"
@@ -117,8 +125,8 @@ pub fn make(
         started: clock.now().to_rfc3339(),
     };
     note.write(None)?;
-    let facts = from.tree().read_small("archive.ibi")?.unwrap_or_default();
-    to.write_small(".", "archive.ibi", &facts, None)?;
+    let facts = from.tree().read_small(FACTS)?.unwrap_or_default();
+    to.write_small(".", FACTS, &without_server(&facts), None)?;
     let mut copier = Copier::new(from.tree(), &to, report, progress)?;
     let mut vanished = Vec::new();
     for (area, depth) in AREAS {
@@ -133,6 +141,10 @@ pub fn make(
         }
     }
     // Then everything else in the store's own directory.
+    let is_left = match from.facts().index {
+        Some(_) => is_left_or_facts,
+        None => is_left,
+    };
     copier.levels(b"", 1, Vanished::Collect, is_left, &mut Vec::new())?;
     settling::settle(from, destination, &mut copier, &vanished, clock)?;
     if let Err(error) = copy_accesses(from, &to) {
@@ -146,6 +158,17 @@ pub fn make(
     to.sync_all()?;
     note.write(Some(clock))?;
     Ok(tally)
+}
+
+/// `archive.ibi` of a backup, which has its index in a file: a server would give it that of the store.
+fn without_server(facts: &[u8]) -> Vec<u8> {
+    match Pairs::parse(facts) {
+        Ok(mut pairs) if pairs.get("index").is_some() => {
+            pairs.remove("index");
+            pairs.to_bytes()
+        }
+        _ => facts.to_vec(),
+    }
 }
 
 /// Copies the access counts of items. Nothing else in a backup depends on them.
@@ -208,7 +231,7 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
     let Ok(tree) = Tree::open_as_it_is(path) else {
         return Ok(());
     };
-    let Ok(index) = Store::open_read_only(tree.root()) else {
+    let Ok(index) = Store::open_read_only(tree.root(), None) else {
         return Ok(());
     };
     settling::each_item_of(&index, |item| {

@@ -96,7 +96,7 @@ pub use search::{
     SearchStop, TEXT_FILE, Texts, WrittenFiles,
 };
 pub use sidecars::{Acceptance, Fact};
-pub use status::{IndexState, Minted, Status};
+pub use status::{IndexState, Minted, Server, Status};
 
 use dates::DateLedger;
 use recovery_log::RecoveryLog;
@@ -190,7 +190,10 @@ impl Archive {
             return;
         };
         lock.mounted_at(mount_point);
-        self.close();
+        if let Err(error) = self.store.mounted_at(&mount_point.to_string_lossy()) {
+            log::warn!("the index does not say where this store is mounted: {error}");
+        }
+        self.write_down();
     }
 
     /// Takes the lock for changes of items, and first reads the places that an earlier error has queued.

@@ -26,6 +26,7 @@ mod levels;
 mod numbers;
 mod pictures;
 mod prefixes;
+mod presence;
 mod query;
 mod record;
 mod recovery_log;
@@ -44,11 +45,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 
 use crate::archive::database::{self, OpenFor, Unfit};
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
-use engine::{Connection, Sqlite};
+use crate::formats::index_url::IndexUrl;
+use engine::{Connection, Postgres, Sqlite, postgres_schema};
 use ibi::message;
 use ibi::message::Localize;
 
@@ -65,6 +68,7 @@ pub use levels::{
 };
 pub use numbers::Counts;
 pub use pictures::{PICTURES_FILE, PictureCache};
+pub use presence::HostState;
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use relation_changes::RelationChange;
 pub use search::{FileText, FileVersion, Found, Progress, SearchEntry, SearchIndex, TextIndex};
@@ -72,6 +76,12 @@ pub use write::Refill;
 
 /// File name of the relation store.
 pub const FILE: &str = "relations.sqlite3";
+
+/// How long a mount and a service wait for the server of an index.
+const SOON: Duration = Duration::from_millis(1_500);
+
+/// How long a command waits for it.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether another process may be writing a store that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,25 +100,32 @@ pub struct Store {
     /// The directory of the database; None for one in memory. SQLite uses its path until the
     /// connection above is closed.
     directory: Option<OwnedFd>,
+    /// The server of the index; None if it is a file.
+    url: Option<IndexUrl>,
+    /// The row of this process in it.
+    presence: Mutex<Option<presence::Presence>>,
     waiting: RankedMutex<Vec<Arc<group::PendingWrite>>>,
 }
 
 impl Store {
-    /// Opens the database of a store's directory for writing. Creates or migrates it if necessary.
-    pub fn open(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
-        let directory = duplicate(directory)?;
-        check_file(directory.as_fd(), OpenFor::Writing)?;
-        let path = file_in(directory.as_fd());
-        let mut connection = rusqlite::Connection::open(path).map_err(database::plain)?;
-        database::share(&connection)?;
-        connection.pragma_update(None, "synchronous", "normal")?;
-        schema::migrate(&mut connection)?;
-        let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
+    /// Opens the index of a store for writing: the database in its directory, or the one of a server. Creates or
+    /// migrates its tables if necessary.
+    pub fn open(directory: BorrowedFd<'_>, index: Option<&IndexUrl>) -> Result<Store, StoreError> {
+        if let Some(url) = index {
+            return Store::connect(url, OpenFor::Writing);
+        }
+        let (connection, directory) = Store::open_file(directory)?;
         Ok(Store::over(connection, Some(directory)))
     }
 
-    /// Opens the database read-only, beside a writer.
-    pub fn open_read_only(directory: BorrowedFd<'_>) -> Result<Store, StoreError> {
+    /// Opens the index read-only, beside a writer.
+    pub fn open_read_only(
+        directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
+    ) -> Result<Store, StoreError> {
+        if let Some(url) = index {
+            return Store::connect(url, OpenFor::Reading);
+        }
         let directory = duplicate(directory)?;
         check_file(directory.as_fd(), OpenFor::Reading)?;
         let path = database::path_to_read(file_in(directory.as_fd()), directory.as_fd());
@@ -121,6 +138,43 @@ impl Store {
         schema::check(&connection)?;
         let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok(Store::beside(connection, directory))
+    }
+
+    /// Opens the database in a directory for writing.
+    fn open_file(directory: BorrowedFd<'_>) -> Result<(Connection, OwnedFd), StoreError> {
+        let directory = duplicate(directory)?;
+        check_file(directory.as_fd(), OpenFor::Writing)?;
+        let path = file_in(directory.as_fd());
+        let mut connection = rusqlite::Connection::open(path).map_err(database::plain)?;
+        database::share(&connection)?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        schema::migrate(&mut connection)?;
+        let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
+        Ok((connection, directory))
+    }
+
+    /// Connects to the server of an index.
+    fn connect(url: &IndexUrl, purpose: OpenFor) -> Result<Store, StoreError> {
+        let server = Postgres::connect(url, PATIENCE)?;
+        let connection = Connection::Postgres(Box::new(server));
+        match purpose {
+            OpenFor::Reading => postgres_schema::check(&connection)?,
+            OpenFor::Writing => postgres_schema::migrate(&connection)?,
+        }
+        let rank = match purpose {
+            OpenFor::Reading => Rank::IndexBefore,
+            OpenFor::Writing => Rank::Index,
+        };
+        let store = Store::ranked(rank, connection, None);
+        Ok(Store {
+            url: Some(url.clone()),
+            ..store
+        })
+    }
+
+    /// No statement waits longer than a process may let its callers wait, if the index is in a server.
+    pub fn answer_soon(&self) {
+        self.lock().set_patience(SOON);
     }
 
     fn over(connection: Connection, directory: Option<OwnedFd>) -> Store {
@@ -137,6 +191,8 @@ impl Store {
             connection: RankedMutex::new(rank, connection),
             version: version::Version::default(),
             directory,
+            url: None,
+            presence: Mutex::default(),
             waiting: RankedMutex::new(Rank::CommitQueue, Vec::new()),
         }
     }

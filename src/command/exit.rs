@@ -113,11 +113,15 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Missing { .. }
             | ArchiveError::Unknown { .. }
             | ArchiveError::NoRelation { .. } => Exit::NotFound,
-            ArchiveError::Busy(_) => Exit::Busy,
+            ArchiveError::Busy(_)
+            | ArchiveError::Store(
+                StoreError::Away { .. } | StoreError::Conflict | StoreError::InUse { .. },
+            ) => Exit::Busy,
             ArchiveError::Exists(_)
             | ArchiveError::HasOne { .. }
             | ArchiveError::ClosedStore { .. }
             | ArchiveError::IsAStore { .. }
+            | ArchiveError::IndexInUse { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::NotMintedHere(_)

@@ -16,7 +16,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Ibi(_) => Errno::INVAL,
         ArchiveError::ClosedStore { .. } => Errno::ACCESS,
         ArchiveError::NotAStore { .. } | ArchiveError::Missing { .. } => Errno::NOENT,
-        ArchiveError::IsAStore { .. } => Errno::EXIST,
+        ArchiveError::IsAStore { .. } | ArchiveError::IndexInUse { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,
         ArchiveError::NotStoreOwner { .. } => Errno::ACCESS,
         ArchiveError::Facts { .. }
@@ -51,15 +51,20 @@ pub fn of(error: &ArchiveError) -> Errno {
 
 fn of_store(error: &StoreError) -> Errno {
     match error {
-        StoreError::Sqlite(_) | StoreError::System { .. } => match error.kind() {
-            ErrorKind::StorageFull => Errno::NOSPC,
-            ErrorKind::QuotaExceeded => Errno::DQUOT,
-            ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
-            ErrorKind::ResourceBusy => Errno::AGAIN,
-            ErrorKind::OutOfMemory => Errno::NOMEM,
-            ErrorKind::PermissionDenied => Errno::ACCESS,
-            _ => Errno::IO,
-        },
+        StoreError::Away { .. } | StoreError::Conflict => Errno::AGAIN,
+        StoreError::InUse { .. } => Errno::BUSY,
+        StoreError::Lapsed => Errno::STALE,
+        StoreError::Sqlite(_) | StoreError::System { .. } | StoreError::Server { .. } => {
+            match error.kind() {
+                ErrorKind::StorageFull => Errno::NOSPC,
+                ErrorKind::QuotaExceeded => Errno::DQUOT,
+                ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
+                ErrorKind::ResourceBusy => Errno::AGAIN,
+                ErrorKind::OutOfMemory => Errno::NOMEM,
+                ErrorKind::PermissionDenied => Errno::ACCESS,
+                _ => Errno::IO,
+            }
+        }
         StoreError::Newer { .. }
         | StoreError::Older { .. }
         | StoreError::Broken { .. }
@@ -149,6 +154,12 @@ mod tests {
             ArchiveError::Missing { .. } => 38,
             ArchiveError::NameSpaces { .. } => 39,
             ArchiveError::NotStoreOwner { .. } => 40,
+            ArchiveError::Store(StoreError::Away { .. }) => 41,
+            ArchiveError::Store(StoreError::Server { .. }) => 42,
+            ArchiveError::Store(StoreError::Conflict) => 43,
+            ArchiveError::IndexInUse { .. } => 44,
+            ArchiveError::Store(StoreError::InUse { .. }) => 45,
+            ArchiveError::Store(StoreError::Lapsed) => 46,
         }
     }
 
@@ -262,6 +273,31 @@ mod tests {
                 Errno::IO,
             ),
             (ArchiveError::NotStoreOwner { path: path() }, Errno::ACCESS),
+            (
+                store(StoreError::Away {
+                    place: name(),
+                    what: what(),
+                }),
+                Errno::AGAIN,
+            ),
+            (
+                store(StoreError::Server {
+                    place: name(),
+                    kind: std::io::ErrorKind::StorageFull,
+                    what: what(),
+                }),
+                Errno::NOSPC,
+            ),
+            (store(StoreError::Conflict), Errno::AGAIN),
+            (ArchiveError::IndexInUse { place: name() }, Errno::EXIST),
+            (
+                store(StoreError::InUse {
+                    host: name(),
+                    pid: 7,
+                }),
+                Errno::BUSY,
+            ),
+            (store(StoreError::Lapsed), Errno::STALE),
         ]
     }
 
@@ -273,7 +309,7 @@ mod tests {
             assert_eq!(of(error), *errno, "{error}");
         }
         // The last row of the match above.
-        assert_eq!(table.len(), 41);
+        assert_eq!(table.len(), 47);
     }
 
     #[test]

@@ -148,13 +148,17 @@ fn wait_for_end(background: fuser::BackgroundSession, mount_point: &Path, watche
 fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
     let is_fixed = rustix::fs::statvfs(store)
         .is_ok_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
-    match (is_fixed, settings.is_read_only()) {
-        (true, true) => Ok(Archive::open_read_only(store)?),
-        (true, false) => Err(MountError::ReadOnlyDisk {
-            store: store.to_owned(),
-        }),
-        (false, _) => Ok(Archive::open(store, Box::new(SystemClock))?),
-    }
+    let archive = match (is_fixed, settings.is_read_only()) {
+        (true, true) => Archive::open_read_only(store)?,
+        (true, false) => {
+            return Err(MountError::ReadOnlyDisk {
+                store: store.to_owned(),
+            });
+        }
+        (false, _) => Archive::open(store, Box::new(SystemClock))?,
+    };
+    archive.store().answer_soon();
+    Ok(archive)
 }
 
 fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountError> {

@@ -40,6 +40,7 @@ mod ordinary_user;
 mod package;
 mod permissions;
 mod posix;
+mod postgres;
 mod power;
 mod progress;
 mod readme;

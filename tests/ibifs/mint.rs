@@ -185,7 +185,7 @@ fn syncs(messages: &Path) -> usize {
 /// One sync makes a mint durable; the dates and the directories are synced for many at a time.
 #[test]
 fn a_mint_costs_one_sync() {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::new().with_index_file().with_a();
     env.sh(
         "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o messages \\
             -p $(daemon A.store) &

@@ -35,7 +35,11 @@ for line in sys.stdin:
 
 /// The Archive A with three items, whose reps are in the files a, b and c.
 fn world_of_three() -> TestEnv {
-    let env = TestEnv::new().with_a();
+    three_in(TestEnv::new())
+}
+
+fn three_in(env: TestEnv) -> TestEnv {
+    let env = env.with_a();
     env.sh("for n in a b c; do mint A $n > $n; echo text $n > A/$(<$n)/doc/text; done");
     env
 }
@@ -464,7 +468,7 @@ fn reindex_keeps_what_was_accepted_before() {
 /// A store that a newer ibifs has written is refused by every command, with what to do.
 #[test]
 fn a_store_of_a_newer_version_is_refused() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     env.sh("ibifs init A.store --host archive-a.example.org && mkdir A
          sqlite3 A.store/relations.sqlite3 'PRAGMA user_version=99'");
     for command in [
@@ -487,7 +491,7 @@ fn a_store_of_a_newer_version_is_refused() {
 /// A damaged relation store is reported with its remedy, and `ibifs reindex` is that remedy.
 #[test]
 fn a_damaged_relation_store_is_repaired_by_reindex() {
-    let env = world_of_three();
+    let env = three_in(TestEnv::new().with_index_file());
     env.sh("ibifs relate A/$(<a) --next-edition $(<b); ibifs umount A
          ibifs ls A.store > before; cp -a A.store good");
     for damage in [

@@ -64,7 +64,7 @@ pub(super) fn settle(
         last = Some(report.findings);
     }
     // The last connection that closes a database for writing removes its log.
-    drop(Store::open(copier.to.root())?);
+    drop(Store::open(copier.to.root(), None)?);
     for path in vanished {
         let is_kept = copier.to.open_far(path, rustix::fs::OFlags::PATH).is_ok()
             && copier
@@ -87,8 +87,8 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
     remove_index(&staging);
     from.store().copy_to(staging.as_fd())?;
     // Two connections: one lists the items, the other answers queries about them.
-    let index = Store::open(staging.as_fd())?;
-    let queried = Store::open(staging.as_fd())?;
+    let index = Store::open(staging.as_fd(), None)?;
+    let queried = Store::open(staging.as_fd(), None)?;
     let mut settling = Settling {
         from,
         copier,

@@ -46,6 +46,11 @@ pub enum ArchiveError {
         /// The path.
         path: PathBuf,
     },
+    /// A database for a new index has that of another Archive.
+    IndexInUse {
+        /// The database.
+        place: String,
+    },
     /// The directory for a new store is a store already.
     IsAStore {
         /// The directory.
@@ -220,6 +225,10 @@ impl Localize for ArchiveError {
                 "'{path}' is a store already; use it as it is, or name another directory",
                 path = path.display()
             ),
+            ArchiveError::IndexInUse { place } => message!(
+                "{place} holds the index of another Archive; name an empty database",
+                place
+            ),
             ArchiveError::Unfinished { path } => message!(
                 "'{path}' is an unfinished backup; finish it with 'ibifs backup' or, if the store is lost, remove '{note}' and run 'ibifs reindex'",
                 path = path.display(),
@@ -362,6 +371,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::NotAStore { .. }
             | ArchiveError::Missing { .. }
             | ArchiveError::IsAStore { .. }
+            | ArchiveError::IndexInUse { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::Facts { .. }
             | ArchiveError::NameSpaces { .. }

@@ -5,6 +5,7 @@ use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
 use ibi::distributor::Granularity;
@@ -35,6 +36,8 @@ pub struct Facts {
     pub commitment: Option<String>,
     /// What searches read.
     pub searched: Searched,
+    /// The index in a database server; None if it is a file in the store.
+    pub index: Option<IndexUrl>,
 }
 
 impl Facts {
@@ -75,7 +78,8 @@ impl Facts {
         }
     }
 
-    /// Whether both mint the same names: they differ in URLs and in what is searched at most.
+    /// Whether both mint the same names: they differ in URLs, in what is searched and in where the
+    /// index is at most.
     pub(in crate::archive) fn is_same_archive(&self, other: &Facts) -> bool {
         let minting = |facts: &Facts| {
             let facts = Facts {
@@ -83,6 +87,7 @@ impl Facts {
                 resolver: None,
                 commitment: None,
                 searched: Searched::default(),
+                index: None,
                 ..facts.clone()
             };
             facts.to_text()
@@ -126,6 +131,16 @@ impl Facts {
                 Searched::from_name(&text).ok_or_else(|| refuse("search", &text))?
             }
         };
+        let index = match pairs.get("index") {
+            None => None,
+            Some(_) => {
+                Some(
+                    IndexUrl::parse(&word("index")?).map_err(|error| ArchiveError::Facts {
+                        what: message!("the value of '{name}': {error}", name = "index", error),
+                    })?,
+                )
+            }
+        };
         let ip = word("ip")?;
         let granularity = word("granularity")?;
         let service = match pairs.get("ibi.archiveservice") {
@@ -146,6 +161,7 @@ impl Facts {
             resolver: url("resolver")?,
             commitment,
             searched,
+            index,
         };
         // A host must be valid as the prefix of a rep.
         facts
@@ -176,6 +192,9 @@ impl Facts {
         }
         if self.searched != Searched::default() {
             text.push_str(&format!("search {}\n", self.searched.name()));
+        }
+        if let Some(index) = &self.index {
+            text.push_str(&format!("index {index}\n"));
         }
         text
     }

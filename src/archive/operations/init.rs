@@ -13,6 +13,7 @@ use crate::archive::tree::TreeError;
 use crate::archive::tree::{Filled, Place, Tree};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::hex::Hex;
+use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
 use crate::os::random;
@@ -44,6 +45,8 @@ pub struct Setup {
     pub resolver: Option<BaseUrl>,
     /// What searches read, descriptions if left out.
     pub searched: Option<Searched>,
+    /// The index in a database server; a file in the store if left out.
+    pub index: Option<IndexUrl>,
 }
 
 impl Archive {
@@ -80,6 +83,7 @@ impl Archive {
             setup.url = setup.url.or_else(|| before.url.clone());
             setup.resolver = setup.resolver.or_else(|| before.resolver.clone());
             setup.searched.get_or_insert(before.searched);
+            setup.index = setup.index.or_else(|| before.index.clone());
         }
         let not_drawn = |errno| TreeError::new(Action::Read, random::SOURCE, errno);
         let host = match &setup.host {
@@ -108,9 +112,11 @@ impl Archive {
                 .as_ref()
                 .and_then(|before| before.commitment.clone()),
             searched: setup.searched.unwrap_or_default(),
+            index: setup.index.clone(),
         };
         // If the clock is out of the range of names, nothing is created.
         TemporalDistributor::new(facts.granularity, None).reserve(&clock.now(), WAIT_LIMIT)?;
+        let is_continued = unfinished.is_some();
         if let Some(before) = unfinished
             && setup.service.is_none()
             && (&before.host, before.port) == (&facts.host, facts.port)
@@ -121,7 +127,9 @@ impl Archive {
         }
         let tree = Tree::create(path)?;
         let lock = lock::Lock::take(&tree)?;
-        let store = Store::open(tree.root())?;
+        let store = Store::open(tree.root(), facts.index.as_ref())?;
+        refuse_other_index(&store, &facts, is_continued)?;
+        store.enter()?;
         // Names that this host minted before, in a store that is lost, are earlier than now. They may
         // be restored, and are never minted again.
         let start = clock.now();
@@ -171,6 +179,30 @@ impl Archive {
             .tree
             .rename_small(".", UNFINISHED, own_files::FACTS)?;
         Ok((archive, report))
+    }
+}
+
+/// Refuses the database of another Archive: one has one Archive.
+fn refuse_other_index(
+    store: &Store,
+    facts: &Facts,
+    is_continued: bool,
+) -> Result<(), ArchiveError> {
+    let Some(url) = &facts.index else {
+        return Ok(());
+    };
+    let is_ours = match store.facts()? {
+        Some(known) => {
+            is_continued && Facts::parse(&known).is_ok_and(|known| known.is_same_archive(facts))
+        }
+        None => is_continued || store.is_empty()?,
+    };
+    if is_ours {
+        Ok(())
+    } else {
+        Err(ArchiveError::IndexInUse {
+            place: url.place().to_owned(),
+        })
     }
 }
 

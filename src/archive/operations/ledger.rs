@@ -188,6 +188,14 @@ impl Archive {
     /// Syncs minted items and writes the ledger for the next start. The Archive does not depend on
     /// it, but it also protects a store whose database is lost afterwards.
     pub fn close(&self) {
+        self.write_down();
+        if self.lock.is_some() {
+            self.store.leave();
+        }
+    }
+
+    /// Writes what [`Archive::close`] writes, of a store that stays open.
+    pub(super) fn write_down(&self) {
         self.replay_first();
         if self.lock.is_some()
             && let Err(error) = self

@@ -53,7 +53,8 @@ impl Archive {
         changed_facts: ChangedFacts,
     ) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open(tree.root())?;
+        let store = Store::open(tree.root(), facts.index.as_ref())?;
+        store.enter()?;
         let archive = Archive::over(facts, tree, store, clock, Some(lock));
         archive.check_facts(changed_facts)?;
         archive.read_ledger()?;
@@ -98,7 +99,7 @@ impl Archive {
     /// Opens a store for reading, beside a process that writes it.
     pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open_read_only(tree.root())?;
+        let store = Store::open_read_only(tree.root(), facts.index.as_ref())?;
         let clock = Box::new(SystemClock);
         Ok(Archive::over(facts, tree, store, clock, None))
     }

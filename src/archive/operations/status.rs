@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Archive, ArchiveError, Clock, holder};
-use crate::archive::store::{Counts, StoreError};
+use crate::archive::store::{Counts, HostState, StoreError};
 use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::message;
@@ -72,6 +72,17 @@ pub struct Status {
     pub minted: Option<Minted>,
     /// Originals removed in the last 30 days that no other Archive has claimed, the latest first.
     pub removed: Vec<Removed>,
+    /// The server of the index, and the processes that write it; None if the index is a file.
+    pub server: Option<Server>,
+}
+
+/// The server of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Host, port and database.
+    pub place: String,
+    /// The processes that have it open for writing.
+    pub hosts: Vec<HostState>,
 }
 
 /// An original that was removed.
@@ -89,6 +100,7 @@ impl Status {
         let read = Archive::open_read_only(store).and_then(|archive| archive.status(clock));
         read.unwrap_or_else(|error| {
             let index = match &error {
+                ArchiveError::Store(StoreError::Away { .. }) => IndexState::Unreadable,
                 _ if is_missing(store) => IndexState::Missing,
                 ArchiveError::Store(StoreError::Older { .. }) => IndexState::Older,
                 ArchiveError::Store(StoreError::Newer { .. }) => IndexState::Newer,
@@ -101,9 +113,19 @@ impl Status {
                 items: None,
                 minted: None,
                 removed: Vec::new(),
+                server: server_of(store),
             }
         })
     }
+}
+
+/// The server of a store's index, which does not answer.
+fn server_of(store: &Path) -> Option<Server> {
+    let (facts, _) = Archive::open_tree(store).ok()?;
+    Some(Server {
+        place: facts.index?.place().to_owned(),
+        hosts: Vec::new(),
+    })
 }
 
 fn is_missing(store: &Path) -> bool {
@@ -156,7 +178,9 @@ impl Archive {
         let is_marked = || -> Result<bool, ArchiveError> {
             Ok(!self.store.dirty_regions()?.is_empty() || !self.store.unsettled()?.is_empty())
         };
-        let is_behind = holder(self.tree.path()).is_none() && is_marked()?;
+        let hosts = self.store.hosts()?;
+        let is_unused = holder(self.tree.path()).is_none() && hosts.is_empty();
+        let is_behind = is_unused && is_marked()?;
         Ok(Status {
             index: if is_behind {
                 IndexState::Behind
@@ -169,6 +193,10 @@ impl Archive {
             items: Some(self.store.counts()?),
             minted: Some(minted),
             removed: self.removed_originals(&now)?,
+            server: self.facts.index.as_ref().map(|index| Server {
+                place: index.place().to_owned(),
+                hosts,
+            }),
         })
     }
 }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::engine::{self, Row, Rows, Sqlite, params};
 use super::{Store, StoreError, StoreUse, check_file, duplicate, file_in, schema};
 use crate::archive::database::{self, OpenFor};
+use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use ibi::Ibi;
 use ibi::message;
@@ -110,8 +111,12 @@ impl Store {
     /// either.
     pub fn open_as_it_is(
         directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
         store_use: StoreUse,
     ) -> Result<Store, StoreError> {
+        if let Some(url) = index {
+            return Store::connect(url, OpenFor::Reading);
+        }
         let directory = duplicate(directory)?;
         check_file(directory.as_fd(), OpenFor::Reading)?;
         let path = file_in(directory.as_fd());
@@ -136,6 +141,10 @@ impl Store {
     /// SQLite's messages about the database, and whether its schema is ours.
     pub fn complaints(&self) -> Result<Vec<Message>, StoreError> {
         let connection = self.lock();
+        // A server checks its own files, and lets no row belong to no item.
+        if connection.sqlite().is_none() {
+            return Ok(Vec::new());
+        }
         let mut complaints = Vec::new();
         let check = format!("PRAGMA integrity_check({COMPLAINTS})");
         connection.visit(&check, &[], |row| {

@@ -1,4 +1,4 @@
-//! Copies the database as it is at one instant, with SQLite's backup interface.
+//! Copies the index as it is at one instant to a file: with SQLite's backup interface, from a server row by row.
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
+use super::engine::{self, Sync, Value};
 use super::{Store, StoreError, check_file, file_in};
 use crate::archive::database::{self, OpenFor};
 
@@ -15,11 +16,62 @@ impl Store {
     /// writers. The copy is on disk when this returns.
     pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
         check_file(directory, OpenFor::Writing)?;
-        match self.lock().sqlite() {
-            Some(connection) => at_once(connection, &file_in(directory)),
-            None => Ok(()),
+        let source = self.lock();
+        match &*source {
+            engine::Connection::Sqlite(connection) => {
+                at_once(connection.raw(), &file_in(directory))
+            }
+            engine::Connection::Postgres(server) => server.at_one_instant(|| {
+                let (target, _directory) = Store::open_file(directory)?;
+                copy_rows(&source, &target)
+            }),
         }
     }
+}
+
+/// The tables and their columns, each after those that it refers to.
+const TABLES: &[(&str, &str)] = &[
+    (
+        "item",
+        "id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language, target, removed_at, sidecar, changed",
+    ),
+    (
+        "relation",
+        "source, kind, target_rep, target_rep_key, target_ibip, target_ibip_key",
+    ),
+    ("alias", "name, item"),
+    ("ledger", "one, last, reserved"),
+    ("unsettled", "item, uid, gid, mode"),
+    ("facts", "one, text"),
+    ("touched", "level"),
+    ("joint", "number, places, before"),
+    ("epoch", "one, number"),
+    (
+        "relation_change",
+        "source, kind, target, target_rep, target_ibip, declared, changed",
+    ),
+];
+
+/// Copies all rows to a new database of SQLite.
+fn copy_rows(source: &engine::Connection, target: &engine::Connection) -> Result<(), StoreError> {
+    target.transact(Sync::Now, |target| {
+        target.execute("DELETE FROM epoch", &[])?;
+        for (table, columns) in TABLES {
+            let count = columns.split(',').count();
+            let marks: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
+            let insert = format!(
+                "INSERT INTO {table} ({columns}) VALUES ({})",
+                marks.join(", ")
+            );
+            source.visit(&format!("SELECT {columns} FROM {table}"), &[], |row| {
+                let cells = (0..count).map(|column| row.cell(column));
+                let cells = cells.collect::<Result<Vec<_>, _>>()?;
+                let values: Vec<Value<'_>> = cells.iter().map(|cell| cell.value()).collect();
+                target.execute(&insert, &values)
+            })?;
+        }
+        Ok(())
+    })
 }
 
 /// Copies the current contents of a database to one at a path that was checked.

@@ -4,18 +4,27 @@
 //! Statements use `?1`, `?2` for their parameters, `ON CONFLICT` and `RETURNING`, and none of an engine's own
 //! functions. Where an engine needs other words, [`Connection`] has a method for it.
 
+mod postgres;
 mod sqlite;
 mod value;
 
+use std::time::Duration;
+
 use super::StoreError;
 
+pub(super) use postgres::Postgres;
+pub(super) use postgres::schema as postgres_schema;
 pub(super) use sqlite::Sqlite;
 pub(super) use value::{Cell, FromCell, Value, params};
+
+/// How often a transaction is run that a server refuses because of another one.
+const TRIES: usize = 8;
 
 /// A connection to the database of a store.
 #[derive(Debug)]
 pub(super) enum Connection {
     Sqlite(Sqlite),
+    Postgres(Box<Postgres>),
 }
 
 /// When a commit reaches the disk.
@@ -28,6 +37,7 @@ pub(super) enum Sync {
 /// A row of an answer.
 pub(super) enum Row<'row> {
     Sqlite(&'row rusqlite::Row<'row>),
+    Postgres(&'row tokio_postgres::Row),
 }
 
 /// A column of a row, by its number or its name.
@@ -40,6 +50,9 @@ impl Column for usize {
     fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError> {
         match row {
             Row::Sqlite(row) => Ok(Cell::from(row.get_ref(self)?)),
+            Row::Postgres(row) => row
+                .try_get(self)
+                .map_err(|_| value::unexpected(&self.name())),
         }
     }
 
@@ -52,6 +65,9 @@ impl Column for &str {
     fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError> {
         match row {
             Row::Sqlite(row) => Ok(Cell::from(row.get_ref(self)?)),
+            Row::Postgres(row) => row
+                .try_get(self)
+                .map_err(|_| value::unexpected(&self.name())),
         }
     }
 
@@ -66,6 +82,11 @@ impl Row<'_> {
         T::from_cell(column.cell(self)?).ok_or_else(|| value::unexpected(&column.name()))
     }
 
+    /// The value of a column, whatever its type is.
+    pub(super) fn cell(&self, column: usize) -> Result<Cell<'_>, StoreError> {
+        column.cell(self)
+    }
+
     /// The bytes of a column, whatever its type is.
     pub(super) fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(column.cell(self)?.into_bytes())
@@ -75,11 +96,13 @@ impl Row<'_> {
 /// A prepared statement.
 pub(super) enum Statement<'connection> {
     Sqlite(rusqlite::CachedStatement<'connection>),
+    Postgres(postgres::Statement<'connection>),
 }
 
 /// The rows of an answer, which are read one after the other.
 pub(super) enum Rows<'statement> {
     Sqlite(rusqlite::Rows<'statement>),
+    Postgres(postgres::Rows<'statement>),
 }
 
 impl Statement<'_> {
@@ -87,6 +110,7 @@ impl Statement<'_> {
     pub(super) fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
         match self {
             Statement::Sqlite(statement) => sqlite::rows(statement, params).map(Rows::Sqlite),
+            Statement::Postgres(statement) => statement.rows(params).map(Rows::Postgres),
         }
     }
 }
@@ -96,6 +120,7 @@ impl Rows<'_> {
     pub(super) fn next(&mut self) -> Result<Option<Row<'_>>, StoreError> {
         match self {
             Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
+            Rows::Postgres(rows) => Ok(rows.next()?.map(Row::Postgres)),
         }
     }
 }
@@ -105,6 +130,7 @@ impl Connection {
     pub(super) fn prepare(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.prepare(sql).map(Statement::Sqlite),
+            Connection::Postgres(connection) => Ok(Statement::Postgres(connection.prepare(sql))),
         }
     }
 
@@ -169,19 +195,33 @@ impl Connection {
     pub(super) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.execute(sql, params),
+            Connection::Postgres(connection) => connection.execute(sql, params),
         }
     }
 
-    /// Runs one transaction, which no other one that writes is beside.
+    /// Runs one transaction, which no other one that writes is beside. A server may ask to run it again.
     pub(super) fn transact<T>(
         &self,
         sync: Sync,
-        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        mut change: impl FnMut(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         match self {
             Connection::Sqlite(connection) => {
                 connection.begin(sync)?;
                 connection.end(sync, change(self))
+            }
+            // A commit there is durable when it returns. An index that has lost what its hosts believe to be written
+            // would not be read again from the tree, since no host has stopped.
+            Connection::Postgres(connection) => {
+                for _ in 1..TRIES {
+                    connection.begin()?;
+                    match connection.end(change(self)) {
+                        Err(StoreError::Conflict) => {}
+                        ended => return ended,
+                    }
+                }
+                connection.begin()?;
+                connection.end(change(self))
             }
         }
     }
@@ -190,6 +230,7 @@ impl Connection {
     pub(super) fn refill_begins(&self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.refill_begins(),
+            Connection::Postgres(connection) => connection.refill_begins(),
         }
     }
 
@@ -197,6 +238,21 @@ impl Connection {
     pub(super) fn refill_ends(&self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.refill_ends(),
+            Connection::Postgres(connection) => connection.refill_ends(),
+        }
+    }
+
+    /// Lets transactions write only while the table `host` has this row, if the index is in a server.
+    pub(super) fn write_as(&self, host: Option<i64>) {
+        if let Connection::Postgres(server) = self {
+            server.write_as(host);
+        }
+    }
+
+    /// Sets how long a statement waits for a server.
+    pub(super) fn set_patience(&self, patience: Duration) {
+        if let Connection::Postgres(server) = self {
+            server.set_patience(patience);
         }
     }
 
@@ -204,6 +260,7 @@ impl Connection {
     pub(super) fn by_index(&self, index: &str) -> String {
         match self {
             Connection::Sqlite(_) => format!("INDEXED BY {index}"),
+            Connection::Postgres(_) => String::new(),
         }
     }
 
@@ -211,6 +268,7 @@ impl Connection {
     pub(super) fn sqlite(&self) -> Option<&rusqlite::Connection> {
         match self {
             Connection::Sqlite(connection) => Some(connection.raw()),
+            Connection::Postgres(_) => None,
         }
     }
 }

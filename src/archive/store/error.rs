@@ -41,6 +41,33 @@ pub enum StoreError {
         /// The table, the column and the value.
         what: Message,
     },
+    /// The server of the index does not answer.
+    Away {
+        /// Host, port and database.
+        place: String,
+        /// What has happened.
+        what: Message,
+    },
+    /// The server of the index refused.
+    Server {
+        /// Host, port and database.
+        place: String,
+        /// The kind of the error.
+        kind: ErrorKind,
+        /// What it said.
+        what: Message,
+    },
+    /// A process on another machine writes the index.
+    InUse {
+        /// The name of the machine.
+        host: String,
+        /// The number of the process there.
+        pid: u32,
+    },
+    /// This process was not heard of for so long that another one may have taken its place.
+    Lapsed,
+    /// Another transaction came first, time and again.
+    Conflict,
     /// A name is already recorded for another item.
     Taken {
         /// The name.
@@ -68,6 +95,10 @@ impl StoreError {
         let error = match self {
             StoreError::Sqlite(error) => error,
             StoreError::System { cause, .. } => return cause.kind(),
+            StoreError::Server { kind, .. } => return *kind,
+            StoreError::Away { .. } | StoreError::Conflict => return ErrorKind::WouldBlock,
+            StoreError::InUse { .. } => return ErrorKind::ResourceBusy,
+            StoreError::Lapsed => return ErrorKind::StaleNetworkFileHandle,
             _ => return ErrorKind::Other,
         };
         match error.sqlite_error_code() {
@@ -113,6 +144,11 @@ impl StoreError {
             StoreError::System { .. }
             | StoreError::Newer { .. }
             | StoreError::Older { .. }
+            | StoreError::Away { .. }
+            | StoreError::Server { .. }
+            | StoreError::Conflict
+            | StoreError::InUse { .. }
+            | StoreError::Lapsed
             | StoreError::Taken { .. } => false,
         }
     }
@@ -165,6 +201,25 @@ impl Localize for StoreError {
                     what
                 )
             }
+            StoreError::Away { place, what } => message!(
+                "the index in {place} cannot be reached ({what}); see whether the server runs, and try again",
+                place,
+                what
+            ),
+            StoreError::Server { place, what, .. } => {
+                message!("the index in {place}: {what}", place, what)
+            }
+            StoreError::InUse { host, pid } => message!(
+                "the index is in use by process {pid} on {host}; run this there, or after it has ended",
+                pid,
+                host
+            ),
+            StoreError::Lapsed => message!(
+                "this process could not reach the index for so long that another one may write it now; start it again"
+            ),
+            StoreError::Conflict => {
+                message!("another host changed the index at the same time; try again")
+            }
             StoreError::Taken { name, holder } => {
                 message!("'{name}' is already recorded for {holder}", name, holder)
             }
@@ -183,6 +238,11 @@ impl std::error::Error for StoreError {
             | StoreError::Newer { .. }
             | StoreError::Older { .. }
             | StoreError::Broken { .. }
+            | StoreError::Away { .. }
+            | StoreError::Server { .. }
+            | StoreError::Conflict
+            | StoreError::InUse { .. }
+            | StoreError::Lapsed
             | StoreError::Taken { .. } => None,
         }
     }

@@ -8,7 +8,7 @@ impl Store {
     pub(super) fn write<T>(
         &self,
         sync: Sync,
-        change: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        change: impl FnMut(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         self.lock().transact(sync, change)
     }

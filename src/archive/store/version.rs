@@ -3,12 +3,17 @@
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{Store, StoreError, file_in};
+use super::engine::Postgres;
+use super::{SOON, Store, StoreError, file_in};
 use crate::archive::database;
+use crate::formats::index_url::IndexUrl;
+use crate::os::processors::spawn_unbound;
+use ibi::message;
 
 /// How many threads may ask at once; others wait for one of them.
 const WATCHES: usize = 4;
@@ -21,6 +26,37 @@ pub(super) struct Version {
     /// change: what matters is that no change is missed.
     number: AtomicI64,
     watches: [Mutex<Option<Watch>>; WATCHES],
+    /// What was last seen of a server, which is asked by a thread of its own: its answers take time.
+    server: OnceLock<Arc<Seen>>,
+}
+
+/// The number of writes that a server has seen.
+#[derive(Debug)]
+struct Seen(AtomicI64);
+
+/// [`Seen`] while the server does not answer.
+const UNKNOWN: i64 = -1;
+
+/// How often a server is asked.
+const EVERY: Duration = Duration::from_millis(250);
+
+/// Asks a server until nobody wants to know any more.
+fn follow(url: &IndexUrl, seen: &Weak<Seen>) {
+    let mut server = Postgres::connect(url, SOON);
+    while let Some(seen) = seen.upgrade() {
+        if server.is_err() {
+            server = Postgres::connect(url, SOON);
+        }
+        let writes = server.as_ref().map_err(StoreError::cause);
+        let writes = writes.and_then(|server| server.writes().map_err(|error| error.cause()));
+        let writes = writes.unwrap_or_else(|error| {
+            log::debug!("changes of the index are not seen: {error}");
+            UNKNOWN
+        });
+        seen.0.store(writes, Ordering::SeqCst);
+        drop(seen);
+        std::thread::sleep(EVERY);
+    }
 }
 
 /// A connection and the last value of its `data_version`, which is only comparable within one connection.
@@ -48,6 +84,16 @@ impl Watch {
 impl Store {
     /// Starts to watch for changes of the index by others.
     pub fn watch(&self) -> Result<(), StoreError> {
+        if let Some(url) = &self.url {
+            let url = url.clone();
+            let seen = Arc::new(Seen(AtomicI64::new(UNKNOWN)));
+            let watched = Arc::downgrade(&seen);
+            let _ = self.version.server.set(seen);
+            let spawned = spawn_unbound("index", move || follow(&url, &watched));
+            return spawned.map_err(|error| StoreError::Broken {
+                what: message!("no thread can watch it: {error}", error),
+            });
+        }
         let Some(directory) = &self.directory else {
             return Ok(());
         };
@@ -67,9 +113,13 @@ impl Store {
     }
 
     /// A number that grows with each change by another connection. Data read after this call is at
-    /// least as new as the number. None if the number is not available at once, or the store does
-    /// not watch for changes.
+    /// least as new as the number, except that a server is asked every quarter of a second. None if the number is
+    /// not available at once, or the store does not watch for changes.
     pub fn version(&self) -> Result<Option<i64>, StoreError> {
+        if let Some(seen) = self.version.server.get() {
+            let writes = seen.0.load(Ordering::SeqCst);
+            return Ok((writes != UNKNOWN).then_some(writes));
+        }
         let mut free = self.version.free();
         let Some(watch) = &mut *free else {
             return Ok(None);

@@ -72,7 +72,9 @@ impl Store {
             ),
         })?);
         connection.refill_begins()?;
+        let mut fill = Some(fill);
         let written = connection.transact(Sync::Now, |transaction| {
+            let fill = fill.take().ok_or(StoreError::Conflict)?;
             for table in [
                 "unsettled",
                 "relation_change",

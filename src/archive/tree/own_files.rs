@@ -39,6 +39,11 @@ impl Tree {
         }
     }
 
+    /// Removes a file in the store's directory, if it exists; the removal is on disk when this returns.
+    pub fn remove_own(&self, name: &str) -> Result<(), TreeError> {
+        self.remove_small(".", name, |errno| self.error(Action::Remove, name, errno))
+    }
+
     /// Opens one of the store's own files for reading; None where it does not exist.
     pub fn read_own(&self, name: &str) -> Result<Option<std::fs::File>, TreeError> {
         let found = match self.open_beneath(name, OFlags::PATH | OFlags::NOFOLLOW) {

@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{NetworkOptions, Output, value};
+use crate::formats::index_url::IndexPlace;
 
 /// `ibifs reindex`
 #[derive(Debug, Args)]
 pub struct Reindex {
     /// Directory of the store
     pub store: PathBuf,
+    /// Build the index there, and use it from now on: postgres://USER@HOST:PORT/DATABASE, or file for one in the store
+    #[arg(long, value_name = "URL", value_parser = value::index_place)]
+    pub to: Option<IndexPlace>,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,

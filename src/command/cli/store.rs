@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
+use crate::formats::index_url::IndexUrl;
 use crate::formats::search::Searched;
 
 /// `ibifs init`
@@ -45,6 +46,9 @@ pub struct Init {
     /// What searches read: descriptions, or also the text of the files that everyone may read [default: descriptions]
     #[arg(long, value_name = "WHAT", value_parser = value::searched())]
     pub search: Option<Searched>,
+    /// Index in a PostgreSQL server: postgres://USER@HOST:PORT/DATABASE [default: a file in the store]
+    #[arg(long, value_name = "URL", value_parser = value::index_url)]
+    pub index: Option<IndexUrl>,
     /// Identity of an Archive that is rebuilt: the rep of its service, and its IBIp
     #[arg(long, value_name = "IBI")]
     pub service: Vec<String>,

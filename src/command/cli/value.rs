@@ -10,6 +10,7 @@ use ibi::message::{Localize, Message};
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
+use crate::formats::index_url::{IndexPlace, IndexUrl};
 use crate::formats::search::Searched;
 use crate::web::server::resolver::PeerResolver;
 
@@ -61,6 +62,19 @@ pub(super) fn searched() -> impl TypedValueParser<Value = Searched> {
 /// The URL of a service.
 pub(super) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
     BaseUrl::parse(text).map_err(|error| Invalid(error.message()))
+}
+
+/// The URL of an index in a database server.
+pub(super) fn index_url(text: &str) -> Result<IndexUrl, Invalid> {
+    IndexUrl::parse(text).map_err(|error| Invalid(error.message()))
+}
+
+/// Where an index is: in a database server, or in a file of the store.
+pub(super) fn index_place(text: &str) -> Result<IndexPlace, Invalid> {
+    match text {
+        "file" => Ok(IndexPlace::File),
+        url => index_url(url).map(IndexPlace::Server),
+    }
 }
 
 /// A peer of a resolver: its URL, `=` and its public key.

@@ -8,8 +8,11 @@ use crate::command::language::localized;
 use ibi::{message, plural};
 
 pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
-    let archive = start::open_for_reindex(&options.store)?;
+    let mut archive = start::open_for_reindex(&options.store)?;
     let progress = counting(&options.store);
+    if let Some(place) = &options.to {
+        archive = archive.move_index(place)?;
+    }
     let (archive, report) = match archive.reindex(&mut |items| progress.at(items)) {
         // Damage deep in the database shows only when it is read as a whole.
         Err(ArchiveError::Store(error)) if error.is_damage() => {
@@ -21,6 +24,9 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
         other => (archive, other?),
     };
     drop(progress);
+    if options.to.is_some() {
+        archive.remove_index_file()?;
+    }
     archive.close();
     if options.output.json {
         say(&print::report_json(&options.store, &report))?;

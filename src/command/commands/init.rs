@@ -58,6 +58,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         url: options.url.clone(),
         resolver: options.resolver.clone(),
         searched: options.search,
+        index: options.index.clone(),
     };
     let progress = ProgressLine::of_items(|| items_below(&store));
     let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::say;
+use crate::archive::store::HostState;
 use crate::archive::{Status, SystemClock, holder, is_held_by};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -134,10 +135,24 @@ impl StoreReport {
                 "last": minted.last.as_ref().map(Timestamp::to_rfc3339),
             })),
             "index": self.status.index.word(),
+            "index_server": self.status.server.as_ref().map(|server| &server.place),
+            "hosts": self.hosts().map(|host| json!({
+                "host": host.host,
+                "pid": host.pid,
+                "mount_point": host.mount_point,
+                "open_seconds": host.open_for,
+                "silent_seconds": host.silent_for,
+            })).collect::<Vec<_>>(),
             "trouble": self.status.trouble,
             "data": data.map(data_word),
             "data_reason": data.and_then(DataPath::reason).map(|reason| reason.message()),
         })
+    }
+
+    /// The processes that write the index, if it is in a server.
+    fn hosts(&self) -> impl Iterator<Item = &HostState> {
+        let server = self.status.server.as_ref();
+        server.into_iter().flat_map(|server| &server.hosts)
     }
 
     fn text(&self) -> String {
@@ -200,6 +215,21 @@ impl StoreReport {
             Some(trouble) => format!("index    {index}: {}\n", OneLine(localized(trouble))),
             None => format!("index    {index}\n"),
         });
+        if let Some(server) = &self.status.server {
+            text.push_str(&format!("server   {}\n", OneLine(&server.place)));
+        }
+        for host in self.hosts() {
+            let at = host.mount_point.as_deref().unwrap_or("-");
+            let (name, pid, silent) = (&host.host, host.pid, host.silent_for);
+            let state = message!(
+                "{name}, process {pid}, {at}, heard of {silent} s ago",
+                name,
+                pid,
+                at,
+                silent
+            );
+            text.push_str(&format!("host     {}\n", OneLine(localized(&state))));
+        }
         text
     }
 }

@@ -81,6 +81,7 @@ impl Site {
             log::debug!("what scrubs record is found after the next start: {error}");
         }
         archive.tree().keep_open();
+        archive.store().answer_soon();
         if let Err(error) = archive.store().watch() {
             log::warn!(
                 "nothing is cached, since changes of the index would not be noticed: {error}"

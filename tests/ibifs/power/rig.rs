@@ -374,7 +374,7 @@ impl Rig {
     /// All that the index knows, by rep, or by IBIp where there is none.
     fn rows(&self) -> Result<BTreeMap<String, State>, String> {
         let directory = std::fs::File::open(self.store()).map_err(|error| error.to_string())?;
-        let store = Store::open_read_only(directory.as_fd());
+        let store = Store::open_read_only(directory.as_fd(), None);
         let store = store.map_err(|error| error.to_string())?;
         let mut rows = BTreeMap::new();
         let outcome = store.each_item(|item| {

@@ -11,7 +11,8 @@ const MANY: usize = 1000;
 
 /// Three stores: the original of `one` was removed from `S`, and `D` and `E` hold copies.
 fn fixture() -> TestEnv {
-    let env = TestEnv::new();
+    // Copied with cp, stores in a server would have one index.
+    let env = TestEnv::new().with_index_file();
     env.sh("mkdir M N before
          ibifs init S --host archive-a.example.org > /dev/null
          ibifs init D --host archive-b.example.net > /dev/null

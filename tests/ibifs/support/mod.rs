@@ -1,6 +1,8 @@
 //! A temporary environment of mounted Archives and a shell in it, cleaned up when dropped.
 
 mod disk;
+mod postgres;
+mod proxy;
 mod rng;
 mod user;
 
@@ -11,6 +13,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 pub use disk::{Disk, Format};
+pub use postgres::Postgres;
+pub use proxy::TcpProxy;
 pub use rng::{Rng, seed};
 pub use user::User;
 
@@ -23,10 +27,30 @@ pub fn switch(name: &str) -> Option<u64> {
     )
 }
 
+/// A port on loopback that is free, and stays so while its server is stopped: the kernel gives none of these to clients.
+fn free_port() -> u16 {
+    static NEXT_PORT: AtomicU32 = AtomicU32::new(0);
+    let ports = 20_000..32_000;
+    // Processes of tests that run at once begin at different places.
+    let first = std::process::id().wrapping_mul(61);
+    (0..ports.len())
+        .find_map(|_| {
+            let number = first.wrapping_add(NEXT_PORT.fetch_add(1, Ordering::Relaxed));
+            let port = ports.start + (number % ports.len() as u32) as u16;
+            let bound = std::net::TcpListener::bind(("127.0.0.1", port));
+            bound.is_ok().then_some(port)
+        })
+        .expect("a free port")
+}
+
 /// A directory of its own for one test, with whatever it has mounted in it.
 #[derive(Debug)]
 pub struct TestEnv {
     root: PathBuf,
+    /// The server for the databases of scripts.
+    postgres: Option<&'static Postgres>,
+    /// Whether the test is about the file of an index.
+    is_index_a_file: bool,
     /// What `root` shows, if another filesystem is mounted there.
     backing: Option<PathBuf>,
 }
@@ -100,6 +124,8 @@ impl TestEnv {
         std::fs::create_dir_all(&root).expect("a temporary directory");
         TestEnv {
             root,
+            postgres: None,
+            is_index_a_file: false,
             backing: None,
         }
     }
@@ -122,6 +148,18 @@ impl TestEnv {
             "bindfs mounts"
         );
         self.backing = Some(backing);
+        self
+    }
+
+    /// The same, where scripts may make databases with `database`.
+    pub fn with_postgres(mut self) -> TestEnv {
+        self.postgres = Some(Postgres::shared());
+        self
+    }
+
+    /// The same for a test of the file of an index, also with `IBIFS_TEST_INDEX=postgres`.
+    pub fn with_index_file(mut self) -> TestEnv {
+        self.is_index_a_file = true;
         self
     }
 
@@ -155,10 +193,20 @@ impl TestEnv {
         directories.extend(std::env::split_paths(
             &std::env::var_os("PATH").unwrap_or_default(),
         ));
+        let index = match std::env::var("IBIFS_TEST_INDEX").as_deref() {
+            _ if self.is_index_a_file => "",
+            Ok("postgres") => IN_POSTGRES,
+            Ok(other) => panic!("IBIFS_TEST_INDEX: '{other}' is not an index of the tests"),
+            Err(_) => "",
+        };
         let mut command = Command::new("bash");
+        if !index.is_empty() || self.postgres.is_some() {
+            let server = self.postgres.unwrap_or_else(Postgres::shared);
+            command.env("POSTGRES", server.port().to_string());
+        }
         command
             .arg("-c")
-            .arg(format!("set -euo pipefail\n{PRELUDE}\n{script}"))
+            .arg(format!("set -euo pipefail\n{PRELUDE}\n{index}\n{script}"))
             .current_dir(&self.root)
             .env(
                 "PATH",
@@ -241,6 +289,41 @@ no() { ! "$@" 2> /dev/null; }
 daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
 mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
+# A new database, and its URL.
+database() {
+    local name="archive_$$_$RANDOM$RANDOM"
+    psql -qh 127.0.0.1 -p "$POSTGRES" -U ibifs postgres -c "CREATE DATABASE $name"
+    printf 'postgres://ibifs@127.0.0.1:%s/%s' "$POSTGRES" "$name"
+}
+"#;
+
+/// With `IBIFS_TEST_INDEX=postgres`, new stores have their index in PostgreSQL.
+const IN_POSTGRES: &str = r#"
+ibifs() {
+    if [ "${1-}" = init ] && [[ " $* " != *" --index "* ]]; then
+        command ibifs "$@" --index "$(database)"
+    else
+        command ibifs "$@"
+    fi
+}
+# What a test does to the file of an index is done to the database.
+place() { sed -n 's/^index //p' "$(dirname "$1")/archive.ibi"; }
+sqlite3() {
+    local statement=${2#PRAGMA *;}
+    [[ $statement != *'INSERT OR IGNORE'* ]] || statement="${statement/OR IGNORE /} ON CONFLICT DO NOTHING"
+    psql -qAt -v ON_ERROR_STOP=1 "$(place "$1")" -c "$statement"
+}
+rm() {
+    local kept=() path
+    for path; do
+        if [[ $path == */relations.sqlite3* ]]; then
+            psql -q "$(place "$path")" -c 'SET client_min_messages = error; DROP SCHEMA public CASCADE; CREATE SCHEMA public'
+        else
+            kept+=("$path")
+        fi
+    done
+    [[ ${#kept[@]} = 0 || ${kept[*]} = -f ]] || command rm "${kept[@]}"
+}
 "#;
 
 impl TestEnv {

@@ -51,7 +51,7 @@ impl Archive {
     ) -> Result<T, E> {
         let lock = lock::ReadLock::of(path);
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open_as_it_is(tree.root(), lock.store_use());
+        let store = Store::open_as_it_is(tree.root(), facts.index.as_ref(), lock.store_use());
         let clock = Box::new(SystemClock);
         let store = store.map_err(ArchiveError::from)?;
         inspect(&Archive::over(facts, tree, store, clock, None))

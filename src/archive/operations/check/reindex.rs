@@ -1,14 +1,17 @@
 //! Builds an index from the tree: for a reindex in place of the previous one, for a check beside it.
 
 use super::super::identifiers::names_at;
+use super::super::open::ChangedFacts;
 use super::super::own_files;
 use super::super::recovery_log::{ChangeDurability, Queued};
 use super::context::{DateBounds, PlaceContext, PreviousIndex, ScanSummary};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::item_set::ItemSet;
-use crate::archive::store::{Store, StoreError};
+use crate::archive::operations::Facts;
+use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::{Author, Place};
 use crate::archive::{Archive, ArchiveError};
+use crate::formats::index_url::{IndexPlace, IndexUrl};
 use crate::formats::item::Sidecar;
 use ibi::Timestamp;
 use ibi::message;
@@ -24,7 +27,7 @@ impl Archive {
         // The rows to be replaced also list the directories that are not on disk yet.
         self.settle_now()?;
         // A reader beside the writer sees the previous contents until the writer commits.
-        let index = Store::open_read_only(self.tree.root())?;
+        let index = Store::open_read_only(self.tree.root(), self.facts.index.as_ref())?;
         let before = PreviousIndex {
             index: Some(&index),
             is_last: true,
@@ -37,6 +40,66 @@ impl Archive {
             self.store.set_facts(&text)?;
         }
         self.finish_moves(summary)
+    }
+
+    /// Uses an index elsewhere from now on. It has no items until [`Archive::reindex`] has run. The previous one stays
+    /// where it is until then, and is not used any more.
+    ///
+    /// # Errors
+    /// There is another Archive's index already.
+    pub fn move_index(self, place: &IndexPlace) -> Result<Archive, ArchiveError> {
+        self.writable()?;
+        self.settle_now()?;
+        let index = match place {
+            IndexPlace::File => None,
+            IndexPlace::Server(url) => Some(url.clone()),
+        };
+        if index == self.facts.index {
+            return Ok(self);
+        }
+        let facts = Facts {
+            index,
+            ..self.facts.clone()
+        };
+        let Some(lock) = self.lock else {
+            return Err(ArchiveError::ReadOnly);
+        };
+        let store = Store::open(self.tree.root(), facts.index.as_ref())?;
+        let known = store.facts()?.map(|text| Facts::parse(&text));
+        let is_ours = match &known {
+            None => store.is_empty()?,
+            Some(known) => known
+                .as_ref()
+                .is_ok_and(|known| known.is_same_archive(&facts)),
+        };
+        if !is_ours {
+            let place = facts.index.as_ref().map_or(store::FILE, IndexUrl::place);
+            return Err(ArchiveError::IndexInUse {
+                place: place.to_owned(),
+            });
+        }
+        let last = self.store.last_date()?.max(self.store.reserved_date()?);
+        // The new index has no item, and the store is opened only once it has, or by another reindex.
+        store.replace_all(|_| Ok(last))?;
+        let text = facts.to_text();
+        store.set_facts(text.as_bytes())?;
+        self.tree
+            .write_small(".", own_files::FACTS, text.as_bytes(), None)?;
+        drop(store);
+        self.store.leave();
+        let path = self.tree.path().to_owned();
+        Archive::open_held(&path, self.clock, lock, ChangedFacts::Accept)
+    }
+
+    /// Removes the file of an index that is in a server now.
+    pub fn remove_index_file(&self) -> Result<(), ArchiveError> {
+        self.writable()?;
+        if self.facts.index.is_some() {
+            for tail in ["", "-wal", "-shm"] {
+                self.tree.remove_own(&format!("{}{tail}", store::FILE))?;
+            }
+        }
+        Ok(())
     }
 
     /// Accepts the sidecars of items that were not moved to the directory of their rep, which

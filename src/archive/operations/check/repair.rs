@@ -201,7 +201,7 @@ impl Archive {
 fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
     let tree = Tree::open(path)?;
     if report.has(CheckCode::FactsBroken) || report.has(CheckCode::FactsMissing) {
-        let index = Store::open_as_it_is(tree.root(), StoreUse::Idle)?;
+        let index = Store::open_as_it_is(tree.root(), None, StoreUse::Idle)?;
         if let Some(text) = index.facts()? {
             let aside = format!("{}.broken", own_files::FACTS);
             tree.set_aside(".", own_files::FACTS, &aside)?;

@@ -42,11 +42,14 @@ pub(super) fn open_index(
 ) -> Result<Option<Store>, ArchiveError> {
     let path = tree.path().join(store::FILE);
     let found = |code| CheckFinding::new(code, store::FILE);
-    if path.symlink_metadata().is_err() {
+    let text = tree.read_small(own_files::FACTS).ok().flatten();
+    let facts = text.and_then(|text| Facts::parse(&text).ok());
+    let url = facts.and_then(|facts| facts.index);
+    if url.is_none() && path.symlink_metadata().is_err() {
         report.add(found(CheckCode::IndexMissing));
         return Ok(None);
     }
-    let opened = Store::open_as_it_is(tree.root(), store_use)
+    let opened = Store::open_as_it_is(tree.root(), url.as_ref(), store_use)
         .and_then(|index| index.complaints().map(|complaints| (index, complaints)));
     match opened {
         Ok((index, complaints)) => {

@@ -106,6 +106,17 @@ impl<'row> From<rusqlite::types::ValueRef<'row>> for Cell<'row> {
 }
 
 impl Cell<'_> {
+    /// It as a parameter.
+    pub(in super::super) fn value(&self) -> Value<'_> {
+        match *self {
+            Cell::Null => Value::Null,
+            Cell::Integer(number) => Value::Integer(number),
+            Cell::Real(number) => Value::Text(Cow::Owned(number.to_string())),
+            Cell::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes)),
+            Cell::Bytes(bytes) => Value::Bytes(bytes),
+        }
+    }
+
     /// Its bytes, whatever its type is.
     pub(super) fn into_bytes(self) -> Option<Vec<u8>> {
         match self {

@@ -7,6 +7,7 @@ use axum::http::{Response, StatusCode};
 use rustix::io::Errno;
 
 use crate::archive::ArchiveError;
+use crate::archive::store::StoreError;
 use crate::web::server::answer;
 
 /// The seconds after which an overloaded server may be asked again.
@@ -35,6 +36,9 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::Unknown { .. }
         | ArchiveError::NoRelation { .. }
         | ArchiveError::Cycle { .. } => ErrorMeaning::NotFound,
+        ArchiveError::Store(StoreError::Away { .. } | StoreError::Conflict) => {
+            ErrorMeaning::Overload
+        }
         // The store or the index is damaged, closed or replaced.
         ArchiveError::Store(_)
         | ArchiveError::ClosedStore { .. }
@@ -50,6 +54,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::Handover { .. } => ErrorMeaning::Fault,
         // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
+        | ArchiveError::IndexInUse { .. }
         | ArchiveError::Lock { .. }
         | ArchiveError::NotStoreOwner { .. }
         | ArchiveError::Busy(_)

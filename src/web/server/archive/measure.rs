@@ -85,7 +85,7 @@ impl Gauges {
     pub(super) fn open(&self, archive: &Archive) {
         let mut state = self.state.lock();
         let root = archive.tree().root();
-        match Store::open_read_only(root) {
+        match Store::open_read_only(root, archive.facts().index.as_ref()) {
             Ok(index) => {
                 if let Err(error) = state.changes.follow(&index) {
                     log::debug!("changes are counted later: {}", error.cause());

@@ -1,0 +1,414 @@
+//! PostgreSQL, a server that several hosts share.
+//!
+//! No statement waits for longer than the patience of its connection. After one that has, or after a connection that
+//! was lost, the server counts as away for a moment, in which statements fail at once: otherwise each of many threads
+//! would wait in its turn. A connection that was lost is made again by the next statement.
+
+mod address;
+mod password;
+pub(in super::super) mod schema;
+mod tls;
+mod values;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::future::Future;
+use std::io::ErrorKind;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::TryStreamExt;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{Client, RowStream, SimpleQueryMessage};
+
+use super::super::StoreError;
+use super::Value;
+use crate::formats::index_url::IndexUrl;
+use address::Address;
+use ibi::message;
+use ibi::message::{Localize, Message};
+
+/// How long a server that was away is not asked again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// How many statements a connection keeps prepared.
+const MOST_PREPARED: usize = 256;
+
+/// A connection to PostgreSQL, or to a server that speaks its protocol.
+pub(in super::super) struct Postgres {
+    /// There until this value is dropped.
+    runtime: Option<Runtime>,
+    address: Address,
+    patience: Cell<Duration>,
+    /// The row of this process in the table `host`, without which it writes nothing.
+    host: Cell<Option<i64>>,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    client: Option<Arc<Client>>,
+    prepared: HashMap<String, tokio_postgres::Statement>,
+    /// Within a transaction a lost connection is not made again.
+    is_in_transaction: bool,
+    /// Until when the server is not asked, and whether it was silent, not only the connection lost.
+    away: Option<(Instant, Absence)>,
+}
+
+/// Why a server counts as away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absence {
+    Lost,
+    Silent,
+}
+
+impl fmt::Debug for Postgres {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Postgres({})", self.address.place)
+    }
+}
+
+/// A statement.
+pub(in super::super) struct Statement<'connection> {
+    connection: &'connection Postgres,
+    sql: String,
+}
+
+/// The rows of an answer.
+pub(in super::super) struct Rows<'connection> {
+    connection: &'connection Postgres,
+    stream: Pin<Box<RowStream>>,
+    current: Option<tokio_postgres::Row>,
+}
+
+impl Statement<'_> {
+    pub(super) fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
+        let stream = self.connection.stream(&self.sql, params)?;
+        Ok(Rows {
+            connection: self.connection,
+            stream: Box::pin(stream),
+            current: None,
+        })
+    }
+}
+
+impl Rows<'_> {
+    pub(super) fn next(&mut self) -> Result<Option<&tokio_postgres::Row>, StoreError> {
+        self.current = self.connection.wait(self.stream.try_next())?;
+        Ok(self.current.as_ref())
+    }
+}
+
+impl Postgres {
+    /// Connects to the server of a URL. No statement will wait longer than `patience`.
+    pub(in super::super) fn connect(
+        url: &IndexUrl,
+        patience: Duration,
+    ) -> Result<Postgres, StoreError> {
+        let address = Address::of(url)?;
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::Away {
+                place: address.place.clone(),
+                what: error.message(),
+            })?;
+        let connection = Postgres {
+            runtime: Some(runtime),
+            address,
+            patience: Cell::new(patience),
+            host: Cell::new(None),
+            state: RefCell::default(),
+        };
+        connection.client()?;
+        Ok(connection)
+    }
+
+    /// Sets the row without which transactions write nothing.
+    pub(super) fn write_as(&self, host: Option<i64>) {
+        self.host.set(host);
+    }
+
+    /// Sets how long a statement waits.
+    pub(super) fn set_patience(&self, patience: Duration) {
+        self.patience.set(patience);
+    }
+
+    pub(super) fn prepare(&self, sql: &str) -> Statement<'_> {
+        Statement {
+            connection: self,
+            sql: sql.to_owned(),
+        }
+    }
+
+    pub(in super::super) fn execute(
+        &self,
+        sql: &str,
+        params: &[Value<'_>],
+    ) -> Result<(), StoreError> {
+        let mut rows = Box::pin(self.stream(sql, params)?);
+        while self.wait(rows.try_next())?.is_some() {}
+        Ok(())
+    }
+
+    /// Runs statements without parameters, in one message.
+    pub(in super::super) fn batch(&self, sql: &str) -> Result<Vec<SimpleQueryMessage>, StoreError> {
+        self.again(|| {
+            let client = self.client()?;
+            self.wait(client.simple_query(sql))
+        })
+    }
+
+    /// Begins a transaction and takes the lock that all transactions take which write: the numbers of changes are
+    /// therefore in the order of the commits.
+    pub(super) fn begin(&self) -> Result<(), StoreError> {
+        let host = self
+            .host
+            .get()
+            .map(|id| format!("; SELECT 1 FROM host WHERE id = {id}"));
+        let host = host.unwrap_or_default();
+        let begun = self.batch(&format!(
+            "BEGIN; UPDATE epoch SET writes = writes + 1{host}"
+        ));
+        let begun = begun.and_then(|answers| {
+            let is_row = |answer: &SimpleQueryMessage| matches!(answer, SimpleQueryMessage::Row(_));
+            if host.is_empty() || answers.iter().any(is_row) {
+                Ok(())
+            } else {
+                Err(StoreError::Lapsed)
+            }
+        });
+        if let Err(error) = begun {
+            self.roll_back();
+            return Err(error);
+        }
+        self.state.borrow_mut().is_in_transaction = true;
+        Ok(())
+    }
+
+    /// Ends a transaction: a commit, unless the change has failed.
+    pub(super) fn end<T>(&self, changed: Result<T, StoreError>) -> Result<T, StoreError> {
+        let ended = changed.and_then(|value| {
+            // A transaction in which a statement has failed is rolled back by its commit, without an error.
+            self.batch("COMMIT").map(|_| value)
+        });
+        self.state.borrow_mut().is_in_transaction = false;
+        if ended.is_err() {
+            self.roll_back();
+        }
+        ended
+    }
+
+    /// A refill may read the tree for a long time between two statements.
+    pub(super) fn refill_begins(&self) -> Result<(), StoreError> {
+        self.batch("SET idle_in_transaction_session_timeout = 0")
+            .map(drop)
+    }
+
+    pub(super) fn refill_ends(&self) -> Result<(), StoreError> {
+        let set = address::IDLE_IN_TRANSACTION;
+        self.batch(&format!("SET idle_in_transaction_session_timeout = {set}"))
+            .map(drop)
+    }
+
+    /// Reads the database as it is at one instant, whatever others write meanwhile.
+    pub(in super::super) fn at_one_instant<T>(
+        &self,
+        read: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        self.state.borrow_mut().is_in_transaction = true;
+        self.end(read())
+    }
+
+    /// How many transactions have written.
+    pub(in super::super) fn writes(&self) -> Result<i64, StoreError> {
+        let mut rows = Box::pin(self.stream("SELECT writes FROM epoch", &[])?);
+        let row = self.wait(rows.try_next())?;
+        let writes = row.and_then(|row| row.try_get(0).ok());
+        writes.ok_or_else(|| StoreError::Broken {
+            what: message!("table epoch is empty"),
+        })
+    }
+
+    fn roll_back(&self) {
+        let client = self.state.borrow().client.clone();
+        if let Some(client) = client.filter(|client| !client.is_closed()) {
+            // If this fails, too, the connection is given up, and the server rolls back.
+            let _ = self.wait(client.simple_query("ROLLBACK"));
+        }
+    }
+
+    fn stream(&self, sql: &str, params: &[Value<'_>]) -> Result<RowStream, StoreError> {
+        self.again(|| {
+            let client = self.client()?;
+            let statement = self.prepared(&client, sql)?;
+            self.wait(client.query_raw(&statement, params))
+        })
+    }
+
+    fn prepared(
+        &self,
+        client: &Client,
+        sql: &str,
+    ) -> Result<tokio_postgres::Statement, StoreError> {
+        if let Some(known) = self.state.borrow().prepared.get(sql) {
+            return Ok(known.clone());
+        }
+        let statement = self.wait(client.prepare(&values::numbered(sql)))?;
+        let mut state = self.state.borrow_mut();
+        if state.prepared.len() >= MOST_PREPARED {
+            state.prepared.clear();
+        }
+        state.prepared.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Asks the server. If a connection that was there turns out to be lost, it is made again and the server asked
+    /// once more, unless a transaction was lost with it.
+    fn again<T>(&self, ask: impl Fn() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let was_connected = self.state.borrow().client.is_some();
+        let answered = ask();
+        let mut state = self.state.borrow_mut();
+        let is_lost = matches!(state.away, Some((_, Absence::Lost)));
+        if answered.is_ok() || !was_connected || !is_lost || state.is_in_transaction {
+            return answered;
+        }
+        state.away = None;
+        drop(state);
+        ask()
+    }
+
+    /// The connection, which is made if there is none.
+    fn client(&self) -> Result<Arc<Client>, StoreError> {
+        let (client, is_in_transaction, away) = {
+            let state = self.state.borrow();
+            (state.client.clone(), state.is_in_transaction, state.away)
+        };
+        if let Some(client) = client.filter(|client| !client.is_closed()) {
+            return Ok(client);
+        }
+        if is_in_transaction {
+            return Err(self.away(Absence::Lost, message!("the connection was lost")));
+        }
+        if away.is_some_and(|(until, _)| Instant::now() < until) {
+            return Err(StoreError::Away {
+                place: self.address.place.clone(),
+                what: message!("it did not answer a moment ago"),
+            });
+        }
+        let made = self.block_on(self.address.connect());
+        match made {
+            Some(Ok(client)) => {
+                let client = Arc::new(client);
+                let mut state = self.state.borrow_mut();
+                state.prepared.clear();
+                state.client = Some(Arc::clone(&client));
+                state.away = None;
+                Ok(client)
+            }
+            Some(Err(what)) => Err(self.away(Absence::Silent, what)),
+            None => Err(self.away(Absence::Silent, message!("it does not answer"))),
+        }
+    }
+
+    /// Waits for a future; None if it takes longer than the patience.
+    fn block_on<F>(&self, future: F) -> Option<F::Output>
+    where
+        F: Future + Send,
+        F::Output: Send,
+    {
+        let (runtime, patience) = (self.runtime.as_ref()?, self.patience.get());
+        let wait = move || {
+            let answered = async { tokio::time::timeout(patience, future).await };
+            runtime.block_on(answered).ok()
+        };
+        // A thread of the web service may belong to a runtime, in which none other can run.
+        if Handle::try_current().is_err() {
+            return wait();
+        }
+        std::thread::scope(|scope| match scope.spawn(wait).join() {
+            Ok(answered) => answered,
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    }
+
+    /// Waits for the server's answer.
+    fn wait<T>(
+        &self,
+        asked: impl Future<Output = Result<T, tokio_postgres::Error>> + Send,
+    ) -> Result<T, StoreError>
+    where
+        T: Send,
+    {
+        match self.block_on(asked) {
+            Some(Ok(value)) => Ok(value),
+            Some(Err(error)) => Err(self.error(&error)),
+            None => Err(self.away(Absence::Silent, message!("it does not answer"))),
+        }
+    }
+
+    /// Gives up the connection.
+    fn away(&self, absence: Absence, what: Message) -> StoreError {
+        let mut state = self.state.borrow_mut();
+        state.client = None;
+        state.prepared.clear();
+        state.away = Some((Instant::now() + PAUSE, absence));
+        StoreError::Away {
+            place: self.address.place.clone(),
+            what,
+        }
+    }
+
+    fn error(&self, error: &tokio_postgres::Error) -> StoreError {
+        let Some(said) = error.as_db_error() else {
+            return self.away(Absence::Lost, described(error));
+        };
+        let what = Message::foreign(said.message().to_owned());
+        let kind = match *said.code() {
+            SqlState::T_R_SERIALIZATION_FAILURE | SqlState::T_R_DEADLOCK_DETECTED => {
+                return StoreError::Conflict;
+            }
+            SqlState::DISK_FULL => ErrorKind::StorageFull,
+            SqlState::INSUFFICIENT_PRIVILEGE => ErrorKind::PermissionDenied,
+            SqlState::READ_ONLY_SQL_TRANSACTION => ErrorKind::ReadOnlyFilesystem,
+            _ => ErrorKind::Other,
+        };
+        // Classes of codes: connection, the server ends, too many connections or no memory.
+        let is_away = ["08", "57P", "53"]
+            .iter()
+            .any(|class| said.code().code().starts_with(class));
+        if is_away && kind == ErrorKind::Other {
+            return self.away(Absence::Lost, what);
+        }
+        StoreError::Server {
+            place: self.address.place.clone(),
+            kind,
+            what,
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // A thread that belongs to another runtime may not wait for the end of this one.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// The text of an error, with its causes.
+fn described(error: &tokio_postgres::Error) -> Message {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    Message::foreign(text)
+}

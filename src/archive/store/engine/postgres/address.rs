@@ -1,0 +1,152 @@
+//! Where a server is, as whom it is asked, and how the connection is protected.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::{Client, Config, NoTls};
+
+use super::{described, password, tls};
+use crate::archive::store::StoreError;
+use crate::formats::index_url::IndexUrl;
+use crate::formats::query::percent_decoded;
+use ibi::message::Message;
+
+/// How long a connection to one of several hosts of a URL is tried.
+const PER_HOST: Duration = Duration::from_secs(1);
+
+/// How long data may be unacknowledged, and how long a silent connection is not probed.
+const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
+
+/// After how many milliseconds the server gives up a transaction of a host that has stopped, so that its locks do not
+/// stop the others.
+pub(super) const IDLE_IN_TRANSACTION: u64 = 5_000;
+
+/// The server of an index.
+pub(super) struct Address {
+    /// Host, port and database, for messages.
+    pub(super) place: String,
+    config: Config,
+    tls: Option<tls::Connector>,
+}
+
+impl Address {
+    /// What a URL, the environment and the file of passwords say.
+    pub(super) fn of(url: &IndexUrl) -> Result<Address, StoreError> {
+        let place = url.place().to_owned();
+        let refuse = |what: Message| StoreError::Away {
+            place: place.clone(),
+            what,
+        };
+        let (text, certificates) = without_certificates(url.as_str());
+        let mut config = Config::from_str(&text).map_err(|error| refuse(described(&error)))?;
+        config
+            .application_name("ibifs")
+            .connect_timeout(PER_HOST)
+            .tcp_user_timeout(UNACKNOWLEDGED)
+            .keepalives(true)
+            .keepalives_idle(UNACKNOWLEDGED);
+        if let Some(password) = password::find(&config).map_err(refuse)? {
+            config.password(password);
+        }
+        let is_local = config.get_hosts().iter().all(|host| match host {
+            Host::Tcp(name) => name == "localhost" || name == "127.0.0.1" || name == "::1",
+            Host::Unix(_) => true,
+        });
+        let is_plain = match config.get_ssl_mode() {
+            SslMode::Disable => true,
+            SslMode::Prefer => is_local && certificates.is_none(),
+            _ => false,
+        };
+        let tls = if is_plain {
+            None
+        } else {
+            Some(tls::connector(certificates.as_deref()).map_err(refuse)?)
+        };
+        Ok(Address { place, config, tls })
+    }
+
+    /// Connects. The task of the connection runs on the runtime that polls this.
+    pub(super) async fn connect(&self) -> Result<Client, Message> {
+        let client = match &self.tls {
+            Some(tls) => {
+                let (client, connection) = self
+                    .config
+                    .connect(tls.clone())
+                    .await
+                    .map_err(|error| described(&error))?;
+                tokio::spawn(connection);
+                client
+            }
+            None => {
+                let (client, connection) = self
+                    .config
+                    .connect(NoTls)
+                    .await
+                    .map_err(|error| described(&error))?;
+                tokio::spawn(connection);
+                client
+            }
+        };
+        let set = format!("SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION}");
+        let set = client.batch_execute(&set).await;
+        set.map_err(|error| described(&error))?;
+        Ok(client)
+    }
+}
+
+/// The URL without `sslrootcert`, which the library does not know, and the file that it names.
+fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
+    let Some((base, query)) = url.split_once('?') else {
+        return (url.to_owned(), None);
+    };
+    let mut certificates = None;
+    let mut kept = Vec::new();
+    for part in query.split('&') {
+        match part.strip_prefix("sslrootcert=") {
+            Some(file) => {
+                let decoded = percent_decoded(file);
+                certificates = Some(PathBuf::from(decoded.as_deref().unwrap_or(file)));
+            }
+            None => kept.push(part),
+        }
+    }
+    let text = if kept.is_empty() {
+        base.to_owned()
+    } else {
+        format!("{base}?{}", kept.join("&"))
+    };
+    (text, certificates)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificates_are_taken_from_the_url() {
+        let (url, file) =
+            without_certificates("postgres://u@h/d?sslmode=require&sslrootcert=/a%20b");
+        assert_eq!(url, "postgres://u@h/d?sslmode=require");
+        assert_eq!(file, Some(PathBuf::from("/a b")));
+        let (url, file) = without_certificates("postgres://u@h/d?sslrootcert=c");
+        assert_eq!(
+            (url.as_str(), file),
+            ("postgres://u@h/d", Some(PathBuf::from("c")))
+        );
+    }
+
+    /// Without TLS, a password and the index would be readable on the network.
+    #[test]
+    fn another_host_is_asked_by_tls() {
+        let uses_tls = |url: &str| {
+            let url = IndexUrl::parse(url).expect(url);
+            Address::of(&url).expect("an address").tls.is_some()
+        };
+        assert!(uses_tls("postgres://u@db.example.org/d"));
+        assert!(uses_tls("postgres://u@127.0.0.1/d?sslmode=require"));
+        assert!(!uses_tls("postgres://u@127.0.0.1/d"));
+        assert!(!uses_tls("postgres://u@db.example.org/d?sslmode=disable"));
+    }
+}

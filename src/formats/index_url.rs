@@ -1,0 +1,126 @@
+//! Where the index of an Archive is, if it is not a file in the store: `postgres://USER@HOST:PORT/DATABASE`.
+
+use std::fmt;
+
+use ibi::message::{Localize, Message};
+use ibi::{Quoted, display_message, message};
+
+/// The longest URL, in bytes.
+const LONGEST_URL: usize = 1024;
+
+/// A text that is not the URL of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexUrlError {
+    /// It has another form.
+    Form(String),
+    /// It has a password, which everybody could read who may read `archive.ibi` or the list of processes.
+    Password,
+}
+
+impl Localize for IndexUrlError {
+    fn message(&self) -> Message {
+        match self {
+            IndexUrlError::Form(text) => message!(
+                "{text} is not the URL of an index; write postgres://USER@HOST:PORT/DATABASE",
+                text = Quoted(text)
+            ),
+            IndexUrlError::Password => message!(
+                "a password has no place in the URL of an index; write it into ~/.pgpass or the file that PGPASSFILE names"
+            ),
+        }
+    }
+}
+
+display_message!(IndexUrlError);
+
+impl std::error::Error for IndexUrlError {}
+
+/// The URL of an index in a database server.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct IndexUrl(String);
+
+impl IndexUrl {
+    /// Checks the form of a URL. Nothing is looked up.
+    pub fn parse(text: &str) -> Result<IndexUrl, IndexUrlError> {
+        let refuse = || IndexUrlError::Form(text.to_owned());
+        let rest = text
+            .strip_prefix("postgres://")
+            .or_else(|| text.strip_prefix("postgresql://"))
+            .ok_or_else(refuse)?;
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
+        let (user, place) = rest.split_once('@').ok_or_else(refuse)?;
+        if user.contains(':') || place.contains("password=") {
+            return Err(IndexUrlError::Password);
+        }
+        let (host, database) = place.split_once('/').ok_or_else(refuse)?;
+        let database = database.split('?').next().unwrap_or_default();
+        let is_complete = !user.is_empty() && !host.is_empty() && !database.is_empty();
+        if !is_plain || !is_complete || text.len() > LONGEST_URL || text.contains(['{', '}']) {
+            return Err(refuse());
+        }
+        Ok(IndexUrl(text.to_owned()))
+    }
+
+    /// The URL.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Host, port and database, for messages.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        let place = self
+            .0
+            .split_once('@')
+            .map_or(self.0.as_str(), |(_, place)| place);
+        place.split('?').next().unwrap_or(place)
+    }
+}
+
+/// Where an index is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexPlace {
+    /// A file in the store.
+    File,
+    /// A database server.
+    Server(IndexUrl),
+}
+
+impl fmt::Display for IndexUrl {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_names_user_host_and_database() {
+        let url = "postgres://ibifs@db.example.org:5433/archive?sslmode=require";
+        let parsed = IndexUrl::parse(url).expect(url);
+        assert_eq!(parsed.to_string(), url);
+        assert_eq!(parsed.place(), "db.example.org:5433/archive");
+        for wrong in [
+            "",
+            "archive",
+            "http://ibifs@h/d",
+            "postgres://h/d",
+            "postgres://@h/d",
+            "postgres://u@h",
+            "postgres://u@h/",
+            "postgres://u@/d",
+            "postgres://u@h/d\n",
+            "postgres://u@h/d{}",
+        ] {
+            let refused = IndexUrl::parse(wrong).expect_err(wrong);
+            assert_eq!(refused, IndexUrlError::Form(wrong.to_owned()));
+        }
+        for secret in ["postgres://u:p@h/d", "postgres://u@h/d?password=p"] {
+            let refused = IndexUrl::parse(secret).expect_err(secret);
+            assert_eq!(refused, IndexUrlError::Password);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Archives whose index is in PostgreSQL. `IBIFS_TEST_INDEX=postgres` runs the other modules on it, too.
+
+use crate::support::{Postgres, TcpProxy, TestEnv};
+use std::time::{Duration, Instant};
+
+/// All that a store does with its index it does with one in a server; the tree is the same.
+#[test]
+fn an_archive_in_a_server() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"ibifs init A.store --host a.example.org --index "$(database)" > /dev/null; mkdir A B
+        ls A.store | tr '\n' ' '; echo; ibifs mount A.store A
+        one=$(mint A one); echo text > A/$one/doc/x; two=$(ibifs mint A --edition-of A/$one | head -n 1)
+        mkdir "A/$one+(pt)"; echo 'title: One' > A/$one:; test "$(readlink "A/$one!")" = ../../../$two
+        cat A/$(ibip A/$one)/doc/x; test -d "A/$one+(pt)/."; grep -c One "A/$one:(oai_dc)"
+        ibifs init B.store --host b.example.org > /dev/null; ibifs mount B.store B
+        mkdir -p B/$(dirname $one); cp -a A/$one B/$(dirname $one); state B/$one; echo
+        rm -r A/$two; no ls A/$two; ibifs umount A; ibifs umount B
+        ibifs fsck A.store; ibifs fsck B.store; ibifs reindex A.store; ibifs fsck A.store"#,
+        "archive.ibi col deleted ibip ledger lock staging 
+text
+1
+Copy
+3 items, 0 findings
+2 items, 0 findings
+3 items indexed
+3 items, 0 findings",
+    );
+}
+
+/// The index moves between a file and a server, and no date is given out again.
+#[test]
+fn an_index_moves() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"ibifs init s --host a.example.org > /dev/null; url=$(database); mkdir m
+        for n in 1 2 3; do ibifs mint s; done > minted
+        ibifs ls s > before; ibifs reindex s --to "$url"; ls s | grep -c sqlite3 || true
+        sed -n 's/^index //p' s/archive.ibi | grep -cx "$url"; ibifs mint s >> minted; ibifs fsck s
+        ibifs reindex s --to file; ls s | grep -c 'relations.sqlite3$'; grep -c ^index s/archive.ibi || true
+        ibifs mint s >> minted; ibifs fsck s; ibifs reindex s --to "$url"; ibifs mint s >> minted; ibifs fsck s
+        sort minted | uniq -d; sed '/^[^.]*$/d' minted > order; wc -l < order"#,
+        "4 items indexed
+0
+1
+5 items, 0 findings
+5 items indexed
+1
+0
+6 items, 0 findings
+6 items indexed
+7 items, 0 findings
+6",
+    );
+}
+
+/// A database has the index of one Archive, and a URL has no password.
+#[test]
+fn what_is_no_place_for_an_index() {
+    let env = TestEnv::new().with_postgres();
+    env.sh(r#"database > url; ibifs init s --host a.example.org --index "$(cat url)" > /dev/null"#);
+    env.complains(
+        r#"ibifs init t --host b.example.org --index "$(cat url)" 2>&1 | sed 's/127[^ ]*/HOST/' >&2; exit 1"#,
+        "ibifs: HOST holds the index of another Archive; name an empty database",
+    );
+    env.complains(
+        r#"ibifs init u --host b.example.org > /dev/null; ibifs reindex u --to "$(cat url)" 2>&1 | sed 's/127[^ ]*/HOST/' >&2; exit 1"#,
+        "ibifs: HOST holds the index of another Archive; name an empty database",
+    );
+    env.prints(
+        "ibifs fsck s; ibifs fsck u; no ibifs init v --index postgres://u:secret@h/d; ls v 2> /dev/null || echo none
+        for url in postgres://u:secret@h/d http://h/d; do { ibifs init v --index $url 2>&1 || true; } | grep -Eo 'PGPASSFILE|postgres://USER.*'; done",
+        "1 item, 0 findings\n1 item, 0 findings\nnone\nPGPASSFILE\npostgres://USER@HOST:PORT/DATABASE",
+    );
+}
+
+/// Other machines are reached by TLS, with a certificate that is checked, and with a password that is in no URL.
+#[test]
+fn a_server_with_tls() {
+    let server = Postgres::start_with_tls();
+    let database = server.create_database();
+    let url = server.url(&database);
+    let (base, password) = match url.split_once("://ibifs:") {
+        Some((_, rest)) => rest
+            .split_once('@')
+            .map(|(password, place)| (place, password)),
+        None => None,
+    }
+    .expect("a password in the URL of the server");
+    let authority = server.authority();
+    let env = TestEnv::new();
+    let base = base.split('?').next().unwrap_or_default();
+    let url = format!("postgres://ibifs@{base}");
+    let script = format!(
+        r#"chmod 600 .pgpass; ibifs init s --host a.example.org --index '{url}?sslmode=require&sslrootcert={}' > /dev/null; ibifs mint s > /dev/null; ibifs fsck s"#,
+        authority.display()
+    );
+    std::fs::write(
+        env.root().join(".pgpass"),
+        format!("*:*:*:ibifs:{password}\n"),
+    )
+    .expect("written");
+    env.prints(&script, "2 items, 0 findings");
+    for wrong in [
+        // An authority that has not signed the certificate.
+        format!(
+            "chmod 600 .pgpass; ibifs init t --host b.example.org --index '{url}?sslmode=require'"
+        ),
+        "chmod 644 .pgpass; ibifs mint s".to_owned(),
+        "rm .pgpass; ibifs mint s".to_owned(),
+    ] {
+        let output = env.run(&wrong);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success(), "{wrong}: {said}");
+        assert!(said.contains("the index in"), "{wrong}: {said}");
+    }
+}
+
+/// While the server is away, files are read and written by their reps, and nothing waits long; then all is well again.
+#[test]
+fn a_server_that_is_away() {
+    let server = Postgres::start();
+    let proxy = TcpProxy::start(server.port());
+    let url = server.url(&server.create_database());
+    let url = url.replace(&server.port().to_string(), &proxy.port().to_string());
+    let env = TestEnv::new();
+    env.sh(&format!(
+        "ibifs init s --host a.example.org --index {url} > /dev/null; mkdir m; ibifs mount s m; mint m one > rep
+        echo text > m/$(cat rep)/doc/x; ibip m/$(cat rep) > ibip"
+    ));
+    for away in [TcpProxy::cut, TcpProxy::freeze] {
+        away(&proxy);
+        let started = Instant::now();
+        env.prints(
+            "cat m/$(cat rep)/doc/x; echo more >> m/$(cat rep)/doc/y; no mkdir m/.mint/two
+            { mkdir m/.mint/two 2>&1 || true; } | sed 's/.*: //'",
+            "text\nResource temporarily unavailable",
+        );
+        assert!(
+            started.elapsed() < Duration::from_secs(8),
+            "{:?}",
+            started.elapsed()
+        );
+        proxy.mend();
+        env.sh("until mkdir m/.mint/two 2> /dev/null; do sleep 0.1; done; test -d m/$(cat ibip)/doc; rm -r m/$(readlink m/.mint/.two | sed 's|^../||')");
+    }
+    env.prints(
+        "cat m/$(cat rep)/doc/y; ibifs umount m; ibifs fsck s",
+        "more\nmore\n2 items, 0 findings",
+    );
+}
+
+/// A backup is a store with its index in a file, which does not touch the server's.
+#[test]
+fn a_backup_has_its_index_in_a_file() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"ibifs init s --host a.example.org --index "$(database)" > /dev/null
+        one=$(ibifs mint s | head -n 1); ibifs mint s --edition-of $one > /dev/null
+        ibifs backup s b > /dev/null; ibifs fsck b; grep -c ^index b/archive.ibi || true; ibifs fsck b; mkdir m; ibifs mount b m; test "$(readlink "m/$one!")" != ../../../$one; ibifs umount m
+        ibifs mint b > /dev/null; ibifs fsck b; ibifs fsck s; ibifs backup s c > /dev/null; ibifs backup s c | grep -o '0 files copied'; ibifs fsck c"#,
+        "3 items, 0 findings\n0\n3 items, 0 findings\n4 items, 0 findings\n3 items, 0 findings\n0 files copied\n3 items, 0 findings",
+    );
+}
+
+/// Processes of several machines do not write one index at once. A row of the table `host` stands for one of another
+/// machine, since this one has flock(2).
+#[test]
+fn one_machine_writes() {
+    let env = TestEnv::new().with_postgres();
+    env.sh(r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m
+        psql -q "$(< url)" -c "INSERT INTO host VALUES (1, 'elsewhere', 'machine', 7, 7, '/mnt/a', clock_timestamp(), clock_timestamp())""#);
+    env.complains(
+        "ibifs mint s",
+        "the index is in use by process 7 on elsewhere",
+    );
+    env.exits("ibifs mint s", 5);
+    env.complains(
+        "ibifs mount s m",
+        "the index is in use by process 7 on elsewhere",
+    );
+    env.prints(
+        r#"ibifs status s | grep '^host' | sed 's/[0-9]* s ago/N s ago/'; ibifs ls s | wc -l
+        psql -q "$(< url)" -c "UPDATE host SET beat = beat - INTERVAL '16 seconds'"
+        ibifs mint s | wc -l; psql -At "$(< url)" -c 'SELECT count(*) FROM host'; ibifs mount s m
+        ibifs status m --json | jq -r '.[0].hosts[] | [.mount_point, .pid] | @tsv' > seen
+        test "$(cat seen)" = "$(realpath m)$(printf '\t')$(daemon s)"; kill -9 $(daemon s); ibifs umount m 2> /dev/null
+        ibifs mint s | wc -l; ibifs fsck s"#,
+        "host     elsewhere, process 7, /mnt/a, heard of N s ago\n1\n2\n0\n2\n3 items, 0 findings",
+    );
+}
+
+/// A process whose place another one has taken writes nothing, and goes on reading.
+#[test]
+fn one_that_was_taken_for_dead_writes_nothing() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m; ibifs mount s m
+        one=$(mint m one); echo text > m/$one/doc/x; psql -q "$(< url)" -c "DELETE FROM host"
+        { mkdir m/.mint/two 2>&1 || true; } | sed 's/.*: //'
+        cat m/$(ibip m/$one)/doc/x; ibifs umount m; ibifs fsck s | tail -n 1; ibifs mint s > /dev/null; ibifs fsck s"#,
+        "Stale file handle\ntext\n2 items, 0 findings\n3 items, 0 findings",
+    );
+}
