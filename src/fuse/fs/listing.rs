@@ -20,11 +20,12 @@ use crate::fuse::namespace::{DirectoryEntry, Entry};
 use crate::os::caller::Caller;
 
 /// Where a listing inside an item continues after `.`. It begins with `.` and `..`, for which no directory
-/// needs to be read; ext4 lists them anywhere. No filesystem uses these offsets: those of ext4 are hashes of
-/// 63 bits, other filesystems count.
-const AFTER_DOT: u64 = i64::MAX as u64 - 2;
+/// needs to be read; ext4 lists them anywhere. Other offsets are those of the native filesystem: small where it counts,
+/// hashes of 63 bits (ext4), or the largest ones at the end of a directory (ext4, GlusterFS). A hash is this with
+/// a probability of 1 in 2^63.
+const AFTER_DOT: u64 = 0x5bd1_e995_7f4a_7c15;
 /// The same after `..`.
-const AFTER_DOTS: u64 = i64::MAX as u64 - 1;
+const AFTER_DOTS: u64 = AFTER_DOT + 1;
 
 /// A line of a listing.
 struct Line<'a> {
@@ -240,4 +241,19 @@ fn known_type(directory: BorrowedFd<'_>, name: &OsStr, kind: FileType) -> FileTy
     }
     let stat = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
     stat.map_or(kind, |stat| FileType::from_raw_mode(stat.st_mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A listing of which the native filesystem gives an offset of `.` or `..` begins again there, for ever: GlusterFS
+    /// gives i64::MAX - 1 after the last name, ext4 i64::MAX.
+    #[test]
+    fn offsets_after_dots_are_not_those_of_the_native_filesystem() {
+        for offset in [AFTER_DOT, AFTER_DOTS] {
+            assert!(offset > 1 << 48, "counted: {offset}");
+            assert!(offset < i64::MAX as u64 - (1 << 48), "an end: {offset}");
+        }
+    }
 }
