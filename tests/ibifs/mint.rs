@@ -73,6 +73,21 @@ fn commands_that_mint_at_once_take_turns() {
     env.prints("ibifs fsck A.store", "201 items, 0 findings");
 }
 
+/// Who waits for a lock seldom tests it: a test is a lock as well, which on filesystems of networks is held for
+/// milliseconds and keeps those from the lock whose turn it is.
+#[test]
+fn a_command_that_waits_seldom_tests_the_lock() {
+    let env = TestEnv::new();
+    env.sh("ibifs init A.store --host archive-a.example.org > /dev/null
+        flock A.store flock A.store/lock sleep 2 & sleep 0.2
+        strace -f -o trace -e trace=flock ibifs mint A.store > minted; wait");
+    let tests: usize = env
+        .sh("grep -c 'LOCK_SH|LOCK_NB) *= -1 EAGAIN' trace")
+        .parse()
+        .expect("a number");
+    assert!(tests < 20, "{tests} tests");
+}
+
 /// Kills the daemon without warning, takes the dead mount away and mounts the store again.
 const CRASH: &str = "crash() {
         kill -9 $(daemon A.store)

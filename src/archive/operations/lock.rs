@@ -25,7 +25,7 @@ use crate::os::random;
 use ibi::message;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
-/// Timeout for a lock held by another command.
+/// Timeout for a lock held by another command, not by several that take turns.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long the lock file may be missing or free while the directory is locked. A process that
@@ -35,14 +35,20 @@ const MOMENT: Duration = Duration::from_secs(3);
 /// How long a process that only tests the lock may hold it, see [`holder`].
 const GLANCE: Duration = Duration::from_millis(20);
 
+/// How long a process waits before it tries again to take a lock.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// How long a process that waits for a lock goes without looking who holds it, at most.
+const LONGEST_UNTIL_LOOK: Duration = Duration::from_millis(500);
+
 /// File name of the lock.
 pub(super) const FILE: &str = "lock";
 
 /// The held lock. It is released when this value is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// None where the filesystem cannot lock directories, such as NFS.
-    _directory: Option<OwnedFd>,
+    /// Not locked where the filesystem cannot lock directories, such as NFS.
+    _directory: OwnedFd,
     previous: PreviousLock,
     file: RankedMutex<LockFile>,
 }
@@ -92,22 +98,35 @@ impl Lock {
         };
         let started = Instant::now();
         let mut removed = None;
+        let mut turn = Turn::begun(started);
+        let (mut next_look, mut until_look) = (started, GLANCE);
+        let directory = open_directory(tree.root()).map_err(|errno| failed(errno.into()))?;
         loop {
             // The directory is locked first, so that a removed lock file is not created again while
             // another process holds the directory.
-            let taken = match lock_directory(tree.root(), WRITER) {
-                Ok(directory) => Some(directory),
-                Err(Errno::WOULDBLOCK) => None,
-                Err(errno) => return Err(failed(errno.into())),
-            };
-            if let Some(directory) = taken {
+            let locked = lock_directory(&directory, WRITER);
+            if locked != Err(Errno::WOULDBLOCK) {
                 let file = open()?;
-                match rustix::fs::flock(&file, WRITER) {
+                let taken = match locked {
+                    // Who else has the file locked only tests it, or is on another machine.
+                    Ok(()) => lock_soon(&file),
+                    Err(_) => rustix::fs::flock(&file, WRITER),
+                };
+                match taken {
                     Ok(()) => return Lock::of(file, directory).map_err(failed),
-                    Err(Errno::WOULDBLOCK) => {}
+                    Err(Errno::WOULDBLOCK) => {
+                        let _ = rustix::fs::flock(&directory, FlockOperation::Unlock);
+                    }
                     Err(errno) => return Err(failed(errno.into())),
                 }
             }
+            std::thread::sleep(PAUSE);
+            if Instant::now() < next_look {
+                continue;
+            }
+            // Others cannot take a lock while it is tested, which takes some filesystems milliseconds.
+            next_look = Instant::now() + until_look;
+            until_look = LONGEST_UNTIL_LOOK.min(until_look * 2);
             let file = read(tree.path());
             let holder = file.as_ref().map(read_holder).unwrap_or_default();
             let is_mounted = holder.mount_point.is_some() && Instant::now() > started + GLANCE;
@@ -123,14 +142,14 @@ impl Lock {
                 None
             };
             let is_removed = removed.is_some_and(|since| since.elapsed() > MOMENT);
-            if is_mounted || is_removed || Instant::now() > started + TIMEOUT {
+            let is_over = turn.lasts(holder.pid, Instant::now()) > TIMEOUT;
+            if is_mounted || is_removed || is_over {
                 return Err(ArchiveError::Busy(named_holder(tree.path(), file.as_ref())));
             }
-            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
-    fn of(file: std::fs::File, directory: Option<OwnedFd>) -> std::io::Result<Lock> {
+    fn of(file: std::fs::File, directory: OwnedFd) -> std::io::Result<Lock> {
         let previous = PreviousLock {
             fingerprint: fingerprint(&file)?,
             word: word_in(&read_text(&file), "word"),
@@ -161,7 +180,7 @@ impl Lock {
         let named = tree.read_own(FILE).ok().flatten();
         if named.and_then(identity) != identity(&current.file)
             && let Ok(file) = tree.open_own(FILE)
-            && lock_soon(&file)
+            && lock_soon(&file).is_ok()
         {
             log::warn!("the lock file was removed or replaced; it is made again");
             current.file = file;
@@ -197,6 +216,27 @@ impl Lock {
     }
 }
 
+/// The turn of the process that holds a lock.
+#[derive(Debug)]
+struct Turn {
+    pid: Option<u32>,
+    since: Instant,
+}
+
+impl Turn {
+    fn begun(since: Instant) -> Turn {
+        Turn { pid: None, since }
+    }
+
+    /// How long this process has been found to hold the lock.
+    fn lasts(&mut self, pid: Option<u32>, now: Instant) -> Duration {
+        if self.pid != pid {
+            *self = Turn { pid, since: now };
+        }
+        now - self.since
+    }
+}
+
 /// Draws a new random word, different from that of any other lock.
 pub(super) fn new_word() -> std::io::Result<String> {
     Ok(Hex(&random::draw::<16>()?).to_string())
@@ -215,35 +255,32 @@ pub(super) fn is_same_file(this: &str, that: &str) -> bool {
 const WRITER: FlockOperation = FlockOperation::NonBlockingLockExclusive;
 const READER: FlockOperation = FlockOperation::NonBlockingLockShared;
 
-/// Locks the directory of a store through a descriptor of its own. Returns WOULDBLOCK if another
-/// process holds the lock, and None if the filesystem cannot lock directories.
-fn lock_directory(root: impl AsFd, how: FlockOperation) -> Result<Option<OwnedFd>, Errno> {
+/// Opens the directory of a store for locking: a descriptor of its own.
+fn open_directory(root: impl AsFd) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = match rustix::fs::openat(root, ".", flags, Mode::empty()) {
-        Ok(directory) => directory,
-        // A user may have search permission on the directory without read permission.
-        Err(Errno::ACCESS) if how == READER => return Ok(None),
-        Err(errno) => return Err(errno),
-    };
-    match rustix::fs::flock(&directory, how) {
-        Ok(()) => Ok(Some(directory)),
-        Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK),
-        Err(errno) => {
-            log::debug!("the store's directory cannot be locked, its lock file is: {errno}");
-            Ok(None)
-        }
+    rustix::fs::openat(root, ".", flags, Mode::empty())
+}
+
+/// Returns WOULDBLOCK if another process holds the lock, and another error if the filesystem cannot lock directories.
+fn lock_directory(directory: &OwnedFd, how: FlockOperation) -> Result<(), Errno> {
+    let locked = rustix::fs::flock(directory, how);
+    if let Err(errno) = locked
+        && errno != Errno::WOULDBLOCK
+    {
+        log::debug!("the store's directory cannot be locked, its lock file is: {errno}");
     }
+    locked
 }
 
 /// Locks a file exclusively, and retries while other processes only test the lock.
-fn lock_soon(file: &std::fs::File) -> bool {
+fn lock_soon(file: &std::fs::File) -> Result<(), Errno> {
     let until = Instant::now() + GLANCE * 10;
     loop {
         match rustix::fs::flock(file, WRITER) {
             Err(Errno::WOULDBLOCK) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            locked => return locked.is_ok(),
+            locked => return locked,
         }
     }
 }
@@ -308,8 +345,17 @@ fn read(store: &Path) -> Option<std::fs::File> {
 }
 
 fn shared_directory(store: &Path) -> Result<Option<OwnedFd>, Errno> {
-    match Tree::open_as_it_is(store) {
-        Ok(tree) => lock_directory(tree.root(), READER),
+    let Ok(tree) = Tree::open_as_it_is(store) else {
+        return Ok(None);
+    };
+    let directory = match open_directory(tree.root()) {
+        // A user may have search permission on the directory without read permission.
+        Err(Errno::ACCESS) => return Ok(None),
+        directory => directory?,
+    };
+    match lock_directory(&directory, READER) {
+        Ok(()) => Ok(Some(directory)),
+        Err(Errno::WOULDBLOCK) => Err(Errno::WOULDBLOCK),
         Err(_) => Ok(None),
     }
 }

@@ -124,11 +124,25 @@ fn a_lock_is_waited_for_while_it_is_only_tested() {
         let waiting = scope.spawn(|| lock_soon(&file));
         std::thread::sleep(GLANCE / 2);
         drop(other);
-        assert!(waiting.join().expect("no panic"));
+        assert_eq!(waiting.join().expect("no panic"), Ok(()));
     });
     assert!(locked_by_other(&path));
     let again = std::fs::File::open(&path).expect("opens");
-    assert!(!lock_soon(&again), "it is held for good");
+    let locked = lock_soon(&again);
+    assert_eq!(locked, Err(Errno::WOULDBLOCK), "it is held for good");
+}
+
+/// Commands that take turns are waited for as long as they do.
+#[test]
+fn each_turn_is_waited_for_by_itself() {
+    let started = Instant::now();
+    let mut turn = Turn::begun(started);
+    let mut lasts = |pid, seconds| turn.lasts(pid, started + Duration::from_secs(seconds));
+    assert_eq!(lasts(None, 7), Duration::from_secs(7));
+    assert_eq!(lasts(Some(1), 20), Duration::ZERO);
+    assert_eq!(lasts(Some(1), 45), Duration::from_secs(25));
+    assert_eq!(lasts(Some(2), 46), Duration::ZERO);
+    assert_eq!(lasts(Some(2), 77), Duration::from_secs(31));
 }
 
 #[test]
