@@ -1,4 +1,4 @@
-//! Stores on filesystems that lack what ext4 has. `IBIFS_TEST_BENEATH=bindfs` runs the other modules on one, too.
+//! Stores on filesystems that lack what ext4 has. `IBIFS_TEST_BENEATH=bindfs`, or =DIRECTORY, runs the other modules there.
 
 use crate::support::{Needs, TestEnv, on_bindfs};
 

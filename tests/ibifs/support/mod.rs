@@ -90,37 +90,42 @@ pub fn on_bindfs(test: fn()) {
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl TestEnv {
-    /// An empty test environment, on the filesystem that `IBIFS_TEST_BENEATH` names: `bindfs`, or that of the temporary
-    /// directory.
+    /// An empty test environment, on the filesystem that `IBIFS_TEST_BENEATH` names: `bindfs`, or that of an absolute
+    /// path, below which it lies; else on that of the temporary directory.
     #[track_caller]
     pub fn new() -> TestEnv {
-        let env = TestEnv::in_temporary_directory();
-        if ON_BINDFS.get() {
-            return env.on_bindfs();
-        }
-        match std::env::var("IBIFS_TEST_BENEATH").as_deref() {
-            Ok("bindfs") => env.on_bindfs(),
-            Ok(other) => panic!("IBIFS_TEST_BENEATH: '{other}' is not a filesystem of the tests"),
-            Err(_) => env,
+        let beneath = std::env::var("IBIFS_TEST_BENEATH");
+        match beneath.as_deref() {
+            _ if ON_BINDFS.get() => TestEnv::in_temporary_directory().on_bindfs(),
+            Ok("bindfs") => TestEnv::in_temporary_directory().on_bindfs(),
+            Ok(path) if path.starts_with('/') => TestEnv::below(Path::new(path)),
+            Ok(other) => panic!("IBIFS_TEST_BENEATH: '{other}' is not 'bindfs' nor a path"),
+            Err(_) => TestEnv::in_temporary_directory(),
         }
     }
 
-    /// The same for a test of something that bindfs does not have: always on the filesystem of the temporary directory.
+    /// The same for a test of something that bindfs or a filesystem of a network does not have: always on the filesystem
+    /// of the temporary directory.
     #[track_caller]
     pub fn with(_needed: Needs) -> TestEnv {
         TestEnv::in_temporary_directory()
     }
 
-    /// Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
     #[track_caller]
     fn in_temporary_directory() -> TestEnv {
+        TestEnv::below(&std::env::temp_dir())
+    }
+
+    /// Without /dev/fuse nothing here can be shown: that is a failure, not a skip.
+    #[track_caller]
+    fn below(directory: &Path) -> TestEnv {
         assert!(
             Path::new("/dev/fuse").exists(),
             "these tests mount for real and need /dev/fuse"
         );
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("ibifs-test-{}-{number}", std::process::id());
-        let root = std::env::temp_dir().join(name);
+        let root = directory.join(name);
         std::fs::create_dir_all(&root).expect("a temporary directory");
         TestEnv {
             root,
