@@ -410,7 +410,11 @@ impl From<StoreError> for ArchiveError {
 
 impl From<TreeError> for ArchiveError {
     fn from(error: TreeError) -> Self {
-        ArchiveError::Tree(error)
+        match error.closed_store() {
+            // Filesystems in user space find names that are remembered in directories that the user may not enter.
+            Some(path) => ArchiveError::ClosedStore { path },
+            None => ArchiveError::Tree(error),
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Where things lie in a store, and the errors of operations on them.
 
+use std::path::PathBuf;
+
 use rustix::io::Errno;
 
 use crate::archive::owner::Owner;
@@ -35,6 +37,12 @@ impl TreeError {
     /// The system's error number.
     pub fn errno(&self) -> Errno {
         self.errno
+    }
+
+    /// The path of a store that this user may not open.
+    pub fn closed_store(&self) -> Option<PathBuf> {
+        let is_closed = self.action == Action::OpenStore && self.errno == Errno::ACCESS;
+        is_closed.then(|| PathBuf::from(&self.path))
     }
 }
 
