@@ -48,9 +48,10 @@ pub(super) fn has_default_acl(directory: &OwnedFd) -> bool {
 
 /// Whether this process made the directory, and it has not been replaced by another user's.
 fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
+    let made_by = rustix::fs::fstat(directory)?.st_uid;
     let payer = charging::charged_user().map(|payer| payer.uid);
-    let creator = payer.unwrap_or(rustix::process::geteuid().as_raw());
-    Ok(rustix::fs::fstat(directory)?.st_uid == creator)
+    // The process, if the filesystem refused it to the user.
+    Ok(made_by == rustix::process::geteuid().as_raw() || Some(made_by) == payer)
 }
 
 pub(super) fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {

@@ -118,3 +118,29 @@ fn guards_of_charging_nest() {
     drop(outer);
     assert_eq!(charging::charged_user(), None);
 }
+
+/// A filesystem that decides by the numbers of the user alone, such as that of a server, refuses what this process has
+/// allowed: the process does it then.
+#[test]
+fn what_the_filesystem_refuses_to_the_charged_user_is_done_by_the_process() {
+    let own = credentials::acted_as();
+    let user = (60_001, 60_001);
+    if !can_act_as_others() {
+        return;
+    }
+    let _charged = charging::charge_to(Some(ChargedUser {
+        uid: user.0,
+        gid: user.1,
+    }));
+    let mut tried = Vec::new();
+    let done = charging::charged(|| {
+        tried.push(credentials::acted_as());
+        if credentials::acted_as() == own {
+            Ok(())
+        } else {
+            Err(Errno::ACCESS)
+        }
+    });
+    assert_eq!((done, tried), (Ok(()), vec![user, own]));
+    assert_eq!(credentials::acted_as(), own);
+}
