@@ -13,7 +13,7 @@ use std::time::Instant;
 use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::support::{TestEnv, switch};
+use super::support::{Needs, TestEnv, switch};
 
 /// Every byte that a name can hold, alone and beside letters.
 fn names() -> Vec<Vec<u8>> {
@@ -98,7 +98,11 @@ struct Fixture {
 impl Fixture {
     #[track_caller]
     fn new() -> Fixture {
-        let env = TestEnv::new().with_a();
+        Fixture::in_env(TestEnv::new())
+    }
+
+    fn in_env(env: TestEnv) -> Fixture {
+        let env = env.with_a();
         env.sh("mkdir native && mkdir -p A/.mint/x/doc");
         let rep = env.sh("rep A/.mint/x");
         let ibip = env.sh("ibip A/.mint/x");
@@ -525,7 +529,7 @@ fn paths_of_4096_bytes() {
 fn trees_deeper_than_any_path() {
     // Long form: IBIFS_TEST_DEPTH=20000.
     let depth = switch("IBIFS_TEST_DEPTH").map_or(1500, |depth| depth as usize);
-    let fixture = Fixture::new();
+    let fixture = Fixture::in_env(TestEnv::with(Needs::LongPaths));
     chain(&fixture.native, "deep", depth);
     chain(&fixture.rep, "deep", depth);
     let (rep, ibip) = (fixture.rep.display(), fixture.ibip.display());
@@ -1038,7 +1042,7 @@ fn stores_and_mount_points_of_any_name() {
 /// whatever else is asked of the item is answered.
 #[test]
 fn a_list_of_files_ends_at_250_megabytes() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::in_env(TestEnv::with(Needs::LongPaths));
     // A thousand directories deep a path has 256,004 bytes before the file's own name.
     let held = chain(&fixture.stored.join("doc"), &"d".repeat(255), 1000);
     let end = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));

@@ -19,7 +19,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::support::{Rng, TestEnv, seed, switch};
+use crate::support::{Needs, Rng, TestEnv, seed, switch};
 use archive::{Names, written};
 use client::{Call, Client, Reply};
 use files::{Body, Ino};
@@ -70,7 +70,7 @@ fn origins() -> Vec<Names> {
 
 impl Trial {
     fn start() -> Trial {
-        let env = TestEnv::new();
+        let env = TestEnv::with(Needs::RenameFlags);
         env.sh(
             "ibifs init A.store --host archive-a.example.org > /dev/null; mkdir A
              ibifs mount -o lang=en:fr A.store A",

@@ -143,10 +143,7 @@ fn damage_is_not_spread() {
         let script = format!("ibifs {command} --store A $(< one) B");
         env.exits(&script, 1);
         let printed = String::from_utf8_lossy(&env.run(&script).stdout).into_owned();
-        assert!(
-            printed.contains(": damaged: 'doc/file' is damaged here"),
-            "{printed}"
-        );
+        assert!(printed.contains(": damaged: 'doc/"), "{printed}");
         env.prints("cat B/col/$(< one)/doc/file", "text");
     }
     env.prints(STATES, "Original\nCopy");
