@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::support::{Disk, Format, TestEnv};
+use crate::support::{Disk, Format, Needs, TestEnv};
 
 /// What every script here may use. The store S is there, and the directory M.
 const PRELUDE: &str = r#"
@@ -342,7 +342,7 @@ print('done')
 /// has started it, which then keeps standard error open.
 #[test]
 fn a_mount_in_the_background_logs_to_the_system() {
-    let env = TestEnv::new();
+    let env = TestEnv::with(Needs::RenameFlags);
     std::fs::write(env.root().join("syslog.py"), SYSLOG).expect("a program");
     does(
         &env,
