@@ -54,6 +54,20 @@ fn an_index_moves() {
     );
 }
 
+/// PostgreSQL has no texts with NUL: neither a sidecar nor a request that has one is a fault.
+#[test]
+fn a_text_with_nul() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"ibifs init s --host a.example.org --index "$(database)" > /dev/null; one=$(ibifs mint s | head -n 1)
+        echo 'target a%00b' >> s/col/$one/.ibi; ibifs reindex s; ibifs fsck s
+        ibifs serve s --listen 127.0.0.1:0 > line & until [ -s line ]; do sleep 0.05; done; url=$(grep -o 'http://[^ ]*' line)
+        for path in a%00b/c 8JMKD3MGP8W/3%00 'search?by=year%00' "$one/%00" %00; do
+            curl -so /dev/null -w '%{http_code}\n' "$url$path"; done | sort | uniq -c | tr -s ' '; kill %1; wait"#,
+        "2 items indexed\n2 items, 0 findings\n 1 200\n 4 404",
+    );
+}
+
 /// A database has the index of one Archive, and a URL has no password.
 #[test]
 fn what_is_no_place_for_an_index() {

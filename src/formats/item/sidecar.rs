@@ -189,7 +189,9 @@ impl Sidecar {
     #[must_use]
     pub fn target_bytes(&self) -> Option<Vec<u8>> {
         let words = self.pairs.get(TARGET)?.words();
-        (!words.is_empty()).then(|| percent_decode(&words.join(" ")))
+        let target = (!words.is_empty()).then(|| percent_decode(&words.join(" ")));
+        // No file has such a name.
+        target.filter(|target| !target.contains(&0))
     }
 
     /// Sets the item's default file.
@@ -420,6 +422,8 @@ timestamp 2009-02-16T17:46:00.5Z
         made.set_target(b"caf\xe9.txt");
         assert_eq!(made.target_bytes().as_deref(), Some(&b"caf\xe9.txt"[..]));
         assert_eq!(made.target().as_deref(), Some("caf\u{fffd}.txt"));
+        made.set_target(b"a\0b");
+        assert_eq!(made.target(), None);
         made.set_target("");
         assert_eq!(made.target(), None);
     }
