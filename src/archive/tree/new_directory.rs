@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use crate::archive::owner::Owner;
 use crate::os::charging;
 use crate::os::opening::by_descriptor;
+use crate::os::serving::Server;
 
 /// Opens a directory in another one (O_PATH) without following a link.
 pub(super) fn open_below(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
@@ -49,9 +50,14 @@ pub(super) fn has_default_acl(directory: &OwnedFd) -> bool {
 /// Whether this process made the directory, and it has not been replaced by another user's.
 fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
     let made_by = rustix::fs::fstat(directory)?.st_uid;
-    let payer = charging::charged_user().map(|payer| payer.uid);
-    // The process, if the filesystem refused it to the user.
-    Ok(made_by == rustix::process::geteuid().as_raw() || Some(made_by) == payer)
+    let own = rustix::process::geteuid().as_raw();
+    Ok(match charging::charged_user() {
+        None => made_by == own,
+        // A server may have refused it to the user, see `charging::charged`; a disk does not.
+        Some(payer) => {
+            made_by == payer.uid || (made_by == own && Server::of(directory) != Server::Kernel)
+        }
+    })
 }
 
 pub(super) fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
