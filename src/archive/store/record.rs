@@ -30,7 +30,11 @@ pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Ite
             holder: Box::new(holder),
         });
     }
-    let id = put(connection, &change.record)?;
+    let known = match change.mint {
+        Some(_) => Vec::new(),
+        None => known_as(connection, &change.record.names)?,
+    };
+    let id = write(connection, &change.record, known, true)?;
     if let Some(NewItem { owner }) = &change.mint {
         let uid = owner.map(|owner| owner.uid);
         let gid = owner.map(|owner| owner.gid);
@@ -85,28 +89,41 @@ fn update() -> String {
 
 /// Records an item, new or known by any of its names, with everything that its sidecar declares.
 pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
-    write(connection, record, true)
+    let known = known_as(connection, &record.names)?;
+    write(connection, record, known, true)
 }
 
 /// As [`put`], while all items are recorded again: what their relations were before is not known.
 pub(super) fn fill(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
-    write(connection, record, false)
+    let known = known_as(connection, &record.names)?;
+    write(connection, record, known, false)
+}
+
+/// An item: its number and the forms of its identifier.
+type Known = (i64, Option<String>, Option<String>);
+
+/// The items that have one of these names. If the two forms were known as two items, the one that is present is the
+/// first, and remains.
+fn known_as(connection: &Connection, names: &Names) -> Result<Vec<Known>, StoreError> {
+    connection.each(
+        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
+         ORDER BY state = 'Deleted', id",
+        params![
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical)
+        ],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )
 }
 
 fn write(
     connection: &Connection,
     record: &Record,
+    known: Vec<Known>,
     notes_relations: bool,
 ) -> Result<ItemId, StoreError> {
     let rep_key = record.names.rep().map(Rep::canonical);
     let ibip_key = record.names.ibip().map(Ibip::canonical);
-    // If the two forms were known as two items, the one that is present remains.
-    let known: Vec<(i64, Option<String>, Option<String>)> = connection.each(
-        "SELECT id, rep, ibip FROM item WHERE rep_key = ?1 OR ibip_key = ?2
-         ORDER BY state = 'Deleted', id",
-        params![rep_key.as_deref(), ibip_key.as_deref()],
-        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-    )?;
     // Two items cannot share a name, and a known form of an item does not change.
     for (_, rep, ibip) in &known {
         let holder = rows::names("item", rep.clone(), ibip.clone())?;
