@@ -1,10 +1,11 @@
 //! The relation store. It contains all SQL of the Archive behind a small interface.
 //!
 //! It is an index of the tree, so that no lookup walks the tree, and the ledger of the dates that were given
-//! out. The engine is SQLite with a write-ahead log. The ledger, originals and removed items are synced at
-//! each commit, and survive a power cut once a call has returned. Copies, which the copying program has not
-//! synced either, reach the disk with the next such commit. Every write is one immediate transaction. One
-//! connection writes; another process may have a read-only one open.
+//! out. The engine is SQLite with a write-ahead log, or a PostgreSQL server ([`engine`]). The ledger, originals and
+//! removed items are synced at each commit, and survive a power cut once a call has returned. Copies, which the
+//! copying program has not synced either, reach the disk with the next such commit of SQLite, and at once in a server.
+//! Every write is one transaction, and no other one that writes is beside it. One process writes ([`presence`] keeps
+//! those of other machines away); others may have a read-only connection open.
 //!
 //! Threads may share a `Store`. Its locks are in the table of [`crate::archive::lock_order`].
 

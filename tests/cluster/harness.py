@@ -237,7 +237,7 @@ class Host:
 
     def mount(self, archive):
         log = open(os.path.join(self.directory, "log"), "ab")
-        options = ["-o", "shared"] if archive.is_shared else []
+        options = ["-o", "shared"] if archive.is_shared and len(archive.hosts) > 1 else []
         self.daemon = self.start(self.cluster.ibifs, "mount", "-f", *options, archive.store, self.mount_point,
                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         log.close()
