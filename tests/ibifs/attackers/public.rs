@@ -2,7 +2,7 @@
 //! there, by whichever name and at whichever entry point it is asked for.
 
 use crate::http::served::Served;
-use crate::support::TestEnv;
+use crate::support::{Needs, TestEnv};
 
 /// Three items of A: `open`, which all may read; `shut`, whose directory is for its owner alone; `below`,
 /// which lies below a level that is. The first is related to both. `as UID command...` runs it as that user.
@@ -118,7 +118,7 @@ fn what_was_not_public_leaves_nothing_published() {
 /// was let in before, and as soon as it is shut.
 #[test]
 fn a_level_protects_by_every_name() {
-    let env = TestEnv::new().with_a();
+    let env = TestEnv::with(Needs::AccessLists).with_a();
     env.sh(MAKE);
     let script = |script: &str| {
         format!(
