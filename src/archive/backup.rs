@@ -43,7 +43,8 @@ use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{
-    Archive, BACKUP_NOTE, Clock, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, TEXT_FILE,
+    Archive, BACKUP_NOTE, Clock, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE,
+    TEXT_FILE,
 };
 use crate::formats::item::{Names, State};
 pub use content::copy_content;
@@ -53,9 +54,6 @@ use ibi::pairs::Pairs;
 pub use item::{DEPOSIT_MARK, ItemCopier, UNCOMPARED};
 pub use metadata::{UserAttributes, attributes_of};
 use unit::Vanished;
-
-/// File name of the facts of an Archive.
-const FACTS: &str = "archive.ibi";
 
 /// The areas that are copied before the index, each with the number of levels above its units.
 const AREAS: [(&str, usize); 4] = [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];

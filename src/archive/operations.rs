@@ -86,7 +86,7 @@ pub use lock::{holder, is_held_by};
 pub use mint::Relative;
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use open::StoreLock;
-pub use own_files::BACKUP_NOTE;
+pub use own_files::{BACKUP_NOTE, FACTS};
 pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};

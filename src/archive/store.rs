@@ -52,6 +52,8 @@ use rusqlite::OpenFlags;
 use crate::archive::database::{self, OpenFor, Unfit};
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::formats::index_url::IndexUrl;
+use crate::os::processors::spawn_unbound;
+use crate::os::random;
 use engine::{Connection, Postgres, Sqlite, postgres_schema};
 use ibi::message;
 use ibi::message::Localize;
@@ -158,13 +160,15 @@ impl Store {
     fn connect(url: &IndexUrl, purpose: OpenFor) -> Result<Store, StoreError> {
         let server = Postgres::connect(url, PATIENCE)?;
         let connection = Connection::Postgres(Box::new(server));
-        match purpose {
-            OpenFor::Reading => postgres_schema::check(&connection)?,
-            OpenFor::Writing => postgres_schema::migrate(&connection)?,
-        }
         let rank = match purpose {
-            OpenFor::Reading => Rank::IndexBefore,
-            OpenFor::Writing => Rank::Index,
+            OpenFor::Reading => {
+                postgres_schema::check(&connection)?;
+                Rank::IndexBefore
+            }
+            OpenFor::Writing => {
+                postgres_schema::migrate(&connection)?;
+                Rank::Index
+            }
         };
         let store = Store::ranked(rank, connection, None);
         Ok(Store {
@@ -201,6 +205,24 @@ impl Store {
     fn lock(&self) -> RankedGuard<'_, Connection> {
         self.connection.lock()
     }
+}
+
+/// A number that no other process draws.
+fn random_number() -> Result<i64, StoreError> {
+    let drawn = random::draw().map_err(|errno| StoreError::Broken {
+        what: message!(
+            "no random number can be drawn: {error}",
+            error = std::io::Error::from(errno)
+        ),
+    });
+    drawn.map(i64::from_ne_bytes)
+}
+
+/// Runs a thread that asks the server of an index time and again.
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    spawn_unbound(name, run).map_err(|error| StoreError::Broken {
+        what: message!("no thread can watch it: {error}", error),
+    })
 }
 
 /// A duplicate of the descriptor, which stays open until SQLite has finished.

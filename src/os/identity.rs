@@ -40,7 +40,8 @@ fn machine() -> String {
 }
 
 /// The time at which a process started, proc(5); None if there is no such process, or only its status is left.
-fn started(pid: u32) -> Option<u64> {
+#[must_use]
+pub fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in brackets, may have spaces.
     let end = stat.iter().rposition(|byte| *byte == b')')?;

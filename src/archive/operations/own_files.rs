@@ -1,7 +1,7 @@
 //! Names of the files in which a store and a backup describe themselves.
 
 /// The file with the facts of an Archive: the parts of its identifiers, and its service.
-pub(super) const FACTS: &str = "archive.ibi";
+pub const FACTS: &str = "archive.ibi";
 
 /// The table of name spaces of `upn:` names.
 pub(super) const NAME_SPACES: &str = "upn.txt";

@@ -8,6 +8,7 @@ mod postgres;
 mod sqlite;
 mod value;
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use super::StoreError;
@@ -41,55 +42,31 @@ pub(super) enum Row<'row> {
 }
 
 /// A column of a row, by its number or its name.
-pub(super) trait Column: Copy {
-    fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError>;
-    fn name(self) -> String;
+pub(super) trait Column:
+    Copy + Display + rusqlite::RowIndex + tokio_postgres::row::RowIndex
+{
 }
 
-impl Column for usize {
-    fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError> {
-        match row {
-            Row::Sqlite(row) => Ok(Cell::from(row.get_ref(self)?)),
-            Row::Postgres(row) => row
-                .try_get(self)
-                .map_err(|_| value::unexpected(&self.name())),
-        }
-    }
-
-    fn name(self) -> String {
-        self.to_string()
-    }
-}
-
-impl Column for &str {
-    fn cell<'row>(self, row: &Row<'row>) -> Result<Cell<'row>, StoreError> {
-        match row {
-            Row::Sqlite(row) => Ok(Cell::from(row.get_ref(self)?)),
-            Row::Postgres(row) => row
-                .try_get(self)
-                .map_err(|_| value::unexpected(&self.name())),
-        }
-    }
-
-    fn name(self) -> String {
-        self.to_owned()
-    }
-}
+impl Column for usize {}
+impl Column for &str {}
 
 impl Row<'_> {
     /// The value of a column. Fails if it is of another type, which only a damaged database has.
     pub(super) fn get<T: FromCell>(&self, column: impl Column) -> Result<T, StoreError> {
-        T::from_cell(column.cell(self)?).ok_or_else(|| value::unexpected(&column.name()))
+        T::from_cell(self.cell(column)?).ok_or_else(|| value::unexpected(&column))
     }
 
     /// The value of a column, whatever its type is.
-    pub(super) fn cell(&self, column: usize) -> Result<Cell<'_>, StoreError> {
-        column.cell(self)
+    pub(super) fn cell(&self, column: impl Column) -> Result<Cell<'_>, StoreError> {
+        match self {
+            Row::Sqlite(row) => Ok(Cell::from(row.get_ref(column)?)),
+            Row::Postgres(row) => row.try_get(column).map_err(|_| value::unexpected(&column)),
+        }
     }
 
     /// The bytes of a column, whatever its type is.
     pub(super) fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(column.cell(self)?.into_bytes())
+        Ok(self.cell(column)?.into_bytes())
     }
 }
 
@@ -183,7 +160,7 @@ impl Connection {
         params: &[Value<'_>],
     ) -> Result<T, StoreError> {
         let found = self.first(sql, params, |row| row.get(0))?;
-        found.ok_or_else(|| value::unexpected("0"))
+        found.ok_or_else(|| value::unexpected(&0))
     }
 
     /// Whether a statement's answer has a row.
@@ -213,15 +190,15 @@ impl Connection {
             // A commit there is durable when it returns. An index that has lost what its hosts believe to be written
             // would not be read again from the tree, since no host has stopped.
             Connection::Postgres(connection) => {
-                for _ in 1..TRIES {
+                let mut left = TRIES;
+                loop {
+                    left -= 1;
                     connection.begin()?;
                     match connection.end(change(self)) {
-                        Err(StoreError::Conflict) => {}
+                        Err(StoreError::Conflict) if left > 0 => {}
                         ended => return ended,
                     }
                 }
-                connection.begin()?;
-                connection.end(change(self))
             }
         }
     }

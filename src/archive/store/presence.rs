@@ -4,15 +4,13 @@
 //! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server. Each transaction that writes
 //! looks for its own row, so that a process that was taken for dead, and goes on later, writes nothing.
 
-use std::sync::{Arc, Weak};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::engine::{Connection, Postgres, Sync, params};
-use super::{SOON, Store, StoreError};
+use super::{SOON, Store, StoreError, random_number, spawn};
 use crate::formats::index_url::IndexUrl;
 use crate::os::identity::Process;
-use crate::os::processors::spawn_unbound;
-use ibi::message;
 
 /// How often a row is renewed.
 const BEAT: Duration = Duration::from_secs(3);
@@ -23,7 +21,7 @@ const LAPSE: i64 = 15;
 /// How long a process may take to end after it has released its locks.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// How often the thread that renews a row looks whether it is still needed.
+/// How long it waits for such a process before it looks again.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// A process that has an index open for writing.
@@ -45,8 +43,8 @@ pub struct HostState {
 #[derive(Debug)]
 pub(super) struct Presence {
     id: i64,
-    /// Held by the thread as [`Weak`].
-    _alive: Arc<()>,
+    /// Nothing is sent; the thread notices when it is dropped.
+    _needed: Sender<()>,
 }
 
 const HOSTS: &str = "SELECT id, name, machine, pid, started, mount_point,
@@ -66,7 +64,7 @@ impl Store {
         let own = Process::own();
         let node = rustix::system::uname();
         let name = node.nodename().to_string_lossy().into_owned();
-        let id = i64::from_ne_bytes(random()?);
+        let id = random_number()?;
         let connection = self.lock();
         let started = Instant::now();
         let enter = || {
@@ -105,14 +103,13 @@ impl Store {
             }
         }
         connection.write_as(Some(id));
-        let alive = Arc::new(());
-        let (url, needed) = (url.clone(), Arc::downgrade(&alive));
-        spawn_unbound("presence", move || renew(&url, id, &needed)).map_err(|error| {
-            StoreError::Broken {
-                what: message!("no thread can watch it: {error}", error),
-            }
-        })?;
-        *self.presence.lock() = Some(Presence { id, _alive: alive });
+        let (needed, end) = mpsc::channel();
+        let url = url.clone();
+        spawn("presence", move || renew(&url, id, &end))?;
+        *self.presence.lock() = Some(Presence {
+            id,
+            _needed: needed,
+        });
         Ok(())
     }
 
@@ -155,15 +152,6 @@ impl Store {
     }
 }
 
-fn random() -> Result<[u8; 8], StoreError> {
-    crate::os::random::draw().map_err(|errno| StoreError::Broken {
-        what: message!(
-            "no random number can be drawn: {error}",
-            error = std::io::Error::from(errno)
-        ),
-    })
-}
-
 /// All rows: their numbers, the processes, and what is known of them.
 fn rows(connection: &Connection) -> Result<Vec<(i64, Process, HostState)>, StoreError> {
     connection.each(HOSTS, &[], |row| {
@@ -190,15 +178,9 @@ fn rows(connection: &Connection) -> Result<Vec<(i64, Process, HostState)>, Store
 }
 
 /// Renews a row while it is needed. A command that ends soon has no second connection.
-fn renew(url: &IndexUrl, id: i64, needed: &Weak<()>) {
+fn renew(url: &IndexUrl, id: i64, end: &Receiver<()>) {
     let mut server = None;
-    let mut renewed = Instant::now();
-    while needed.strong_count() > 0 {
-        std::thread::sleep(GLANCE);
-        if renewed.elapsed() < BEAT {
-            continue;
-        }
-        renewed = Instant::now();
+    while end.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
         if server.is_none() {
             server = Postgres::connect(url, SOON).ok();
         }

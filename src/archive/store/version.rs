@@ -9,11 +9,9 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::engine::Postgres;
-use super::{SOON, Store, StoreError, file_in};
+use super::{SOON, Store, StoreError, file_in, spawn};
 use crate::archive::database;
 use crate::formats::index_url::IndexUrl;
-use crate::os::processors::spawn_unbound;
-use ibi::message;
 
 /// How many threads may ask at once; others wait for one of them.
 const WATCHES: usize = 4;
@@ -89,10 +87,7 @@ impl Store {
             let seen = Arc::new(Seen(AtomicI64::new(UNKNOWN)));
             let watched = Arc::downgrade(&seen);
             let _ = self.version.server.set(seen);
-            let spawned = spawn_unbound("index", move || follow(&url, &watched));
-            return spawned.map_err(|error| StoreError::Broken {
-                what: message!("no thread can watch it: {error}", error),
-            });
+            return spawn("index", move || follow(&url, &watched));
         }
         let Some(directory) = &self.directory else {
             return Ok(());

@@ -2,11 +2,9 @@
 
 use super::engine::{Connection, Sync, params};
 use super::record::{self, NewItem, RecordWrite, put};
-use super::{Item, ItemId, Record, Store, StoreError, rows};
+use super::{Item, ItemId, Record, Store, StoreError, random_number, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
-use crate::os::random;
-use ibi::message;
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
 impl Store {
@@ -65,12 +63,7 @@ impl Store {
         fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
         let connection = self.lock();
-        let epoch = i64::from_ne_bytes(random::draw().map_err(|errno| StoreError::Broken {
-            what: message!(
-                "no random number can be drawn: {error}",
-                error = std::io::Error::from(errno)
-            ),
-        })?);
+        let epoch = random_number()?;
         connection.refill_begins()?;
         let mut fill = Some(fill);
         let written = connection.transact(Sync::Now, |transaction| {

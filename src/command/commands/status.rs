@@ -17,6 +17,7 @@ use crate::command::terminal::OneLine;
 use crate::formats::item::State;
 use crate::fuse::fs::DataPath;
 use crate::fuse::mount::{Mounted, mounts, resolve};
+use crate::os::identity;
 use ibi::message::{Localize, Message};
 use ibi::{Timestamp, message, plural};
 
@@ -298,10 +299,7 @@ pub(super) fn name_of(uid: u32) -> String {
 
 /// The start time of a process; `/proc` has it relative to the start of the system.
 fn start_of(pid: u32) -> Option<Timestamp> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program, in parentheses, may have any characters.
-    let (_, after) = stat.rsplit_once(')')?;
-    let ticks: i64 = after.split_whitespace().nth(19)?.parse().ok()?;
+    let ticks = i64::try_from(identity::started(pid)?).ok()?;
     let system = std::fs::read_to_string("/proc/stat").ok()?;
     let boot = system
         .lines()

@@ -1,6 +1,7 @@
 //! The values of parameters and of columns.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use super::super::StoreError;
 use ibi::message;
@@ -183,8 +184,11 @@ impl<T: FromCell> FromCell for Option<T> {
 }
 
 /// The error for a column whose value is of another type than its table says.
-pub(super) fn unexpected(column: &str) -> StoreError {
+pub(super) fn unexpected(column: &impl Display) -> StoreError {
     StoreError::Broken {
-        what: message!("column {column} has a value of another type", column),
+        what: message!(
+            "column {column} has a value of another type",
+            column = column.to_string()
+        ),
     }
 }
