@@ -20,6 +20,7 @@
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
 //! - Content: `publish` (files), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
+//! - Hosts that share a store: `peers`.
 //! - Errors: `error`.
 
 mod access;
@@ -47,6 +48,7 @@ mod mint;
 mod name_spaces;
 mod open;
 mod own_files;
+mod peers;
 mod public;
 mod publish;
 mod recovery;
@@ -104,13 +106,22 @@ use rewritten::RewrittenSidecars;
 use settle_queue::SettleQueue;
 
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
-use crate::archive::store::Store;
+use crate::archive::store::{Store, Turn};
 use crate::archive::tree::Tree;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::name_spaces::NameSpaces;
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The lock for changes of items, and the turn among the hosts that share the store. The turn ends first.
+#[derive(Debug)]
+#[must_use]
+struct Edits<'archive> {
+    #[allow(dead_code, reason = "held, not read")]
+    turn: Option<Turn<'archive>>,
+    _edits: RankedGuard<'archive, ()>,
+}
 
 /// An open Archive.
 pub struct Archive {
@@ -126,7 +137,7 @@ pub struct Archive {
     rewritten: RewrittenSidecars,
     /// The table of name spaces, see [`Archive::keep_name_spaces`].
     name_spaces: OnceLock<NameSpaces>,
-    lock: Option<lock::Lock>,
+    lock: Option<lock::Hold>,
 }
 
 impl std::fmt::Debug for Archive {
@@ -144,7 +155,7 @@ impl Archive {
         tree: Tree,
         store: Store,
         clock: Box<dyn Clock>,
-        lock: Option<lock::Lock>,
+        lock: Option<lock::Hold>,
     ) -> Archive {
         let (tree, store) = (Arc::new(tree), Arc::new(store));
         Archive {
@@ -186,23 +197,44 @@ impl Archive {
 
     /// Records the mount point, which other processes report in their error message.
     pub fn describe_mount(&self, mount_point: &Path) {
-        let Some(lock) = &self.lock else {
-            return;
-        };
-        lock.mounted_at(mount_point);
+        if let Some(lock) = self.alone() {
+            lock.mounted_at(mount_point);
+        }
         if let Err(error) = self.store.mounted_at(&mount_point.to_string_lossy()) {
             log::warn!("the index does not say where this store is mounted: {error}");
         }
         self.write_down();
     }
 
-    /// Takes the lock for changes of items, and first reads the places that an earlier error has queued.
-    fn edits(&self) -> RankedGuard<'_, ()> {
+    /// Takes the lock for changes of items, and first reads the places that an earlier error has queued. On hosts that
+    /// share the store one after the other has it.
+    fn edits(&self) -> Result<Edits<'_>, ArchiveError> {
         let edits = self.edits.lock();
+        let turn = if self.is_shared() {
+            Some(self.store.take_turn()?)
+        } else {
+            None
+        };
         if self.lock.is_some() && self.recovery.is_queued() {
             self.replay();
         }
-        edits
+        Ok(Edits {
+            turn,
+            _edits: edits,
+        })
+    }
+
+    /// The lock of a process that has the store to itself.
+    fn alone(&self) -> Option<&lock::Lock> {
+        match &self.lock {
+            Some(lock::Hold::Alone(lock)) => Some(lock),
+            Some(lock::Hold::Shared(_)) | None => None,
+        }
+    }
+
+    /// Whether other hosts may have the store open for writing, too.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.lock, Some(lock::Hold::Shared(_)))
     }
 
     fn writable(&self) -> Result<(), ArchiveError> {

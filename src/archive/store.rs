@@ -4,8 +4,8 @@
 //! out. The engine is SQLite with a write-ahead log, or a PostgreSQL server ([`engine`]). The ledger, originals and
 //! removed items are synced at each commit, and survive a power cut once a call has returned. Copies, which the
 //! copying program has not synced either, reach the disk with the next such commit of SQLite, and at once in a server.
-//! Every write is one transaction, and no other one that writes is beside it. One process writes ([`presence`] keeps
-//! those of other machines away); others may have a read-only connection open.
+//! Every write is one transaction, and no other one that writes is beside it. One process writes, or
+//! several that share an index in a server ([`presence`] knows which); others may have a read-only connection open.
 //!
 //! Threads may share a `Store`. Its locks are in the table of [`crate::archive::lock_order`].
 
@@ -19,6 +19,7 @@ mod copy;
 mod dates;
 mod engine;
 mod error;
+mod grants;
 mod group;
 mod harvest;
 mod item;
@@ -37,6 +38,7 @@ mod rows;
 mod schema;
 mod search;
 mod transaction;
+mod turn;
 mod version;
 mod write;
 
@@ -63,6 +65,7 @@ pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use error::StoreError;
+pub use grants::Grant;
 pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Unsettled};
@@ -71,10 +74,11 @@ pub use levels::{
 };
 pub use numbers::Counts;
 pub use pictures::{PICTURES_FILE, PictureCache};
-pub use presence::HostState;
+pub use presence::{BEAT, HostState, Sharing, Standing};
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use relation_changes::RelationChange;
 pub use search::{FileText, FileVersion, Found, Progress, SearchEntry, SearchIndex, TextIndex};
+pub use turn::Turn;
 pub use write::Refill;
 
 /// File name of the relation store.
@@ -107,6 +111,10 @@ pub struct Store {
     url: Option<IndexUrl>,
     /// The row of this process in it.
     presence: Mutex<Option<presence::Presence>>,
+    /// Up to when it gives out no date.
+    fence: Mutex<Option<grants::Fence>>,
+    /// The connection for turns.
+    turn: Mutex<Option<Postgres>>,
     waiting: RankedMutex<Vec<Arc<group::PendingWrite>>>,
 }
 
@@ -198,6 +206,8 @@ impl Store {
             directory,
             url: None,
             presence: Mutex::default(),
+            fence: Mutex::default(),
+            turn: Mutex::default(),
             waiting: RankedMutex::new(Rank::CommitQueue, Vec::new()),
         }
     }

@@ -122,6 +122,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::ClosedStore { .. }
             | ArchiveError::IsAStore { .. }
             | ArchiveError::IndexInUse { .. }
+            | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::NotMintedHere(_)

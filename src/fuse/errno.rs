@@ -18,6 +18,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::NotAStore { .. } | ArchiveError::Missing { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } | ArchiveError::IndexInUse { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } => Errno::BUSY,
+        ArchiveError::IndexInFile { .. } => Errno::INVAL,
         ArchiveError::NotStoreOwner { .. } => Errno::ACCESS,
         ArchiveError::Facts { .. }
         | ArchiveError::NameSpaces { .. }
@@ -160,6 +161,7 @@ mod tests {
             ArchiveError::IndexInUse { .. } => 44,
             ArchiveError::Store(StoreError::InUse { .. }) => 45,
             ArchiveError::Store(StoreError::Lapsed) => 46,
+            ArchiveError::IndexInFile { .. } => 47,
         }
     }
 
@@ -298,6 +300,7 @@ mod tests {
                 Errno::BUSY,
             ),
             (store(StoreError::Lapsed), Errno::STALE),
+            (ArchiveError::IndexInFile { path: path() }, Errno::INVAL),
         ]
     }
 
@@ -309,7 +312,7 @@ mod tests {
             assert_eq!(of(error), *errno, "{error}");
         }
         // The last row of the match above.
-        assert_eq!(table.len(), 47);
+        assert_eq!(table.len(), 48);
     }
 
     #[test]

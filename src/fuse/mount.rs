@@ -90,6 +90,7 @@ pub fn serve(
     let session = settings.attach(filesystem, &store, &mount_point)?;
     let _ = notifier.set(session.notifier());
     archive.describe_mount(&mount_point);
+    archive.watch_peers().map_err(failed)?;
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
     std::fs::read_dir(&mount_point).map_err(failed)?;
@@ -155,6 +156,7 @@ fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
                 store: store.to_owned(),
             });
         }
+        (false, _) if settings.shared => Archive::open_shared(store, Box::new(SystemClock))?,
         (false, _) => Archive::open(store, Box::new(SystemClock))?,
     };
     archive.store().answer_soon();

@@ -175,7 +175,7 @@ impl Namespace {
         timer: Arc<dyn Timer>,
     ) -> Result<Namespace, ArchiveError> {
         let collection = archive.tree().open_directory("col")?;
-        let staging = Staging::new(archive.tree())?;
+        let staging = Staging::new(&archive)?;
         // A quarter for nodes; the others are for open files.
         let limit = descriptors::limit() / 4;
         let descriptors = Descriptors::new(archive.tree().root(), limit).map_err(|errno| {
@@ -184,8 +184,8 @@ impl Namespace {
                 .error(crate::archive::tree::Action::Open, "col", errno)
         })?;
         Ok(Namespace {
-            archive,
-            nodes: NodeTable::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev)),
+            nodes: NodeTable::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev))
+                .of_shared_store(archive.is_shared()),
             options,
             collection,
             descriptors: Arc::new(descriptors),
@@ -201,6 +201,7 @@ impl Namespace {
             texts: GeneratedTexts::default(),
             searches: Searches::default(),
             timer,
+            archive,
         })
     }
 

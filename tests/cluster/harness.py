@@ -248,6 +248,13 @@ class Host:
 
         return wait_for(f"a mount on {self.name}", is_there)
 
+    def signal(self, number):
+        """Sends the daemon a signal. nsenter(1) stops with its child, and goes on first."""
+        daemon = child_of(self.daemon)
+        if number == signal.SIGCONT:
+            os.kill(self.daemon.pid, number)
+        os.kill(daemon, number)
+
     def kill(self):
         """Kills the daemon, which does no more."""
         os.kill(child_of(self.daemon), signal.SIGKILL)

@@ -3,7 +3,7 @@
 A trial that finds a promise broken raises Failed. The promises are those of the issue of the cluster and, for names
 and dates, of ibi(7) and ibifs-tree(7).
 """
-import calendar, collections, contextlib, glob, json, os, random, re, statistics, subprocess, time
+import calendar, collections, contextlib, glob, json, os, random, re, signal, statistics, subprocess, time
 
 from harness import HERE, PORT, Archive, Failed, check, run, wait_for
 
@@ -238,7 +238,7 @@ def mint(cluster, options):
 
 def hosts_of(status):
     """What `status --json` says of each host: its name, whether it is alive, and how many recovery marks it has."""
-    return [(host["name"], host["alive"], host["marks"]) for host in status["hosts"]]
+    return [(host["host"], host["alive"], host["marks"]) for host in status["hosts"]]
 
 
 def kill(cluster, options):
@@ -250,6 +250,9 @@ def kill(cluster, options):
             for number in range(times):
                 time.sleep(chance.uniform(0.2, 1))
                 host = chance.choice(archive.hosts)
+                if number == times - 1 and len(archive.hosts) > 1:
+                    wait_for(f"{host.name} has marks", lambda: any(
+                        marks for name, _, marks in hosts_of(archive.status()) if name == host.name), 30)
                 host.kill()
                 killed = time.monotonic()
                 if number < times - 1 or len(archive.hosts) == 1:
@@ -275,6 +278,37 @@ def kill(cluster, options):
              f"{len(minting.mints)} acknowledged ({unnamed} without a name), 0 lost, 0 duplicates, fsck 0, marks settled in "
              + (f"{settled:.1f} s" if settled is not None else "-") + f", daemon {memory:.0f} MiB",
              "0; 30 s"]]
+
+
+def asleep(cluster, options):
+    """A daemon is stopped for so long that the others take it for dead, and goes on then."""
+    times, chance = 1 if options.short else 5, random.Random(f"asleep {options.seed}")
+    woken = []
+    with Archive(cluster, len(cluster.hosts), GRANULARITY) as archive:
+        with Minting(archive) as minting:
+            for _ in range(times):
+                time.sleep(chance.uniform(1, 2))
+                host = chance.choice(archive.hosts)
+                other = next(at for at, one in enumerate(archive.hosts) if one is not host)
+                host.signal(signal.SIGSTOP)
+                try:
+                    wait_for(f"{host.name} counts as dead", lambda: host.name not in
+                             [name for name, _, _ in hosts_of(archive.status(other))], 30)
+                    time.sleep(chance.uniform(0, 2))
+                finally:
+                    host.signal(signal.SIGCONT)
+                begun = time.monotonic()
+                wait_for(f"{host.name} is there again", lambda: host.name in
+                         [name for name, _, _ in hosts_of(archive.status(other))], 30)
+                woken.append(time.monotonic() - begun)
+            time.sleep(2)
+        check(set(minting.refused) <= {"EAGAIN", "ESTALE"}, f"errors: {dict(minting.refused)}")
+        check_history(minting.named)
+        check_there(archive, minting.named)
+    archive.check_fsck()
+    return [["asleep", f"a daemon stopped until it counts as dead x {times}, {len(archive.hosts)} hosts x {PROCESSES} processes",
+             f"{len(minting.mints)} acknowledged, 0 lost, 0 duplicates, fsck 0; there again {max(woken):.1f} s after it goes on",
+             "0"]]
 
 
 def gap_around(mints, begun, ended):
@@ -576,8 +610,8 @@ def failover(cluster, options):
     raise NotImplementedError("patroni with etcd is not set up by this program yet")
 
 
-TRIALS = [harness, mint, kill, restart, restore, coherence, relations, away, lookup, failover]
+TRIALS = [harness, mint, kill, asleep, restart, restore, coherence, relations, away, lookup, failover]
 # What needs a database that is not in the store.
-OF_DATABASE = [harness, restart, restore, away, failover]
+OF_DATABASE = [harness, asleep, restart, restore, away, failover]
 # What one host cannot show.
-OF_HOSTS = [coherence]
+OF_HOSTS = [asleep, coherence]

@@ -183,7 +183,7 @@ fn a_backup_has_its_index_in_a_file() {
 fn one_machine_writes() {
     let env = TestEnv::new().with_postgres();
     env.sh(r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m
-        psql -q "$(< url)" -c "INSERT INTO host VALUES (1, 'elsewhere', 'machine', 7, 7, '/mnt/a', clock_timestamp(), clock_timestamp())""#);
+        psql -q "$(< url)" -c "INSERT INTO host VALUES (1, 0, 'elsewhere', 'machine', 7, 7, '/mnt/a', clock_timestamp(), clock_timestamp())""#);
     env.complains(
         "ibifs mint s",
         "the index is in use by process 7 on elsewhere",
@@ -214,5 +214,50 @@ fn one_that_was_taken_for_dead_writes_nothing() {
         { mkdir m/.mint/two 2>&1 || true; } | sed 's/.*: //'
         cat m/$(ibip m/$one)/doc/x; ibifs umount m; ibifs fsck s | tail -n 1; ibifs mint s > /dev/null; ibifs fsck s"#,
         "Stale file handle\ntext\n2 items, 0 findings\n3 items, 0 findings",
+    );
+}
+
+/// Several mounts have one store: each mints, writes and declares, and sees what the others do.
+#[test]
+fn hosts_share_an_archive() {
+    let env = TestEnv::new().with_postgres();
+    env.sh(r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m n o
+        ibifs mount s m -o shared; ibifs mount s n -o shared"#);
+    env.complains("ibifs mount s o", "the store is in use");
+    env.prints(
+        r#"one=$(mint m one); two=$(mint n two); echo text > m/$one/doc/x; cat n/$one/doc/x; cat n/$(ibip m/$one)/doc/x
+        echo longer >> n/$one/doc/x; sleep 1.1; stat -c %s m/$one/doc/x
+        setfattr -n user.ibi.nextedition -v $two m/$one; test "$(readlink "n/$one!")" = ../../../$two; test $(getfattr --only-values -n user.ibi.editionof n/$two) = $one
+        { setfattr -n user.ibi.nextedition -v $one n/$two 2>&1 || true; } | sed 's/.*: //'
+        three=$(ibifs mint s --edition-of $two | head -n 1); sleep 1.1; test "$(readlink "m/$one!")" = ../../../$three
+        rm -r n/$one; sleep 1.1; no ls m/$one; ibifs status s --json | jq -c '.[0].hosts[] | [.shared, .alive]'
+        ibifs fsck s; ibifs umount m; ibifs mint s | wc -l; ibifs umount n; ibifs mount s o; mint o four > /dev/null; ibifs umount o; ibifs fsck s"#,
+        "text
+text
+12
+Too many levels of symbolic links
+[true,true]
+[true,true]
+3 items, 0 findings
+2
+5 items, 0 findings",
+    );
+}
+
+/// What a process that dies has begun is done by another.
+#[test]
+fn one_that_dies_leaves_nothing_undone() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m n
+        pids() { ibifs status s --json | jq -r '.[0].hosts[].pid'; }
+        ibifs mount s m -o shared; dead=$(pids); ibifs mount s n -o shared
+        ask() { psql -At "$(< url)" -c "$1"; }
+        one=$(mint m one); two=$(mint n two); touch "m/$(dirname $one)/.x.Ab12Cd"; mkdir s/staging/mint-h00000000000000ff-1
+        ls s/staging | wc -l; kill -9 $dead; rm -r s/col/$one
+        until [ "$(ask 'SELECT count(*) FROM host')" = 1 ] && [ "$(ask 'SELECT count(*) FROM unsettled WHERE host < 0')" = 0 ]; do sleep 0.1; done
+        sleep 0.5; ls s/staging; stat -c %F s/col/$one/.ibi; mint n three > /dev/null
+        ibifs status s --json | jq '.[0].hosts[].marks > 0'; ibifs umount n; ibifs fsck s"#,
+        "2\nregular file\ntrue\n4 items, 0 findings",
     );
 }

@@ -59,9 +59,9 @@ impl Archive {
 
     /// The last date that counts as given out.
     fn handed_out(&self) -> Result<Option<Timestamp>, ArchiveError> {
-        match self.lock {
+        match self.alone() {
             Some(_) => Ok(self.dates.last()),
-            // A reader uses the dates on disk.
+            // A reader, or one of several writers, uses the dates in the index.
             None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
         }
     }

@@ -51,6 +51,11 @@ pub enum ArchiveError {
         /// The database.
         place: String,
     },
+    /// Several hosts are to use an index that is a file.
+    IndexInFile {
+        /// The store.
+        path: PathBuf,
+    },
     /// The directory for a new store is a store already.
     IsAStore {
         /// The directory.
@@ -229,6 +234,10 @@ impl Localize for ArchiveError {
                 "{place} holds the index of another Archive; name an empty database",
                 place
             ),
+            ArchiveError::IndexInFile { path } => message!(
+                "the index of '{path}' is a file, which one host uses; move it to a server with 'ibifs reindex --to' to share the store",
+                path = path.display()
+            ),
             ArchiveError::Unfinished { path } => message!(
                 "'{path}' is an unfinished backup; finish it with 'ibifs backup' or, if the store is lost, remove '{note}' and run 'ibifs reindex'",
                 path = path.display(),
@@ -372,6 +381,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::Missing { .. }
             | ArchiveError::IsAStore { .. }
             | ArchiveError::IndexInUse { .. }
+            | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }
             | ArchiveError::Facts { .. }
             | ArchiveError::NameSpaces { .. }

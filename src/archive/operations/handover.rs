@@ -182,7 +182,7 @@ impl Archive {
     /// The change is durable when this returns.
     pub fn redirect_tombstone(&self, names: &Names, holder: &Names) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let found = self.store.find_by_names(names)?;
         let Some(item) = found.filter(|item| item.state == State::Deleted) else {
             return Ok(());
@@ -221,7 +221,7 @@ impl Archive {
         change: impl FnOnce(&mut Sidecar),
     ) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let bytes = self.tree.read_sidecar(&place)?;

@@ -386,7 +386,7 @@ impl Archive {
         bytes: &[u8],
     ) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.held_by(actor, names)?;
         let author = self.author_after(actor, &item.names)?;
         let change = self

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::{
     Archive, ArchiveError, CheckReport, Clock, Facts, ItemProgress, WAIT_LIMIT, lock, own_files,
 };
-use crate::archive::store::Store;
+use crate::archive::store::{Sharing, Store};
 use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
 use crate::archive::tree::{Filled, Place, Tree};
@@ -129,7 +129,7 @@ impl Archive {
         let lock = lock::Lock::take(&tree)?;
         let store = Store::open(tree.root(), facts.index.as_ref())?;
         refuse_other_index(&store, &facts, is_continued)?;
-        store.enter()?;
+        store.enter(Sharing::Alone)?;
         // Names that this host minted before, in a store that is lost, are earlier than now. They may
         // be restored, and are never minted again.
         let start = clock.now();
@@ -151,7 +151,7 @@ impl Archive {
             clock.now()
         };
         store.set_last_date(&last)?;
-        let mut archive = Archive::over(facts, tree, store, clock, Some(lock));
+        let mut archive = Archive::over(facts, tree, store, clock, Some(lock::Hold::Alone(lock)));
         archive.dates.restart(Some(last), start);
         if let Some(rep) = archive.facts.service.rep() {
             let rep = archive.as_spelled_here(rep)?;

@@ -12,10 +12,12 @@
 
 use super::dates::Ahead;
 use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
+use crate::archive::store::Grant;
 use crate::archive::tree::Action;
 use ibi::Timestamp;
 use ibi::distributor::{Reservation, TemporalDistributor};
 use ibi::pairs::{Pairs, Value};
+use std::time::Duration;
 
 pub(super) const LEDGER: &str = "ledger";
 
@@ -57,9 +59,30 @@ impl Archive {
         self.writable()?;
         let now = self.clock.now();
         let limit = WAIT_LIMIT.max(self.facts.granularity.step());
+        if self.is_shared() {
+            return self.reserve_of_all(limit);
+        }
         self.dates.reserve(&now, limit, |last, reserved| {
             Ok(self.store.reserve_dates(last, reserved)?)
         })
+    }
+
+    /// Reserves a date among all hosts that share the store.
+    fn reserve_of_all(&self, limit: Duration) -> Result<Reservation, ArchiveError> {
+        loop {
+            let now = self.clock.now();
+            match self.store.grant(self.facts.granularity, limit, &now)? {
+                Grant::Given(reservation) => return Ok(reservation),
+                Grant::NotYet(wait) => std::thread::sleep(wait),
+                Grant::TooLong(too_long) => return Err(too_long.into()),
+            }
+        }
+    }
+
+    /// The dates that are ahead of the clock according to the ledger.
+    pub(super) fn ahead_in_ledger(&self) -> Option<Ahead> {
+        let text = self.tree.read_small(LEDGER).ok().flatten();
+        text.and_then(|text| Ahead::read(&text))
     }
 
     /// Reads the ledger and determines from which date minting continues. A store that was copied or
@@ -76,8 +99,7 @@ impl Archive {
             }
         };
         let same = self
-            .lock
-            .as_ref()
+            .alone()
             .is_some_and(|lock| is_same(&text, lock.previous()));
         let noted = lock::word_in(&text, "last");
         let noted = noted.and_then(|date| Timestamp::parse_rfc3339(&date).ok());
@@ -102,7 +124,7 @@ impl Archive {
     }
 
     pub(super) fn write_ledger(&self) -> Result<(), ArchiveError> {
-        match &self.lock {
+        match self.alone() {
             Some(lock) => self.write_ledger_with(lock, lock.word().as_deref(), None),
             None => Ok(()),
         }
@@ -138,7 +160,7 @@ impl Archive {
     /// has both words, so that a crash does not look like a copy. A store that does look like a
     /// copy continues to do so until all three are written.
     pub(super) fn change_word(&self, is_same: bool) -> Result<(), ArchiveError> {
-        let Some(lock) = &self.lock else {
+        let Some(lock) = self.alone() else {
             return Ok(());
         };
         let failed = |error: std::io::Error| self.tree.io_error(Action::Write, lock::FILE, &error);
@@ -179,8 +201,11 @@ impl Archive {
         Ok(())
     }
 
-    /// Releases the dates that are reserved and not given out.
+    /// Releases the dates that are reserved and not given out; those of a shared store never are.
     fn give_dates_back(&self) -> Result<(), ArchiveError> {
+        if self.is_shared() {
+            return Ok(());
+        }
         let give_back = |last: &Timestamp| Ok(self.store.set_last_date(last)?);
         self.dates.give_back(give_back)
     }

@@ -149,6 +149,44 @@ impl Lock {
         }
     }
 
+    /// Takes the lock together with others that share the store, or fails with the holder's name. A command that has
+    /// the store to itself is waited for.
+    pub(super) fn share(tree: &Tree) -> Result<SharedLock, ArchiveError> {
+        let failed = |error: std::io::Error| ArchiveError::Lock {
+            what: message!(
+                "cannot lock '{path}': {error}; it must be a writable file, or not exist",
+                path = tree.path().join(FILE).display(),
+                error
+            ),
+        };
+        let directory = open_directory(tree.root()).map_err(|errno| failed(errno.into()))?;
+        let file = tree
+            .open_own(FILE)
+            .map_err(|error| failed(error.errno().into()))?;
+        let until = Instant::now() + TIMEOUT;
+        loop {
+            let locked = lock_directory(&directory, READER);
+            if locked != Err(Errno::WOULDBLOCK) {
+                match rustix::fs::flock(&file, READER) {
+                    Err(Errno::WOULDBLOCK) => {}
+                    Err(errno) => return Err(failed(errno.into())),
+                    Ok(()) => {
+                        return Ok(SharedLock {
+                            _file: file,
+                            _directory: directory,
+                        });
+                    }
+                }
+            }
+            let _ = rustix::fs::flock(&directory, FlockOperation::Unlock);
+            let holder = named_holder(tree.path(), Some(&file));
+            if holder.mount_point.is_some() || Instant::now() > until {
+                return Err(ArchiveError::Busy(holder));
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
     fn of(file: std::fs::File, directory: OwnedFd) -> std::io::Result<Lock> {
         let previous = PreviousLock {
             fingerprint: fingerprint(&file)?,
@@ -214,6 +252,22 @@ impl Lock {
     pub(super) fn fingerprint(&self) -> std::io::Result<String> {
         fingerprint(&self.file.lock().file)
     }
+}
+
+/// A lock on a store that others share. What the files say of a single writer means nothing meanwhile.
+#[derive(Debug)]
+pub(super) struct SharedLock {
+    _file: std::fs::File,
+    _directory: OwnedFd,
+}
+
+/// How a process has a store open for writing.
+#[derive(Debug)]
+pub(super) enum Hold {
+    /// No other process has.
+    Alone(Lock),
+    /// Others may have that share it.
+    Shared(#[allow(dead_code, reason = "held, not read")] SharedLock),
 }
 
 /// The turn of the process that holds a lock.

@@ -197,6 +197,10 @@ impl Archive {
         };
         if let Err(error) = self.tree.place_item(&staged, &place) {
             self.tree.discard(&staged);
+            if self.is_made_by_other(&place, &sidecar) {
+                self.minted.add(item.id, place);
+                return Ok(item);
+            }
             if let Err(error) = self.store.forget(item.id) {
                 log::warn!("{names} is forgotten later: {error}");
                 let queued = Queued::at(place, ChangeDurability::NotPlaced);
@@ -210,6 +214,12 @@ impl Archive {
         }
         self.minted.add(item.id, place);
         Ok(item)
+    }
+
+    /// Whether another host that shares the store has made a minted item, since it took this one for dead.
+    fn is_made_by_other(&self, place: &Place, sidecar: &Sidecar) -> bool {
+        let made = || self.tree.read_sidecar(place).ok().flatten();
+        self.is_shared() && made() == Some(sidecar.to_bytes())
     }
 
     /// Removes an item that was just created and not returned to any caller.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::lock::Hold;
 use super::{Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, SystemClock, lock, own_files};
-use crate::archive::store::Store;
+use crate::archive::store::{HostState, Sharing, Store};
 use crate::archive::tree::Tree;
 use ibi::pairs::Pairs;
 
@@ -36,28 +37,85 @@ impl Archive {
         // A directory that is not a store is not locked.
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
-        Archive::open_held(path, clock, lock, ChangedFacts::Refuse)
+        Archive::open_held(path, clock, Hold::Alone(lock), ChangedFacts::Refuse)
     }
 
     /// Opens a store to rebuild its index, with `archive.ibi` as it is now.
     pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         Archive::refuse_other_directories(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
-        Archive::open_held(path, clock, lock, ChangedFacts::Accept)
+        Archive::open_held(path, clock, Hold::Alone(lock), ChangedFacts::Accept)
+    }
+
+    /// Opens a store for writing, beside processes of any host that do the same. Its index must be in a server. A missing
+    /// index is rebuilt from the tree first, if no other process has the store open.
+    pub fn open_shared(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        Archive::refuse_other_directories(path)?;
+        let tree = Tree::open_as_it_is(path)?;
+        let (facts, _) = Archive::open_tree(path)?;
+        let Some(index) = &facts.index else {
+            return Err(ArchiveError::IndexInFile {
+                path: path.to_owned(),
+            });
+        };
+        if Store::open(tree.root(), Some(index))?.is_empty()? {
+            Archive::open(path, Box::new(SystemClock))?.close();
+        }
+        let lock = lock::Lock::share(&tree)?;
+        Archive::open_held(path, clock, Hold::Shared(lock), ChangedFacts::Refuse)
+    }
+
+    /// Opens a store for writing: beside those that share it, if there are any, otherwise alone.
+    pub fn open_beside(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
+        if Archive::is_shared_by_others(path) {
+            Archive::open_shared(path, clock)
+        } else {
+            Archive::open(path, clock)
+        }
+    }
+
+    /// Whether processes have a store open that let others write it, too.
+    fn is_shared_by_others(path: &Path) -> bool {
+        let shares = |host: &HostState| host.sharing == Sharing::Shared;
+        Archive::writers(path).iter().any(shares)
+    }
+
+    /// The processes of any host that write a store whose index is in a server; none if that does not answer.
+    pub(super) fn writers(path: &Path) -> Vec<HostState> {
+        let hosts = || -> Result<Vec<HostState>, ArchiveError> {
+            // Nothing is made in a store that may be damaged.
+            let tree = Tree::open_as_it_is(path)?;
+            let text = tree.read_small(own_files::FACTS)?.unwrap_or_default();
+            match &Facts::parse(&text)?.index {
+                None => Ok(Vec::new()),
+                index => Ok(Store::open_read_only(tree.root(), index.as_ref())?.hosts()?),
+            }
+        };
+        let mut hosts = hosts().unwrap_or_default();
+        hosts.retain(HostState::is_alive);
+        hosts
     }
 
     pub(super) fn open_held(
         path: &Path,
         clock: Box<dyn Clock>,
-        lock: lock::Lock,
+        lock: Hold,
         changed_facts: ChangedFacts,
     ) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
         let store = Store::open(tree.root(), facts.index.as_ref())?;
-        store.enter()?;
+        store.enter(match lock {
+            Hold::Alone(_) => Sharing::Alone,
+            Hold::Shared(_) => Sharing::Shared,
+        })?;
         let archive = Archive::over(facts, tree, store, clock, Some(lock));
         archive.check_facts(changed_facts)?;
-        archive.read_ledger()?;
+        if archive.is_shared() {
+            archive.stage_as_entered();
+            archive.dates.set_ahead(archive.ahead_in_ledger());
+        } else {
+            archive.read_ledger()?;
+        }
         if let Err(error) = archive.make_again() {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
         }

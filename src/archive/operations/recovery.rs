@@ -23,8 +23,10 @@ impl Archive {
 
     /// Replays the queue before a change that does not take `edits`.
     pub(super) fn replay_first(&self) {
-        if self.recovery.is_queued() {
-            drop(self.edits());
+        if self.recovery.is_queued()
+            && let Err(error) = self.edits()
+        {
+            log::debug!("what was queued is read later: {error}");
         }
     }
 
@@ -53,7 +55,12 @@ impl Archive {
 
     /// After a crash: updates the index from the tree in the dirty regions.
     pub(super) fn recover(&self) -> Result<(), ArchiveError> {
-        let _edits = self.edits();
+        let _edits = self.edits()?;
+        self.recover_marked()
+    }
+
+    /// The same. The caller holds `edits`.
+    pub(super) fn recover_marked(&self) -> Result<(), ArchiveError> {
         let is_item = |path: &String| {
             area_of(path).is_some_and(|(area, path)| names_at(area, path).is_some())
         };
@@ -63,9 +70,10 @@ impl Archive {
         let (items, levels): (Vec<_>, Vec<_>) =
             self.store.dirty_regions()?.into_iter().partition(is_item);
         self.read_all(&items)?;
-        self.store.clear_dirty(&items)?;
+        self.store.clear_left_dirty(&items)?;
         for level in levels {
             log::info!("{level} is read again after a crash");
+            self.store.inherit_dirty(&level)?;
             self.recovery.inherit(&level);
             self.recover_level(&level)?;
         }
@@ -90,8 +98,7 @@ impl Archive {
                 })?;
             }
         }
-        let numbers: Vec<_> = changes.iter().map(|change| change.number).collect();
-        Ok(self.store.clear_joint(&numbers)?)
+        Ok(self.store.clear_left_joint(changes)?)
     }
 
     /// Reads the items at these paths again.

@@ -214,6 +214,17 @@ impl RecoveryLog {
         self.regions.lock().insert(level.to_owned(), region);
     }
 
+    /// Logs all dirty regions again, for a host whose marks others have taken over. Joint changes that have ended are no
+    /// concern of this one any more.
+    pub(super) fn log_again(&self) -> Result<(), ArchiveError> {
+        self.ended.lock().clear();
+        let levels: Vec<String> = self.regions.lock().keys().cloned().collect();
+        for level in levels {
+            self.store.log_dirty(&level)?;
+        }
+        Ok(())
+    }
+
     /// Queues a place to be read again before the next change.
     pub(super) fn queue(&self, queued: Queued) {
         self.queue.lock().push(queued);

@@ -55,7 +55,7 @@ impl Archive {
         bringing: Bringing,
     ) -> Result<Option<RefusedSidecar>, ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.known(id)?;
         let Some((error, bytes)) = self.flaw(&item, file, bringing)? else {
             return Ok(None);
@@ -77,7 +77,7 @@ impl Archive {
         bringing: Bringing,
     ) -> Result<Option<RefusedSidecar>, ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let Some((file, stat)) = self.sidecar_with(&place, written)? else {
@@ -119,7 +119,7 @@ impl Archive {
         kept_as: &str,
     ) -> Result<bool, ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let Some(file) = self.tree.open_in_item(&place, kept_as)? else {

@@ -21,7 +21,7 @@ impl Archive {
     /// Registers an item whose directory is in the tree, according to its sidecar.
     pub fn register_in_place(&self, names: &Names) -> Result<Item, ArchiveError> {
         // Another thread may just have removed it; it must not be registered again.
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         if !self.tree.is_directory(Place::of(names).as_str()) {
             return Err(ArchiveError::Unknown {
                 name: names.preferred(),
@@ -87,7 +87,7 @@ impl Archive {
     /// Removes an item that contains nothing but its sidecar, and writes a tombstone.
     pub fn remove(&self, actor: &dyn Actor, id: ItemId) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.known(id)?;
         if item.names.matches(&self.facts.service) {
             return Err(ArchiveError::ServiceItem);

@@ -26,7 +26,7 @@ impl Archive {
         target: &Names,
     ) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let source = self.complete(source)?;
         let target = self.complete(target)?;
         let back = self.kind_at_far_end(kind, &source)?;
@@ -176,7 +176,7 @@ impl Archive {
         (back, target): (RelationKind, &Names),
         at: &Item,
     ) -> Result<(), ArchiveError> {
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let mut edits = Vec::new();
         let mut refused = None;
         let back_at_here = target.matches(&at.names);

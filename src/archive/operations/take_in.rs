@@ -65,7 +65,7 @@ impl Archive {
         place: &Place,
         staged: &StagedItem,
     ) -> Result<Item, ArchiveError> {
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let change = self.recovery.begin(place, ChangeDurability::Unsynced)?;
         self.tree
             .place_item(staged, place)

@@ -219,6 +219,22 @@ impl Connection {
         }
     }
 
+    /// The row of this process in the table `host`, if it has one.
+    pub(super) fn host(&self) -> Option<i64> {
+        match self {
+            Connection::Sqlite(_) => None,
+            Connection::Postgres(server) => server.host(),
+        }
+    }
+
+    /// The server, if the index is in one.
+    pub(super) fn server(&self) -> Option<&Postgres> {
+        match self {
+            Connection::Sqlite(_) => None,
+            Connection::Postgres(server) => Some(server),
+        }
+    }
+
     /// Lets transactions write only while the table `host` has this row, if the index is in a server.
     pub(super) fn write_as(&self, host: Option<i64>) {
         if let Connection::Postgres(server) = self {
@@ -230,6 +246,14 @@ impl Connection {
     pub(super) fn set_patience(&self, patience: Duration) {
         if let Connection::Postgres(server) = self {
             server.set_patience(patience);
+        }
+    }
+
+    /// How long a statement waits for a server.
+    pub(super) fn patience(&self) -> Duration {
+        match self {
+            Connection::Sqlite(_) => Duration::MAX,
+            Connection::Postgres(server) => server.patience(),
         }
     }
 

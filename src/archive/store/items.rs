@@ -1,7 +1,7 @@
 //! Items in the index, by name, by number, and in order.
 
 use super::engine::params;
-use super::{Item, ItemId, Store, StoreError, Unsettled, query, rows};
+use super::{Item, ItemId, Store, StoreError, Unsettled, query, recovery_log, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
 use ibi::{AliasPair, Ibip, Rep};
@@ -75,14 +75,15 @@ impl Store {
         self.lock().value(sql, &[])
     }
 
-    /// The items whose mint was not settled, see [`Store::mint`].
+    /// The items whose mint earlier processes have not settled, see [`Store::mint`].
     pub fn unsettled(&self) -> Result<Vec<Unsettled>, StoreError> {
         let connection = self.lock();
         // CROSS JOIN: the few unsettled items are read first, regardless of SQLite's estimate.
         let sql = format!(
             "SELECT {}, item.sidecar, uid, gid, mode FROM unsettled
-             CROSS JOIN item WHERE item.id = unsettled.item ORDER BY unsettled.item",
-            rows::ITEM
+             CROSS JOIN item WHERE item.id = unsettled.item {} ORDER BY unsettled.item",
+            rows::ITEM,
+            recovery_log::left(&connection)
         );
         connection.each(&sql, &[], |row| {
             let (uid, gid, mode): (Option<u32>, Option<u32>, Option<u32>) =

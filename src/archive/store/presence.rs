@@ -1,9 +1,13 @@
-//! Which process writes an index in a server. flock(2) keeps processes of one machine apart; those of others see a row
+//! Which processes write an index in a server. flock(2) keeps processes of one machine apart; those of others see a row
 //! of the table `host`.
 //!
 //! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server. Each transaction that writes
-//! looks for its own row, so that a process that was taken for dead, and goes on later, writes nothing.
+//! looks for its own row, so that a process that was taken for dead, and goes on later, writes nothing. Whoever removes
+//! the row of another takes over the recovery marks of that one.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -13,7 +17,7 @@ use crate::formats::index_url::IndexUrl;
 use crate::os::identity::Process;
 
 /// How often a row is renewed.
-const BEAT: Duration = Duration::from_secs(3);
+pub const BEAT: Duration = Duration::from_secs(3);
 
 /// For how many seconds a row counts.
 const LAPSE: i64 = 15;
@@ -24,6 +28,24 @@ const ENDING: Duration = Duration::from_secs(3);
 /// How long it waits for such a process before it looks again.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// Whether other processes may write the store, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// None may.
+    Alone,
+    /// Those may that say so themselves.
+    Shared,
+}
+
+/// Whether the row of this process is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is.
+    Present,
+    /// Another process has removed it: this one was not heard of for too long.
+    Lapsed,
+}
+
 /// A process that has an index open for writing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostState {
@@ -33,67 +55,120 @@ pub struct HostState {
     pub pid: u32,
     /// Where it has mounted the store, if it has.
     pub mount_point: Option<String>,
+    /// Whether others may write the index, too.
+    pub sharing: Sharing,
     /// For how many seconds it has had the index open.
     pub open_for: u64,
     /// How many seconds ago it was last heard of.
     pub silent_for: u64,
+    /// How many recovery marks it has: what has to be looked at again if it ends now.
+    pub marks: u64,
+}
+
+impl HostState {
+    /// Whether it counts: it was heard of lately.
+    pub fn is_alive(&self) -> bool {
+        self.silent_for < LAPSE.unsigned_abs()
+    }
 }
 
 /// The row of this process. The thread that renews it ends with this value.
 #[derive(Debug)]
 pub(super) struct Presence {
-    id: i64,
+    id: Arc<AtomicI64>,
     /// Nothing is sent; the thread notices when it is dropped.
     _needed: Sender<()>,
 }
 
-const HOSTS: &str = "SELECT id, name, machine, pid, started, mount_point,
+const HOSTS: &str = "SELECT id, name, machine, pid, started, mount_point, shared,
     CAST(extract(epoch FROM clock_timestamp() - since) AS BIGINT) AS open_for,
-    CAST(extract(epoch FROM clock_timestamp() - beat) AS BIGINT) AS silent_for
+    CAST(extract(epoch FROM clock_timestamp() - beat) AS BIGINT) AS silent_for,
+    (SELECT count(*) FROM unsettled WHERE abs(unsettled.host) = host.id)
+      + (SELECT count(*) FROM touched WHERE abs(touched.host) = host.id)
+      + (SELECT count(*) FROM joint WHERE abs(joint.host) = host.id) AS marks
     FROM host ORDER BY since, id";
 
+/// The condition for marks of processes that have no row.
+const ORPHANED: &str = "abs(host) NOT IN (SELECT id FROM host)";
+
+/// A row: its number, the process, and what is known of it.
+type HostRow = (i64, Process, HostState);
+
 impl Store {
-    /// Registers this process as the one that writes the index, if it is in a server.
+    /// Registers this process as one that writes the index, if it is in a server, and takes over the recovery marks of
+    /// those that have ended.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] if another process writes it, of which was heard lately.
-    pub fn enter(&self) -> Result<(), StoreError> {
+    /// [`StoreError::InUse`] if another process, of which was heard lately, writes it, and not both share it.
+    pub fn enter(&self, sharing: Sharing) -> Result<(), StoreError> {
         let Some(url) = &self.url else {
             return Ok(());
         };
+        let id = random_number()? & i64::MAX;
+        self.insert_row(id, sharing)?;
+        let (needed, end) = mpsc::channel();
+        let (url, id) = (url.clone(), Arc::new(AtomicI64::new(id)));
+        let renewed = Arc::clone(&id);
+        spawn("presence", move || renew(&url, &renewed, &end))?;
+        *self.presence.lock() = Some(Presence {
+            id,
+            _needed: needed,
+        });
+        Ok(())
+    }
+
+    /// Registers a process again that has lapsed. It has another number then, and the marks that it has left, unless
+    /// another process has taken them over.
+    pub fn enter_again(&self, sharing: Sharing) -> Result<(), StoreError> {
+        let presence = self.presence.lock();
+        let Some(presence) = &*presence else {
+            return Ok(());
+        };
+        let id = random_number()? & i64::MAX;
+        self.lock().write_as(None);
+        self.insert_row(id, sharing)?;
+        presence.id.store(id, Ordering::SeqCst);
+        Ok(())
+    }
+
+    fn insert_row(&self, id: i64, sharing: Sharing) -> Result<(), StoreError> {
         let own = Process::own();
         let node = rustix::system::uname();
         let name = node.nodename().to_string_lossy().into_owned();
-        let id = random_number()?;
         let connection = self.lock();
         let started = Instant::now();
-        let enter = || {
+        let insert = || {
             connection.transact(Sync::Now, |transaction| {
                 for (other, process, state) in rows(transaction)? {
-                    if !process.has_ended() && state.silent_for < LAPSE.unsigned_abs() {
+                    let is_own = process == own;
+                    let shares = sharing == Sharing::Shared && state.sharing == sharing;
+                    if is_own || is_gone(&process, &state) {
+                        delete(transaction, other)?;
+                    } else if !shares {
                         return Err(StoreError::InUse {
                             host: state.host,
                             pid: state.pid,
                         });
                     }
-                    transaction.execute("DELETE FROM host WHERE id = ?1", params![other])?;
                 }
                 transaction.execute(
-                    "INSERT INTO host (id, name, machine, pid, started, since, beat)
-                 VALUES (?1, ?2, ?3, ?4, ?5, clock_timestamp(), clock_timestamp())",
+                    "INSERT INTO host (id, shared, name, machine, pid, started, since, beat)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, clock_timestamp(), clock_timestamp())",
                     params![
                         id,
+                        i64::from(sharing == Sharing::Shared),
                         &name,
                         &own.machine,
                         own.pid,
                         i64::try_from(own.started).unwrap_or(i64::MAX)
                     ],
-                )
+                )?;
+                take_marks(transaction, id)
             })
         };
         // The caller has the lock of the store's directory: a process of this machine has released it, and is ending.
         loop {
-            match enter() {
+            match insert() {
                 Err(StoreError::InUse { host, .. })
                     if host == name && started.elapsed() < ENDING =>
                 {
@@ -103,24 +178,67 @@ impl Store {
             }
         }
         connection.write_as(Some(id));
-        let (needed, end) = mpsc::channel();
-        let url = url.clone();
-        spawn("presence", move || renew(&url, id, &end))?;
-        *self.presence.lock() = Some(Presence {
-            id,
-            _needed: needed,
-        });
         Ok(())
+    }
+
+    /// Whether this process may still write.
+    pub fn standing(&self) -> Result<Standing, StoreError> {
+        let Some(id) = self.own_number() else {
+            return Ok(Standing::Present);
+        };
+        let sql = "SELECT 1 FROM host WHERE id = ?1";
+        Ok(if self.lock().exists(sql, params![id])? {
+            Standing::Present
+        } else {
+            Standing::Lapsed
+        })
+    }
+
+    /// Removes the rows of processes that are gone, and takes over their recovery marks. Returns whether there are any.
+    pub fn take_over(&self) -> Result<bool, StoreError> {
+        let Some(id) = self.own_number() else {
+            return Ok(false);
+        };
+        let connection = self.lock();
+        // Most of the time there is nothing to do, and nothing is written.
+        let is_any_gone = rows(&connection)?
+            .iter()
+            .any(|(other, process, state)| *other != id && is_gone(process, state));
+        let is_marked = "SELECT 1 FROM host WHERE id = ?1 AND (
+            EXISTS (SELECT 1 FROM unsettled WHERE ORPHANED)
+            OR EXISTS (SELECT 1 FROM touched WHERE ORPHANED)
+            OR EXISTS (SELECT 1 FROM joint WHERE ORPHANED))";
+        let is_marked = is_marked.replace("ORPHANED", ORPHANED);
+        if !is_any_gone && !connection.exists(&is_marked, params![id])? {
+            return Ok(false);
+        }
+        connection.transact(Sync::Now, |transaction| {
+            for (other, process, state) in rows(transaction)? {
+                if other != id && is_gone(&process, &state) {
+                    delete(transaction, other)?;
+                }
+            }
+            take_marks(transaction, id)
+        })?;
+        Ok(true)
     }
 
     /// Notes where this process has mounted the store.
     pub fn mounted_at(&self, mount_point: &str) -> Result<(), StoreError> {
-        let id = self.presence.lock().as_ref().map(|presence| presence.id);
-        let Some(id) = id else { return Ok(()) };
+        let Some(id) = self.own_number() else {
+            return Ok(());
+        };
         self.write(Sync::Now, |transaction| {
             let sql = "UPDATE host SET mount_point = ?2 WHERE id = ?1";
             transaction.execute(sql, params![id, mount_point])
         })
+    }
+
+    /// The number of this process among those that write the index, if it is in a server.
+    pub fn own_number(&self) -> Option<i64> {
+        let presence = self.presence.lock();
+        let presence = presence.as_ref()?;
+        Some(presence.id.load(Ordering::SeqCst))
     }
 
     /// Removes the row of this process.
@@ -131,7 +249,8 @@ impl Store {
         let connection = self.lock();
         connection.write_as(None);
         let sql = "DELETE FROM host WHERE id = ?1";
-        if let Err(error) = connection.execute(sql, params![presence.id]) {
+        let id = presence.id.load(Ordering::SeqCst);
+        if let Err(error) = connection.execute(sql, params![id]) {
             log::debug!(
                 "the index counts as in use for {LAPSE} s: {}",
                 error.cause()
@@ -150,13 +269,45 @@ impl Store {
             .map(|(_, _, state)| state)
             .collect())
     }
+
+    /// The numbers of the processes that have the index open for writing.
+    pub fn host_numbers(&self) -> Result<HashSet<i64>, StoreError> {
+        let numbers = self
+            .lock()
+            .each("SELECT id FROM host", &[], |row| row.get(0))?;
+        Ok(numbers.into_iter().collect())
+    }
 }
 
-/// All rows: their numbers, the processes, and what is known of them.
-fn rows(connection: &Connection) -> Result<Vec<(i64, Process, HostState)>, StoreError> {
+/// Whether a process has ended or counts as dead.
+fn is_gone(process: &Process, state: &HostState) -> bool {
+    process.has_ended() || !state.is_alive()
+}
+
+fn delete(connection: &Connection, id: i64) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM host WHERE id = ?1", params![id])
+}
+
+/// Makes the marks of processes that have no row those that this process has taken over.
+fn take_marks(connection: &Connection, id: i64) -> Result<(), StoreError> {
+    for table in ["unsettled", "joint"] {
+        let sql = format!("UPDATE {table} SET host = ?1 WHERE {ORPHANED}");
+        connection.execute(&sql, params![-id])?;
+    }
+    // Several may have left the same level dirty.
+    let sql = format!(
+        "INSERT INTO touched (level, host) SELECT DISTINCT level, CAST(?1 AS BIGINT) FROM touched WHERE {ORPHANED}
+         ON CONFLICT DO NOTHING"
+    );
+    connection.execute(&sql, params![-id])?;
+    connection.execute(&format!("DELETE FROM touched WHERE {ORPHANED}"), &[])
+}
+
+/// All rows.
+fn rows(connection: &Connection) -> Result<Vec<HostRow>, StoreError> {
     connection.each(HOSTS, &[], |row| {
         let pid: u32 = row.get("pid")?;
-        let seconds = |column: &str| -> Result<u64, StoreError> {
+        let number = |column: &str| -> Result<u64, StoreError> {
             Ok(row.get::<i64>(column)?.max(0).unsigned_abs())
         };
         Ok((
@@ -170,15 +321,20 @@ fn rows(connection: &Connection) -> Result<Vec<(i64, Process, HostState)>, Store
                 host: row.get("name")?,
                 pid,
                 mount_point: row.get("mount_point")?,
-                open_for: seconds("open_for")?,
-                silent_for: seconds("silent_for")?,
+                sharing: match row.get::<i64>("shared")? {
+                    0 => Sharing::Alone,
+                    _ => Sharing::Shared,
+                },
+                open_for: number("open_for")?,
+                silent_for: number("silent_for")?,
+                marks: number("marks")?,
             },
         ))
     })
 }
 
 /// Renews a row while it is needed. A command that ends soon has no second connection.
-fn renew(url: &IndexUrl, id: i64, end: &Receiver<()>) {
+fn renew(url: &IndexUrl, id: &AtomicI64, end: &Receiver<()>) {
     let mut server = None;
     while end.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
         if server.is_none() {
@@ -186,7 +342,7 @@ fn renew(url: &IndexUrl, id: i64, end: &Receiver<()>) {
         }
         let Some(server) = &server else { continue };
         let sql = "UPDATE host SET beat = clock_timestamp() WHERE id = ?1";
-        if let Err(error) = server.execute(sql, params![id]) {
+        if let Err(error) = server.execute(sql, params![id.load(Ordering::SeqCst)]) {
             log::debug!("the server of the index is away: {}", error.cause());
         }
     }

@@ -1,7 +1,7 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
 use super::engine::{Connection, Value, params};
-use super::{ItemId, Record, StoreError, relation_changes, rows};
+use super::{ItemId, Record, StoreError, recovery_log, relation_changes, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{Ibip, Rep, Timestamp};
@@ -39,11 +39,15 @@ pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Ite
         let uid = owner.map(|owner| owner.uid);
         let gid = owner.map(|owner| owner.gid);
         let mode = owner.map(|owner| owner.mode);
-        connection.execute(
-            "INSERT INTO unsettled (item, uid, gid, mode) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (item) DO UPDATE SET uid = ?2, gid = ?3, mode = ?4",
-            params![id.0, uid, gid, mode],
-        )?;
+        let (column, value) = match recovery_log::noted(connection) {
+            None => ("", String::new()),
+            Some(host) => (", host", format!(", {host}")),
+        };
+        let sql = format!(
+            "INSERT INTO unsettled (item, uid, gid, mode{column}) VALUES (?1, ?2, ?3, ?4{value})
+             ON CONFLICT (item) DO UPDATE SET uid = ?2, gid = ?3, mode = ?4"
+        );
+        connection.execute(&sql, params![id.0, uid, gid, mode])?;
     }
     Ok(id)
 }

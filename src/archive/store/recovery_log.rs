@@ -1,5 +1,9 @@
 //! The recovery log in the index: the dirty regions, where tree and index may differ after a crash,
 //! and the changes that concern several items.
+//!
+//! These entries, and unsettled items, are recovery marks. In a server each has the number of the host that has left
+//! it. A host reads the marks of another only after it has taken them over (`presence`), and they stay apart from its
+//! own, which are of changes in progress.
 
 use super::engine::{Connection, Sync, params};
 use super::query::below;
@@ -20,20 +24,49 @@ pub struct LoggedJoint {
     pub before: Vec<u8>,
 }
 
+/// The number that is noted with a mark of this process; None where marks have none.
+pub(super) fn noted(connection: &Connection) -> Option<i64> {
+    connection.server()?;
+    Some(connection.host().unwrap_or_default())
+}
+
+/// The condition for marks of this process.
+fn own(connection: &Connection) -> String {
+    noted(connection).map_or_else(String::new, |host| format!("AND host = {host}"))
+}
+
+/// The condition for marks that earlier processes have left: those taken over, in a server. A process that only reads
+/// has taken none, and sees all.
+pub(super) fn left(connection: &Connection) -> String {
+    match connection.host() {
+        Some(host) => format!("AND host = -{host}"),
+        None => String::new(),
+    }
+}
+
 fn delete_joint(connection: &Connection, numbers: &[JointNumber]) -> Result<(), StoreError> {
+    let mine = own(connection);
     for number in numbers {
-        connection.execute("DELETE FROM joint WHERE number = ?1", params![number.0])?;
+        let sql = format!("DELETE FROM joint WHERE number = ?1 {mine}");
+        connection.execute(&sql, params![number.0])?;
     }
     Ok(())
+}
+
+fn insert_dirty(connection: &Connection, level: &str) -> Result<(), StoreError> {
+    let sql = match noted(connection) {
+        None => "INSERT INTO touched (level) VALUES (?1) ON CONFLICT DO NOTHING".to_owned(),
+        Some(host) => {
+            format!("INSERT INTO touched (level, host) VALUES (?1, {host}) ON CONFLICT DO NOTHING")
+        }
+    };
+    connection.execute(&sql, params![level])
 }
 
 impl Store {
     /// Logs a level that is about to change. Durable when this returns.
     pub fn log_dirty(&self, level: &str) -> Result<(), StoreError> {
-        self.write(Sync::Now, |transaction| {
-            let sql = "INSERT INTO touched (level) VALUES (?1) ON CONFLICT DO NOTHING";
-            transaction.execute(sql, params![level])
-        })
+        self.write(Sync::Now, |transaction| insert_dirty(transaction, level))
     }
 
     /// Logs a change that concerns several items, and clears changes that have ended. Durable when
@@ -46,9 +79,15 @@ impl Store {
     ) -> Result<JointNumber, StoreError> {
         self.write(Sync::Now, |transaction| {
             delete_joint(transaction, ended)?;
-            let sql = "INSERT INTO joint (number, places, before)
-                VALUES ((SELECT coalesce(max(number), 0) + 1 FROM joint), ?1, ?2) RETURNING number";
-            let number = transaction.value(sql, params![places.join("\n"), before])?;
+            let (column, value) = match noted(transaction) {
+                None => ("", String::new()),
+                Some(host) => (", host", format!(", {host}")),
+            };
+            let sql = format!(
+                "INSERT INTO joint (number, places, before{column})
+                 VALUES ((SELECT coalesce(max(number), 0) + 1 FROM joint), ?1, ?2{value}) RETURNING number"
+            );
+            let number = transaction.value(&sql, params![places.join("\n"), before])?;
             Ok(JointNumber(number))
         })
     }
@@ -61,10 +100,13 @@ impl Store {
         self.write(Sync::Now, |transaction| delete_joint(transaction, numbers))
     }
 
-    /// The logged changes that concern several items, in their order.
+    /// The joint changes that earlier processes have logged and not ended, in their order.
     pub fn joint_changes(&self) -> Result<Vec<LoggedJoint>, StoreError> {
-        let sql = "SELECT number, places, before FROM joint ORDER BY number";
-        self.lock().each(sql, &[], |row| {
+        let connection = self.lock();
+        let left = left(&connection);
+        let sql =
+            format!("SELECT number, places, before FROM joint WHERE 1 = 1 {left} ORDER BY number");
+        connection.each(&sql, &[], |row| {
             let places: String = row.get("places")?;
             Ok(LoggedJoint {
                 number: JointNumber(row.get("number")?),
@@ -74,18 +116,75 @@ impl Store {
         })
     }
 
-    /// The dirty regions, in the order of their paths.
+    /// Clears changes that earlier processes have logged. Durable when this returns.
+    pub fn clear_left_joint(&self, changes: &[LoggedJoint]) -> Result<(), StoreError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.write(Sync::Now, |transaction| {
+            let left = left(transaction);
+            for change in changes {
+                let sql = format!("DELETE FROM joint WHERE number = ?1 {left}");
+                transaction.execute(&sql, params![change.number.0])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The regions that earlier processes have left dirty, in the order of their paths.
     pub fn dirty_regions(&self) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT level FROM touched ORDER BY level";
-        self.lock().each(sql, &[], |row| row.get(0))
+        let connection = self.lock();
+        let left = left(&connection);
+        let sql = format!("SELECT DISTINCT level FROM touched WHERE 1 = 1 {left} ORDER BY level");
+        connection.each(&sql, &[], |row| row.get(0))
+    }
+
+    /// Whether earlier processes have left marks.
+    pub fn has_left_marks(&self) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let left = left(&connection);
+        let sql = format!(
+            "SELECT 1 FROM unsettled WHERE 1 = 1 {left} UNION ALL SELECT 1 FROM touched WHERE 1 = 1 {left}
+             UNION ALL SELECT 1 FROM joint WHERE 1 = 1 {left} LIMIT 1"
+        );
+        connection.exists(&sql, &[])
+    }
+
+    /// Makes a region that an earlier process has left dirty one of this process.
+    pub fn inherit_dirty(&self, level: &str) -> Result<(), StoreError> {
+        if self.url.is_none() {
+            return Ok(());
+        }
+        self.write(Sync::Now, |transaction| {
+            insert_dirty(transaction, level)?;
+            let left = left(transaction);
+            let sql = format!("DELETE FROM touched WHERE level = ?1 {left}");
+            transaction.execute(&sql, params![level])
+        })
+    }
+
+    /// Clears regions of earlier processes.
+    pub fn clear_left_dirty(&self, paths: &[String]) -> Result<(), StoreError> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        self.write(Sync::Later, |transaction| {
+            let left = left(transaction);
+            for path in paths {
+                let sql = format!("DELETE FROM touched WHERE level = ?1 {left}");
+                transaction.execute(&sql, params![path])?;
+            }
+            Ok(())
+        })
     }
 
     /// Clears regions whose changes are on disk.
     pub fn clear_dirty<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
+            let own = own(transaction);
             for path in paths {
-                let sql = "DELETE FROM touched WHERE level = ?1";
-                transaction.execute(sql, params![path.as_ref()])?;
+                let sql = format!("DELETE FROM touched WHERE level = ?1 {own}");
+                transaction.execute(&sql, params![path.as_ref()])?;
             }
             Ok(())
         })

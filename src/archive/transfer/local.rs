@@ -50,7 +50,7 @@ impl Local {
     pub fn changing(store: &Path, mount_point: Option<&Path>) -> Result<Local, TransferError> {
         let archive = match mount_point {
             Some(_) => Archive::open_read_only(store)?,
-            None => Archive::open(store, Box::new(SystemClock))?,
+            None => Archive::open_beside(store, Box::new(SystemClock))?,
         };
         let local = Local {
             lock: Archive::lock_handovers(archive.tree())?,
@@ -63,7 +63,7 @@ impl Local {
         }
         if mount_point.is_none() {
             // No other process writes it: what is there was left by an interrupted run.
-            local.archive.tree().clear_staging();
+            local.archive.clear_staging()?;
         }
         Ok(local)
     }

@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicI64, AtomicU64};
 
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
@@ -27,6 +27,8 @@ pub struct Tree {
     opened: OnceLock<Vec<(&'static str, OwnedFd)>>,
     /// The number of the next name in `staging/`.
     pub(super) next_temporary: AtomicU64,
+    /// The number of this process among those that share the store; 0 if it does not.
+    pub(super) stager: AtomicI64,
 }
 
 /// The directories that hold items and tombstones.
@@ -136,6 +138,7 @@ impl Tree {
             areas: OnceLock::new(),
             opened: OnceLock::new(),
             next_temporary: AtomicU64::new(0),
+            stager: AtomicI64::new(0),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `staging/`: what is being made and is not visible yet. It holds nothing that lasts: a starting mount empties
 //! it.
 
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
@@ -163,8 +164,52 @@ impl Tree {
 
     pub(super) fn temporary(&self, what: &str) -> String {
         let number = self.next_temporary.fetch_add(1, Ordering::Relaxed);
-        format!("{what}-{}-{number}", std::process::id())
+        format!("{what}-{}-{number}", self.stager())
     }
+
+    /// Gives names in `staging/` the number of this process among those that share the store.
+    pub fn stage_as(&self, host: i64) {
+        self.stager.store(host, Ordering::Relaxed);
+    }
+
+    /// The word in names in `staging/` that says which process has made them.
+    pub fn stager(&self) -> String {
+        match self.stager.load(Ordering::Relaxed) {
+            0 => std::process::id().to_string(),
+            host => format!("h{host:016x}"),
+        }
+    }
+
+    /// Removes from `staging/` what processes have left that do not share the store any more. `are_there` returns the
+    /// numbers of those that do, and is called after the names were read: whoever made one was there before.
+    pub fn clear_left_staging<E>(
+        &self,
+        are_there: impl FnOnce() -> Result<HashSet<i64>, E>,
+    ) -> Result<(), E> {
+        let names = self.left_in_staging();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let there = are_there()?;
+        let is_used = |name: &String| {
+            let mut words = name.split('-');
+            words.any(|word| stager_of(word).is_some_and(|host| there.contains(&host)))
+        };
+        let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) else {
+            return Ok(());
+        };
+        for name in names.iter().filter(|name| !is_used(name)) {
+            let is_directory = open_below(&staging, name).is_ok();
+            remove(&staging, name.as_bytes(), is_directory);
+        }
+        Ok(())
+    }
+}
+
+/// The number in a word of [`Tree::stager`].
+fn stager_of(word: &str) -> Option<i64> {
+    let digits = word.strip_prefix('h').filter(|digits| digits.len() == 16)?;
+    i64::from_str_radix(digits, 16).ok()
 }
 
 /// Removes everything in a directory, on its own filesystem and without following a link.
@@ -174,19 +219,23 @@ pub(super) fn clear(directory: &OwnedFd) {
         names.push((name.to_owned(), is_directory));
     });
     for (name, is_directory) in names {
-        if is_directory {
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-            let below = rustix::fs::openat2(directory, &name[..], flags, Mode::empty(), resolve);
-            if let Ok(below) = below {
-                clear(&below);
-            }
-        }
-        let flags = if is_directory {
-            AtFlags::REMOVEDIR
-        } else {
-            AtFlags::empty()
-        };
-        let _ = rustix::fs::unlinkat(directory, &name[..], flags);
+        remove(directory, &name[..], is_directory);
     }
+}
+
+/// Removes a name and everything below it.
+fn remove(directory: &OwnedFd, name: &[u8], is_directory: bool) {
+    if is_directory {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        if let Ok(below) = rustix::fs::openat2(directory, name, flags, Mode::empty(), resolve) {
+            clear(&below);
+        }
+    }
+    let flags = if is_directory {
+        AtFlags::REMOVEDIR
+    } else {
+        AtFlags::empty()
+    };
+    let _ = rustix::fs::unlinkat(directory, name, flags);
 }

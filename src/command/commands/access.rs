@@ -99,7 +99,7 @@ impl StoreAccess {
         &self,
         act: impl FnOnce(&Archive) -> Result<T, ArchiveError>,
     ) -> Result<T, Failure> {
-        let archive = Archive::open(&self.store, Box::new(SystemClock))?;
+        let archive = Archive::open_beside(&self.store, Box::new(SystemClock))?;
         let done = act(&archive);
         archive.close();
         Ok(done?)

@@ -14,11 +14,12 @@ use crate::fuse::mount::Settings;
 use crate::world::mount::WorldSettings;
 
 /// Options of the mount of a store that mean nothing here.
-const OF_STORES: [&str; 6] = [
+const OF_STORES: [&str; 7] = [
     "lang",
     "list",
     "passthrough",
     "portable-names",
+    "shared",
     "suid",
     "dev",
 ];

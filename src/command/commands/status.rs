@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::say;
-use crate::archive::store::HostState;
+use crate::archive::store::{HostState, Sharing};
 use crate::archive::{Status, SystemClock, holder, is_held_by};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -143,6 +143,9 @@ impl StoreReport {
                 "mount_point": host.mount_point,
                 "open_seconds": host.open_for,
                 "silent_seconds": host.silent_for,
+                "alive": host.is_alive(),
+                "shared": host.sharing == Sharing::Shared,
+                "marks": host.marks,
             })).collect::<Vec<_>>(),
             "trouble": self.status.trouble,
             "data": data.map(data_word),

@@ -11,6 +11,18 @@ use crate::fuse::namespace::{Entry, NameLifetime};
 /// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
 const CACHED: Duration = Duration::from_secs(60);
 
+/// The same in a mount of a store that other hosts may change.
+const CACHED_OF_SHARED: Duration = Duration::from_secs(1);
+
+/// The lifetime of what does not change without the kernel's knowledge, if no other host changes it.
+fn cached(node: &Node) -> Duration {
+    if node.is_shared {
+        CACHED_OF_SHARED
+    } else {
+        CACHED
+    }
+}
+
 /// The lifetime of the attributes of a file that a mapping may still write although all its descriptors are closed.
 /// POSIX lets the change of the times wait for msync(2), so that a moment is early enough; and a program that
 /// has written a file asks for its attributes several times at once.
@@ -25,7 +37,7 @@ const MAPPED: Duration = Duration::from_millis(4);
 /// The lifetime of a name.
 pub(super) fn of_name(entry: &Entry) -> Duration {
     match entry.lifetime {
-        NameLifetime::UntilInvalidated => CACHED,
+        NameLifetime::UntilInvalidated => cached(&entry.node),
         NameLifetime::Uncached => Duration::ZERO,
     }
 }
@@ -38,7 +50,7 @@ pub(super) fn of_attributes(node: &Node, attr: &Attr) -> Duration {
     let is_generated = matches!(node.kind, NodeKind::Generated(_));
     match node.learnt.mapping() {
         _ if has_set_id || is_generated => Duration::ZERO,
-        Mapping::None => CACHED,
+        Mapping::None => cached(node),
         Mapping::MayRemain => MAPPING_MAY_REMAIN,
         Mapping::Open(CloseNotice::Sent) => MAPPED,
         Mapping::Open(CloseNotice::None) => Duration::ZERO,

@@ -265,9 +265,14 @@ impl Inner {
                 }
                 (FopenFlags::empty(), Some(backing))
             }
+            // Another host may have written it since.
+            Route::Cached if node.is_shared => (FopenFlags::empty(), None),
             Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
             Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
         };
+        if node.is_shared && !is_made {
+            self.invalidate_attributes(node);
+        }
         let is_awaited = mapping
             .as_ref()
             .is_some_and(|mapping| mapping.notice() == CloseNotice::Sent);
@@ -426,10 +431,12 @@ impl Inner {
     fn open_directory(&self, caller: &Caller, node: Arc<Node>) -> ErrnoResult<OpenFile> {
         self.handles.check(caller.uid)?;
         let (handle, flags) = if node.is_in_item() {
-            (
-                Handle::Directory(Directory::new(node)),
-                FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE,
-            )
+            let flags = if node.is_shared {
+                FopenFlags::empty()
+            } else {
+                FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
+            };
+            (Handle::Directory(Directory::new(node)), flags)
         } else {
             let handle = match &node.kind {
                 NodeKind::Prefix(prefix) => {

@@ -85,6 +85,8 @@ pub struct Node {
     pub kind: NodeKind,
     /// The tree in which it appears.
     pub view: View,
+    /// Whether other hosts may change what it shows.
+    pub is_shared: bool,
     /// Its file, unless it is virtual.
     pub real: Option<Real>,
     /// What operations have found out about the file while the kernel knows the node.

@@ -55,6 +55,8 @@ struct CountedNode {
 
 #[derive(Debug, Default)]
 struct Inner {
+    /// Whether other hosts may change what the nodes show.
+    is_shared: bool,
     nodes: HashMap<NodeId, CountedNode, BuildHasherDefault<NumberHasher>>,
     /// The files that do not have their preferred number: the root, and files whose number is taken.
     displaced: HashMap<FileKey, NodeId>,
@@ -92,6 +94,7 @@ impl Inner {
             st_ino,
             kind,
             view,
+            is_shared: self.is_shared,
             real,
             learnt: Learnt::default(),
         });
@@ -140,6 +143,13 @@ impl NodeTable {
             main_device: Some(device),
             ..NodeTable::default()
         }
+    }
+
+    /// The same table, in a mount of a store that other hosts may change.
+    #[must_use]
+    pub fn of_shared_store(mut self, is_shared: bool) -> NodeTable {
+        self.inner.get_mut().is_shared = is_shared;
+        self
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Inner> {

@@ -8,13 +8,14 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// The options of `-o`. An option that ends with `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 25] = [
+pub(super) const OPTION_NAMES: [&str; 26] = [
     "lang=",
     "list=",
     "log=",
     "passthrough=",
     "allow_other",
     "portable-names",
+    "shared",
     "ro",
     "rw",
     "suid",

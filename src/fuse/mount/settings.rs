@@ -57,6 +57,8 @@ pub struct Settings {
     pub log: Option<log::LevelFilter>,
     /// What is shown of other Archives.
     pub world: WorldOptions,
+    /// Whether other hosts may have the store mounted, too.
+    pub shared: bool,
     /// The flags for the kernel.
     flags: Vec<MountOption>,
 }
@@ -76,6 +78,7 @@ impl Settings {
             allow_other: rustix::process::geteuid().is_root(),
             log: None,
             world: WorldOptions::default(),
+            shared: false,
             flags: Vec::new(),
         };
         // `lang=pt-BR,pt,en`, `world=URL,URL`: a word that is a value and not an option continues the list.
@@ -137,6 +140,7 @@ impl Settings {
                 "allow_other" => self.allow_other = true,
                 "world-allow-private" => self.world.allows_private = true,
                 "portable-names" => self.portable_names = true,
+                "shared" => self.shared = true,
                 "ro" => self.flag(MountOption::RO, &MountOption::RW),
                 "rw" => self.flag(MountOption::RW, &MountOption::RO),
                 "suid" => self.flag(MountOption::Suid, &MountOption::NoSuid),

@@ -14,8 +14,7 @@ use rustix::fs::{AtFlags, Gid, Uid};
 use rustix::io::Errno;
 
 use super::{Entry, NameLifetime, Namespace};
-use crate::archive::ArchiveError;
-use crate::archive::tree::Tree;
+use crate::archive::{Archive, ArchiveError};
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
@@ -27,20 +26,23 @@ const MOST_OF_A_USER: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Staging {
     directory: OwnedFd,
+    /// Which process has staged them.
+    stager: String,
     names: Mutex<HashMap<(NodeId, OsString), OsString>>,
     next: AtomicU64,
 }
 
 impl Staging {
     /// Starts with an empty directory: what a killed mount has left is removed.
-    pub(super) fn new(tree: &Tree) -> Result<Staging, ArchiveError> {
+    pub(super) fn new(archive: &Archive) -> Result<Staging, ArchiveError> {
+        let tree = archive.tree();
         let staging = Staging {
             directory: tree.open_directory("staging")?,
+            stager: tree.stager(),
             names: Mutex::default(),
             next: AtomicU64::new(0),
         };
-        // Only one daemon writes a store, so nothing in it is in use.
-        tree.clear_staging();
+        archive.clear_staging()?;
         Ok(staging)
     }
 
@@ -71,7 +73,7 @@ impl Staging {
             .filter(|kept| kept.as_encoded_bytes().starts_with(of_user.as_bytes()))
             .count();
         if count < MOST_OF_A_USER {
-            Ok(OsString::from(format!("{of_user}{number}")))
+            Ok(OsString::from(format!("{of_user}{}-{number}", self.stager)))
         } else {
             Err(Errno::DQUOT)
         }
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn staged_files_are_removed_with_their_names() {
         let archive = TestArchive::new();
-        let staging = Staging::new(archive.tree()).expect("a directory");
+        let staging = Staging::new(&archive).expect("a directory");
         let note = |name: &str| {
             let kept = staging.fresh_name(1).expect("allowed");
             let path = archive.path().join("staging").join(&kept);
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn a_user_has_so_many_staged_names() {
         let archive = TestArchive::new();
-        let staging = Staging::new(archive.tree()).expect("a directory");
+        let staging = Staging::new(&archive).expect("a directory");
         for number in 0..MOST_OF_A_USER {
             let kept = staging.fresh_name(1).expect("allowed");
             staging.note(NodeId(1), OsStr::new(&number.to_string()), kept);

@@ -27,9 +27,15 @@ impl Archive {
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         let lock = lock::ReadLock::of(path);
-        let mut report = check_once(path, lock.store_use(), clock, progress)?;
+        let is_alone = lock.is_alone() && Archive::writers(path).is_empty();
+        let store_use = if is_alone {
+            StoreUse::Idle
+        } else {
+            StoreUse::InUse
+        };
+        let mut report = check_once(path, store_use, clock, progress)?;
         for _ in 1..PASSES {
-            if lock.is_alone() || report.findings.is_empty() {
+            if is_alone || report.findings.is_empty() {
                 break;
             }
             // A change in progress has ended by now; a real inconsistency is found again.
@@ -39,7 +45,7 @@ impl Archive {
             let is_again = |finding: &CheckFinding| found.contains(&finding.identity());
             report.findings.retain(is_again);
         }
-        report.in_use = !lock.is_alone();
+        report.in_use = !is_alone;
         Ok(report)
     }
 

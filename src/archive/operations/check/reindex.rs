@@ -21,7 +21,7 @@ impl Archive {
     /// from which minting continues.
     pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
         let mut dates = self.dates.lock();
         // The rows to be replaced also list the directories that are not on disk yet.

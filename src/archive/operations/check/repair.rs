@@ -30,7 +30,8 @@ impl Archive {
             return Ok(report);
         }
         repair_store_files(path, &report)?;
-        let archive = Archive::open_held(path, clock, lock, ChangedFacts::Accept)?;
+        let archive =
+            Archive::open_held(path, clock, lock::Hold::Alone(lock), ChangedFacts::Accept)?;
         archive.apply_repairs(&report, progress)?;
         archive.close();
         let left = check_once(path, StoreUse::InUse, &*archive.clock, progress)?;
@@ -77,7 +78,7 @@ impl Archive {
                 if one_sided.contains(&claim.near.preferred())
                     && let Some(near) = self.held(&claim.near)?
                 {
-                    let _edits = self.edits();
+                    let _edits = self.edits()?;
                     self.with_author(&near.names, |author| {
                         self.update_far_end(
                             author,

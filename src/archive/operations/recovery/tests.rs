@@ -223,7 +223,7 @@ fn a_joint_change_is_finished_and_nothing_else() {
             archive.declare(&one, joint, &other);
             let items = [&one, &other, &claimant];
             let before = texts(&archive, &items);
-            let edits = archive.edits();
+            let edits = archive.edits().expect("the turn");
             let declared = archive.store().relations_of(one.id).expect("read");
             let others = [&claimant, &other].map(|item| Place::of(&item.names));
             let begun = archive.recovery.begin_joint(&one.names, &declared, &others);
@@ -262,7 +262,7 @@ fn a_relation_that_was_queued_is_finished_and_nothing_else() {
         let place = Place::of(&one.names);
         let change = archive.recovery.begin(&place, ChangeDurability::Synced);
         let change = change.expect("begun").of_relations(Some(Vec::new()));
-        let edits = archive.edits();
+        let edits = archive.edits().expect("the turn");
         set_relation(&archive, &one, joint, &claimant);
         drop(edits);
         drop(change);

@@ -32,7 +32,7 @@ impl Archive {
         id: ItemId,
     ) -> Result<Acceptance, ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         self.accept_as(actor, actor, id)
     }
 
@@ -45,7 +45,7 @@ impl Archive {
         id: ItemId,
     ) -> Result<Acceptance, ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         self.accept_as(bringer, writer, id)
     }
 

@@ -169,7 +169,7 @@ impl Archive {
         fact: Fact,
     ) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.held_by(actor, names)?;
         if item.state != State::Original {
             return Err(ArchiveError::NotOriginal {

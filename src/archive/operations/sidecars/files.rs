@@ -29,7 +29,7 @@ impl Archive {
     /// was accepted.
     pub fn restore_sidecar(&self, id: ItemId) -> Result<(), ArchiveError> {
         self.writable()?;
-        let _edits = self.edits();
+        let _edits = self.edits()?;
         let item = self.known(id)?;
         if self.tree.read_sidecar(&Place::of(&item.names))?.is_some() {
             return Ok(());

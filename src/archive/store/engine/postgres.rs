@@ -45,6 +45,8 @@ pub(in super::super) struct Postgres {
     patience: Cell<Duration>,
     /// The row of this process in the table `host`, without which it writes nothing.
     host: Cell<Option<i64>>,
+    /// How often the connection has been made.
+    generation: Cell<u64>,
     state: RefCell<State>,
 }
 
@@ -121,6 +123,7 @@ impl Postgres {
             address,
             patience: Cell::new(patience),
             host: Cell::new(None),
+            generation: Cell::new(0),
             state: RefCell::default(),
         };
         connection.client()?;
@@ -132,9 +135,24 @@ impl Postgres {
         self.host.set(host);
     }
 
+    /// The row without which transactions write nothing.
+    pub(super) fn host(&self) -> Option<i64> {
+        self.host.get()
+    }
+
+    /// How often the connection has been made.
+    pub(in super::super) fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
     /// Sets how long a statement waits.
     pub(super) fn set_patience(&self, patience: Duration) {
         self.patience.set(patience);
+    }
+
+    /// How long a statement waits.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience.get()
     }
 
     pub(super) fn prepare(&self, sql: &str) -> Statement<'_> {
@@ -200,6 +218,22 @@ impl Postgres {
             self.roll_back();
         }
         ended
+    }
+
+    /// Takes the one turn to change tree and index together, and waits for it: a transaction that has the row locked.
+    pub(in super::super) fn take_turn(&self) -> Result<(), StoreError> {
+        let taken = self.batch("BEGIN; SELECT one FROM turn WHERE one = 1 FOR UPDATE");
+        if let Err(error) = taken {
+            self.roll_back();
+            return Err(error);
+        }
+        self.state.borrow_mut().is_in_transaction = true;
+        Ok(())
+    }
+
+    /// Ends the turn. Fails if it has ended before.
+    pub(in super::super) fn end_turn(&self) -> Result<(), StoreError> {
+        self.end(Ok(()))
     }
 
     /// A refill may read the tree for a long time between two statements.
@@ -308,6 +342,7 @@ impl Postgres {
                 state.prepared.clear();
                 state.client = Some(Arc::clone(&client));
                 state.away = None;
+                self.generation.set(self.generation.get() + 1);
                 Ok(client)
             }
             Some(Err(what)) => Err(self.away(Absence::Silent, what)),

@@ -30,7 +30,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         vec![options.source.clone()]
     };
     let archive = match (&access.mount_point, options.dry_run) {
-        (None, false) => Archive::open(&access.store, Box::new(SystemClock))?,
+        (None, false) => Archive::open_beside(&access.store, Box::new(SystemClock))?,
         _ => access.read()?,
     };
     let mut import = Import {

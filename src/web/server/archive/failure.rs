@@ -55,6 +55,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
         | ArchiveError::IndexInUse { .. }
+        | ArchiveError::IndexInFile { .. }
         | ArchiveError::Lock { .. }
         | ArchiveError::NotStoreOwner { .. }
         | ArchiveError::Busy(_)

@@ -51,8 +51,11 @@ const MIGRATIONS: &[&str] = &[
         reserved TEXT COLLATE "C"
     );
 
+    -- `host` in a recovery mark is the number of the process that has left it, or the negative of that of the process
+    -- that has taken it over.
     CREATE TABLE unsettled (
         item BIGINT PRIMARY KEY REFERENCES item (id) ON DELETE CASCADE,
+        host BIGINT NOT NULL,
         uid  BIGINT,
         gid  BIGINT,
         mode BIGINT
@@ -63,10 +66,15 @@ const MIGRATIONS: &[&str] = &[
         text BYTEA NOT NULL
     );
 
-    CREATE TABLE touched (level TEXT COLLATE "C" PRIMARY KEY);
+    CREATE TABLE touched (
+        level TEXT COLLATE "C",
+        host  BIGINT,
+        PRIMARY KEY (level, host)
+    );
 
     CREATE TABLE joint (
         number BIGINT PRIMARY KEY,
+        host   BIGINT NOT NULL,
         places TEXT COLLATE "C" NOT NULL,
         before BYTEA NOT NULL
     );
@@ -79,10 +87,15 @@ const MIGRATIONS: &[&str] = &[
     );
     INSERT INTO epoch VALUES (1, 0, 0);
 
+    -- Its row is locked while tree and index are changed together.
+    CREATE TABLE turn (one BIGINT PRIMARY KEY CHECK (one = 1));
+    INSERT INTO turn VALUES (1);
+
     -- Processes that have the index open for writing; `machine`, `pid` and `started` name one for ever. A row counts while
-    -- `beat` is not old.
+    -- `beat` is not old. `shared` is 1 if others may write the index, too, of which each says so.
     CREATE TABLE host (
-        id          BIGINT PRIMARY KEY,
+        id          BIGINT PRIMARY KEY CHECK (id > 0),
+        shared      BIGINT NOT NULL CHECK (shared IN (0, 1)),
         name        TEXT COLLATE "C" NOT NULL,
         machine     TEXT COLLATE "C" NOT NULL,
         pid         BIGINT NOT NULL,
