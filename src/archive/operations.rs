@@ -85,7 +85,7 @@ pub use handover::{Handover, HandoverLock, Role};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
-pub use mint::Relative;
+pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use open::StoreLock;
 pub use own_files::{BACKUP_NOTE, FACTS};

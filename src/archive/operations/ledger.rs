@@ -12,7 +12,7 @@
 
 use super::dates::Ahead;
 use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
-use crate::archive::store::Grant;
+use crate::archive::store::{Grant, GrantTerms, GrantedItem, StoreError};
 use crate::archive::tree::Action;
 use ibi::Timestamp;
 use ibi::distributor::{Reservation, TemporalDistributor};
@@ -57,26 +57,38 @@ impl Archive {
     /// The wait would exceed ten seconds and one step of the granularity.
     pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
         self.writable()?;
-        let now = self.clock.now();
-        let limit = WAIT_LIMIT.max(self.facts.granularity.step());
         if self.is_shared() {
-            return self.reserve_of_all(limit);
+            return match self.grant(None)? {
+                Grant::Given(reservation) => Ok(reservation),
+                _ => Err(StoreError::Conflict.into()),
+            };
         }
+        let now = self.clock.now();
+        let limit = self.longest_wait();
         self.dates.reserve(&now, limit, |last, reserved| {
             Ok(self.store.reserve_dates(last, reserved)?)
         })
     }
 
-    /// Reserves a date among all hosts that share the store.
-    fn reserve_of_all(&self, limit: Duration) -> Result<Reservation, ArchiveError> {
+    /// Reserves a date among all hosts that share the store. An item gets it at once, if there is nothing to wait for.
+    pub(super) fn grant(&self, item: Option<&GrantedItem<'_>>) -> Result<Grant, ArchiveError> {
         loop {
-            let now = self.clock.now();
-            match self.store.grant(self.facts.granularity, limit, &now)? {
-                Grant::Given(reservation) => return Ok(reservation),
+            let terms = GrantTerms {
+                granularity: self.facts.granularity,
+                limit: self.longest_wait(),
+                now: &self.clock.now(),
+            };
+            match self.store.grant(&terms, item)? {
                 Grant::NotYet(wait) => std::thread::sleep(wait),
                 Grant::TooLong(too_long) => return Err(too_long.into()),
+                granted => return Ok(granted),
             }
         }
+    }
+
+    /// The longest wait for a date.
+    fn longest_wait(&self) -> Duration {
+        WAIT_LIMIT.max(self.facts.granularity.step())
     }
 
     /// The dates that are ahead of the clock according to the ledger.

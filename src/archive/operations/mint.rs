@@ -5,9 +5,10 @@ use rustix::io::Errno;
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::{Actor, Archive, ArchiveError, Event, log_event};
-use crate::archive::store::{Item, StoreError};
-use crate::archive::tree::{Filled, Owner, Place};
+use crate::archive::store::{Grant, GrantedItem, Item, StoreError};
+use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar};
+use ibi::distributor::Reservation;
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibip, Rep, Timestamp};
 
@@ -40,6 +41,15 @@ impl Relative {
             Relative::MetadataOf(_) => RelationKind::Metadata,
         }
     }
+}
+
+/// What has begun when a mint was asked for.
+#[derive(Debug)]
+pub enum Begun {
+    /// The item exists.
+    Minted(Box<Item>),
+    /// A date is reserved.
+    Reserved(Reservation),
 }
 
 impl Archive {
@@ -76,9 +86,7 @@ impl Archive {
         filled: Filled,
     ) -> Result<Item, ArchiveError> {
         self.replay_first();
-        let rep = self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, date))?;
-        let ibip = Ibip::mint(&self.facts.ibip_prefix(), date)?;
-        let names = Names::both(rep, ibip);
+        let names = self.names_on(date, &self.directory_now()?)?;
         let made = self.mint_named(actor, &names, relative, owner, filled);
         if let Ok(item) = &made {
             log_event(Event::Mint, &item.names, actor);
@@ -147,15 +155,115 @@ impl Archive {
             self.check_relative(actor, relative)?;
         }
         loop {
-            let reservation = self.reserve()?;
-            std::thread::sleep(reservation.wait);
-            match self.mint_reserved(actor, &reservation.date, relative, owner) {
+            let minted = match self.begin_mint(actor, relative, owner, Filled::WithDoc) {
+                Ok(Begun::Reserved(reservation)) => {
+                    std::thread::sleep(reservation.wait);
+                    self.mint_reserved(actor, &reservation.date, relative, owner)
+                }
+                Ok(Begun::Minted(item)) => Ok(*item),
+                Err(error) => Err(error),
+            };
+            match minted {
                 Err(ArchiveError::Exists(names)) => {
                     log::warn!("{names} is taken; minting the next");
                 }
                 other => return other,
             }
         }
+    }
+
+    /// Begins a mint. Where hosts share the store, an item without a relation is created at once, if there is nothing to
+    /// wait for: its date and its record are one transaction. Otherwise the date is reserved, and the caller waits for
+    /// it and calls [`Archive::mint_reserved`] or [`Archive::mint_empty`]; other callers are not blocked meanwhile.
+    ///
+    /// # Errors
+    /// The wait would exceed ten seconds and one step of the granularity.
+    /// [`ArchiveError::Exists`] if an item has the name already; the next one is different.
+    pub fn begin_mint(
+        &self,
+        actor: &dyn Actor,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Begun, ArchiveError> {
+        if !self.is_shared() || relative.is_some() {
+            return Ok(Begun::Reserved(self.reserve()?));
+        }
+        self.replay_first();
+        let directory = self.directory_now()?;
+        let record = |date: &Timestamp| {
+            let names = self.names_on(date, &directory).ok()?;
+            let sidecar = self.new_sidecar(&names, None).ok()?;
+            let bytes = sidecar.to_bytes();
+            Some(self.record_of(names, &sidecar, bytes))
+        };
+        let item = GrantedItem {
+            record: &record,
+            owner,
+        };
+        match self.grant(Some(&item))? {
+            Grant::Recorded(item) => {
+                let place = Place::of(&item.names);
+                let sidecar = self.new_sidecar(&item.names, None)?.to_bytes();
+                match self.tree.stage_item(&place, &sidecar, owner, filled) {
+                    Ok(staged) => self.place_recorded(&item, &staged, &sidecar)?,
+                    Err(error) => {
+                        self.forget_recorded(&item);
+                        return Err(error.into());
+                    }
+                }
+                log_event(Event::Mint, &item.names, actor);
+                Ok(Begun::Minted(item.into()))
+            }
+            Grant::Taken(record) => Err(ArchiveError::Exists(record.names.into())),
+            Grant::Given(reservation) => Ok(Begun::Reserved(reservation)),
+            // `grant` waits for these.
+            Grant::NotYet(_) | Grant::TooLong(_) => Err(StoreError::Conflict.into()),
+        }
+    }
+
+    /// The directory in which an item of this instant lies, as it is spelled here.
+    fn directory_now(&self) -> Result<Rep, ArchiveError> {
+        self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, &self.clock.now()))
+    }
+
+    /// Both names of a date. `near` is a rep here: one of the same year lies in the same directory.
+    fn names_on(&self, date: &Timestamp, near: &Rep) -> Result<Names, ArchiveError> {
+        let minted = Rep::mint(&self.facts.rep_prefix()?, date);
+        let [subdomain, word, year, _] = near.components();
+        let [minted_subdomain, minted_word, minted_year, time] = minted.components();
+        let is_same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+        let is_near = is_same(subdomain, minted_subdomain)
+            && is_same(word, minted_word)
+            && is_same(year, minted_year);
+        let rep = if is_near {
+            Rep::parse(&format!("{subdomain}/{word}/{year}/{time}"))?
+        } else {
+            self.as_spelled_here(&minted)?
+        };
+        Ok(Names::both(
+            rep,
+            Ibip::mint(&self.facts.ibip_prefix(), date)?,
+        ))
+    }
+
+    /// The sidecar of a new item.
+    fn new_sidecar(
+        &self,
+        names: &Names,
+        relative: Option<&Relative>,
+    ) -> Result<Sidecar, ArchiveError> {
+        let mut sidecar = Sidecar::new(names);
+        sidecar.set_archive_service(&self.facts.service);
+        if let Some(Relative::TranslationOf(_, language)) = relative {
+            sidecar.set_language(language);
+        }
+        if let Some(relative) = relative {
+            // The item then has its relation from the start, even if a crash follows.
+            let source = self.complete(relative.source())?;
+            sidecar.set_relation(&inverse(&relative.kind()), &source);
+        }
+        Ok(sidecar)
     }
 
     /// Creates an original's directory with its sidecar. The directory appears complete.
@@ -170,20 +278,11 @@ impl Archive {
         owner: Option<Owner>,
         filled: Filled,
     ) -> Result<Item, ArchiveError> {
-        let mut sidecar = Sidecar::new(names);
-        sidecar.set_archive_service(&self.facts.service);
-        if let Some(Relative::TranslationOf(_, language)) = relative {
-            sidecar.set_language(language);
-        }
-        if let Some(relative) = relative {
-            // The item then has its relation from the start, even if a crash follows.
-            let source = self.complete(relative.source())?;
-            sidecar.set_relation(&inverse(&relative.kind()), &source);
-        }
+        let sidecar = self.new_sidecar(names, relative)?;
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
         let staged = self.tree.stage_item(&place, &bytes, owner, filled)?;
-        let record = self.record_of(names.clone(), &sidecar, bytes);
+        let record = self.record_of(names.clone(), &sidecar, bytes.clone());
         let item = match self.store.mint(&record, owner) {
             Ok(item) => item,
             Err(error) => {
@@ -195,31 +294,49 @@ impl Archive {
                 });
             }
         };
-        if let Err(error) = self.tree.place_item(&staged, &place) {
-            self.tree.discard(&staged);
-            if self.is_made_by_other(&place, &sidecar) {
-                self.minted.add(item.id, place);
-                return Ok(item);
-            }
-            if let Err(error) = self.store.forget(item.id) {
-                log::warn!("{names} is forgotten later: {error}");
-                let queued = Queued::at(place, ChangeDurability::NotPlaced);
-                self.recovery.queue(queued);
-            }
-            return Err(match error.errno() {
-                // A directory that the index does not know can have it as well.
-                Errno::EXIST | Errno::NOTEMPTY => ArchiveError::Exists(names.clone().into()),
-                _ => error.into(),
-            });
-        }
-        self.minted.add(item.id, place);
+        self.place_recorded(&item, &staged, &bytes)?;
         Ok(item)
     }
 
+    /// Makes a minted item visible that is recorded, or forgets it.
+    fn place_recorded(
+        &self,
+        item: &Item,
+        staged: &StagedItem,
+        sidecar: &[u8],
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(&item.names);
+        if let Err(error) = self.tree.place_item(staged, &place) {
+            self.tree.discard(staged);
+            if !self.is_made_by_other(&place, sidecar) {
+                self.forget_recorded(item);
+                return Err(match error.errno() {
+                    // A directory that the index does not know can have it as well.
+                    Errno::EXIST | Errno::NOTEMPTY => {
+                        ArchiveError::Exists(item.names.clone().into())
+                    }
+                    _ => error.into(),
+                });
+            }
+        }
+        self.minted.add(item.id, place);
+        Ok(())
+    }
+
+    /// Forgets an item that is recorded and could not be placed.
+    fn forget_recorded(&self, item: &Item) {
+        if let Err(error) = self.store.forget(item.id) {
+            log::warn!("{} is forgotten later: {error}", item.names);
+            let place = Place::of(&item.names);
+            let queued = Queued::at(place, ChangeDurability::NotPlaced);
+            self.recovery.queue(queued);
+        }
+    }
+
     /// Whether another host that shares the store has made a minted item, since it took this one for dead.
-    fn is_made_by_other(&self, place: &Place, sidecar: &Sidecar) -> bool {
+    fn is_made_by_other(&self, place: &Place, sidecar: &[u8]) -> bool {
         let made = || self.tree.read_sidecar(place).ok().flatten();
-        self.is_shared() && made() == Some(sidecar.to_bytes())
+        self.is_shared() && made().as_deref() == Some(sidecar)
     }
 
     /// Removes an item that was just created and not returned to any caller.

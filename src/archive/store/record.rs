@@ -69,11 +69,17 @@ fn holder_of(connection: &Connection, names: &Names) -> Result<Option<Names>, St
 pub(super) const NEXT_CHANGE: &str =
     "(SELECT coalesce(max(changed), 0) + 1 FROM item WHERE changed > 0)";
 
+/// The number of a new item.
+pub(super) const NEXT_ITEM: &str = "(SELECT coalesce(max(id), 0) + 1 FROM item)";
+
+/// The columns of [`values`].
+pub(super) const COLUMNS: &str = "rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, \
+     language, target, removed_at, sidecar";
+
 fn insert() -> String {
     format!(
-        "INSERT INTO item (id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip,
-            language, target, removed_at, sidecar, changed)
-         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM item), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+        "INSERT INTO item (id, {COLUMNS}, changed)
+         VALUES ({NEXT_ITEM}, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
             ?10, ?11, {NEXT_CHANGE})
          RETURNING id"
     )
@@ -120,6 +126,28 @@ fn known_as(connection: &Connection, names: &Names) -> Result<Vec<Known>, StoreE
     )
 }
 
+/// The values of a record in the columns [`COLUMNS`].
+pub(super) fn values<'a>(
+    record: &'a Record,
+    rep_key: Option<&'a str>,
+    ibip_key: Option<&'a str>,
+) -> Vec<Value<'a>> {
+    let service = record.service.as_ref();
+    vec![
+        Value::from(record.names.rep().map(Rep::as_str)),
+        Value::from(rep_key),
+        Value::from(record.names.ibip().map(Ibip::as_str)),
+        Value::from(ibip_key),
+        Value::from(record.state.to_string()),
+        Value::from(service.and_then(Names::rep).map(Rep::as_str)),
+        Value::from(service.and_then(Names::ibip).map(Ibip::as_str)),
+        Value::from(record.language.as_ref().map(ToString::to_string)),
+        Value::from(record.target.as_deref()),
+        Value::from(record.removed_at.as_ref().map(Timestamp::to_rfc3339)),
+        Value::from(record.sidecar.as_deref()),
+    ]
+}
+
 fn write(
     connection: &Connection,
     record: &Record,
@@ -160,20 +188,7 @@ fn write(
     }
     let known = known.first().copied();
     let sql = if known.is_some() { update() } else { insert() };
-    let service = record.service.as_ref();
-    let mut values = vec![
-        Value::from(record.names.rep().map(Rep::as_str)),
-        Value::from(rep_key.as_deref()),
-        Value::from(record.names.ibip().map(Ibip::as_str)),
-        Value::from(ibip_key.as_deref()),
-        Value::from(record.state.to_string()),
-        Value::from(service.and_then(Names::rep).map(Rep::as_str)),
-        Value::from(service.and_then(Names::ibip).map(Ibip::as_str)),
-        Value::from(record.language.as_ref().map(ToString::to_string)),
-        Value::from(record.target.as_deref()),
-        Value::from(record.removed_at.as_ref().map(Timestamp::to_rfc3339)),
-        Value::from(record.sidecar.as_deref()),
-    ];
+    let mut values = values(record, rep_key.as_deref(), ibip_key.as_deref());
     values.extend(known.map(Value::from));
     let id: i64 = connection.value(&sql, &values)?;
     if record.state == State::Deleted {

@@ -17,8 +17,8 @@ use super::requests::{Sibling, relative_of};
 use super::staged_directories::is_staged_directory;
 use super::timer::Timer;
 use super::{Entry, Namespace};
-use crate::archive::tree::{Owner, Place};
-use crate::archive::{ArchiveError, Relative};
+use crate::archive::tree::{Filled, Owner, Place};
+use crate::archive::{ArchiveError, Begun, Relative};
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -152,12 +152,21 @@ impl Namespace {
     /// soon as the caller is interrupted.
     pub(super) fn mint(&self, caller: &Caller, minting: &Minting) -> ErrnoResult<Entry> {
         let item = loop {
-            let reservation = self.archive.reserve()?;
-            let is_interrupted = || caller.is_interrupted();
-            wait(reservation.wait, &*self.timer, is_interrupted)?;
             let (relative, owner) = (minting.relative.as_ref(), Some(minting.owner));
-            let date = &reservation.date;
-            match self.archive.mint_empty(caller, date, relative, owner) {
+            let begun = self
+                .archive
+                .begin_mint(caller, relative, owner, Filled::Empty);
+            let minted = match begun {
+                Ok(Begun::Reserved(reservation)) => {
+                    let is_interrupted = || caller.is_interrupted();
+                    wait(reservation.wait, &*self.timer, is_interrupted)?;
+                    let date = &reservation.date;
+                    self.archive.mint_empty(caller, date, relative, owner)
+                }
+                Ok(Begun::Minted(item)) => Ok(*item),
+                Err(error) => Err(error),
+            };
+            match minted {
                 // An item with this name was copied in meanwhile: take the next date.
                 Err(ArchiveError::Exists(_)) => continue,
                 other => break other?,

@@ -20,9 +20,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::TryStreamExt;
+use futures_util::future::{join_all, join3};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, RowStream, SimpleQueryMessage};
+use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage};
 
 use super::super::StoreError;
 use super::Value;
@@ -136,7 +137,7 @@ impl Postgres {
     }
 
     /// The row without which transactions write nothing.
-    pub(super) fn host(&self) -> Option<i64> {
+    pub(in super::super) fn host(&self) -> Option<i64> {
         self.host.get()
     }
 
@@ -183,28 +184,109 @@ impl Postgres {
     /// Begins a transaction and takes the lock that all transactions take which write: the numbers of changes are
     /// therefore in the order of the commits.
     pub(super) fn begin(&self) -> Result<(), StoreError> {
-        let host = self
-            .host
-            .get()
-            .map(|id| format!("; SELECT 1 FROM host WHERE id = {id}"));
-        let host = host.unwrap_or_default();
-        let begun = self.batch(&format!(
-            "BEGIN; UPDATE epoch SET writes = writes + 1{host}"
-        ));
+        self.begin_and_read(None).map(drop)
+    }
+
+    /// The same, with the first row of a query's answer. All of it is sent at once.
+    pub(in super::super) fn begin_and_read(
+        &self,
+        query: Option<&str>,
+    ) -> Result<Option<Row>, StoreError> {
+        let host = self.host.get();
+        let mut statements = vec![("UPDATE epoch SET writes = writes + 1", Vec::new())];
+        if let Some(host) = host {
+            let own = "SELECT 1 FROM host WHERE id = ?1";
+            statements.push((own, vec![Value::from(host)]));
+        }
+        statements.extend(query.map(|query| (query, Vec::new())));
+        let begun = self.again(|| self.together(Some("BEGIN"), &statements, None));
         let begun = begun.and_then(|answers| {
-            let is_row = |answer: &SimpleQueryMessage| matches!(answer, SimpleQueryMessage::Row(_));
-            if host.is_empty() || answers.iter().any(is_row) {
-                Ok(())
-            } else {
-                Err(StoreError::Lapsed)
+            let mut answers = answers.into_iter().skip(1);
+            if host.is_some() && answers.next().is_none_or(|rows| rows.is_empty()) {
+                return Err(StoreError::Lapsed);
+            }
+            Ok(answers.next().and_then(|rows| rows.into_iter().next()))
+        });
+        match begun {
+            Ok(row) => {
+                self.state.borrow_mut().is_in_transaction = true;
+                Ok(row)
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(error)
+            }
+        }
+    }
+
+    /// Sends statements at once, between two that have no parameters, and waits for their answers. After one that fails
+    /// within a transaction, all others fail, and a commit rolls back without an error of its own.
+    fn together(
+        &self,
+        first: Option<&str>,
+        statements: &[(&str, Vec<Value<'_>>)],
+        last: Option<&str>,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
+        let client = self.client()?;
+        let prepared = statements
+            .iter()
+            .map(|(sql, _)| self.prepared(&client, sql))
+            .collect::<Result<Vec<_>, _>>()?;
+        let plain = |sql: Option<&str>| {
+            let (client, sql) = (Arc::clone(&client), sql.map(str::to_owned));
+            async move {
+                match sql {
+                    Some(sql) => client.batch_execute(&sql).await,
+                    None => Ok(()),
+                }
+            }
+        };
+        let asked = prepared.iter().zip(statements);
+        let asked = asked.map(|(statement, (_, values))| {
+            let client = &client;
+            async move {
+                let rows = client.query_raw(statement, values).await?;
+                rows.try_collect::<Vec<_>>().await
             }
         });
-        if let Err(error) = begun {
-            self.roll_back();
-            return Err(error);
+        // Each is sent when it is first polled, which is in this order.
+        self.wait(async {
+            let (begun, answers, ended) = join3(plain(first), join_all(asked), plain(last)).await;
+            begun?;
+            let answers = answers.into_iter().collect::<Result<Vec<_>, _>>()?;
+            ended?;
+            Ok(answers)
+        })
+    }
+
+    /// Ends a transaction that has changed nothing but the count of them.
+    pub(in super::super) fn end_without_change<T>(
+        &self,
+        result: Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.state.borrow_mut().is_in_transaction = false;
+        self.roll_back();
+        result
+    }
+
+    /// Ends a transaction with statements, which are sent together with the commit. Returns the first number in the
+    /// answer of the last one, if it has a row.
+    pub(in super::super) fn end_with(
+        &self,
+        statements: &[(&str, Vec<Value<'_>>)],
+    ) -> Result<Option<i64>, StoreError> {
+        let ended = self.together(None, statements, Some("COMMIT"));
+        self.state.borrow_mut().is_in_transaction = false;
+        match ended {
+            Ok(answers) => {
+                let row = answers.last().and_then(|rows| rows.first());
+                Ok(row.and_then(|row| row.try_get(0).ok()))
+            }
+            Err(error) => {
+                self.roll_back();
+                Err(error)
+            }
         }
-        self.state.borrow_mut().is_in_transaction = true;
-        Ok(())
     }
 
     /// Ends a transaction: a commit, unless the change has failed.
