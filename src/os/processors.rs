@@ -170,7 +170,8 @@ pub fn wakeup_time() -> Option<Duration> {
 }
 
 /// Spawns a thread that continues what a request began. The new thread would inherit the binding of the
-/// calling one; it is an ordinary thread of the process instead.
+/// calling one; it is an ordinary thread of the process instead. It takes no signals of the process: one that it did
+/// not block would end the process, however well its main thread waits for it.
 pub fn spawn_unbound(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     // SAFETY: takes no pointer; 0 is the calling thread.
     let is_bound = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE;
@@ -181,7 +182,23 @@ pub fn spawn_unbound(name: &str, run: impl FnOnce() + Send + 'static) -> std::io
         }
         run();
     };
-    thread.spawn(run).map(drop)
+    let mask = block_all_signals();
+    let spawned = thread.spawn(run).map(drop);
+    // SAFETY: the mask was written by the system.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut()) };
+    spawned
+}
+
+/// Blocks all signals for the calling thread, and those that it starts. Returns which were blocked before.
+fn block_all_signals() -> libc::sigset_t {
+    // SAFETY: all-zero sets are valid places to write to, and the functions write them or read what was written.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        before
+    }
 }
 
 /// Lets other threads run before this one, and what it starts.

@@ -28,7 +28,7 @@ fn signal_set() -> libc::sigset_t {
     }
 }
 
-/// Blocks the signals. Called before any thread is started, so that all threads inherit the mask.
+/// Blocks the signals. Called before any thread of the mount is started, so that all of them inherit the mask.
 pub(crate) fn block_signals() {
     let set = signal_set();
     // SAFETY: the set is initialised, and a null pointer is allowed for the old mask.
