@@ -90,7 +90,10 @@ pub fn serve(
     let session = settings.attach(filesystem, &store, &mount_point)?;
     let _ = notifier.set(session.notifier());
     archive.describe_mount(&mount_point);
-    archive.watch_peers().map_err(failed)?;
+    if archive.is_shared() {
+        archive.store().watch().map_err(ArchiveError::from)?;
+        archive.watch_peers().map_err(failed)?;
+    }
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
     std::fs::read_dir(&mount_point).map_err(failed)?;

@@ -53,6 +53,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -156,6 +157,7 @@ pub struct Namespace {
     texts: GeneratedTexts,
     searches: Searches,
     timer: Arc<dyn Timer>,
+    began: Instant,
 }
 
 impl Namespace {
@@ -200,6 +202,7 @@ impl Namespace {
             spellings: Spellings::default(),
             texts: GeneratedTexts::default(),
             searches: Searches::default(),
+            began: timer.now(),
             timer,
             archive,
         })

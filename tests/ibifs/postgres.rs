@@ -261,3 +261,18 @@ fn one_that_dies_leaves_nothing_undone() {
         "2\nregular file\ntrue\n4 items, 0 findings",
     );
 }
+
+/// A mount ends in order when it is asked to, and leaves neither a row nor a mark.
+#[test]
+fn a_mount_that_is_ended_leaves_nothing() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m
+        for options in rw shared; do
+            ibifs mount s m -o $options; mint m $options > /dev/null; pid=$(psql -At "$(< url)" -c "SELECT pid FROM host")
+            kill -TERM $pid; until ! kill -0 $pid 2> /dev/null; do sleep 0.05; done
+            psql -At "$(< url)" -c "SELECT (SELECT count(*) FROM host), (SELECT count(*) FROM unsettled), (SELECT count(*) FROM touched)"
+        done; ibifs fsck s"#,
+        "0|0|0\n0|0|0\n3 items, 0 findings",
+    );
+}

@@ -1,5 +1,7 @@
 //! Minting: a date is reserved durably, waited for, and becomes an item; see ibi(7) for the dates.
 
+use std::cell::RefCell;
+
 use rustix::io::Errno;
 
 use super::far_ends::inverse;
@@ -191,8 +193,10 @@ impl Archive {
         }
         self.replay_first();
         let directory = self.directory_now()?;
+        let asked = RefCell::new(None);
         let record = |date: &Timestamp| {
             let names = self.names_on(date, &directory).ok()?;
+            asked.replace(Some(names.clone()));
             let sidecar = self.new_sidecar(&names, None).ok()?;
             let bytes = sidecar.to_bytes();
             Some(self.record_of(names, &sidecar, bytes))
@@ -201,7 +205,11 @@ impl Archive {
             record: &record,
             owner,
         };
-        match self.grant(Some(&item))? {
+        let granted = self.grant(Some(&item));
+        if let (Err(ArchiveError::Store(error)), Some(names)) = (&granted, asked.take()) {
+            self.doubt(error, &names);
+        }
+        match granted? {
             Grant::Recorded(item) => {
                 let place = Place::of(&item.names);
                 let sidecar = self.new_sidecar(&item.names, None)?.to_bytes();
@@ -290,7 +298,10 @@ impl Archive {
                 return Err(match error {
                     // Only an item from another Archive with this Archive's address can have the name.
                     StoreError::Taken { holder, .. } => ArchiveError::Exists(holder),
-                    other => other.into(),
+                    other => {
+                        self.doubt(&other, names);
+                        other.into()
+                    }
                 });
             }
         };
@@ -308,7 +319,7 @@ impl Archive {
         let place = Place::of(&item.names);
         if let Err(error) = self.tree.place_item(staged, &place) {
             self.tree.discard(staged);
-            if !self.is_made_by_other(&place, sidecar) {
+            if !self.is_made_by_other(item, &place, sidecar) {
                 self.forget_recorded(item);
                 return Err(match error.errno() {
                     // A directory that the index does not know can have it as well.
@@ -323,6 +334,16 @@ impl Archive {
         Ok(())
     }
 
+    /// After an error of a mint: if a server was lost whose answer would have said that the item is recorded, the item is
+    /// forgotten as soon as the server is back, since the caller was told that it does not exist.
+    fn doubt(&self, error: &StoreError, names: &Names) {
+        if matches!(error, StoreError::Away { .. }) {
+            let place = Place::of(names);
+            let queued = Queued::at(place, ChangeDurability::NotPlaced);
+            self.recovery.queue(queued);
+        }
+    }
+
     /// Forgets an item that is recorded and could not be placed.
     fn forget_recorded(&self, item: &Item) {
         if let Err(error) = self.store.forget(item.id) {
@@ -333,10 +354,13 @@ impl Archive {
         }
     }
 
-    /// Whether another host that shares the store has made a minted item, since it took this one for dead.
-    fn is_made_by_other(&self, place: &Place, sidecar: &[u8]) -> bool {
+    /// Whether another host that shares the store has made a minted item, since it took this one for dead: its mark is
+    /// not this host's any more.
+    fn is_made_by_other(&self, item: &Item, place: &Place, sidecar: &[u8]) -> bool {
         let made = || self.tree.read_sidecar(place).ok().flatten();
-        self.is_shared() && made().as_deref() == Some(sidecar)
+        self.is_shared()
+            && made().as_deref() == Some(sidecar)
+            && matches!(self.store.has_own_mark(item.id), Ok(false))
     }
 
     /// Removes an item that was just created and not returned to any caller.

@@ -9,9 +9,6 @@ use crate::os::processors;
 impl Archive {
     /// Starts to look after the other hosts that share the store, in a thread that ends with the Archive.
     pub fn watch_peers(self: &Arc<Archive>) -> std::io::Result<()> {
-        if !self.is_shared() {
-            return Ok(());
-        }
         let archive = Arc::downgrade(self);
         processors::spawn_unbound("peers", move || watch(&archive))
     }

@@ -281,7 +281,10 @@ impl Archive {
             }
             return Ok(());
         }
-        if item.state == State::Copy || durability == ChangeDurability::NotPlaced {
+        // Another host may have got the name meanwhile.
+        let is_not_placed = durability == ChangeDurability::NotPlaced
+            && (!self.is_shared() || self.store.has_own_mark(item.id)?);
+        if item.state == State::Copy || is_not_placed {
             // It was being copied in and had not been synced, or it was never placed.
             log::info!("{} is not in the tree and is forgotten", item.names);
             self.store.forget(item.id)?;

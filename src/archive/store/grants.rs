@@ -13,19 +13,23 @@ use crate::archive::owner::Owner;
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor, WaitTooLong};
 use ibi::{Ibip, Rep, Timestamp, message};
 
-/// How much later than the clocks a process gives out its first date after it has connected to a server: whatever was
-/// given out by a server that has lost it since is earlier.
+/// How much later than the clocks a process gives out its first date from a server that it does not know, or that knows
+/// less than before: whatever was given out and lost since is earlier.
 const FENCE: Duration = Duration::from_secs(1);
 
 /// How often a transaction is run that the server refuses because of another one.
 const TRIES: usize = 8;
 
-/// Up to when a process gives out no date, since it has connected to its server.
+/// The server that a process has got dates from, and up to when it gives out none.
 #[derive(Debug)]
 pub(super) struct Fence {
     /// Which connection it is.
     generation: u64,
-    until: Timestamp,
+    /// Which server and database it leads to; None if the server does not say.
+    identity: Option<String>,
+    /// How many transactions had written at least.
+    writes: i64,
+    until: Option<Timestamp>,
 }
 
 /// What a date is asked for by.
@@ -72,9 +76,14 @@ pub enum Grant {
 
 /// The date given out last, how far dates are reserved, and the time in microseconds since 1970. It is read after the
 /// lock was taken that all writers take.
-const READ: &str =
-    "SELECT last, reserved, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS micros
-    FROM (VALUES (1)) AS one (one) LEFT JOIN ledger ON ledger.one = one.one";
+const READ: &str = "SELECT writes, last, reserved,
+    CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS micros
+    FROM epoch LEFT JOIN ledger ON ledger.one = epoch.one";
+
+/// What another server, one that was promoted in its place, and a database that was made again do not have in common.
+const IDENTITY: &str =
+    "SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' ||
+    (SELECT oid FROM pg_database WHERE datname = current_database()) FROM pg_control_system()";
 
 const NOTE: &str = "INSERT INTO ledger (one, last) VALUES (1, ?1)
     ON CONFLICT (one) DO UPDATE SET last = ?1, reserved = NULL";
@@ -123,6 +132,7 @@ impl Store {
         terms: &GrantTerms<'_>,
         item: Option<&GrantedItem<'_>>,
     ) -> Result<Grant, StoreError> {
+        self.look_at_server(server)?;
         let found = server.begin_and_read(Some(READ))?;
         let planned = self.plan(server, terms, found);
         let reservation = match planned {
@@ -135,6 +145,7 @@ impl Store {
         let record = record.and_then(|item| Some(((item.record)(&reservation.date)?, item.owner)));
         let Some((record, owner)) = record else {
             server.end_with(&[note])?;
+            self.note_written();
             return Ok(Grant::Given(reservation));
         };
         let rep_key = record.names.rep().map(Rep::canonical);
@@ -149,6 +160,7 @@ impl Store {
         }
         let host = server.host().unwrap_or_default();
         let made = server.end_with(&[note, (&insert(host), values)])?;
+        self.note_written();
         Ok(match made {
             Some(id) => Grant::Recorded(Item {
                 id: ItemId(id),
@@ -161,6 +173,38 @@ impl Store {
             }),
             None => Grant::Taken(record),
         })
+    }
+
+    /// Counts a transaction that has written.
+    fn note_written(&self) {
+        if let Some(fence) = &mut *self.fence.lock() {
+            fence.writes += 1;
+        }
+    }
+
+    /// Asks a server which it is, once for each connection.
+    fn look_at_server(&self, server: &Postgres) -> Result<(), StoreError> {
+        let mut fence = self.fence.lock();
+        let is_known = |fence: &Fence| fence.generation == server.generation();
+        if fence.as_ref().is_some_and(is_known) {
+            return Ok(());
+        }
+        let identity = match server.text(IDENTITY) {
+            Ok(identity) => Some(identity),
+            // Another server that speaks the protocol may not have these functions.
+            Err(StoreError::Server { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        let same = fence
+            .take()
+            .filter(|known| known.identity.is_some() && known.identity == identity);
+        *fence = Some(Fence {
+            generation: server.generation(),
+            identity,
+            writes: same.as_ref().map_or(0, |known| known.writes),
+            until: same.and_then(|known| known.until),
+        });
+        Ok(())
     }
 
     /// What is given out, by what was read.
@@ -187,24 +231,30 @@ impl Store {
         }
         let micros: i64 = found.get("micros")?;
         let now = Timestamp::from_nanoseconds(i128::from(micros) * 1000).ok_or_else(wrong)?;
+        // Without this transaction, which may be rolled back.
+        let writes = found.get::<i64>("writes")? - 1;
         let mut fence = self.fence.lock();
-        if fence
-            .as_ref()
-            .is_none_or(|known| known.generation != server.generation())
-        {
+        // A connection that was made again since it was looked at is looked at first.
+        let known = fence
+            .as_mut()
+            .filter(|known| known.generation == server.generation());
+        let fence = known.ok_or(StoreError::Conflict)?;
+        if fence.until.is_none() || writes < fence.writes {
             let until = now.clone().max(terms.now.clone()).as_nanoseconds();
             let until = Timestamp::from_nanoseconds(until + FENCE.as_nanos().cast_signed());
-            *fence = Some(Fence {
-                generation: server.generation(),
-                until: until.ok_or_else(wrong)?,
-            });
+            fence.until = Some(until.ok_or_else(wrong)?);
         }
-        let until = fence.as_ref().map(|fence| fence.until.as_nanoseconds());
+        fence.writes = writes;
+        let until = fence.until.as_ref().map(Timestamp::as_nanoseconds);
         let early = until.unwrap_or_default() - now.as_nanoseconds();
         if let Ok(early @ 1..) = u64::try_from(early) {
             return Ok(Grant::NotYet(Duration::from_nanos(early)));
         }
         let mut distributor = TemporalDistributor::new(terms.granularity, latest);
+        // A date is shortened, and may be earlier than the instant at which it is given out.
+        if let Some(until) = &fence.until {
+            distributor.pass_over(until);
+        }
         Ok(match distributor.reserve(&now, terms.limit) {
             Ok(reservation) => Grant::Given(reservation),
             Err(too_long) => Grant::TooLong(too_long),

@@ -248,9 +248,16 @@ impl Store {
         };
         let connection = self.lock();
         connection.write_as(None);
-        let sql = "DELETE FROM host WHERE id = ?1";
-        let id = presence.id.load(Ordering::SeqCst);
-        if let Err(error) = connection.execute(sql, params![id]) {
+        // A dump that is put back has the rows of earlier numbers.
+        let own = Process::own();
+        let sql = "DELETE FROM host WHERE id = ?1 OR machine = ?2 AND pid = ?3 AND started = ?4";
+        let values = params![
+            presence.id.load(Ordering::SeqCst),
+            &own.machine,
+            own.pid,
+            i64::try_from(own.started).unwrap_or(i64::MAX)
+        ];
+        if let Err(error) = connection.execute(sql, values) {
             log::debug!(
                 "the index counts as in use for {LAPSE} s: {}",
                 error.cause()

@@ -7,7 +7,7 @@
 
 use super::engine::{Connection, Sync, params};
 use super::query::below;
-use super::{Item, Store, StoreError};
+use super::{Item, ItemId, Store, StoreError};
 
 /// The number of a logged change that concerns several items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +137,14 @@ impl Store {
         let left = left(&connection);
         let sql = format!("SELECT DISTINCT level FROM touched WHERE 1 = 1 {left} ORDER BY level");
         connection.each(&sql, &[], |row| row.get(0))
+    }
+
+    /// Whether an item is unsettled, and by this process.
+    pub fn has_own_mark(&self, item: ItemId) -> Result<bool, StoreError> {
+        let connection = self.lock();
+        let own = own(&connection);
+        let sql = format!("SELECT 1 FROM unsettled WHERE item = ?1 {own}");
+        connection.exists(&sql, params![item.0])
     }
 
     /// Whether earlier processes have left marks.

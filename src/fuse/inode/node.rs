@@ -119,6 +119,7 @@ pub struct Learnt {
     mappable_opens: AtomicU32,
     unseen_closes: AtomicU32,
     is_looked_into: AtomicBool,
+    confirmed: AtomicU32,
 }
 
 /// Whether the kernel may write a file through a shared mapping without a request.
@@ -240,6 +241,17 @@ impl Learnt {
         if !self.is_looked_into.load(Ordering::Relaxed) {
             self.is_looked_into.store(true, Ordering::SeqCst);
         }
+    }
+
+    /// When the index last said that this directory is that of its item, in seconds since the mount began; 0 if it did
+    /// not.
+    pub fn confirmed(&self) -> u32 {
+        self.confirmed.load(Ordering::Relaxed)
+    }
+
+    /// Records that the index says so now.
+    pub fn set_confirmed(&self, seconds: u32) {
+        self.confirmed.store(seconds, Ordering::Relaxed);
     }
 
     /// Whether the kernel may write this file through a mapping without a request.

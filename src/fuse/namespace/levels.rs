@@ -1,9 +1,9 @@
 //! The levels above the items: the root, the folders of a rep, the IBIp prefixes.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::FileType;
+use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::names::{WORLD, below, is_year, level_below, text};
@@ -13,11 +13,15 @@ use super::{Entry, NameLifetime, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Creator;
 use crate::formats::item::Names;
-use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::descriptors::Pinning;
+use crate::fuse::inode::{Node, NodeKind, Real, View};
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 use crate::os::caller::Caller;
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
+
+/// For how many seconds it holds that a directory is that of an item, in a store that hosts share.
+const CONFIRMED: u32 = 10;
 
 impl Namespace {
     pub(super) fn lookup_in_root(&self, name: &OsStr) -> ErrnoResult<Entry> {
@@ -154,15 +158,47 @@ impl Namespace {
             if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
                 return Err(Errno::NOENT);
             }
-            let item = self.archive.item_at(&rep)?;
-            return self.real(
-                descriptor,
-                View::Rep,
-                NodeKind::Item(item.id),
-                NameLifetime::UntilInvalidated,
-            );
+            return self.item_in_year(parent, &rep, descriptor, stat);
         }
         self.lookup_sibling(caller, parent, name)
+    }
+
+    /// The seconds since the mount began, at least 1.
+    fn seconds(&self) -> u32 {
+        let passed = self.timer.now().saturating_duration_since(self.began);
+        u32::try_from(passed.as_secs() + 1).unwrap_or(u32::MAX)
+    }
+
+    /// The entry of an item by its rep. Where hosts share the store, the kernel asks time and again, and what the index
+    /// has said lately of the same directory holds; while its server is away, whatever it has said.
+    fn item_in_year(
+        &self,
+        parent: &Node,
+        rep: &Rep,
+        descriptor: OwnedFd,
+        stat: Stat,
+    ) -> ErrnoResult<Entry> {
+        let file = self.descriptors.keep(descriptor, &stat, Pinning::ByHandle);
+        let lifetime = NameLifetime::UntilInvalidated;
+        let now = self.seconds();
+        if parent.is_shared {
+            let number = self.nodes.id_of(stat.st_dev, stat.st_ino, View::Rep);
+            let known = self.nodes.get(number).filter(|node| {
+                let is_same = |real: &Real| real.file.is_same_file(&file);
+                let confirmed = node.learnt.confirmed();
+                let is_away = || matches!(self.archive.store().version(), Ok(None));
+                confirmed > 0
+                    && node.real.as_ref().is_some_and(is_same)
+                    && (now.saturating_sub(confirmed) < CONFIRMED || is_away())
+            });
+            if let Some(known) = known {
+                return Ok(self.entry(stat, file, View::Rep, known.kind.clone(), lifetime));
+            }
+        }
+        let kind = NodeKind::Item(self.archive.item_at(rep)?.id);
+        let entry = self.entry(stat, file, View::Rep, kind, lifetime);
+        entry.node.learnt.set_confirmed(now);
+        Ok(entry)
     }
 
     pub(super) fn lookup_in_prefix(

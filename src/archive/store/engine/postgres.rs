@@ -304,7 +304,11 @@ impl Postgres {
 
     /// Takes the one turn to change tree and index together, and waits for it: a transaction that has the row locked.
     pub(in super::super) fn take_turn(&self) -> Result<(), StoreError> {
-        let taken = self.batch("BEGIN; SELECT one FROM turn WHERE one = 1 FOR UPDATE");
+        // The tree is changed meanwhile, which may take longer than the pause between two statements elsewhere.
+        let taken = self.batch(
+            "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 15000;
+             SELECT one FROM turn WHERE one = 1 FOR UPDATE",
+        );
         if let Err(error) = taken {
             self.roll_back();
             return Err(error);
@@ -338,6 +342,14 @@ impl Postgres {
         self.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         self.state.borrow_mut().is_in_transaction = true;
         self.end(read())
+    }
+
+    /// The text of a statement's answer.
+    pub(in super::super) fn text(&self, sql: &str) -> Result<String, StoreError> {
+        let mut rows = Box::pin(self.stream(sql, &[])?);
+        let row = self.wait(rows.try_next())?;
+        let text = row.and_then(|row| row.try_get(0).ok());
+        text.ok_or_else(|| super::value::unexpected(&0))
     }
 
     /// How many transactions have written.
