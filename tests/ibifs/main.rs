@@ -7,6 +7,7 @@ mod backup;
 mod beneath;
 mod claim;
 mod clock;
+mod cluster;
 mod collections;
 mod command_line;
 mod completion;
