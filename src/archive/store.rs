@@ -25,6 +25,7 @@ mod harvest;
 mod item;
 mod items;
 mod levels;
+mod near;
 mod numbers;
 mod pictures;
 mod prefixes;
@@ -72,6 +73,7 @@ pub use item::{Item, ItemId, Record, Unsettled};
 pub use levels::{
     LevelRow, PrefixFound, PrefixRow, key_after_level, key_after_prefix, level_bounds,
 };
+pub use near::Remembered;
 pub use numbers::Counts;
 pub use pictures::{PICTURES_FILE, PictureCache};
 pub use presence::{BEAT, HostState, Sharing, Standing};

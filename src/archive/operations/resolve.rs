@@ -320,6 +320,7 @@ impl Archive {
         modifier: &Modifier,
         preferences: &[Language],
     ) -> Result<Option<Related>, ArchiveError> {
+        let _near = self.store.near(names)?;
         let mut current = self.complete(names)?;
         let mut described: Option<(Item, DescriptionFormat)> = None;
         let steps = modifier.steps();

@@ -9,12 +9,26 @@ use ibi::{AliasPair, Ibip, Rep};
 impl Store {
     /// The item with this rep, in any spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
-        self.find("rep_key = ?1", params![rep.canonical()])
+        let key = rep.canonical();
+        let is_meant = |item: &Item| item.names.rep().is_some_and(|rep| rep.canonical() == key);
+        match self.near_item(is_meant) {
+            Some(item) => Ok(Some(item)),
+            None => self.find("rep_key = ?1", params![&key]),
+        }
     }
 
     /// The item with this IBIp, in any spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
-        self.find("ibip_key = ?1", params![ibip.canonical()])
+        let key = ibip.canonical();
+        let is_meant = |item: &Item| {
+            item.names
+                .ibip()
+                .is_some_and(|ibip| ibip.canonical() == key)
+        };
+        match self.near_item(is_meant) {
+            Some(item) => Ok(Some(item)),
+            None => self.find("ibip_key = ?1", params![&key]),
+        }
     }
 
     /// The item with this recorded alias.
@@ -40,7 +54,10 @@ impl Store {
 
     /// The item with this number.
     pub fn item(&self, id: ItemId) -> Result<Option<Item>, StoreError> {
-        self.find("id = ?1", params![id.0])
+        match self.near_item(|item| item.id == id) {
+            Some(item) => Ok(Some(item)),
+            None => self.find("id = ?1", params![id.0]),
+        }
     }
 
     /// The last accepted sidecar, byte for byte.

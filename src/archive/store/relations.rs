@@ -9,6 +9,9 @@ use ibi::{Ibip, Rep};
 impl Store {
     /// The relations that an item's own sidecar declares.
     pub fn relations_of(&self, id: ItemId) -> Result<Vec<(RelationKind, Names)>, StoreError> {
+        if let Some(known) = self.near_relations_of(id) {
+            return Ok(known);
+        }
         let connection = self.lock();
         let sql = format!(
             "SELECT {} FROM relation WHERE source = ?1 ORDER BY kind",
@@ -20,6 +23,9 @@ impl Store {
     /// The relations that other items declare to the item with these names, by either form. Each
     /// item declares a kind once.
     pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
+        if let Some(known) = self.near_relations_to(names) {
+            return Ok(known);
+        }
         let connection = self.lock();
         let forms = params![
             names.rep().map(Rep::canonical),

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use super::names::{below, is_year};
 use super::requests::Sibling;
 use super::{Entry, NameLifetime, Namespace};
-use crate::archive::store::Item;
+use crate::archive::store::{Item, Remembered};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
 use crate::fuse::inode::{Node, NodeKind, View};
@@ -49,17 +49,10 @@ impl Namespace {
 
     /// Parses `<ibi><mdf>` and `<ibi>?<verbs>` of an item held here; None for any other name.
     pub(super) fn sibling(&self, parent: &Node, name: &str) -> ErrnoResult<Option<Sibling>> {
-        let portable = if self.options.portable_names {
-            from_portable(name)
-        } else {
-            None
-        };
-        let Some((base, tail)) = split_name(portable.as_deref().unwrap_or(name)) else {
+        let Some((base, request)) = self.base_and_request(name) else {
             return Ok(None);
         };
-        let Ok(request) = Request::parse_tail(tail) else {
-            return Ok(None);
-        };
+        let base = base.as_str();
         let item = match &parent.kind {
             NodeKind::Level(path) if is_year(path) => match Rep::parse(&below(path, base)) {
                 Ok(rep) => {
@@ -72,6 +65,36 @@ impl Namespace {
             _ => None,
         };
         Ok(item.map(|item| Sibling { item, request }))
+    }
+
+    /// The name of the item in `<ibi><mdf>` or `<ibi>?<verbs>`, and what is asked for.
+    fn base_and_request(&self, name: &str) -> Option<(String, Request)> {
+        let portable = if self.options.portable_names {
+            from_portable(name)
+        } else {
+            None
+        };
+        let (base, tail) = split_name(portable.as_deref().unwrap_or(name))?;
+        Some((base.to_owned(), Request::parse_tail(tail).ok()?))
+    }
+
+    /// Reads at once what is asked for to follow the relations of a name, see `Store::near`.
+    pub(super) fn read_near(&self, parent: &Node, name: &str) -> ErrnoResult<Option<Remembered>> {
+        let Some((base, _)) = self.base_and_request(name) else {
+            return Ok(None);
+        };
+        let ibi = match &parent.kind {
+            NodeKind::Level(path) if is_year(path) => {
+                Rep::parse(&below(path, &base)).ok().map(Ibi::Rep)
+            }
+            NodeKind::Prefix(prefix) => {
+                Ibip::parse(&format!("{prefix}/{base}")).ok().map(Ibi::Ibip)
+            }
+            _ => None,
+        };
+        let store = self.archive.store();
+        let near = ibi.map(|ibi| store.near(&Names::from(ibi)));
+        Ok(near.transpose()?)
     }
 
     /// Whether names with modifiers are valid in this directory.

@@ -28,6 +28,7 @@ impl Namespace {
             let item = self.archive.store().item(id)?;
             return self.item_entry(&item.ok_or(Errno::NOENT)?, View::declared_in(parent.view));
         }
+        let _near = self.read_near(parent, name)?;
         let Some(sibling) = self.sibling(parent, name)? else {
             return match self.staging.open(parent.id, OsStr::new(name)) {
                 Some(descriptor) => self.real(

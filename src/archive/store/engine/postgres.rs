@@ -330,8 +330,9 @@ impl Postgres {
 
     pub(super) fn refill_ends(&self) -> Result<(), StoreError> {
         let set = address::IDLE_IN_TRANSACTION;
-        self.batch(&format!("SET idle_in_transaction_session_timeout = {set}"))
-            .map(drop)
+        self.batch(&format!("SET idle_in_transaction_session_timeout = {set}"))?;
+        // Plans are made from statistics, which the server would collect some time later.
+        self.batch("ANALYZE item, relation, alias").map(drop)
     }
 
     /// Reads the database as it is at one instant, whatever others write meanwhile.

@@ -92,6 +92,13 @@ impl Address {
         let set = format!("SET idle_in_transaction_session_timeout = {IDLE_IN_TRANSACTION}");
         let set = client.batch_execute(&set).await;
         set.map_err(|error| described(&error))?;
+        // All statements are of few rows found by an index: to plan one for its values, or to compile it, takes longer
+        // than to run it. Another server that speaks the protocol may not know these.
+        for set in ["SET plan_cache_mode = force_generic_plan", "SET jit = off"] {
+            if let Err(error) = client.batch_execute(set).await {
+                log::debug!("{set}: {}", described(&error));
+            }
+        }
         Ok(client)
     }
 }
