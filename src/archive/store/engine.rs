@@ -21,6 +21,18 @@ pub(super) use value::{Cell, FromCell, Value, params};
 /// How often a transaction is run that a server refuses because of another one.
 const TRIES: usize = 8;
 
+/// Runs a transaction, and again if a server refuses it because of another one.
+pub(super) fn retried<T>(mut run: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+    let mut left = TRIES;
+    loop {
+        left -= 1;
+        match run() {
+            Err(StoreError::Conflict) if left > 0 => {}
+            ended => return ended,
+        }
+    }
+}
+
 /// A connection to the database of a store.
 #[derive(Debug)]
 pub(super) enum Connection {
@@ -189,17 +201,10 @@ impl Connection {
             }
             // A commit there is durable when it returns. An index that has lost what its hosts believe to be written
             // would not be read again from the tree, since no host has stopped.
-            Connection::Postgres(connection) => {
-                let mut left = TRIES;
-                loop {
-                    left -= 1;
-                    connection.begin()?;
-                    match connection.end(change(self)) {
-                        Err(StoreError::Conflict) if left > 0 => {}
-                        ended => return ended,
-                    }
-                }
-            }
+            Connection::Postgres(connection) => retried(|| {
+                connection.begin()?;
+                connection.end(change(self))
+            }),
         }
     }
 

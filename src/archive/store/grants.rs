@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::engine::{Postgres, Row, Value};
+use super::engine::{Postgres, Row, Value, retried};
 use super::record::{self, NEXT_CHANGE, NEXT_ITEM};
 use super::{Item, ItemId, Record, Store, StoreError};
 use crate::archive::owner::Owner;
@@ -16,9 +16,6 @@ use ibi::{Ibip, Rep, Timestamp, message};
 /// How much later than the clocks a process gives out its first date from a server that it does not know, or that knows
 /// less than before: whatever was given out and lost since is earlier.
 const FENCE: Duration = Duration::from_secs(1);
-
-/// How often a transaction is run that the server refuses because of another one.
-const TRIES: usize = 8;
 
 /// The server that a process has got dates from, and up to when it gives out none.
 #[derive(Debug)]
@@ -116,14 +113,7 @@ impl Store {
         let Some(server) = connection.server() else {
             return Err(StoreError::NotAFile);
         };
-        let mut left = TRIES;
-        loop {
-            left -= 1;
-            match self.grant_once(server, terms, item) {
-                Err(StoreError::Conflict) if left > 0 => {}
-                granted => return granted,
-            }
-        }
+        retried(|| self.grant_once(server, terms, item))
     }
 
     fn grant_once(
@@ -162,15 +152,7 @@ impl Store {
         let made = server.end_with(&[note, (&insert(host), values)])?;
         self.note_written();
         Ok(match made {
-            Some(id) => Grant::Recorded(Item {
-                id: ItemId(id),
-                names: record.names,
-                state: record.state,
-                service: record.service,
-                language: record.language,
-                target: record.target,
-                removed_at: record.removed_at,
-            }),
+            Some(id) => Grant::Recorded(record.item(ItemId(id))),
             None => Grant::Taken(record),
         })
     }

@@ -64,6 +64,19 @@ pub struct Record {
 }
 
 impl Record {
+    /// The item that is recorded so, under a number.
+    pub(super) fn item(&self, id: ItemId) -> Item {
+        Item {
+            id,
+            names: self.names.clone(),
+            state: self.state,
+            service: self.service.clone(),
+            language: self.language,
+            target: self.target.clone(),
+            removed_at: self.removed_at.clone(),
+        }
+    }
+
     /// An item of which only the names and the state are known.
     pub fn bare(names: Names, state: State) -> Record {
         Record {

@@ -9,25 +9,17 @@ use ibi::{AliasPair, Ibip, Rep};
 impl Store {
     /// The item with this rep, in any spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
-        let key = rep.canonical();
-        let is_meant = |item: &Item| item.names.rep().is_some_and(|rep| rep.canonical() == key);
-        match self.near_item(is_meant) {
+        match self.near_item(|item| item.names.rep() == Some(rep)) {
             Some(item) => Ok(Some(item)),
-            None => self.find("rep_key = ?1", params![&key]),
+            None => self.find("rep_key = ?1", params![rep.canonical()]),
         }
     }
 
     /// The item with this IBIp, in any spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
-        let key = ibip.canonical();
-        let is_meant = |item: &Item| {
-            item.names
-                .ibip()
-                .is_some_and(|ibip| ibip.canonical() == key)
-        };
-        match self.near_item(is_meant) {
+        match self.near_item(|item| item.names.ibip() == Some(ibip)) {
             Some(item) => Ok(Some(item)),
-            None => self.find("ibip_key = ?1", params![&key]),
+            None => self.find("ibip_key = ?1", params![ibip.canonical()]),
         }
     }
 

@@ -81,18 +81,14 @@ impl Near {
 
     /// The relations that other items declare to one of these, as `Store::relations_to` has them.
     fn pointing_to(&self, item: &Item) -> Vec<(RelationKind, Item)> {
-        let points = |target: &Names| {
-            let same_rep = target.rep().map(Rep::canonical) == item.names.rep().map(Rep::canonical);
-            let same_ibip =
-                target.ibip().map(Ibip::canonical) == item.names.ibip().map(Ibip::canonical);
-            target.rep().is_some() && same_rep || target.ibip().is_some() && same_ibip
-        };
         let mut pointing = Vec::new();
         for (source, declared) in &self.items {
             if source.state == State::Deleted {
                 continue;
             }
-            let to_item = declared.iter().filter(|(_, target)| points(target));
+            let to_item = declared
+                .iter()
+                .filter(|(_, target)| target.matches(&item.names));
             pointing.extend(to_item.map(|(kind, _)| (*kind, source.clone())));
         }
         pointing.sort_by_cached_key(order);

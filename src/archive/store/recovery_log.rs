@@ -44,11 +44,28 @@ pub(super) fn left(connection: &Connection) -> String {
     }
 }
 
-fn delete_joint(connection: &Connection, numbers: &[JointNumber]) -> Result<(), StoreError> {
-    let mine = own(connection);
+/// Deletes marks of joint changes that meet a condition.
+fn delete_joint(
+    connection: &Connection,
+    numbers: impl IntoIterator<Item = JointNumber>,
+    whose: &str,
+) -> Result<(), StoreError> {
+    let sql = format!("DELETE FROM joint WHERE number = ?1 {whose}");
     for number in numbers {
-        let sql = format!("DELETE FROM joint WHERE number = ?1 {mine}");
         connection.execute(&sql, params![number.0])?;
+    }
+    Ok(())
+}
+
+/// Deletes marks of dirty regions that meet a condition.
+fn delete_dirty<T: AsRef<str>>(
+    connection: &Connection,
+    levels: &[T],
+    whose: &str,
+) -> Result<(), StoreError> {
+    let sql = format!("DELETE FROM touched WHERE level = ?1 {whose}");
+    for level in levels {
+        connection.execute(&sql, params![level.as_ref()])?;
     }
     Ok(())
 }
@@ -78,7 +95,7 @@ impl Store {
         ended: &[JointNumber],
     ) -> Result<JointNumber, StoreError> {
         self.write(Sync::Now, |transaction| {
-            delete_joint(transaction, ended)?;
+            delete_joint(transaction, ended.iter().copied(), &own(transaction))?;
             let (column, value) = match noted(transaction) {
                 None => ("", String::new()),
                 Some(host) => (", host", format!(", {host}")),
@@ -97,7 +114,9 @@ impl Store {
         if numbers.is_empty() {
             return Ok(());
         }
-        self.write(Sync::Now, |transaction| delete_joint(transaction, numbers))
+        self.write(Sync::Now, |transaction| {
+            delete_joint(transaction, numbers.iter().copied(), &own(transaction))
+        })
     }
 
     /// The joint changes that earlier processes have logged and not ended, in their order.
@@ -122,12 +141,8 @@ impl Store {
             return Ok(());
         }
         self.write(Sync::Now, |transaction| {
-            let left = left(transaction);
-            for change in changes {
-                let sql = format!("DELETE FROM joint WHERE number = ?1 {left}");
-                transaction.execute(&sql, params![change.number.0])?;
-            }
-            Ok(())
+            let numbers = changes.iter().map(|change| change.number);
+            delete_joint(transaction, numbers, &left(transaction))
         })
     }
 
@@ -165,9 +180,7 @@ impl Store {
         }
         self.write(Sync::Now, |transaction| {
             insert_dirty(transaction, level)?;
-            let left = left(transaction);
-            let sql = format!("DELETE FROM touched WHERE level = ?1 {left}");
-            transaction.execute(&sql, params![level])
+            delete_dirty(transaction, &[level], &left(transaction))
         })
     }
 
@@ -177,24 +190,14 @@ impl Store {
             return Ok(());
         }
         self.write(Sync::Later, |transaction| {
-            let left = left(transaction);
-            for path in paths {
-                let sql = format!("DELETE FROM touched WHERE level = ?1 {left}");
-                transaction.execute(&sql, params![path])?;
-            }
-            Ok(())
+            delete_dirty(transaction, paths, &left(transaction))
         })
     }
 
     /// Clears regions whose changes are on disk.
     pub fn clear_dirty<T: AsRef<str>>(&self, paths: &[T]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
-            let own = own(transaction);
-            for path in paths {
-                let sql = format!("DELETE FROM touched WHERE level = ?1 {own}");
-                transaction.execute(&sql, params![path.as_ref()])?;
-            }
-            Ok(())
+            delete_dirty(transaction, paths, &own(transaction))
         })
     }
 

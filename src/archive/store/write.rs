@@ -28,15 +28,7 @@ impl Store {
             mint: Some(NewItem { owner }),
         })?;
         // Reading it from the index would mean waiting for the next sync of other threads.
-        Ok(Item {
-            id,
-            names: record.names.clone(),
-            state: record.state,
-            service: record.service.clone(),
-            language: record.language,
-            target: record.target.clone(),
-            removed_at: record.removed_at.clone(),
-        })
+        Ok(record.item(id))
     }
 
     /// Records that the directories of minted items are on disk.

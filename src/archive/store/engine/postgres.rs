@@ -23,6 +23,7 @@ use futures_util::TryStreamExt;
 use futures_util::future::{join_all, join3};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::FromSql;
 use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage};
 
 use super::super::StoreError;
@@ -347,17 +348,20 @@ impl Postgres {
 
     /// The text of a statement's answer.
     pub(in super::super) fn text(&self, sql: &str) -> Result<String, StoreError> {
+        let text = self.first_value(sql)?;
+        text.ok_or_else(|| super::value::unexpected(&0))
+    }
+
+    /// The first value of a statement's answer, if it has one of this type.
+    fn first_value<T: for<'row> FromSql<'row>>(&self, sql: &str) -> Result<Option<T>, StoreError> {
         let mut rows = Box::pin(self.stream(sql, &[])?);
         let row = self.wait(rows.try_next())?;
-        let text = row.and_then(|row| row.try_get(0).ok());
-        text.ok_or_else(|| super::value::unexpected(&0))
+        Ok(row.and_then(|row| row.try_get(0).ok()))
     }
 
     /// How many transactions have written.
     pub(in super::super) fn writes(&self) -> Result<i64, StoreError> {
-        let mut rows = Box::pin(self.stream("SELECT writes FROM epoch", &[])?);
-        let row = self.wait(rows.try_next())?;
-        let writes = row.and_then(|row| row.try_get(0).ok());
+        let writes = self.first_value("SELECT writes FROM epoch")?;
         writes.ok_or_else(|| StoreError::Broken {
             what: message!("table epoch is empty"),
         })
