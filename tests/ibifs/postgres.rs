@@ -224,6 +224,11 @@ fn hosts_share_an_archive() {
     env.sh(r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m n o
         ibifs mount s m -o shared; ibifs mount s n -o shared"#);
     env.complains("ibifs mount s o", "the store is in use");
+    env.sh("ibifs init t --host b.example.org > /dev/null");
+    env.complains(
+        "ibifs mount t o -o shared",
+        "is a file, which one host uses; move it to a server with 'ibifs reindex --to'",
+    );
     env.prints(
         r#"one=$(mint m one); two=$(mint n two); echo text > m/$one/doc/x; cat n/$one/doc/x; cat n/$(ibip m/$one)/doc/x
         echo longer >> n/$one/doc/x; sleep 1.1; stat -c %s m/$one/doc/x
