@@ -51,6 +51,24 @@ impl Archive {
             .any(|(known, names)| known == kind && names.matches(target)))
     }
 
+    /// Whether an item declares another kind with the same inverse for `target`: it may be a
+    /// translation into two languages, and names the item that it translates once.
+    pub(super) fn declares_otherwise(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+        target: &Names,
+    ) -> Result<bool, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        Ok(declared.iter().any(|(known, names)| {
+            known != kind
+                && !kind.is_inverse()
+                && !known.is_inverse()
+                && inverse(known) == inverse(kind)
+                && names.matches(target)
+        }))
+    }
+
     /// Removes the inverse pair from the previous target of a relation, if the target changes.
     pub(super) fn removal_at_far_end(
         &self,
@@ -63,7 +81,7 @@ impl Archive {
         let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
             return Ok(None);
         };
-        if before.matches(target) {
+        if before.matches(target) || self.declares_otherwise(near, kind, &before)? {
             return Ok(None);
         }
         let back = inverse(kind);
@@ -82,8 +100,8 @@ impl Archive {
     }
 
     /// Removes an item's relations of these kinds to another item. If a third item also declares
-    /// the same relation (two items may have the same next edition), and its owner may write this
-    /// sidecar, the pair is set to the third item instead.
+    /// the same relation (two items may have the same next edition, and two may say that they are the
+    /// next one), and its owner may write this sidecar, the pair is set to the third item instead.
     pub(super) fn edit_without_relation(
         &self,
         item: &Item,
@@ -93,8 +111,7 @@ impl Archive {
         let claims = self.store.relations_to(&item.names)?;
         let third = |kind: &RelationKind| {
             let claims = claims.iter().filter(|(declared, source)| {
-                !declared.is_inverse()
-                    && inverse(declared) == *kind
+                declared.inverse(source.language) == Some(*kind)
                     && source.state == State::Original
                     && !source.names.matches(other)
             });
@@ -163,7 +180,8 @@ impl Archive {
             .map(|(known, _)| *known)
             .collect();
         if change == RelationChange::Removed {
-            return match declaring_kinds.is_empty() {
+            let is_kept = self.declares_otherwise(near, kind, &far.names)?;
+            return match declaring_kinds.is_empty() || is_kept {
                 true => Ok(()),
                 false if !self.may_write_sidecar(actor, &far.names, Traversal::Checked)? => Ok(()),
                 false => {

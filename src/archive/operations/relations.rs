@@ -168,6 +168,28 @@ impl Archive {
         Ok(Some((direct, names)))
     }
 
+    /// Whether an inverse pair remains true: the original of the source declares another kind for the
+    /// same target, which is not removed.
+    fn is_kept_by_source(
+        &self,
+        kind: &RelationKind,
+        removed: &[RelationKind],
+        source: &Names,
+        target: &Names,
+    ) -> Result<bool, ArchiveError> {
+        let [removed] = removed else {
+            return Ok(false);
+        };
+        if !kind.is_inverse() {
+            return Ok(false);
+        }
+        let source = self.held(source)?;
+        match source.filter(|source| source.state == State::Original) {
+            Some(source) => self.declares_otherwise(&source, removed, target),
+            None => Ok(false),
+        }
+    }
+
     fn unrelate_pair(
         &self,
         actor: &dyn Actor,
@@ -190,7 +212,10 @@ impl Archive {
             };
             let mut declared = Vec::new();
             for kind in kinds {
-                if item.state == State::Original && self.declares(&item, &kind, other)? {
+                if item.state == State::Original
+                    && self.declares(&item, &kind, other)?
+                    && !self.is_kept_by_source(&kind, direct, source, target)?
+                {
                     declared.push(kind);
                 }
             }

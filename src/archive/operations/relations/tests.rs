@@ -1,6 +1,7 @@
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
-use super::super::{Actor, ArchiveError, Fact, Process, Relative};
+use super::super::{Acceptance, Actor, ArchiveError, Fact, Process, Relative};
 use crate::archive::store::Item;
+use crate::formats::item::Names;
 use ibi::relation::RelationKind;
 
 /// The relations in an item's sidecar, one per line: `ibi.nextedition REP`.
@@ -119,6 +120,47 @@ fn of_two_sources_the_target_names_the_one_that_is_left() {
     let taken_back = archive.unrelate(&Process, &two.names, &RelationKind::NextEdition);
     taken_back.expect("taken back");
     assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
+}
+
+/// An item is a translation of the other as long as one language of it is declared.
+#[test]
+fn a_target_of_two_languages_names_its_source_until_both_are_removed() {
+    let [pt, es] = ["pt", "es"].map(|text| RelationKind::Translation(language(text)));
+    let translation_of = |item: &Item| [line("ibi.translationof", item)];
+    type Removal = fn(&TestArchive, &Item, &RelationKind, &Item);
+    let removals: [(&str, Removal); 3] = [
+        ("unrelate", |archive, one, kind, _| {
+            archive.unrelate(&Process, &one.names, kind).expect("done");
+        }),
+        ("another target", |archive, one, kind, other| {
+            archive.declare(one, *kind, other);
+        }),
+        ("an editor", |archive, one, kind, _| {
+            archive.edit_raw(one, |sidecar| {
+                sidecar.remove_relation(kind);
+            });
+            archive.accept_sidecar(&Process, one.id).expect("accepted");
+        }),
+    ];
+    for (how, remove) in removals {
+        let archive = TestArchive::new();
+        let [one, other, target] = [archive.new_item(), archive.new_item(), archive.new_item()];
+        archive.declare(&one, pt, &target);
+        archive.declare(&one, es, &target);
+        remove(&archive, &one, &es, &other);
+        assert_eq!(declared(&archive, &target), translation_of(&one), "{how}");
+        assert_eq!(archive.findings(), Vec::<String>::new(), "{how}");
+        remove(&archive, &one, &pt, &other);
+        assert!(declared(&archive, &target).is_empty(), "{how}");
+        assert_eq!(archive.findings(), Vec::<String>::new(), "{how}");
+    }
+    let archive = TestArchive::new();
+    let [one, target] = [archive.new_item(), archive.new_item()];
+    archive.declare(&one, pt, &target);
+    archive.declare(&one, es, &target);
+    let taken_back = archive.unrelate(&Process, &target.names, &RelationKind::TranslationOf);
+    taken_back.expect("taken back");
+    assert!(declared(&archive, &one).is_empty() && declared(&archive, &target).is_empty());
 }
 
 #[test]
@@ -565,4 +607,66 @@ fn what_is_declared_already_is_not_written_again() {
     archive.take_rewritten();
     archive.declare(&one, RelationKind::NextEdition, &other);
     assert_eq!(archive.take_rewritten(), []);
+}
+
+/// Whatever is declared and removed, in whatever order, and by editors what they add: no end lacks its
+/// pair.
+#[test]
+fn no_order_of_declarations_leaves_one_end_alone() {
+    let languages = ["pt", "es", "fr"].map(language);
+    let kinds = [
+        RelationKind::NextEdition,
+        RelationKind::EditionOf,
+        RelationKind::Metadata,
+        RelationKind::MetadataOf,
+        RelationKind::TranslationOf,
+        RelationKind::Translation(languages[0]),
+        RelationKind::Translation(languages[1]),
+        RelationKind::Translation(languages[2]),
+    ];
+    for seed in 1..=20_u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut below = |limit: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) as usize % limit
+        };
+        let archive = TestArchive::new();
+        let items: [Item; 4] = std::array::from_fn(|_| archive.new_item());
+        let mut done = Vec::new();
+        for _ in 0..60 {
+            let (near, far, kind) = (below(4), below(4), kinds[below(kinds.len())]);
+            let spoken = languages[below(3)];
+            let act = below(5);
+            let (item, other) = (&items[near], &items[far].names);
+            let result = match act {
+                0 | 1 => archive.relate(&Process, &item.names, &kind, other),
+                2 => archive.unrelate(&Process, &item.names, &kind),
+                3 => archive.set_fact(&Process, &item.names, Fact::Language(Some(spoken))),
+                _ => {
+                    let before = archive.sidecar(item).to_bytes();
+                    archive.edit_raw(item, |sidecar| sidecar.set_relation(&kind, other));
+                    match archive.accept_sidecar(&Process, item.id).expect("read") {
+                        Acceptance::Rejected(reason) => {
+                            archive.write_raw(item, &before);
+                            Err(reason)
+                        }
+                        Acceptance::Accepted(_) | Acceptance::Unchanged => Ok(()),
+                    }
+                }
+            };
+            let came = if result.is_ok() { "done" } else { "refused" };
+            let kind = kind.pair_name();
+            done.push(format!("{act}: {near} {kind} {far} {spoken}: {came}"));
+            let alone = archive.store.one_sided().expect("read");
+            let number = |names: &Names| items.iter().position(|item| item.names == *names);
+            let alone = alone.iter().map(|end| {
+                let kind = end.kind.pair_name();
+                (number(&end.near), kind, number(&end.far))
+            });
+            let alone: Vec<_> = alone.collect();
+            assert!(alone.is_empty(), "seed {seed}: {alone:?} after {done:#?}");
+        }
+    }
 }
