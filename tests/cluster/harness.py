@@ -99,12 +99,14 @@ class Client:
 class Database:
     """A PostgreSQL server with fsync, as Debian sets it up, for everyone in the network of the hosts."""
 
+    MORE_SETTINGS = "more.conf"  # in the directory of its data; what a trial changes
+
     def __init__(self, base):
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda path: int(path.split("/")[4]))
         initdb = found[-1] if found else shutil.which("initdb")
         check(initdb, "initdb is neither below /usr/lib/postgresql nor in PATH; install postgresql")
         self.programs, self.base = os.path.dirname(os.path.realpath(initdb)), os.path.join(base, "postgres")
-        self.data, self.process, self.made = os.path.join(self.base, "data"), None, 0
+        self.data, self.port, self.process, self.made = os.path.join(self.base, "data"), PORT, None, 0
         names = [user.pw_name for user in pwd.getpwall()]
         self.user = pwd.getpwnam("postgres" if "postgres" in names else "nobody")
         os.mkdir(self.base)
@@ -114,25 +116,34 @@ class Database:
         run(*self.as_user, f"{self.programs}/initdb", "--locale=C", "--encoding=UTF8", "--auth=trust",
             "--username=postgres", "-D", self.data, cwd="/")
         with open(f"{self.data}/postgresql.conf", "a") as settings:
-            settings.write(f"listen_addresses = '{SERVER}'\nport = {PORT}\nmax_connections = 400\nfsync = on\n"
-                           f"unix_socket_directories = '{self.base}'\n")
+            settings.write(f"listen_addresses = '{SERVER}'\nmax_connections = 400\nfsync = on\n"
+                           # Otherwise a standby whose server has died sleeps for up to five seconds before it is promoted.
+                           "wal_retrieve_retry_interval = '100ms'\n"
+                           f"unix_socket_directories = '{self.base}'\ninclude_if_exists = '{self.MORE_SETTINGS}'\n")
         with open(f"{self.data}/pg_hba.conf", "a") as rules:
             rules.write("host all all 10.77.0.0/24 trust\n")
         self.start()
         self.sql("postgres", f"CREATE ROLE {USER} LOGIN")
 
+    def started(self, data, port):
+        """The process of a server, which may not answer yet."""
+        with open(f"{self.base}/log", "ab") as log:
+            return subprocess.Popen([*self.as_user, f"{self.programs}/postgres", "-D", data, "-p", str(port)], cwd="/",
+                                    stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
     def start(self):
-        log = open(f"{self.base}/log", "ab")
-        self.process = subprocess.Popen([*self.as_user, f"{self.programs}/postgres", "-D", self.data], cwd="/",
-                                        stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        log.close()
+        self.process = self.started(self.data, self.port)
         wait_for("PostgreSQL answers", self.answers)
 
     def answers(self):
         check(self.process.poll() is None, f"PostgreSQL has ended, see {self.base}/log")
         with contextlib.suppress(OSError, ConnectionError):
-            Client((SERVER, PORT), "postgres", "postgres", timeout=1).close()
+            self.ask((SERVER, self.port))
             return True
+
+    def ask(self, address):
+        """Fails if it does not answer at an address."""
+        Client(address, "postgres", "postgres", timeout=1).close()
 
     def stop(self, how):
         self.process.send_signal({"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[how])
@@ -146,8 +157,12 @@ class Database:
         return begun, time.monotonic()
 
     def sql(self, database, text):
-        return run(f"{self.programs}/psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", "-h", self.base,
+        return run(f"{self.programs}/psql", "-X", "-A", "-t", "-q", "-v", "ON_ERROR_STOP=1", *self.at(),
                    "-U", "postgres", "-d", database, "-c", text)
+
+    def at(self):
+        """Where its programs find it."""
+        return "-h", self.base, "-p", str(self.port)
 
     def create(self, name=None):
         """Makes an empty database and returns its name."""
@@ -157,13 +172,13 @@ class Database:
         return name
 
     def dump(self, database):
-        return run(f"{self.programs}/pg_dump", "-h", self.base, "-U", USER, database)
+        return run(f"{self.programs}/pg_dump", *self.at(), "-U", USER, database)
 
     def restore(self, database, dump):
         """Puts a dump in the place of what a database holds. Connections to it are closed."""
         self.sql("postgres", f"DROP DATABASE {database} WITH (FORCE)")
         self.create(database)
-        run(f"{self.programs}/psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", "-h", self.base,
+        run(f"{self.programs}/psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", *self.at(),
             "-U", USER, "-d", database, input=dump)
 
 
