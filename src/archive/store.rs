@@ -17,7 +17,7 @@ mod compare;
 mod completion;
 mod copy;
 mod dates;
-mod engine;
+pub(crate) mod engine;
 mod error;
 mod grants;
 mod group;
@@ -57,7 +57,7 @@ use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 use crate::formats::index_url::IndexUrl;
 use crate::os::processors::spawn_unbound;
 use crate::os::random;
-use engine::{Connection, Postgres, Sqlite, postgres_schema};
+use engine::{Connection, INDEX, Postgres, Sqlite};
 use ibi::message;
 use ibi::message::Localize;
 
@@ -172,11 +172,11 @@ impl Store {
         let connection = Connection::Postgres(Box::new(server));
         let rank = match purpose {
             OpenFor::Reading => {
-                postgres_schema::check(&connection)?;
+                INDEX.check(&connection)?;
                 Rank::IndexBefore
             }
             OpenFor::Writing => {
-                postgres_schema::migrate(&connection)?;
+                INDEX.migrate(&connection)?;
                 Rank::Index
             }
         };

@@ -1,4 +1,4 @@
-//! What the statements of the store run on. There is one text for each statement, which every engine understands;
+//! What the statements of the store, and of the registry of a resolver, run on. There is one text for each statement, which every engine understands;
 //! this module hides in which ways the engines differ.
 //!
 //! Statements use `?1`, `?2` for their parameters, `ON CONFLICT` and `RETURNING`, and none of an engine's own
@@ -13,48 +13,72 @@ use std::time::Duration;
 
 use super::StoreError;
 
-pub(super) use postgres::Postgres;
-pub(super) use postgres::schema as postgres_schema;
-pub(super) use sqlite::Sqlite;
-pub(super) use value::{Cell, FromCell, Value, params};
+pub(crate) use postgres::Postgres;
+pub(crate) use postgres::schema::INDEX;
+pub(crate) use sqlite::Sqlite;
+pub(crate) use value::{Cell, FromCell, Value, params};
 
 /// How often a transaction is run that a server refuses because of another one.
 const TRIES: usize = 8;
 
+/// An error that ends a transaction: one of the engine, or another one, because of which it is rolled back.
+pub(crate) trait TransactionError: From<StoreError> {
+    /// The error of the engine, else the error itself.
+    fn of_engine(self) -> Result<StoreError, Self>;
+
+    /// It, with the error of the engine replaced by another one.
+    fn map_engine(self, map: impl FnOnce(StoreError) -> StoreError) -> Self {
+        match self.of_engine() {
+            Ok(error) => map(error).into(),
+            Err(other) => other,
+        }
+    }
+}
+
+impl TransactionError for StoreError {
+    fn of_engine(self) -> Result<StoreError, StoreError> {
+        Ok(self)
+    }
+}
+
 /// Runs a transaction, and again if a server refuses it because of another one.
-pub(super) fn retried<T>(mut run: impl FnMut() -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(crate) fn retried<T, E: TransactionError>(
+    mut run: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let mut left = TRIES;
     loop {
         left -= 1;
-        match run() {
-            Err(StoreError::Conflict) if left > 0 => {}
-            ended => return ended,
+        match run().map_err(E::of_engine) {
+            Err(Ok(StoreError::Conflict)) if left > 0 => {}
+            Err(Ok(error)) => return Err(error.into()),
+            Err(Err(other)) => return Err(other),
+            Ok(value) => return Ok(value),
         }
     }
 }
 
 /// A connection to the database of a store.
 #[derive(Debug)]
-pub(super) enum Connection {
+pub(crate) enum Connection {
     Sqlite(Sqlite),
     Postgres(Box<Postgres>),
 }
 
 /// When a commit reaches the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sync {
+pub(crate) enum Sync {
     Now,
     Later,
 }
 
 /// A row of an answer.
-pub(super) enum Row<'row> {
+pub(crate) enum Row<'row> {
     Sqlite(&'row rusqlite::Row<'row>),
     Postgres(&'row tokio_postgres::Row),
 }
 
 /// A column of a row, by its number or its name.
-pub(super) trait Column:
+pub(crate) trait Column:
     Copy + Display + rusqlite::RowIndex + tokio_postgres::row::RowIndex
 {
 }
@@ -64,12 +88,12 @@ impl Column for &str {}
 
 impl Row<'_> {
     /// The value of a column. Fails if it is of another type, which only a damaged database has.
-    pub(super) fn get<T: FromCell>(&self, column: impl Column) -> Result<T, StoreError> {
+    pub(crate) fn get<T: FromCell>(&self, column: impl Column) -> Result<T, StoreError> {
         T::from_cell(self.cell(column)?).ok_or_else(|| value::unexpected(&column))
     }
 
     /// The value of a column, whatever its type is.
-    pub(super) fn cell(&self, column: impl Column) -> Result<Cell<'_>, StoreError> {
+    pub(crate) fn cell(&self, column: impl Column) -> Result<Cell<'_>, StoreError> {
         match self {
             Row::Sqlite(row) => Ok(Cell::from(row.get_ref(column)?)),
             Row::Postgres(row) => row.try_get(column).map_err(|_| value::unexpected(&column)),
@@ -77,26 +101,26 @@ impl Row<'_> {
     }
 
     /// The bytes of a column, whatever its type is.
-    pub(super) fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    pub(crate) fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.cell(column)?.into_bytes())
     }
 }
 
 /// A prepared statement.
-pub(super) enum Statement<'connection> {
+pub(crate) enum Statement<'connection> {
     Sqlite(rusqlite::CachedStatement<'connection>),
     Postgres(postgres::Statement<'connection>),
 }
 
 /// The rows of an answer, which are read one after the other.
-pub(super) enum Rows<'statement> {
+pub(crate) enum Rows<'statement> {
     Sqlite(rusqlite::Rows<'statement>),
     Postgres(postgres::Rows<'statement>),
 }
 
 impl Statement<'_> {
     /// Runs the statement.
-    pub(super) fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
+    pub(crate) fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
         match self {
             Statement::Sqlite(statement) => sqlite::rows(statement, params).map(Rows::Sqlite),
             Statement::Postgres(statement) => statement.rows(params).map(Rows::Postgres),
@@ -106,7 +130,7 @@ impl Statement<'_> {
 
 impl Rows<'_> {
     /// The next row.
-    pub(super) fn next(&mut self) -> Result<Option<Row<'_>>, StoreError> {
+    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, StoreError> {
         match self {
             Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
             Rows::Postgres(rows) => Ok(rows.next()?.map(Row::Postgres)),
@@ -116,7 +140,7 @@ impl Rows<'_> {
 
 impl Connection {
     /// Prepares a statement, or takes one that was prepared before.
-    pub(super) fn prepare(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
+    pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.prepare(sql).map(Statement::Sqlite),
             Connection::Postgres(connection) => Ok(Statement::Postgres(connection.prepare(sql))),
@@ -124,7 +148,7 @@ impl Connection {
     }
 
     /// Calls a closure for each row of a statement's answer.
-    pub(super) fn visit(
+    pub(crate) fn visit(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -139,7 +163,7 @@ impl Connection {
     }
 
     /// All rows of a statement's answer.
-    pub(super) fn each<T>(
+    pub(crate) fn each<T>(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -154,7 +178,7 @@ impl Connection {
     }
 
     /// The first row of a statement's answer.
-    pub(super) fn first<T>(
+    pub(crate) fn first<T>(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -166,7 +190,7 @@ impl Connection {
     }
 
     /// The first value of a statement's answer, which has a row.
-    pub(super) fn value<T: FromCell>(
+    pub(crate) fn value<T: FromCell>(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -176,12 +200,12 @@ impl Connection {
     }
 
     /// Whether a statement's answer has a row.
-    pub(super) fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool, StoreError> {
+    pub(crate) fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(self.first(sql, params, |_| Ok(()))?.is_some())
     }
 
     /// Runs a statement that answers nothing.
-    pub(super) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.execute(sql, params),
             Connection::Postgres(connection) => connection.execute(sql, params),
@@ -189,11 +213,11 @@ impl Connection {
     }
 
     /// Runs one transaction, which no other one that writes is beside. A server may ask to run it again.
-    pub(super) fn transact<T>(
+    pub(crate) fn transact<T, E: TransactionError>(
         &self,
         sync: Sync,
-        mut change: impl FnMut(&Connection) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        mut change: impl FnMut(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
         match self {
             Connection::Sqlite(connection) => {
                 connection.begin(sync)?;
@@ -209,7 +233,7 @@ impl Connection {
     }
 
     /// Prepares for the replacement of all items.
-    pub(super) fn refill_begins(&self) -> Result<(), StoreError> {
+    pub(crate) fn refill_begins(&self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.refill_begins(),
             Connection::Postgres(connection) => connection.refill_begins(),
@@ -217,7 +241,7 @@ impl Connection {
     }
 
     /// Ends what [`Connection::refill_begins`] has begun.
-    pub(super) fn refill_ends(&self) -> Result<(), StoreError> {
+    pub(crate) fn refill_ends(&self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.refill_ends(),
             Connection::Postgres(connection) => connection.refill_ends(),
@@ -225,7 +249,7 @@ impl Connection {
     }
 
     /// The row of this process in the table `host`, if it has one.
-    pub(super) fn host(&self) -> Option<i64> {
+    pub(crate) fn host(&self) -> Option<i64> {
         match self {
             Connection::Sqlite(_) => None,
             Connection::Postgres(server) => server.host(),
@@ -233,7 +257,7 @@ impl Connection {
     }
 
     /// The server, if the index is in one.
-    pub(super) fn server(&self) -> Option<&Postgres> {
+    pub(crate) fn server(&self) -> Option<&Postgres> {
         match self {
             Connection::Sqlite(_) => None,
             Connection::Postgres(server) => Some(server),
@@ -241,21 +265,21 @@ impl Connection {
     }
 
     /// Lets transactions write only while the table `host` has this row, if the index is in a server.
-    pub(super) fn write_as(&self, host: Option<i64>) {
+    pub(crate) fn write_as(&self, host: Option<i64>) {
         if let Connection::Postgres(server) = self {
             server.write_as(host);
         }
     }
 
     /// Sets how long a statement waits for a server.
-    pub(super) fn set_patience(&self, patience: Duration) {
+    pub(crate) fn set_patience(&self, patience: Duration) {
         if let Connection::Postgres(server) = self {
             server.set_patience(patience);
         }
     }
 
     /// How long a statement waits for a server.
-    pub(super) fn patience(&self) -> Duration {
+    pub(crate) fn patience(&self) -> Duration {
         match self {
             Connection::Sqlite(_) => Duration::MAX,
             Connection::Postgres(server) => server.patience(),
@@ -263,7 +287,7 @@ impl Connection {
     }
 
     /// Words after the name of a table which make the engine use an index.
-    pub(super) fn by_index(&self, index: &str) -> String {
+    pub(crate) fn by_index(&self, index: &str) -> String {
         match self {
             Connection::Sqlite(_) => format!("INDEXED BY {index}"),
             Connection::Postgres(_) => String::new(),
@@ -271,7 +295,7 @@ impl Connection {
     }
 
     /// SQLite's own connection, for what only SQLite has.
-    pub(super) fn sqlite(&self) -> Option<&rusqlite::Connection> {
+    pub(crate) fn sqlite(&self) -> Option<&rusqlite::Connection> {
         match self {
             Connection::Sqlite(connection) => Some(connection.raw()),
             Connection::Postgres(_) => None,

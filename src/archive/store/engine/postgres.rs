@@ -6,7 +6,7 @@
 
 mod address;
 mod password;
-pub(in super::super) mod schema;
+pub(crate) mod schema;
 mod tls;
 mod values;
 
@@ -27,7 +27,7 @@ use tokio_postgres::types::FromSql;
 use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage};
 
 use super::super::StoreError;
-use super::Value;
+use super::{TransactionError, Value};
 use crate::formats::index_url::IndexUrl;
 use address::Address;
 use ibi::message;
@@ -40,7 +40,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 const MOST_PREPARED: usize = 256;
 
 /// A connection to PostgreSQL, or to a server that speaks its protocol.
-pub(in super::super) struct Postgres {
+pub(crate) struct Postgres {
     /// There until this value is dropped.
     runtime: Option<Runtime>,
     address: Address,
@@ -76,13 +76,13 @@ impl fmt::Debug for Postgres {
 }
 
 /// A statement.
-pub(in super::super) struct Statement<'connection> {
+pub(crate) struct Statement<'connection> {
     connection: &'connection Postgres,
     sql: String,
 }
 
 /// The rows of an answer.
-pub(in super::super) struct Rows<'connection> {
+pub(crate) struct Rows<'connection> {
     connection: &'connection Postgres,
     stream: Pin<Box<RowStream>>,
     current: Option<tokio_postgres::Row>,
@@ -108,10 +108,7 @@ impl Rows<'_> {
 
 impl Postgres {
     /// Connects to the server of a URL. No statement will wait longer than `patience`.
-    pub(in super::super) fn connect(
-        url: &IndexUrl,
-        patience: Duration,
-    ) -> Result<Postgres, StoreError> {
+    pub(crate) fn connect(url: &IndexUrl, patience: Duration) -> Result<Postgres, StoreError> {
         let address = Address::of(url)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -138,12 +135,12 @@ impl Postgres {
     }
 
     /// The row without which transactions write nothing.
-    pub(in super::super) fn host(&self) -> Option<i64> {
+    pub(crate) fn host(&self) -> Option<i64> {
         self.host.get()
     }
 
     /// How often the connection has been made.
-    pub(in super::super) fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.generation.get()
     }
 
@@ -164,18 +161,14 @@ impl Postgres {
         }
     }
 
-    pub(in super::super) fn execute(
-        &self,
-        sql: &str,
-        params: &[Value<'_>],
-    ) -> Result<(), StoreError> {
+    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         let mut rows = Box::pin(self.stream(sql, params)?);
         while self.wait(rows.try_next())?.is_some() {}
         Ok(())
     }
 
     /// Runs statements without parameters, in one message.
-    pub(in super::super) fn batch(&self, sql: &str) -> Result<Vec<SimpleQueryMessage>, StoreError> {
+    pub(crate) fn batch(&self, sql: &str) -> Result<Vec<SimpleQueryMessage>, StoreError> {
         self.again(|| {
             let client = self.client()?;
             self.wait(client.simple_query(sql))
@@ -189,10 +182,7 @@ impl Postgres {
     }
 
     /// The same, with the first row of a query's answer. All of it is sent at once.
-    pub(in super::super) fn begin_and_read(
-        &self,
-        query: Option<&str>,
-    ) -> Result<Option<Row>, StoreError> {
+    pub(crate) fn begin_and_read(&self, query: Option<&str>) -> Result<Option<Row>, StoreError> {
         let host = self.host.get();
         let mut statements = vec![("UPDATE epoch SET writes = writes + 1", Vec::new())];
         if let Some(host) = host {
@@ -261,7 +251,7 @@ impl Postgres {
     }
 
     /// Ends a transaction that has changed nothing but the count of them.
-    pub(in super::super) fn end_without_change<T>(
+    pub(crate) fn end_without_change<T>(
         &self,
         result: Result<T, StoreError>,
     ) -> Result<T, StoreError> {
@@ -272,7 +262,7 @@ impl Postgres {
 
     /// Ends a transaction with statements, which are sent together with the commit. Returns the first number in the
     /// answer of the last one, if it has a row.
-    pub(in super::super) fn end_with(
+    pub(crate) fn end_with(
         &self,
         statements: &[(&str, Vec<Value<'_>>)],
     ) -> Result<Option<i64>, StoreError> {
@@ -291,10 +281,11 @@ impl Postgres {
     }
 
     /// Ends a transaction: a commit, unless the change has failed.
-    pub(super) fn end<T>(&self, changed: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn end<T, E: TransactionError>(&self, changed: Result<T, E>) -> Result<T, E> {
         let ended = changed.and_then(|value| {
             // A transaction in which a statement has failed is rolled back by its commit, without an error.
-            self.batch("COMMIT").map(|_| value)
+            self.batch("COMMIT")?;
+            Ok(value)
         });
         self.state.borrow_mut().is_in_transaction = false;
         if ended.is_err() {
@@ -304,7 +295,7 @@ impl Postgres {
     }
 
     /// Takes the one turn to change tree and index together, and waits for it: a transaction that has the row locked.
-    pub(in super::super) fn take_turn(&self) -> Result<(), StoreError> {
+    pub(crate) fn take_turn(&self) -> Result<(), StoreError> {
         // The tree is changed meanwhile, which may take longer than the pause between two statements elsewhere.
         let taken = self.batch(
             "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 15000;
@@ -319,7 +310,7 @@ impl Postgres {
     }
 
     /// Ends the turn. Fails if it has ended before.
-    pub(in super::super) fn end_turn(&self) -> Result<(), StoreError> {
+    pub(crate) fn end_turn(&self) -> Result<(), StoreError> {
         self.end(Ok(()))
     }
 
@@ -337,17 +328,17 @@ impl Postgres {
     }
 
     /// Reads the database as it is at one instant, whatever others write meanwhile.
-    pub(in super::super) fn at_one_instant<T>(
+    pub(crate) fn at_one_instant<T, E: TransactionError>(
         &self,
-        read: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        read: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         self.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         self.state.borrow_mut().is_in_transaction = true;
         self.end(read())
     }
 
     /// The text of a statement's answer.
-    pub(in super::super) fn text(&self, sql: &str) -> Result<String, StoreError> {
+    pub(crate) fn text(&self, sql: &str) -> Result<String, StoreError> {
         let text = self.first_value(sql)?;
         text.ok_or_else(|| super::value::unexpected(&0))
     }
@@ -360,11 +351,16 @@ impl Postgres {
     }
 
     /// How many transactions have written.
-    pub(in super::super) fn writes(&self) -> Result<i64, StoreError> {
+    pub(crate) fn writes(&self) -> Result<i64, StoreError> {
         let writes = self.first_value("SELECT writes FROM epoch")?;
         writes.ok_or_else(|| StoreError::Broken {
             what: message!("table epoch is empty"),
         })
+    }
+
+    /// Host, port and database, for messages.
+    pub(super) fn place(&self) -> &str {
+        &self.address.place
     }
 
     fn roll_back(&self) {

@@ -4,11 +4,11 @@ use rusqlite::config::DbConfig;
 use rusqlite::{CachedStatement, Connection};
 
 use super::super::StoreError;
-use super::{Sync, Value};
+use super::{Sync, TransactionError, Value};
 
 /// A connection to a database of SQLite.
 #[derive(Debug)]
-pub(in super::super) struct Sqlite(Connection);
+pub(crate) struct Sqlite(Connection);
 
 /// Page cache of the store, as SQLite's negative number of KiB: the default.
 const CACHE: i64 = -2_000;
@@ -26,7 +26,7 @@ fn word(sync: Sync) -> &'static str {
 
 impl Sqlite {
     /// A connection with the options that the store needs.
-    pub(in super::super) fn prepared(connection: Connection) -> Result<Sqlite, StoreError> {
+    pub(crate) fn prepared(connection: Connection) -> Result<Sqlite, StoreError> {
         connection.pragma_update(None, "foreign_keys", "on")?;
         connection.set_prepared_statement_cache_capacity(64);
         // Otherwise SQLite plans a statement again when a bound value changes that its planner has used.
@@ -34,7 +34,7 @@ impl Sqlite {
         Ok(Sqlite(connection))
     }
 
-    pub(in super::super) fn raw(&self) -> &Connection {
+    pub(crate) fn raw(&self) -> &Connection {
         &self.0
     }
 
@@ -64,10 +64,7 @@ impl Sqlite {
     /// Begins a transaction. It is immediate: no other process writes between reading and writing.
     pub(super) fn begin(&self, sync: Sync) -> Result<(), StoreError> {
         let begun = (|| {
-            if !self.0.is_autocommit() {
-                // A thread has panicked within a transaction.
-                self.execute("ROLLBACK", &[])?;
-            }
+            self.end_abandoned()?;
             if sync == Sync::Now {
                 self.0.pragma_update(None, "synchronous", word(sync))?;
             }
@@ -80,18 +77,29 @@ impl Sqlite {
     }
 
     /// Ends a transaction: a commit, unless the change has failed.
-    pub(super) fn end<T>(
+    pub(super) fn end<T, E: TransactionError>(
         &self,
         sync: Sync,
-        changed: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let ended = changed.and_then(|value| self.execute("COMMIT", &[]).map(|()| value));
+        changed: Result<T, E>,
+    ) -> Result<T, E> {
+        let ended = changed.and_then(|value| {
+            self.execute("COMMIT", &[])?;
+            Ok(value)
+        });
         if ended.is_err() && !self.0.is_autocommit() {
             // Some errors have ended the transaction already.
             let _ = self.execute("ROLLBACK", &[]);
         }
         self.relax(sync)?;
-        ended.map_err(|error| error.with_cause(&self.0))
+        ended.map_err(|error| error.map_engine(|error| error.with_cause(&self.0)))
+    }
+
+    /// Ends a transaction in which a thread has panicked.
+    fn end_abandoned(&self) -> Result<(), StoreError> {
+        if self.0.is_autocommit() {
+            return Ok(());
+        }
+        self.execute("ROLLBACK", &[])
     }
 
     fn relax(&self, sync: Sync) -> Result<(), StoreError> {

@@ -8,7 +8,7 @@ use ibi::message;
 
 /// A parameter of a statement.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Value<'value> {
+pub(crate) enum Value<'value> {
     Null,
     Integer(i64),
     Text(Cow<'value, str>),
@@ -21,7 +21,7 @@ macro_rules! params {
         &[$($crate::archive::store::engine::Value::from($value)),*]
     };
 }
-pub(in super::super) use params;
+pub(crate) use params;
 
 impl From<i64> for Value<'_> {
     fn from(number: i64) -> Self {
@@ -85,7 +85,7 @@ impl rusqlite::ToSql for Value<'_> {
 
 /// A value of a column. A damaged database of SQLite may have any type in any column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) enum Cell<'row> {
+pub(crate) enum Cell<'row> {
     Null,
     Integer(i64),
     Real(f64),
@@ -108,7 +108,7 @@ impl<'row> From<rusqlite::types::ValueRef<'row>> for Cell<'row> {
 
 impl Cell<'_> {
     /// It as a parameter.
-    pub(in super::super) fn value(&self) -> Value<'_> {
+    pub(crate) fn value(&self) -> Value<'_> {
         match *self {
             Cell::Null => Value::Null,
             Cell::Integer(number) => Value::Integer(number),
@@ -130,7 +130,7 @@ impl Cell<'_> {
 }
 
 /// A type that a column may have.
-pub(in super::super) trait FromCell: Sized {
+pub(crate) trait FromCell: Sized {
     /// The value, None if the column has another type.
     fn from_cell(cell: Cell<'_>) -> Option<Self>;
 }
