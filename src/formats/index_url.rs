@@ -1,4 +1,5 @@
-//! Where the index of an Archive is, if it is not a file in the store: `postgres://USER@HOST:PORT/DATABASE`.
+//! Where the index of an Archive, or the registry of a resolver, is if it is not a file:
+//! `postgres://USER@HOST:PORT/DATABASE`.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ use ibi::{Quoted, display_message, message};
 /// The longest URL, in bytes.
 const LONGEST_URL: usize = 1024;
 
-/// A text that is not the URL of an index.
+/// A text that is not the URL of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexUrlError {
     /// It has another form.
@@ -21,11 +22,11 @@ impl Localize for IndexUrlError {
     fn message(&self) -> Message {
         match self {
             IndexUrlError::Form(text) => message!(
-                "{text} is not the URL of an index; write postgres://USER@HOST:PORT/DATABASE",
+                "{text} is not the URL of a database; write postgres://USER@HOST:PORT/DATABASE",
                 text = Quoted(text)
             ),
             IndexUrlError::Password => message!(
-                "a password has no place in the URL of an index; write it into ~/.pgpass or the file that PGPASSFILE names"
+                "a password has no place in the URL of a database; write it into ~/.pgpass or the file that PGPASSFILE names"
             ),
         }
     }
@@ -35,7 +36,7 @@ display_message!(IndexUrlError);
 
 impl std::error::Error for IndexUrlError {}
 
-/// The URL of an index in a database server.
+/// The URL of a database in a server, which has an index or a registry.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IndexUrl(String);
 

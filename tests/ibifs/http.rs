@@ -23,6 +23,7 @@ mod resolver;
 mod resolver_scale;
 pub mod served;
 mod service;
+mod shared_registry;
 pub mod stub;
 mod threads;
 mod transfer;

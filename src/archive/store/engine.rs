@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::StoreError;
 
 pub(crate) use postgres::Postgres;
-pub(crate) use postgres::schema::INDEX;
+pub(crate) use postgres::schema::{INDEX, Schema};
 pub(crate) use sqlite::Sqlite;
 pub(crate) use value::{Cell, FromCell, Value, params};
 
@@ -229,6 +229,17 @@ impl Connection {
                 connection.begin()?;
                 connection.end(change(self))
             }),
+        }
+    }
+
+    /// Reads the database as it is at one instant, whatever others write meanwhile.
+    pub(crate) fn at_one_instant<T, E: TransactionError>(
+        &self,
+        read: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        match self {
+            Connection::Sqlite(connection) => connection.at_one_instant(|| read(self)),
+            Connection::Postgres(connection) => connection.at_one_instant(|| read(self)),
         }
     }
 

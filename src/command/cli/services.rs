@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
+use crate::web::registry::RegistryPlace;
 use crate::web::server::resolver::PeerResolver;
 
 /// `ibifs serve`
@@ -99,9 +100,10 @@ pub struct Resolver {
     /// What to do instead of answering
     #[command(subcommand)]
     pub command: Option<ResolverCommand>,
-    /// The resolver's database; created if it is missing
-    #[arg(long, value_name = "FILE", required = true)]
-    pub db: Option<PathBuf>,
+    /// Database: a file, or postgres://USER@HOST:PORT/DATABASE
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath, required = true)]
+    pub db: Option<RegistryPlace>,
     /// Address and port to listen on; port 0 takes a free one, which is printed
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8081")]
     pub listen: SocketAddr,
@@ -167,9 +169,10 @@ pub enum ResolverCommand {
 /// `ibifs resolver register`
 #[derive(Debug, Args)]
 pub struct Register {
-    /// The resolver's database; created if it is missing
-    #[arg(long, value_name = "FILE")]
-    pub db: PathBuf,
+    /// Database: a file, or postgres://USER@HOST:PORT/DATABASE
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath)]
+    pub db: RegistryPlace,
     /// Identifier of the Archive's service
     #[arg(required = true)]
     pub service: Vec<String>,
@@ -185,8 +188,9 @@ pub struct Register {
 #[derive(Debug, Args)]
 pub struct Unregister {
     /// The resolver's database
-    #[arg(long, value_name = "FILE")]
-    pub db: PathBuf,
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath)]
+    pub db: RegistryPlace,
     /// Identifier of the Archive's service
     pub service: String,
     /// What is printed.
@@ -198,8 +202,9 @@ pub struct Unregister {
 #[derive(Debug, Args)]
 pub struct Actors {
     /// The resolver's database
-    #[arg(long, value_name = "FILE")]
-    pub db: PathBuf,
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath)]
+    pub db: RegistryPlace,
     /// Remove the actor with this identifier, and all that it has registered
     #[arg(long, value_name = "ACTORID")]
     pub remove: Vec<String>,
@@ -212,8 +217,9 @@ pub struct Actors {
 #[derive(Debug, Args)]
 pub struct Documents {
     /// The resolver's database
-    #[arg(long, value_name = "FILE")]
-    pub db: PathBuf,
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath)]
+    pub db: RegistryPlace,
     /// Remove the document with this identifier, and all copies of it
     #[arg(long, value_name = "DOCUMENTID")]
     pub remove: Vec<String>,
@@ -226,8 +232,9 @@ pub struct Documents {
 #[derive(Debug, Args)]
 pub struct Registered {
     /// The resolver's database
-    #[arg(long, value_name = "FILE")]
-    pub db: PathBuf,
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath)]
+    pub db: RegistryPlace,
     /// What is printed.
     #[command(flatten)]
     pub output: Output,
@@ -243,9 +250,10 @@ pub struct TextHelper {
 /// `ibifs resolver key`
 #[derive(Debug, Args)]
 pub struct ResolverKey {
-    /// The resolver's database; created if it is missing
-    #[arg(long, value_name = "FILE")]
-    pub db: PathBuf,
+    /// Database: a file, or postgres://USER@HOST:PORT/DATABASE
+    #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
+          value_hint = ValueHint::FilePath)]
+    pub db: RegistryPlace,
     /// Replace the key; peers refuse later lists until they have the new one
     #[arg(long)]
     pub new: bool,

@@ -3,7 +3,9 @@
 use std::ffi::OsStr;
 use std::fmt;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::builder::{
+    OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
+};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -12,6 +14,7 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
 use crate::formats::index_url::{IndexPlace, IndexUrl};
 use crate::formats::search::Searched;
+use crate::web::registry::RegistryPlace;
 use crate::web::server::resolver::PeerResolver;
 
 /// Why a value is refused. [`super::refusal`] prints it in the chosen language.
@@ -75,6 +78,12 @@ pub(super) fn index_place(text: &str) -> Result<IndexPlace, Invalid> {
         "file" => Ok(IndexPlace::File),
         url => index_url(url).map(IndexPlace::Server),
     }
+}
+
+/// Where the database of a resolver is: a file, or a database of a server.
+pub(super) fn registry_place() -> impl TypedValueParser<Value = RegistryPlace> {
+    OsStringValueParser::new()
+        .try_map(|text| RegistryPlace::parse(&text).map_err(|error| Invalid(error.message())))
 }
 
 /// A peer of a resolver: its URL, `=` and its public key.

@@ -1,7 +1,7 @@
 //! `ibifs resolver`: the resolver over HTTP, and the list of Archives registered with it.
 
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::formats::federation::FederatedArchive;
 use crate::formats::item::Names;
 use crate::formats::name_spaces::NameSpaces;
 use crate::os::caller::Caller;
-use crate::web::registry::{ArchiveKey, Registry, RegistryError};
+use crate::web::registry::{ArchiveKey, Registry, RegistryError, RegistryPlace};
 use crate::web::server::resolver::ListSource;
 use crate::web::server::{self, resolver};
 use ibi::message::Message;
@@ -113,8 +113,9 @@ fn ids(texts: &[String]) -> Result<Vec<Ibi>, Failure> {
 
 fn answer(options: &Resolver) -> Result<Exit, Failure> {
     crate::os::caller::set_no_new_privileges();
-    let db = options.db.as_deref().unwrap_or(Path::new(""));
-    let mut registry = Some(Registry::open(db)?);
+    // clap requires it where there is no subcommand.
+    let none = RegistryPlace::File(PathBuf::new());
+    let mut registry = Some(Registry::open(options.db.as_ref().unwrap_or(&none))?);
     let mut lists = Some(lists(&options.federated_archives)?);
     let mut table = options.upn.as_deref().map(name_spaces).transpose()?;
     let network = super::network(&options.network)?;

@@ -3,14 +3,13 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Params, Row, params};
-
 use super::bounds::{Bounds, DAYS_TO_TAKE_EFFECT};
 use super::makers::{self, IdentifierMaker};
 use super::refusal::{RuleViolation, VerbError};
 use super::verbs::Verbs;
 use super::{Registry, RegistryError, secret};
-use crate::archive::database;
+use crate::archive::store::StoreError;
+use crate::archive::store::engine::{Row, Value, params};
 use crate::formats::registration::{Credentials, Email, Password, Provider, RegistrationAnswer};
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::message;
@@ -72,15 +71,13 @@ impl Registry {
     pub(super) fn change<T>(
         &self,
         actor: &ActorRow,
-        work: impl FnOnce(&Verbs<'_>) -> Result<T, VerbError>,
+        mut work: impl FnMut(&Verbs<'_>) -> Result<T, VerbError>,
     ) -> Result<T, VerbError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let verbs = Verbs(&transaction);
-        verbs.check_secret(actor)?;
-        let done = work(&verbs)?;
-        transaction.commit()?;
-        Ok(done)
+        self.write(|connection| {
+            let verbs = Verbs(connection);
+            verbs.check_secret(actor)?;
+            work(&verbs)
+        })
     }
 
     /// Registers an actor. Returns the identifier again to an actor that is registered already.
@@ -104,63 +101,65 @@ impl Registry {
             known => known,
         };
         let kept = secret::kept(password.as_str())?;
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let verbs = Verbs(&transaction);
-        let done = match (known, verbs.actor_at(&prefix)?) {
-            (None, None) => {
-                verbs
-                    .refuse_archives(&IdentifierMaker::of_host(provider.host()), provider.host())?;
-                let (client, domain) = (client.to_string(), provider.domain());
-                verbs.see_to_room_for_an_actor(self.bounds, &client, domain, now)?;
-                let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
-                transaction.execute(
-                    "INSERT INTO actor (rep, prefix, host, port, email, secret, registered_at, last_date,
-                                        client, domain)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-                    params![
-                        rep.canonical(),
-                        prefix,
+        let (client, domain) = (client.to_string(), provider.domain());
+        self.write(|connection| {
+            let verbs = Verbs(connection);
+            match (&known, verbs.actor_at(&prefix)?) {
+                (None, None) => {
+                    verbs.refuse_archives(
+                        &IdentifierMaker::of_host(provider.host()),
                         provider.host(),
-                        provider.port(),
-                        email.as_str(),
-                        kept,
-                        now.to_rfc3339(),
-                        rep.timestamp().to_rfc3339(),
-                        client,
-                        domain,
-                    ],
-                )?;
-                (RegistrationAnswer::Actor(rep.canonical()), wait)
-            }
-            (Some(_), Some(actor)) if !actor.holds_its_place(now) => {
-                verbs
-                    .refuse_archives(&IdentifierMaker::of_host(provider.host()), provider.host())?;
-                let (client, domain) = (client.to_string(), provider.domain());
-                let is_elsewhere = actor.client.as_deref() != Some(client.as_str());
-                if is_elsewhere {
-                    verbs.see_to_room_from(self.bounds, &client)?;
+                    )?;
+                    verbs.see_to_room_for_an_actor(self.bounds, &client, domain, now)?;
+                    let (rep, wait) = verbs.new_label(provider.prefix(), None, now)?;
+                    connection.execute(
+                        "INSERT INTO actor (id, rep, prefix, host, port, email, secret, registered_at,
+                                            last_date, client, domain)
+                         VALUES ((SELECT coalesce(max(id), 0) + 1 FROM actor),
+                                 ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                        params![
+                            rep.canonical(),
+                            &prefix,
+                            provider.host(),
+                            provider.port(),
+                            email.as_str(),
+                            &kept,
+                            now.to_rfc3339(),
+                            rep.timestamp().to_rfc3339(),
+                            &client,
+                            domain,
+                        ],
+                    )?;
+                    Ok((RegistrationAnswer::Actor(rep.canonical()), wait))
                 }
-                transaction.execute(
-                    "UPDATE actor SET email = ?2, secret = ?3, registered_at = ?4, client = ?5,
-                                      domain = ?6
-                     WHERE id = ?1",
-                    params![
-                        actor.row,
-                        email.as_str(),
-                        kept,
-                        now.to_rfc3339(),
-                        client,
-                        domain
-                    ],
-                )?;
-                (RegistrationAnswer::Actor(actor.id), Duration::ZERO)
+                (Some(_), Some(actor)) if !actor.holds_its_place(now) => {
+                    verbs.refuse_archives(
+                        &IdentifierMaker::of_host(provider.host()),
+                        provider.host(),
+                    )?;
+                    let is_elsewhere = actor.client.as_deref() != Some(client.as_str());
+                    if is_elsewhere {
+                        verbs.see_to_room_from(self.bounds, &client)?;
+                    }
+                    connection.execute(
+                        "UPDATE actor SET email = ?2, secret = ?3, registered_at = ?4, client = ?5,
+                                          domain = ?6
+                         WHERE id = ?1",
+                        params![
+                            actor.row,
+                            email.as_str(),
+                            &kept,
+                            now.to_rfc3339(),
+                            &client,
+                            domain,
+                        ],
+                    )?;
+                    Ok((RegistrationAnswer::Actor(actor.id), Duration::ZERO))
+                }
+                // Another request has registered it meanwhile.
+                _ => Err(other_password(provider).into()),
             }
-            // Another request has registered it meanwhile.
-            _ => return Err(other_password(provider).into()),
-        };
-        transaction.commit()?;
-        Ok(done)
+        })
     }
 
     /// Changes an actor's password.
@@ -173,7 +172,7 @@ impl Registry {
         let kept = secret::kept(password.as_str())?;
         self.change(&actor, |verbs| {
             let set = "UPDATE actor SET secret = ?2 WHERE id = ?1";
-            verbs.0.execute(set, params![actor.row, kept])?;
+            verbs.0.execute(set, params![actor.row, &kept])?;
             let sentence = format!("the password of {} is changed", actor.id);
             Ok(RegistrationAnswer::Confirmed(sentence))
         })
@@ -203,9 +202,11 @@ fn other_password(provider: &Provider) -> RuleViolation {
 }
 
 impl ActorRow {
-    fn of_row(row: &Row<'_>) -> Result<ActorRow, RegistryError> {
-        let broken = |what: &str| RegistryError::Broken(message!("{what} of an actor", what));
-        let time = |column: &str| -> Result<Option<Timestamp>, RegistryError> {
+    fn of_row(row: &Row<'_>) -> Result<ActorRow, StoreError> {
+        let broken = |what: &str| StoreError::Broken {
+            what: message!("{what} of an actor", what),
+        };
+        let time = |column: &str| -> Result<Option<Timestamp>, StoreError> {
             let text: Option<String> = row.get(column)?;
             let time = text.map(|text| Timestamp::parse_rfc3339(&text)).transpose();
             time.map_err(|_| broken(column))
@@ -238,38 +239,32 @@ impl ActorRow {
 
 impl Verbs<'_> {
     /// The actor with this identifier.
-    pub(super) fn actor(&self, id: &Ibi) -> Result<Option<ActorRow>, RegistryError> {
+    pub(super) fn actor(&self, id: &Ibi) -> Result<Option<ActorRow>, StoreError> {
         self.one("rep", &id.canonical())
     }
 
-    fn actor_at(&self, prefix: &str) -> Result<Option<ActorRow>, RegistryError> {
+    fn actor_at(&self, prefix: &str) -> Result<Option<ActorRow>, StoreError> {
         self.one("prefix", prefix)
     }
 
-    fn one(&self, column: &'static str, text: &str) -> Result<Option<ActorRow>, RegistryError> {
+    fn one(&self, column: &'static str, text: &str) -> Result<Option<ActorRow>, StoreError> {
         let select = format!("SELECT {COLUMNS} FROM actor WHERE {column} = ?1");
-        let mut statement = self.0.prepare_cached(&select)?;
-        let mut rows = statement.query([text])?;
-        rows.next()?.map(ActorRow::of_row).transpose()
+        self.0.first(&select, params![text], ActorRow::of_row)
     }
 
     /// All actors in order of registration, each with its number of documents and copies.
-    pub(super) fn all_actors(&self) -> Result<Vec<(ActorRow, u64)>, RegistryError> {
+    pub(super) fn all_actors(&self) -> Result<Vec<(ActorRow, u64)>, StoreError> {
         let select = format!(
             "SELECT {COLUMNS}, (SELECT count(*) FROM registration WHERE actor = actor.id) AS documents
              FROM actor ORDER BY id"
         );
-        let mut statement = self.0.prepare_cached(&select)?;
-        let mut rows = statement.query([])?;
-        let mut actors = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.0.each(&select, &[], |row| {
             let documents: i64 = row.get("documents")?;
-            actors.push((
+            Ok((
                 ActorRow::of_row(row)?,
                 u64::try_from(documents).unwrap_or(0),
-            ));
-        }
-        Ok(actors)
+            ))
+        })
     }
 
     /// Refuses what a registered Archive makes.
@@ -288,7 +283,7 @@ impl Verbs<'_> {
     /// Enforces the limit on the actors of one client address.
     fn see_to_room_from(&self, bounds: Bounds, client: &str) -> Result<(), VerbError> {
         let select = "SELECT count(*) FROM actor WHERE client = ?1";
-        if self.count(select, [client])? < bounds.actors_of_client {
+        if self.count(select, params![client])? < bounds.actors_of_client {
             Ok(())
         } else {
             Err(RuleViolation::TooManyActorsOf("client address", bounds.actors_of_client).into())
@@ -306,33 +301,33 @@ impl Verbs<'_> {
     ) -> Result<(), VerbError> {
         self.see_to_room_from(bounds, client)?;
         let of_domain = "SELECT count(*) FROM actor WHERE domain = ?1";
-        if self.count(of_domain, [domain])? >= bounds.actors_of_domain {
+        if self.count(of_domain, params![domain])? >= bounds.actors_of_domain {
             return Err(RuleViolation::TooManyActorsOf("domain", bounds.actors_of_domain).into());
         }
         let most = bounds.actors;
-        if self.count("SELECT count(*) FROM actor", [])? < most {
+        if self.count("SELECT count(*) FROM actor", &[])? < most {
             return Ok(());
         }
         let lapsed = now.seconds() - DAYS_TO_TAKE_EFFECT * DAY;
-        let delete = "DELETE FROM actor WHERE effective_at IS NULL AND registered_at < ?1";
+        let delete =
+            "DELETE FROM actor WHERE effective_at IS NULL AND registered_at < ?1 RETURNING id";
         let lapsed = Timestamp::from_unix(lapsed, 0).to_rfc3339();
-        match self.0.execute(delete, [lapsed])? {
-            0 => Err(RuleViolation::TooManyActors(most).into()),
-            _ => Ok(()),
+        if self.0.exists(delete, params![lapsed])? {
+            Ok(())
+        } else {
+            Err(RuleViolation::TooManyActors(most).into())
         }
     }
 
-    pub(super) fn count(&self, select: &str, of: impl Params) -> Result<u64, VerbError> {
-        let mut statement = self.0.prepare_cached(select)?;
-        let count: i64 = statement.query_row(of, |row| row.get(0))?;
+    pub(super) fn count(&self, select: &str, of: &[Value<'_>]) -> Result<u64, VerbError> {
+        let count: i64 = self.0.value(select, of)?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// Refuses an actor whose password has changed since it was authenticated.
     pub(super) fn check_secret(&self, actor: &ActorRow) -> Result<(), VerbError> {
         let select = "SELECT 1 FROM actor WHERE id = ?1 AND secret = ?2";
-        let mut statement = self.0.prepare_cached(select)?;
-        if statement.exists(params![actor.row, actor.secret])? {
+        if self.0.exists(select, params![actor.row, &actor.secret])? {
             Ok(())
         } else {
             Err(RuleViolation::Credentials(actor.id.clone()).into())
@@ -342,7 +337,7 @@ impl Verbs<'_> {
     /// Records that an actor has registered a document.
     pub(super) fn confirm(&self, actor: &ActorRow, now: &Timestamp) -> Result<(), VerbError> {
         self.0.execute(
-            "UPDATE actor SET effective_at = ifnull(effective_at, ?2), confirmed_at = ?2,
+            "UPDATE actor SET effective_at = coalesce(effective_at, ?2), confirmed_at = ?2,
                               dead_since = NULL
              WHERE id = ?1",
             params![actor.row, now.to_rfc3339()],
@@ -397,8 +392,7 @@ impl Verbs<'_> {
             let rep = Rep::mint(prefix, &reserved.date);
             let select =
                 "SELECT 1 FROM document WHERE ibi = ?1 UNION SELECT 1 FROM actor WHERE rep = ?1";
-            let taken = self.0.prepare_cached(select)?.exists([rep.canonical()])?;
-            if !taken {
+            if !self.0.exists(select, params![rep.canonical()])? {
                 return Ok((rep, reserved.wait));
             }
         }
@@ -408,10 +402,7 @@ impl Verbs<'_> {
     /// The identifier of the actor in this row.
     pub(super) fn actor_id(&self, row: i64) -> Result<String, VerbError> {
         let select = "SELECT rep FROM actor WHERE id = ?1";
-        let mut statement = self.0.prepare_cached(select)?;
-        let found = statement
-            .query_row([row], |row| row.get("rep"))
-            .optional()?;
+        let found = self.0.first(select, params![row], |row| row.get("rep"))?;
         Ok(found.ok_or_else(|| RegistryError::Broken(message!("an actor")))?)
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rusqlite::{OptionalExtension, Row, params};
-
 use super::actors::ActorRow;
 use super::bounds::Bounds;
 use super::makers::IdentifierMaker;
 use super::refusal::{RuleViolation, VerbError};
 use super::verbs::{DocumentRequest, Verbs};
 use super::{Registry, RegistryError};
+use crate::archive::store::StoreError;
+use crate::archive::store::engine::{Row, params};
 use crate::formats::registration::{
     Document, DocumentContent, DocumentFingerprint, DocumentRecord, Holding, LastUpdate, Metadata,
     RegistrationAnswer, WebUrl,
@@ -41,10 +41,8 @@ impl Registry {
     ///
     /// # Errors The database cannot be read.
     pub fn registered_document(&self, id: &Ibi) -> Result<Option<DocumentRecord>, RegistryError> {
-        let mut connection = self.lock();
-        // One transaction, so that all reads see the same state.
-        let transaction = connection.transaction()?;
-        Verbs(&transaction).record(id)
+        let connection = self.lock();
+        Ok(connection.at_one_instant(|connection| Verbs(connection).record(id))?)
     }
 }
 
@@ -176,10 +174,10 @@ impl Verbs<'_> {
             }
         }
         let delete = "DELETE FROM registration WHERE id = ?1";
-        self.0.execute(delete, [held.row])?;
+        self.0.execute(delete, params![held.row])?;
         if !held.is_copy {
             let delete = "DELETE FROM document WHERE id = ?1";
-            self.0.execute(delete, [known.row])?;
+            self.0.execute(delete, params![known.row])?;
         }
         Ok(RegistrationAnswer::Confirmed(format!(
             "the registration of document {} by {} is deleted",
@@ -194,7 +192,7 @@ impl Verbs<'_> {
         bounds: Bounds,
     ) -> Result<(), VerbError> {
         let own = "SELECT count(*) FROM registration WHERE actor = ?1";
-        if self.count(own, [actor.row])? >= bounds.of_one_actor {
+        if self.count(own, params![actor.row])? >= bounds.of_one_actor {
             return Err(RuleViolation::TooManyOfOne {
                 actor: actor.id.clone(),
                 most: bounds.of_one_actor,
@@ -207,7 +205,7 @@ impl Verbs<'_> {
                  WHERE {column} = ?1"
             );
             match value {
-                Some(value) => self.count(&select, [value]),
+                Some(value) => self.count(&select, params![value]),
                 None => Ok(0),
             }
         };
@@ -218,7 +216,7 @@ impl Verbs<'_> {
         if of_origin("domain", &actor.domain)? >= most {
             return Err(RuleViolation::TooManyDocumentsOf("domain", most).into());
         }
-        if self.count("SELECT count(*) FROM registration", [])? < bounds.in_all {
+        if self.count("SELECT count(*) FROM registration", &[])? < bounds.in_all {
             Ok(())
         } else {
             Err(RuleViolation::TooManyInAll(bounds.in_all).into())
@@ -229,8 +227,8 @@ impl Verbs<'_> {
     /// is of this actor's.
     fn give_way(&self, actor: &ActorRow, known: &DocumentRow) -> Result<(), VerbError> {
         let set = "UPDATE registration SET is_copy = 1, is_original = 0
-             WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2";
-        if self.0.execute(set, params![known.row, actor.row])? > 0 {
+             WHERE document = ?1 AND is_copy = 0 AND is_own = 0 AND actor <> ?2 RETURNING id";
+        if self.0.exists(set, params![known.row, actor.row])? {
             let set = "UPDATE registration SET is_copy = 0 WHERE document = ?1 AND actor = ?2";
             self.0.execute(set, params![known.row, actor.row])?;
         }
@@ -256,29 +254,28 @@ impl Verbs<'_> {
         }
     }
 
-    fn document(&self, id: &Ibi) -> Result<Option<DocumentRow>, RegistryError> {
+    fn document(&self, id: &Ibi) -> Result<Option<DocumentRow>, StoreError> {
         let select = "SELECT id, spelling FROM document WHERE ibi = ?1";
-        let mut statement = self.0.prepare_cached(select)?;
-        Ok(statement.query_row([id.canonical()], known).optional()?)
+        self.0.first(select, params![id.canonical()], known)
     }
 
     /// The document that an actor has registered with this URL.
-    fn with_url(&self, actor: &ActorRow, url: &WebUrl) -> Result<Option<DocumentRow>, VerbError> {
+    fn with_url(&self, actor: &ActorRow, url: &WebUrl) -> Result<Option<DocumentRow>, StoreError> {
         let select = "SELECT document.id, spelling FROM document
              JOIN registration ON registration.document = document.id
              WHERE actor = ?1 AND url = ?2";
-        let mut statement = self.0.prepare_cached(select)?;
-        let found = statement.query_row(params![actor.row, url.as_str()], known);
-        Ok(found.optional()?)
+        self.0
+            .first(select, params![actor.row, url.as_str()], known)
     }
 
-    fn add_document(&self, id: &Ibi) -> Result<DocumentRow, VerbError> {
-        self.0.execute(
-            "INSERT INTO document (ibi, spelling) VALUES (?1, ?2)",
+    fn add_document(&self, id: &Ibi) -> Result<DocumentRow, StoreError> {
+        let row = self.0.value(
+            "INSERT INTO document (id, ibi, spelling)
+             VALUES ((SELECT coalesce(max(id), 0) + 1 FROM document), ?1, ?2) RETURNING id",
             params![id.canonical(), id.to_string()],
         )?;
         Ok(DocumentRow {
-            row: self.0.last_insert_rowid(),
+            row,
             id: id.to_string(),
         })
     }
@@ -301,20 +298,17 @@ impl Verbs<'_> {
         &self,
         actor: &ActorRow,
         known: &DocumentRow,
-    ) -> Result<Option<HoldingRow>, VerbError> {
+    ) -> Result<Option<HoldingRow>, StoreError> {
         let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND actor = ?2";
-        let mut statement = self.0.prepare_cached(select)?;
-        let found = statement.query_row([known.row, actor.row], held);
-        Ok(found.optional()?)
+        self.0.first(select, params![known.row, actor.row], held)
     }
 
     /// The registration that is not a copy.
-    fn holder(&self, known: &DocumentRow) -> Result<Option<HoldingRow>, VerbError> {
+    fn holder(&self, known: &DocumentRow) -> Result<Option<HoldingRow>, StoreError> {
         let select = "SELECT id, actor, is_copy, is_original, is_own FROM registration
              WHERE document = ?1 AND is_copy = 0";
-        let mut statement = self.0.prepare_cached(select)?;
-        Ok(statement.query_row([known.row], held).optional()?)
+        self.0.first(select, params![known.row], held)
     }
 
     fn holder_id(&self, known: &DocumentRow) -> Result<String, VerbError> {
@@ -325,12 +319,11 @@ impl Verbs<'_> {
     }
 
     /// The actors that have a copy, the oldest first.
-    fn copies(&self, known: &DocumentRow) -> Result<Vec<String>, VerbError> {
+    fn copies(&self, known: &DocumentRow) -> Result<Vec<String>, StoreError> {
         let select = "SELECT rep FROM registration JOIN actor ON actor.id = registration.actor
              WHERE document = ?1 AND is_copy = 1 ORDER BY registration.id";
-        let mut statement = self.0.prepare_cached(select)?;
-        let found = statement.query_map([known.row], |row| row.get("rep"))?;
-        Ok(found.collect::<Result<_, _>>()?)
+        self.0
+            .each(select, params![known.row], |row| row.get("rep"))
     }
 
     fn put(
@@ -340,13 +333,14 @@ impl Verbs<'_> {
         is_copy: bool,
         request: &DocumentRequest<'_>,
         now: &Timestamp,
-    ) -> Result<(), VerbError> {
+    ) -> Result<(), StoreError> {
         let document = request.document;
         let content = document.content.as_ref();
-        let row: i64 = self.0.query_row(
-            "INSERT INTO registration (document, actor, is_copy, is_original, url, updated, fingerprint,
-                                       previous_url, next_url, registered_at, is_own)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+        let row: i64 = self.0.value(
+            "INSERT INTO registration (id, document, actor, is_copy, is_original, url, updated,
+                                       fingerprint, previous_url, next_url, registered_at, is_own)
+             VALUES ((SELECT coalesce(max(id), 0) + 1 FROM registration),
+                     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT (document, actor) DO UPDATE SET
                  is_original = excluded.is_original, url = excluded.url, updated = excluded.updated,
                  fingerprint = excluded.fingerprint, previous_url = excluded.previous_url,
@@ -360,88 +354,86 @@ impl Verbs<'_> {
                 document.is_original,
                 content.map(|content| content.url.as_str()),
                 content.map(|content| content.updated.as_str()),
-                document.fingerprint.as_ref().map(DocumentFingerprint::as_str),
+                document
+                    .fingerprint
+                    .as_ref()
+                    .map(DocumentFingerprint::as_str),
                 document.previous.as_ref().map(WebUrl::as_str),
                 document.next.as_ref().map(WebUrl::as_str),
                 now.to_rfc3339(),
                 request.is_own,
             ],
-            |row| row.get("id"),
         )?;
         let delete = "DELETE FROM metadata WHERE registration = ?1";
-        self.0.execute(delete, [row])?;
-        let mut insert = self.0.prepare_cached(
-            "INSERT INTO metadata (registration, position, url, updated, format, language)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        )?;
+        self.0.execute(delete, params![row])?;
         for (position, metadata) in (0i64..).zip(&document.metadata) {
-            insert.execute(params![
-                row,
-                position,
-                metadata.url.as_str(),
-                metadata.updated.as_str(),
-                metadata.format.as_ref().map(MetadataFormat::as_str),
-                metadata.language.as_ref().map(Language::to_string),
-            ])?;
+            self.0.execute(
+                "INSERT INTO metadata (registration, position, url, updated, format, language)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    row,
+                    position,
+                    metadata.url.as_str(),
+                    metadata.updated.as_str(),
+                    metadata.format.as_ref().map(MetadataFormat::as_str),
+                    metadata.language.as_ref().map(Language::to_string),
+                ],
+            )?;
         }
         Ok(())
     }
 
-    fn record(&self, id: &Ibi) -> Result<Option<DocumentRecord>, RegistryError> {
+    fn record(&self, id: &Ibi) -> Result<Option<DocumentRecord>, StoreError> {
         let Some(known) = self.document(id)? else {
             return Ok(None);
         };
-        let mut statement = self.0.prepare_cached(
-            "SELECT registration.id, rep, is_copy, is_original, is_own, url, updated, fingerprint,
-                    previous_url, next_url
+        let select = "SELECT registration.id, rep, is_copy, is_original, is_own, url, updated,
+                    fingerprint, previous_url, next_url
              FROM registration JOIN actor ON actor.id = registration.actor
-             WHERE document = ?1 ORDER BY is_copy, registration.id",
-        )?;
-        let mut rows = statement.query([known.row])?;
-        let mut holdings = Vec::new();
-        while let Some(row) = rows.next()? {
-            let metadata = self.metadata(row.get("id")?)?;
-            holdings.push(Holding {
+             WHERE document = ?1 ORDER BY is_copy, registration.id";
+        let found = self.0.each(select, params![known.row], |row| {
+            let holding = Holding {
                 actor: row.get("rep")?,
                 is_copy: row.get("is_copy")?,
                 is_own: row.get("is_own")?,
-                document: described(row, metadata)?,
-            });
+                document: described(row)?,
+            };
+            Ok((row.get::<i64>("id")?, holding))
+        })?;
+        let mut holdings = Vec::new();
+        for (row, mut holding) in found {
+            holding.document.metadata = self.metadata(row)?;
+            holdings.push(holding);
         }
         let document = known.id;
         Ok(Some(DocumentRecord { document, holdings }))
     }
 
-    fn metadata(&self, registration: i64) -> Result<Vec<Metadata>, RegistryError> {
-        let mut statement = self.0.prepare_cached(
-            "SELECT url, updated, format, language FROM metadata WHERE registration = ?1
-             ORDER BY position",
-        )?;
-        let mut rows = statement.query([registration])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let text = |column: &str| row.get::<_, Option<String>>(column);
-            found.push(Metadata {
+    fn metadata(&self, registration: i64) -> Result<Vec<Metadata>, StoreError> {
+        let select = "SELECT url, updated, format, language FROM metadata WHERE registration = ?1
+             ORDER BY position";
+        self.0.each(select, params![registration], |row| {
+            let text = |column: &str| row.get::<Option<String>>(column);
+            Ok(Metadata {
                 url: read("url", row.get("url")?, |text| WebUrl::parse("url", text))?,
                 updated: read("updated", row.get("updated")?, |text| {
                     LastUpdate::parse("updated", text)
                 })?,
                 format: optional("format", text("format")?, MetadataFormat::parse)?,
                 language: optional("language", text("language")?, Language::parse)?,
-            });
-        }
-        Ok(found)
+            })
+        })
     }
 }
 
-fn known(row: &Row<'_>) -> rusqlite::Result<DocumentRow> {
+fn known(row: &Row<'_>) -> Result<DocumentRow, StoreError> {
     Ok(DocumentRow {
         row: row.get("id")?,
         id: row.get("spelling")?,
     })
 }
 
-fn held(row: &Row<'_>) -> rusqlite::Result<HoldingRow> {
+fn held(row: &Row<'_>) -> Result<HoldingRow, StoreError> {
     Ok(HoldingRow {
         row: row.get("id")?,
         actor: row.get("actor")?,
@@ -451,8 +443,9 @@ fn held(row: &Row<'_>) -> rusqlite::Result<HoldingRow> {
     })
 }
 
-fn described(row: &Row<'_>, metadata: Vec<Metadata>) -> Result<Document, RegistryError> {
-    let text = |column: &str| row.get::<_, Option<String>>(column);
+/// A document without its metadata.
+fn described(row: &Row<'_>) -> Result<Document, StoreError> {
+    let text = |column: &str| row.get::<Option<String>>(column);
     let url = |text: &str| WebUrl::parse("url", text);
     let content = match (text("url")?, text("updated")?) {
         (Some(found), Some(updated)) => Some(DocumentContent {
@@ -471,7 +464,7 @@ fn described(row: &Row<'_>, metadata: Vec<Metadata>) -> Result<Document, Registr
             text("fingerprint")?,
             DocumentFingerprint::parse,
         )?,
-        metadata,
+        metadata: Vec::new(),
         previous: optional("previous_url", text("previous_url")?, url)?,
         next: optional("next_url", text("next_url")?, url)?,
     })
@@ -481,8 +474,10 @@ fn read<T, E>(
     what: &str,
     text: String,
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<T, RegistryError> {
-    let broken = |_| RegistryError::Broken(message!("{what} of a document", what));
+) -> Result<T, StoreError> {
+    let broken = |_| StoreError::Broken {
+        what: message!("{what} of a document", what),
+    };
     parse(&text).map_err(broken)
 }
 
@@ -490,6 +485,6 @@ fn optional<T, E>(
     what: &str,
     text: Option<String>,
     parse: impl Fn(&str) -> Result<T, E>,
-) -> Result<Option<T>, RegistryError> {
+) -> Result<Option<T>, StoreError> {
     text.map(|text| read(what, text, parse)).transpose()
 }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use crate::archive::database::{SchemaError, Unfit};
+use crate::archive::store::StoreError;
+use crate::archive::store::engine::TransactionError;
 use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
@@ -23,8 +25,8 @@ pub enum RegistryError {
     },
     /// The file is not suitable as a database.
     Unfit(Unfit),
-    /// SQLite refused or failed.
-    Sqlite(rusqlite::Error),
+    /// SQLite or a server refused, failed, or does not answer.
+    Engine(StoreError),
     /// A newer version of the program has written it; this is the schema.
     Newer(usize),
     /// A value that this program does not write.
@@ -59,10 +61,7 @@ impl Localize for RegistryError {
                 )
             }
             RegistryError::Unfit(unfit) => message!("the resolver's database: {unfit}", unfit),
-            RegistryError::Sqlite(error) => message!(
-                "the resolver's database: {error}",
-                error = Message::foreign(error.to_string())
-            ),
+            RegistryError::Engine(error) => of_engine(error),
             RegistryError::Newer(found) => message!(
                 "the resolver's database has schema {found}; use a newer ibifs",
                 found
@@ -103,20 +102,68 @@ display_message!(RegistryError);
 
 impl std::error::Error for RegistryError {}
 
+impl RegistryError {
+    /// Whether a later request may succeed: the server does not answer, or is busy with others.
+    pub fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            RegistryError::Engine(StoreError::Away { .. } | StoreError::Conflict)
+        )
+    }
+}
+
+/// An error of SQLite or of a server.
+fn of_engine(error: &StoreError) -> Message {
+    let error = match error {
+        StoreError::Away { place, what } => {
+            return message!(
+                "the resolver's database in {place} cannot be reached ({what}); see whether the server runs, and try again",
+                place,
+                what
+            );
+        }
+        StoreError::Server { place, what, .. } => {
+            return message!("the resolver's database in {place}: {what}", place, what);
+        }
+        StoreError::Conflict => {
+            return message!(
+                "another process changed the resolver's database at the same time; try again"
+            );
+        }
+        StoreError::Sqlite(error) => Message::foreign(error.to_string()),
+        StoreError::System { cause, .. } => cause.message(),
+        other => other.cause(),
+    };
+    message!("the resolver's database: {error}", error)
+}
+
+impl From<StoreError> for RegistryError {
+    fn from(error: StoreError) -> RegistryError {
+        match error {
+            StoreError::Newer { found, .. } => RegistryError::Newer(found),
+            StoreError::Broken { what } => RegistryError::Broken(what),
+            other => RegistryError::Engine(other),
+        }
+    }
+}
+
+impl TransactionError for RegistryError {
+    fn of_engine(self) -> Result<StoreError, RegistryError> {
+        match self {
+            RegistryError::Engine(error) => Ok(error),
+            other => Err(other),
+        }
+    }
+}
+
 impl From<rusqlite::Error> for RegistryError {
     fn from(error: rusqlite::Error) -> RegistryError {
-        RegistryError::Sqlite(error)
+        RegistryError::Engine(error.into())
     }
 }
 
 impl From<SchemaError> for RegistryError {
     fn from(error: SchemaError) -> RegistryError {
-        match error {
-            SchemaError::Sqlite(error) => RegistryError::Sqlite(error),
-            SchemaError::Newer { found, .. } => RegistryError::Newer(found),
-            SchemaError::Version(found) => {
-                RegistryError::Broken(message!("schema version {found}", found))
-            }
-        }
+        StoreError::from(error).into()
     }
 }

@@ -4,11 +4,9 @@
 //! actor are tried at a time, the next ones the next time. An actor lapses when none has worked for two
 //! years, each has been tried in that time, and the actor has registered no document meanwhile.
 
-use rusqlite::{OptionalExtension, params};
-
 use super::verbs::Verbs;
 use super::{Registry, RegistryError};
-use crate::archive::database;
+use crate::archive::store::engine::params;
 use crate::formats::registration::WebUrl;
 use ibi::Timestamp;
 
@@ -40,42 +38,43 @@ impl Registry {
     pub fn to_try(&self, now: &Timestamp) -> Result<Option<ToTry>, RegistryError> {
         let ago = |days: i64| Timestamp::from_unix(now.seconds() - days * DAY, 0).to_rfc3339();
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(
+        // One that was never tried comes first; engines differ in where they put NULL.
+        let found = connection.first(
             "SELECT id, rep, confirmed_at, tried_to FROM actor
              WHERE confirmed_at < ?1
                AND (tried_at IS NULL OR tried_at < ?1 OR (dead_since IS NOT NULL AND tried_at < ?2))
-             ORDER BY tried_at LIMIT 1",
+             ORDER BY coalesce(tried_at, '') LIMIT 1",
+            params![ago(REST_DAYS), ago(1)],
+            |row| {
+                let to_try = ToTry {
+                    row: row.get("id")?,
+                    actor: row.get("rep")?,
+                    urls: Vec::new(),
+                    confirmed_at: row.get("confirmed_at")?,
+                    next: None,
+                };
+                Ok((to_try, row.get::<i64>("tried_to")?))
+            },
         )?;
-        let found = statement.query_row([ago(REST_DAYS), ago(1)], |row| {
-            let after: i64 = row.get("tried_to")?;
-            let to_try = ToTry {
-                row: row.get("id")?,
-                actor: row.get("rep")?,
-                urls: Vec::new(),
-                confirmed_at: row.get("confirmed_at")?,
-                next: None,
-            };
-            Ok((to_try, after))
-        });
-        let Some((mut to_try, after)) = found.optional()? else {
+        let Some((mut to_try, after)) = found else {
             return Ok(None);
         };
-        let mut statement = connection.prepare_cached(
-            "SELECT id, ifnull(url, (SELECT url FROM metadata WHERE registration = registration.id
-                                     ORDER BY position LIMIT 1)) AS url
-             FROM registration WHERE actor = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-        )?;
         let most = i64::try_from(MOST_TRIED).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![to_try.row, after, most])?;
-        let mut count = 0;
-        while let Some(row) = rows.next()? {
-            count += 1;
-            let last: i64 = row.get("id")?;
-            to_try.next = (count == MOST_TRIED).then_some(last);
-            let url: Option<String> = row.get("url")?;
-            let url = url.and_then(|url| WebUrl::parse("url", &url).ok());
-            to_try.urls.extend(url);
+        let rows = connection.each(
+            "SELECT id, coalesce(url, (SELECT url FROM metadata
+                                       WHERE registration = registration.id
+                                       ORDER BY position LIMIT 1)) AS url
+             FROM registration WHERE actor = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+            params![to_try.row, after, most],
+            |row| Ok((row.get::<i64>("id")?, row.get::<Option<String>>("url")?)),
+        )?;
+        if rows.len() == MOST_TRIED {
+            to_try.next = rows.last().map(|(last, _)| *last);
         }
+        let urls = rows.into_iter().filter_map(|(_, url)| url);
+        to_try.urls = urls
+            .filter_map(|url| WebUrl::parse("url", &url).ok())
+            .collect();
         Ok(Some(to_try))
     }
 
@@ -88,37 +87,33 @@ impl Registry {
         works: bool,
         now: &Timestamp,
     ) -> Result<bool, RegistryError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let now_text = now.to_rfc3339();
-        transaction.execute(
-            "UPDATE actor SET
-                 tried_at = ?3, tried_to = ?4,
-                 tried_all = CASE WHEN ?5 THEN 0 ELSE max(tried_all, ?6) END,
-                 dead_since = CASE WHEN ?5 THEN NULL ELSE ifnull(dead_since, ?3) END
-             WHERE id = ?1 AND confirmed_at = ?2",
-            params![
-                tried.row,
-                tried.confirmed_at,
-                now_text,
-                tried.next.unwrap_or(0),
-                works,
-                tried.next.is_none(),
-            ],
-        )?;
         let limit = now.seconds() - LAPSE_DAYS * DAY;
         let limit = Timestamp::from_unix(limit, 0).to_rfc3339();
-        let lapsed = transaction.query_row(
-            "SELECT 1 FROM actor WHERE id = ?1 AND confirmed_at = ?2 AND confirmed_at <= ?3
-                                   AND dead_since <= ?3 AND tried_all",
-            params![tried.row, tried.confirmed_at, limit],
-            |_| Ok(()),
-        );
-        let has_lapsed = lapsed.optional()?.is_some();
-        if has_lapsed {
-            Verbs(&transaction).forget_actor(tried.row)?;
-        }
-        transaction.commit()?;
-        Ok(has_lapsed)
+        self.write(|connection| {
+            connection.execute(
+                "UPDATE actor SET
+                     tried_at = ?3, tried_to = ?4,
+                     tried_all = CASE WHEN ?5 = 1 THEN 0 WHEN ?6 = 1 THEN 1 ELSE tried_all END,
+                     dead_since = CASE WHEN ?5 = 1 THEN NULL ELSE coalesce(dead_since, ?3) END
+                 WHERE id = ?1 AND confirmed_at = ?2",
+                params![
+                    tried.row,
+                    &tried.confirmed_at,
+                    now.to_rfc3339(),
+                    tried.next.unwrap_or(0),
+                    works,
+                    tried.next.is_none(),
+                ],
+            )?;
+            let has_lapsed = connection.exists(
+                "SELECT 1 FROM actor WHERE id = ?1 AND confirmed_at = ?2 AND confirmed_at <= ?3
+                                       AND dead_since <= ?3 AND tried_all = 1",
+                params![tried.row, &tried.confirmed_at, &limit],
+            )?;
+            if has_lapsed {
+                Verbs(connection).forget_actor(tried.row)?;
+            }
+            Ok(has_lapsed)
+        })
     }
 }

@@ -1,11 +1,10 @@
 //! The registrations of the protocol of 2009 as the administrator of a resolver lists and removes them.
 
-use rusqlite::{OptionalExtension, params};
-
 use super::makers::{IdentifierMaker, is_of_an_archive};
 use super::verbs::Verbs;
 use super::{Registry, RegistryError};
-use crate::archive::database;
+use crate::archive::store::StoreError;
+use crate::archive::store::engine::{Connection, params};
 use ibi::Ibi;
 use ibi::message;
 
@@ -71,36 +70,7 @@ impl Registry {
     ///
     /// # Errors The database cannot be read.
     pub fn documents(&self) -> Result<Vec<ListedDocument>, RegistryError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT document.id, spelling, rep, url FROM document
-             JOIN registration ON registration.document = document.id
-             JOIN actor ON actor.id = registration.actor
-             ORDER BY document.id, is_copy, registration.id",
-        )?;
-        let mut rows = statement.query([])?;
-        let mut found: Vec<ListedDocument> = Vec::new();
-        let mut current = None;
-        while let Some(row) = rows.next()? {
-            let document: i64 = row.get("id")?;
-            let actor: String = row.get("rep")?;
-            if current == Some(document)
-                && let Some(known) = found.last_mut()
-            {
-                known.actors.push(actor);
-                continue;
-            }
-            current = Some(document);
-            let id: String = row.get("spelling")?;
-            let ibi = Ibi::parse(&id).map_err(|_| RegistryError::Broken(message!("a document")))?;
-            found.push(ListedDocument {
-                is_of_archive: is_of_an_archive(&connection, &IdentifierMaker::of(&ibi))?,
-                id,
-                actors: vec![actor],
-                url: row.get("url")?,
-            });
-        }
-        Ok(found)
+        self.lock().at_one_instant(listed_documents)
     }
 
     /// Deletes an actor with all its registrations. Of a document that others have copies of, the oldest copy
@@ -108,34 +78,62 @@ impl Registry {
     ///
     /// # Errors The actor is not registered.
     pub fn remove_actor(&self, id: &Ibi) -> Result<(), RegistryError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let verbs = Verbs(&transaction);
-        let actor = verbs.actor(id)?;
-        let actor = actor.ok_or_else(|| RegistryError::NoActor(id.to_string()))?;
-        verbs.forget_actor(actor.row)?;
-        Ok(transaction.commit()?)
+        self.write(|connection| {
+            let verbs = Verbs(connection);
+            let actor = verbs.actor(id)?;
+            let actor = actor.ok_or_else(|| RegistryError::NoActor(id.to_string()))?;
+            Ok(verbs.forget_actor(actor.row)?)
+        })
     }
 
     /// Deletes a document with all its copies.
     ///
     /// # Errors The document is not registered.
     pub fn remove_document(&self, id: &Ibi) -> Result<(), RegistryError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let select = "SELECT id FROM document WHERE ibi = ?1";
-        let row = transaction.query_row(select, [id.canonical()], |row| row.get::<_, i64>(0));
-        let row = row.optional()?;
-        let row = row.ok_or_else(|| RegistryError::NoDocument(id.to_string()))?;
-        transaction.execute("DELETE FROM registration WHERE document = ?1", [row])?;
-        transaction.execute("DELETE FROM document WHERE id = ?1", [row])?;
-        Ok(transaction.commit()?)
+        self.write(|connection| {
+            let select = "SELECT id FROM document WHERE ibi = ?1";
+            let row = connection.first(select, params![id.canonical()], |row| row.get::<i64>(0));
+            let row = row?.ok_or_else(|| RegistryError::NoDocument(id.to_string()))?;
+            let delete = "DELETE FROM registration WHERE document = ?1";
+            connection.execute(delete, params![row])?;
+            Ok(connection.execute("DELETE FROM document WHERE id = ?1", params![row])?)
+        })
     }
+}
+
+fn listed_documents(connection: &Connection) -> Result<Vec<ListedDocument>, RegistryError> {
+    let select = "SELECT document.id, spelling, rep, url FROM document
+         JOIN registration ON registration.document = document.id
+         JOIN actor ON actor.id = registration.actor
+         ORDER BY document.id, is_copy, registration.id";
+    let rows = connection.each(select, &[], |row| {
+        let (spelling, actor): (String, String) = (row.get("spelling")?, row.get("rep")?);
+        Ok((row.get::<i64>("id")?, spelling, actor, row.get("url")?))
+    })?;
+    let mut found: Vec<ListedDocument> = Vec::new();
+    let mut current = None;
+    for (document, id, actor, url) in rows {
+        if current == Some(document)
+            && let Some(known) = found.last_mut()
+        {
+            known.actors.push(actor);
+            continue;
+        }
+        current = Some(document);
+        let ibi = Ibi::parse(&id).map_err(|_| RegistryError::Broken(message!("a document")))?;
+        found.push(ListedDocument {
+            is_of_archive: is_of_an_archive(connection, &IdentifierMaker::of(&ibi))?,
+            id,
+            actors: vec![actor],
+            url,
+        });
+    }
+    Ok(found)
 }
 
 impl Verbs<'_> {
     /// Deletes an actor with all its registrations.
-    pub(super) fn forget_actor(&self, actor: i64) -> Result<(), RegistryError> {
+    pub(super) fn forget_actor(&self, actor: i64) -> Result<(), StoreError> {
         self.0.execute(
             "UPDATE registration SET is_copy = 1, is_original = 0 WHERE actor = ?1",
             params![actor],
@@ -148,14 +146,11 @@ impl Verbs<'_> {
                  GROUP BY held.document HAVING min(other.is_copy) = 1)",
             params![actor],
         )?;
-        self.0
-            .execute("DELETE FROM registration WHERE actor = ?1", params![actor])?;
-        self.0.execute(
-            "DELETE FROM document WHERE id NOT IN (SELECT document FROM registration)",
-            [],
-        )?;
-        self.0
-            .execute("DELETE FROM actor WHERE id = ?1", params![actor])?;
-        Ok(())
+        let delete = "DELETE FROM registration WHERE actor = ?1";
+        self.0.execute(delete, params![actor])?;
+        let delete = "DELETE FROM document WHERE id NOT IN (SELECT document FROM registration)";
+        self.0.execute(delete, &[])?;
+        let delete = "DELETE FROM actor WHERE id = ?1";
+        self.0.execute(delete, params![actor])
     }
 }

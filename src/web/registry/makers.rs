@@ -7,10 +7,9 @@
 
 use std::net::IpAddr;
 
-use rusqlite::{Connection, OptionalExtension, params};
-
 use super::{ArchiveId, Inclusion, Registry, RegistryError};
-use crate::archive::database;
+use crate::archive::store::StoreError;
+use crate::archive::store::engine::{Connection, params};
 use crate::formats::item::Names;
 use ibi::{Ibi, RepPrefix, Timestamp};
 
@@ -58,7 +57,7 @@ impl Registry {
     ///
     /// # Errors The database cannot be read.
     pub fn is_of_an_archive(&self, ibi: &Ibi) -> Result<bool, RegistryError> {
-        is_of_an_archive(&self.lock(), &IdentifierMaker::of(ibi))
+        Ok(is_of_an_archive(&self.lock(), &IdentifierMaker::of(ibi))?)
     }
 
     /// Records that an Archive makes the identifiers of a prefix. Returns whether that is new.
@@ -70,11 +69,7 @@ impl Registry {
         maker: &IdentifierMaker,
         now: &Timestamp,
     ) -> Result<bool, RegistryError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let is_new = note(&transaction, archive, maker, now)?;
-        transaction.commit()?;
-        Ok(is_new)
+        Ok(self.write(|connection| note(connection, archive, maker, now))?)
     }
 }
 
@@ -84,7 +79,7 @@ pub(super) fn note_included(
     archive: ArchiveId,
     inclusion: &Inclusion,
     now: &Timestamp,
-) -> Result<(), RegistryError> {
+) -> Result<(), StoreError> {
     note(
         connection,
         archive,
@@ -108,7 +103,7 @@ pub(super) fn note_service(
     archive: ArchiveId,
     service: &Names,
     now: &Timestamp,
-) -> Result<(), RegistryError> {
+) -> Result<(), StoreError> {
     for maker in IdentifierMaker::of_names(service) {
         note(connection, archive, &maker, now)?;
     }
@@ -120,48 +115,42 @@ fn note(
     archive: ArchiveId,
     maker: &IdentifierMaker,
     now: &Timestamp,
-) -> Result<bool, RegistryError> {
+) -> Result<bool, StoreError> {
     let count = "SELECT count(*) FROM maker WHERE archive = ?1";
-    let count: i64 = connection.query_row(count, [archive.0], |row| row.get(0))?;
+    let count: i64 = connection.value(count, params![archive.0])?;
     if count >= MOST_NOTED {
         return Ok(false);
     }
     // The Archive may have been unregistered meanwhile.
-    let added = connection.execute(
-        "INSERT OR IGNORE INTO maker (archive, name, noted_at)
-         SELECT id, ?2, ?3 FROM archive WHERE id = ?1",
-        params![archive.0, maker.0, now.to_rfc3339()],
-    )?;
-    Ok(added > 0)
+    connection.exists(
+        "INSERT INTO maker (archive, name, noted_at)
+         SELECT id, CAST(?2 AS TEXT), CAST(?3 AS TEXT) FROM archive WHERE id = ?1
+         ON CONFLICT DO NOTHING RETURNING archive",
+        params![archive.0, &maker.0, now.to_rfc3339()],
+    )
 }
 
 /// Whether a maker belongs to a registered Archive.
 pub(super) fn is_of_an_archive(
     connection: &Connection,
     maker: &IdentifierMaker,
-) -> Result<bool, RegistryError> {
-    let mut statement = connection.prepare_cached("SELECT 1 FROM maker WHERE name = ?1")?;
-    let found = statement.query_row([&maker.0], |_| Ok(())).optional()?;
-    if found.is_some() {
+) -> Result<bool, StoreError> {
+    if connection.exists("SELECT 1 FROM maker WHERE name = ?1", params![&maker.0])? {
         return Ok(true);
     }
     // Archives that were registered before makers were recorded: compare their services and addresses.
-    let mut statement = connection.prepare_cached(&format!(
+    let select = format!(
         "{} WHERE id NOT IN (SELECT archive FROM maker)",
         super::SELECT
-    ))?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (archive, _) = super::registered(row)?;
+    );
+    let archives = connection.each(&select, &[], super::registered)?;
+    Ok(archives.into_iter().any(|(archive, _)| {
         let of_service = IdentifierMaker::of_names(&archive.service);
         let of_address = archive
             .included
             .map(|it| IdentifierMaker::of_host(it.url.host()));
-        if of_service.iter().chain(&of_address).any(|it| it == maker) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+        of_service.iter().chain(&of_address).any(|it| it == maker)
+    }))
 }
 
 #[cfg(test)]

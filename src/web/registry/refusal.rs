@@ -5,6 +5,8 @@ use std::fmt;
 use super::RegistryError;
 use super::bounds::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS};
 use super::requester::LookupError;
+use crate::archive::store::StoreError;
+use crate::archive::store::engine::TransactionError;
 use crate::formats::registration::RequestError;
 use ibi::distributor::WaitTooLong;
 
@@ -37,9 +39,18 @@ impl From<RegistryError> for VerbError {
     }
 }
 
-impl From<rusqlite::Error> for VerbError {
-    fn from(error: rusqlite::Error) -> VerbError {
+impl From<StoreError> for VerbError {
+    fn from(error: StoreError) -> VerbError {
         VerbError::Failed(error.into())
+    }
+}
+
+impl TransactionError for VerbError {
+    fn of_engine(self) -> Result<StoreError, VerbError> {
+        match self {
+            VerbError::Failed(error) => error.of_engine().map_err(VerbError::Failed),
+            other => Err(other),
+        }
     }
 }
 

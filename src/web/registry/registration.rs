@@ -53,6 +53,8 @@ pub enum ReplyStatus {
     Done,
     /// The request is refused. The same request would be refused again.
     Refused,
+    /// The server of the database does not answer. The same request may succeed later.
+    Away,
     /// The resolver failed. The log has the reason.
     Failed,
 }
@@ -91,10 +93,15 @@ impl Registry {
             Err(VerbError::Request(error)) => refused(&error),
             Err(VerbError::Refused(refusal)) => refused(&refusal),
             Err(VerbError::Failed(error)) => {
-                log::error!("{}: {error}", known.map_or("no verb", Verb::name));
+                let (status, level) = if error.is_temporary() {
+                    (ReplyStatus::Away, log::Level::Debug)
+                } else {
+                    (ReplyStatus::Failed, log::Level::Error)
+                };
+                log::log!(level, "{}: {error}", known.map_or("no verb", Verb::name));
                 let sentence = "the resolver cannot do this now; try again later";
                 let answer = RegistrationAnswer::Refused(sentence.to_owned());
-                (ReplyStatus::Failed, answer, Duration::ZERO)
+                (status, answer, Duration::ZERO)
             }
         };
         RegistrationReply {

@@ -1,62 +1,70 @@
 //! Which Archives have answered for a prefix, so that a resolver asks them first after a restart, too.
 
-use rusqlite::params;
-
 use super::{Registry, RegistryError};
-use crate::archive::database;
+use crate::archive::store::engine::{Value, params};
 use ibi::Timestamp;
 
 /// The most prefixes that are kept. The oldest are removed first.
 const MOST_KEPT: i64 = 100_000;
+
+/// How many are written by one statement, so that a server is not asked for each. All of a transaction are written
+/// before another resolver may write.
+const AT_ONCE: usize = 1_000;
 
 impl Registry {
     /// The prefixes and the services that have answered for each, as [`Registry::remember`] has written them.
     ///
     /// # Errors The database cannot be read.
     pub fn remembered(&self) -> Result<Vec<(String, String)>, RegistryError> {
+        let select = "SELECT prefix, services FROM remembered";
         let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT prefix, services FROM remembered")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        Ok(connection.each(select, &[], |row| Ok((row.get(0)?, row.get(1)?)))?)
     }
 
-    /// Writes prefixes and the services that have answered for them, in one transaction.
+    /// Writes prefixes, each once, and the services that have answered for them.
     ///
-    /// # Errors The database cannot be written.
+    /// # Errors The database cannot be written. Some of them may be.
     pub fn remember(
         &self,
         changes: &[(String, String)],
         now: &Timestamp,
     ) -> Result<(), RegistryError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        {
-            let insert =
-                "INSERT OR REPLACE INTO remembered (prefix, services, noted) VALUES (?1, ?2, ?3)";
-            let mut statement = transaction.prepare_cached(insert)?;
+        for changes in changes.chunks(AT_ONCE) {
+            let rows = (0..changes.len()).map(|at| {
+                let first = at * 2 + 2;
+                format!("(?{first}, ?{}, ?1)", first + 1)
+            });
+            let insert = format!(
+                "INSERT INTO remembered (prefix, services, noted) VALUES {}
+                 ON CONFLICT (prefix) DO UPDATE SET
+                     services = excluded.services, noted = excluded.noted",
+                rows.collect::<Vec<_>>().join(", ")
+            );
+            let mut values = vec![Value::from(now.seconds())];
             for (prefix, services) in changes {
-                statement.execute(params![prefix, services, now.seconds()])?;
+                values.extend([Value::from(prefix), Value::from(services)]);
             }
+            self.write(|connection| -> Result<(), RegistryError> {
+                connection.execute(&insert, &values)?;
+                let count = "SELECT count(*) FROM remembered";
+                let count: i64 = connection.value(count, &[])?;
+                let delete = "DELETE FROM remembered WHERE prefix IN
+                     (SELECT prefix FROM remembered ORDER BY noted LIMIT ?1)";
+                Ok(connection.execute(delete, params![(count - MOST_KEPT).max(0)])?)
+            })?;
         }
-        let count = "SELECT count(*) FROM remembered";
-        let count: i64 = transaction.query_row(count, [], |row| row.get(0))?;
-        transaction.execute(
-            "DELETE FROM remembered WHERE prefix IN
-                 (SELECT prefix FROM remembered ORDER BY noted LIMIT ?1)",
-            [(count - MOST_KEPT).max(0)],
-        )?;
-        Ok(transaction.commit()?)
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::RegistryDirectory;
+    use super::super::tests::TestRegistry;
     use super::*;
 
     #[test]
     fn the_oldest_are_removed() {
-        let place = RegistryDirectory::new();
+        let place = TestRegistry::new();
         let registry = place.open();
         let row = |number: i64| (format!("p{number}"), "a b".to_owned());
         let at = |seconds| Timestamp::from_unix(seconds, 0);

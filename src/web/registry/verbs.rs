@@ -2,10 +2,11 @@
 
 use ibi::Ibi;
 
+use crate::archive::store::engine::Connection;
 use crate::formats::registration::Document;
 
 /// The database connection of the verbs, whose lock is held.
-pub(super) struct Verbs<'a>(pub(super) &'a rusqlite::Connection);
+pub(super) struct Verbs<'a>(pub(super) &'a Connection);
 
 /// A request to register a document.
 pub(super) struct DocumentRequest<'a> {

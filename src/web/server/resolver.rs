@@ -96,6 +96,7 @@ impl Resolver {
         network: &Network,
         clock: SiteClock,
     ) -> Result<Resolver, RegistryError> {
+        registry.answer_soon();
         let resolver = Resolver {
             registry: Arc::new(registry),
             clock,
@@ -198,8 +199,18 @@ impl Resolver {
     /// Reads the registered Archives, and publishes and signs their list.
     fn refresh(&self) -> Result<(), RegistryError> {
         let mut publication = self.publication.lock();
-        let registered = self.registry.archives()?;
-        publication.publish(&registered, &self.registry, &self.clock.now());
+        let registered = match self.registry.to_publish(&self.clock.now()) {
+            Ok((registered, signature)) => {
+                publication.publish(&registered, signature);
+                registered
+            }
+            // What is registered counts even if its list cannot be signed; the last list stays.
+            Err(error) => {
+                let registered = self.registry.archives()?;
+                log::warn!("the list of Archives is not signed again: {error}");
+                registered
+            }
+        };
         self.archives.replace(&registered);
         Ok(())
     }
@@ -262,9 +273,11 @@ async fn write_memory(resolver: &Arc<Resolver>) {
     }
 }
 
-/// Reloads the included Archives whenever another process has changed the database.
+/// Reloads the included Archives whenever another process has changed the database. While it cannot be read, what was
+/// read last is in force, which is logged once.
 async fn keep_up(resolver: Arc<Resolver>) {
     let mut known = None;
+    let mut logged = None;
     loop {
         let asked = Arc::clone(&resolver);
         let refreshed = threads::aside(move || {
@@ -275,11 +288,31 @@ async fn keep_up(resolver: Arc<Resolver>) {
             Ok::<_, RegistryError>(version)
         });
         match refreshed.await {
-            Ok(Ok(version)) => known = Some(version),
-            Ok(Err(error)) => log::warn!("{error}"),
+            Ok(Ok(version)) => {
+                if logged.take().is_some() {
+                    log::info!("the resolver's database is read again");
+                }
+                known = Some(version);
+            }
+            Ok(Err(error)) => failed(&error, &mut logged),
             Err(error) => log::error!("{error}"),
         }
         tokio::time::sleep(REFRESH).await;
+    }
+}
+
+/// Logs an error, but not again what a server that is away has led to already.
+fn failed(error: &RegistryError, logged: &mut Option<String>) {
+    let sentence = error.to_string();
+    let is_logged = match logged {
+        Some(last) => *last == sentence || error.is_temporary(),
+        None => false,
+    };
+    if is_logged {
+        log::debug!("{sentence}");
+    } else {
+        log::warn!("{sentence}");
+        *logged = Some(sentence);
     }
 }
 
@@ -342,7 +375,7 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
     let mut found = None;
     for persistent in all {
         let resolution = asking::resolve(resolver, persistent, &preferred, &reader).await;
-        let is_alert = matches!(resolution, Resolution::Alert(_));
+        let is_alert = matches!(resolution, Resolution::Alert(_) | Resolution::Failed(_));
         if !is_alert || found.is_none() {
             found = Some((persistent, resolution));
         }
@@ -368,6 +401,7 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
         }
         Resolution::Registered(url) => redirect(&url),
         Resolution::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
+        Resolution::Failed(error) => failure::of(&error),
     };
     let response = answer::by_accept(response);
     if depends_on_reader(&persistent.question) {

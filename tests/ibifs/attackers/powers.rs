@@ -38,7 +38,7 @@ fn a_daemon_that_cannot_act_as_others_does_not_start() {
 /// What holds secrets is for its owner alone, and refused where it is not, with what helps.
 #[test]
 fn what_holds_secrets_is_closed() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     env.sh(
         "umask 022; ibifs init S --host archive-a.example.org; stat -c %a S | grep -qx 700
          mkdir -m 777 made; ibifs init made --host archive-b.example.org; stat -c %a made | grep -qx 700

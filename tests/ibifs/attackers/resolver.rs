@@ -3,9 +3,7 @@
 
 use std::time::Instant;
 
-use ibifs::web::registry::Registry;
-
-use crate::http::served::Served;
+use crate::http::served::{Served, registry};
 use crate::http::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
@@ -140,7 +138,7 @@ fn an_archive_that_never_came_gives_no_answer() {
 #[test]
 fn prefixes_of_originals_are_their_archives() {
     let env = TestEnv::new();
-    let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
+    let registry = registry(&env, "r.db");
     let old = "sid.example.br/mtc-m12@80/2006/08.28.17.53.20";
     let stub = Stub::start(1, move |query| {
         let is_old = query
@@ -317,7 +315,7 @@ fn actors_and_documents_are_listed_and_removed() {
 /// is not tried, and counts as not working.
 #[test]
 fn dead_actors_lapse() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     let resolver = Served::resolver(&env, ON);
     sh(
         &env,
@@ -366,7 +364,7 @@ fn the_archive_of_the_original_has_precedence_for_its_relations() {
     let silent_of_it = format!("ibi {{rep {ITEM}}} state Original");
     let goes = |slow: Option<&str>, fast: &str, tail: &str| {
         let env = TestEnv::new();
-        let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
+        let registry = registry(&env, "r.db");
         let (fast, slow) = (fast.to_owned(), slow.map(str::to_owned));
         let first = Stub::start(0, move |_| Reply::Text(fast.clone()));
         let second = Stub::start(1, move |_| {

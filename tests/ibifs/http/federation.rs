@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use ibifs::web::registry::Registry;
-
-use super::served::Served;
+use super::served::{Served, registry};
 use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
@@ -36,7 +34,7 @@ fn list_of(env: &TestEnv, name: &str, text: &str) {
 
 /// Runs a resolver between registered Archives, with these lists.
 fn resolver(env: &TestEnv, registered: &[&Stub], options: &str) -> Served {
-    let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
+    let registry = registry(env, "r.db");
     for stub in registered {
         stub.include(&registry);
     }
@@ -180,7 +178,7 @@ fn the_archive_of_a_list_that_answered_is_asked_before_the_others() {
     assert_eq!(registered.received("urlRequest").len(), 4);
     // Now a registered one has it.
     let copy = holder(4, "Copy");
-    copy.include(&Registry::open(&env.root().join("r.db")).expect("a registry"));
+    copy.include(&registry(&env, "r.db"));
     served.prints(
         &env,
         &format!("{GOES} for i in $(seq 100); do goes {ITEM} | grep s4 && break; sleep .1; done"),

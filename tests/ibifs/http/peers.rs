@@ -5,10 +5,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 
-use ibifs::web::registry::Registry;
-
 use super::resolver::redirect;
-use super::served::Served;
+use super::served::{Served, registry};
 use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
@@ -67,7 +65,7 @@ fn holder(number: usize) -> Stub {
 
 /// The key of the resolver with this database, with which a stub is included.
 fn included(env: &TestEnv, database: &str, stub: &Stub) -> String {
-    let registry = Registry::open(&env.root().join(database)).expect("a registry");
+    let registry = registry(env, database);
     stub.include(&registry);
     env.sh(&format!("ibifs resolver key --db {database}"))
 }

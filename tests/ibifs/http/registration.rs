@@ -1,8 +1,6 @@
 //! The registration protocol of 2009 (ibi-resolution(7)), tested with curl.
 
-use ibifs::web::registry::Registry;
-
-use super::served::{Fixture, Served};
+use super::served::{Fixture, Served, registry};
 use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
@@ -98,7 +96,7 @@ fn the_word_of_an_archive_counts() {
         (vec![original(1), original(2)], "409 "),
     ] {
         let env = TestEnv::new();
-        let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
+        let registry = registry(&env, "r.db");
         for (number, answer) in answers.into_iter().enumerate() {
             Stub::start(number, move |_| Reply::Text(answer.clone())).include(&registry);
         }
@@ -112,7 +110,7 @@ fn the_word_of_an_archive_counts() {
 /// What is refused, in XML, with status 400; and what never gets so far.
 #[test]
 fn refusals() {
-    let fixture = fixture();
+    let fixture = scene_in(TestEnv::new().with_index_file());
     fixture.prints(
         "no() { ask \"$@\" | cut -d ' ' -f 1,2; }
          no verb=RegisterActor computerName=hermes domainName=example.org port=80 eMailAddress=x@example.org password=another

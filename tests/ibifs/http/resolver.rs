@@ -3,9 +3,8 @@
 use std::time::{Duration, Instant};
 
 use ibifs::formats::query::Query;
-use ibifs::web::registry::Registry;
 
-use super::served::Served;
+use super::served::{Served, registry};
 use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
@@ -24,7 +23,7 @@ type Answer = Box<dyn Fn(&Query) -> Reply + Send + Sync>;
 impl Fixture {
     fn new(answers: Vec<Answer>) -> Fixture {
         let env = TestEnv::new();
-        let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
+        let registry = registry(&env, "r.db");
         let stubs: Vec<Stub> = answers
             .into_iter()
             .enumerate()

@@ -6,12 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ibifs::formats::query::Query;
-use ibifs::web::registry::Registry;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::resolver::redirect;
-use super::served::Served;
+use super::served::{Served, registry};
 use super::stub::{Reply, Stub};
 use crate::support::{TestEnv, switch};
 
@@ -82,7 +81,7 @@ impl Federation {
 
     /// Registers and includes all: to hash a key for each would take a minute.
     fn include(&self, env: &TestEnv) {
-        drop(Registry::open(&env.root().join("r.db")).expect("a registry"));
+        drop(registry(env, "r.db"));
         let rows = self.addresses.iter().enumerate().map(|(number, address)| {
             format!(
                 "INSERT INTO archive (rep, secret, registered_at, address, ip, version, email, included_at, prefixes)
@@ -206,7 +205,7 @@ fn weighed(what: &str, mut asked: Vec<(Duration, usize)>) -> ([Duration; 2], [us
 /// `IBIFS_TEST_MILLISECONDS=400`.
 #[test]
 fn a_thousand_archives() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     let federation = Federation::start();
     federation.include(&env);
     let resolver = Served::resolver(&env, "");
@@ -287,7 +286,7 @@ fn answer(query: &Query, number: usize, ends: &str, state: &str) -> Reply {
 }
 
 fn resolver(env: &TestEnv, archives: &[(&Stub, &str)]) -> Served {
-    let registry = Registry::open(&env.root().join("r.db")).expect("a registry");
+    let registry = registry(env, "r.db");
     for (stub, prefixes) in archives {
         stub.announce(&registry, prefixes);
     }
@@ -313,7 +312,7 @@ fn leads(resolver: &Served, ibi: &str, to: &str) -> Duration {
 /// An Archive that announces the prefixes of others costs one request, once, and gets no reader.
 #[test]
 fn who_announces_the_prefixes_of_others_costs_one_request() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     let (liar, right) = (holder(1, "", "Original"), holder(2, "01 02", "Original"));
     let others = [holder(3, "", "Copy"), holder(4, "", "Copy")];
     let all = "example.org/items example.org/s2 stub.example.org/s2";
@@ -349,7 +348,7 @@ fn who_announces_the_prefixes_of_others_costs_one_request() {
 /// Two Archives share a prefix, as after a transfer: both are remembered, and no other one is asked.
 #[test]
 fn two_archives_that_share_a_prefix() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     let (one, two, other) = (
         holder(1, "01", "Original"),
         holder(2, "02", "Original"),
@@ -370,7 +369,7 @@ fn two_archives_that_share_a_prefix() {
 /// a reader for a moment and then no more, and has the others asked.
 #[test]
 fn slow_and_silent() {
-    let env = TestEnv::new();
+    let env = TestEnv::new().with_index_file();
     let is_gone = Arc::new(AtomicBool::new(false));
     let gone = Arc::clone(&is_gone);
     let slow = Stub::start(1, move |query| {

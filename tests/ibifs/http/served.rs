@@ -3,9 +3,18 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
+use ibifs::web::registry::{Registry, RegistryPlace};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::TestEnv;
+
+/// The database of a resolver in the environment: a file, or one in PostgreSQL with `IBIFS_TEST_INDEX=postgres`.
+#[track_caller]
+pub fn registry(env: &TestEnv, file: &str) -> Registry {
+    let place = env.sh(&format!("registry_at \"$PWD/{file}\""));
+    let place = RegistryPlace::parse(place.as_ref()).expect("a place");
+    Registry::open(&place).expect("a registry")
+}
 
 /// What every script here may use.
 const TOOLS: &str = r#"
@@ -45,7 +54,7 @@ impl Served {
     /// Runs the command by another, which ends by executing it.
     #[track_caller]
     pub fn within(env: &TestEnv, by: &str, command: &str) -> Served {
-        let script = format!("exec {by} ibifs {command} --listen 127.0.0.1:0");
+        let script = format!("becomes {by} ibifs {command} --listen 127.0.0.1:0");
         let mut child = env
             .command(&script)
             .stdout(Stdio::piped())

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 pub use disk::{Disk, Format};
-pub use postgres::Postgres;
+pub use postgres::{Postgres, Stop};
 pub use proxy::TcpProxy;
 pub use rng::{Rng, seed};
 pub use user::User;
@@ -162,7 +162,7 @@ impl TestEnv {
         self
     }
 
-    /// The same for a test of the file of an index, also with `IBIFS_TEST_INDEX=postgres`.
+    /// The same for a test of the file of an index or a registry, also with `IBIFS_TEST_INDEX=postgres`.
     pub fn with_index_file(mut self) -> TestEnv {
         self.is_index_a_file = true;
         self
@@ -294,6 +294,10 @@ no() { ! "$@" 2> /dev/null; }
 daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
 mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
+# Where the database $1 of a resolver is.
+registry_at() { printf '%s' "$1"; }
+# Executes a command instead of the shell.
+becomes() { exec "$@"; }
 # A new database, and its URL.
 database() {
     local name="archive_$$_$RANDOM$RANDOM"
@@ -302,17 +306,41 @@ database() {
 }
 "#;
 
-/// With `IBIFS_TEST_INDEX=postgres`, new stores have their index in PostgreSQL.
+/// With `IBIFS_TEST_INDEX=postgres`, new stores have their index in PostgreSQL, and resolvers their registry.
 const IN_POSTGRES: &str = r#"
+registry_at() {
+    [ -e "$1.url" ] || database > "$1.url"
+    cat "$1.url"
+}
+# Sets `arguments` to its own, with the URL of a database for each file of a resolver's.
+placed() {
+    local argument last=
+    arguments=()
+    for argument; do
+        if [[ $last = --db && $argument != postgres:* ]]; then
+            argument=$(registry_at "$argument")
+        fi
+        arguments+=("$argument") last=$argument
+    done
+}
+becomes() {
+    local arguments
+    placed "$@"
+    exec "${arguments[@]}"
+}
 ibifs() {
+    local arguments
+    placed "$@"
     if [ "${1-}" = init ] && [[ " $* " != *" --index "* ]]; then
         command ibifs "$@" --index "$(database)"
     else
-        command ibifs "$@"
+        command ibifs "${arguments[@]}"
     fi
 }
-# What a test does to the file of an index is done to the database.
-place() { sed -n 's/^index //p' "$(dirname "$1")/archive.ibi"; }
+# What a test does to the file of an index or of a registry is done to the database.
+place() {
+    if [ -e "$1.url" ]; then cat "$1.url"; else sed -n 's/^index //p' "$(dirname "$1")/archive.ibi"; fi
+}
 sqlite3() {
     local statement=${2#PRAGMA *;}
     [[ $statement != *'INSERT OR IGNORE'* ]] || statement="${statement/OR IGNORE /} ON CONFLICT DO NOTHING"

@@ -94,6 +94,20 @@ impl Sqlite {
         ended.map_err(|error| error.map_engine(|error| error.with_cause(&self.0)))
     }
 
+    /// Reads in one transaction.
+    pub(super) fn at_one_instant<T, E: TransactionError>(
+        &self,
+        read: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.end_abandoned()?;
+        self.execute("BEGIN", &[])?;
+        let found = read();
+        let ended = self.execute("ROLLBACK", &[]);
+        let found = found?;
+        ended?;
+        Ok(found)
+    }
+
     /// Ends a transaction in which a thread has panicked.
     fn end_abandoned(&self) -> Result<(), StoreError> {
         if self.0.is_autocommit() {

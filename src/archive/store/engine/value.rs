@@ -35,6 +35,12 @@ impl From<u32> for Value<'_> {
     }
 }
 
+impl From<u16> for Value<'_> {
+    fn from(number: u16) -> Self {
+        Value::Integer(number.into())
+    }
+}
+
 impl From<bool> for Value<'_> {
     fn from(is: bool) -> Self {
         Value::Integer(is.into())
@@ -145,6 +151,12 @@ impl FromCell for i64 {
 }
 
 impl FromCell for u32 {
+    fn from_cell(cell: Cell<'_>) -> Option<Self> {
+        i64::from_cell(cell).and_then(|number| number.try_into().ok())
+    }
+}
+
+impl FromCell for u16 {
     fn from_cell(cell: Cell<'_>) -> Option<Self> {
         i64::from_cell(cell).and_then(|number| number.try_into().ok())
     }

@@ -13,7 +13,7 @@ use super::*;
 use crate::formats::registration::Credentials;
 use crate::web::registry::bounds::DAYS_TO_TAKE_EFFECT;
 use crate::web::registry::requester::LookupError;
-use crate::web::registry::tests::RegistryDirectory;
+use crate::web::registry::tests::TestRegistry;
 use ibi::Ibi;
 
 /// 2009-03-17T15:17:00Z, when the actor of the protocol's example was registered.
@@ -28,7 +28,7 @@ const CLIENT: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
 /// A resolver, with its clock and the hosts that were looked up.
 struct TestResolver {
-    place: RegistryDirectory,
+    place: TestRegistry,
     registry: Registry,
     clock: i64,
     asked: RefCell<Vec<String>>,
@@ -36,7 +36,7 @@ struct TestResolver {
 
 impl TestResolver {
     fn new() -> TestResolver {
-        let place = RegistryDirectory::new();
+        let place = TestRegistry::new();
         TestResolver {
             registry: place.open(),
             place,
@@ -119,9 +119,9 @@ impl TestResolver {
 
     fn column(&self, select: &str) -> Vec<String> {
         let connection = self.registry.lock();
-        let mut statement = connection.prepare(select).expect("a statement");
-        let rows = statement.query_map([], |row| row.get(0)).expect("rows");
-        rows.collect::<Result<_, _>>().expect("texts")
+        connection
+            .each(select, &[], |row| row.get(0))
+            .expect("texts")
     }
 }
 

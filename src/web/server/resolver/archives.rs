@@ -153,6 +153,11 @@ impl Archives {
         known.insert((archive, maker.clone()))
     }
 
+    /// Lets it be noted again, since it could not be written.
+    pub(super) fn forget_original(&self, maker: &IdentifierMaker, archive: ArchiveId) {
+        self.originals.lock().remove(&(archive, maker.clone()));
+    }
+
     /// Whether the prefix of an identifier belongs to an Archive that is registered with a peer.
     pub(super) fn is_of_a_peer(&self, ibi: &Ibi) -> bool {
         self.of_peers.read().contains(&IdentifierMaker::of(ibi))

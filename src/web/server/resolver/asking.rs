@@ -17,6 +17,7 @@ use crate::web::client::archive_service::ArchiveService;
 use crate::web::registry::{IdentifierMaker, RegistryError};
 use crate::web::server::threads;
 use ibi::Ibi;
+use ibi::message::Message;
 use ibi::relation::{Language, Request};
 
 /// The most rounds, each of which follows an edition or a relation.
@@ -37,6 +38,8 @@ pub(super) enum Resolution {
     /// A URL that an actor has registered, if no Archive knows the item (ibi-resolution(7)).
     Registered(String),
     Alert(Alert),
+    /// No Archive knows the item, and the registry cannot be asked.
+    Failed(RegistryError),
 }
 
 /// All registered Archives have answered, and none knows the item.
@@ -78,8 +81,11 @@ async fn search(
             // Registration is open to all, so a registered URL counts only if no Archive knows the
             // identifier.
             RoundResult::Alert(alert) if alert == UNKNOWN_TO_ALL => {
-                let registered = registered(&round).await;
-                return registered.map_or(Resolution::Alert(alert), Resolution::Registered);
+                return match registered(&round).await {
+                    Ok(Some(url)) => Resolution::Registered(url),
+                    Ok(None) => Resolution::Alert(alert),
+                    Err(error) => Resolution::Failed(error),
+                };
             }
             RoundResult::Alert(alert) => return Resolution::Alert(alert),
             RoundResult::Onward(next) => question = next,
@@ -89,13 +95,17 @@ async fn search(
 }
 
 /// The URL that an actor has registered for the target.
-async fn registered(round: &QueryRound<'_>) -> Option<String> {
-    round.resolver.registrations.as_ref()?;
-    let ibi = Ibi::parse(&round.question.ibi).ok()?;
+async fn registered(round: &QueryRound<'_>) -> Result<Option<String>, RegistryError> {
+    if round.resolver.registrations.is_none() {
+        return Ok(None);
+    }
+    let Ok(ibi) = Ibi::parse(&round.question.ibi) else {
+        return Ok(None);
+    };
     let is_list = matches!(round.question.request, Some(Request::FileList(_)));
     let is_of_a_peer = round.resolver.archives.is_of_a_peer(&ibi);
     if is_list || round.question.filepath.is_some() || is_of_a_peer {
-        return None;
+        return Ok(None);
     }
     let registry = Arc::clone(&round.resolver.registry);
     let found = threads::aside(move || {
@@ -106,23 +116,14 @@ async fn registered(round: &QueryRound<'_>) -> Option<String> {
             registry.registered_document(&ibi)
         }
     });
-    match found.await {
-        Ok(Ok(record)) => {
-            let steps = round.question.steps();
-            let url = record
-                .as_ref()?
-                .url(steps, round.is_original_required, &round.languages);
-            url.map(str::to_owned)
-        }
-        Ok(Err(error)) => {
-            log::warn!("{error}");
-            None
-        }
-        Err(error) => {
-            log::error!("{error}");
-            None
-        }
-    }
+    let found = found.await;
+    let record = found
+        .unwrap_or_else(|error| Err(RegistryError::Broken(Message::foreign(error.to_string()))));
+    let steps = round.question.steps();
+    Ok(record?.and_then(|record| {
+        let url = record.url(steps, round.is_original_required, &round.languages);
+        url.map(str::to_owned)
+    }))
 }
 
 /// One question to all Archives.
@@ -462,12 +463,18 @@ impl QueryRound<'_> {
         if !self.resolver.archives.note_original(&maker, id) {
             return;
         }
-        let registry = Arc::clone(&self.resolver.registry);
-        let clock = self.resolver.clock.clone();
+        let resolver = Arc::clone(self.resolver);
         // In the background, so that the reader does not wait.
         threads::aside(move || {
-            if let Err(error) = registry.note_maker(id, &maker, &clock.now()) {
-                log::warn!("{error}");
+            let now = resolver.clock.now();
+            if let Err(error) = resolver.registry.note_maker(id, &maker, &now) {
+                let level = if error.is_temporary() {
+                    log::Level::Debug
+                } else {
+                    log::Level::Warn
+                };
+                log::log!(level, "{error}");
+                resolver.archives.forget_original(&maker, id);
             }
         });
     }

@@ -8,7 +8,10 @@ use crate::formats::resolution::PersistentUrlError;
 use crate::web::registry::RegistryError;
 use crate::web::server::answer;
 
-/// The answer to a request of an Archive that the registry refuses.
+/// The seconds after which a client may try again while the server of the database does not answer.
+pub(super) const ASK_AGAIN: u16 = 2;
+
+/// The answer to a request that the registry refuses or cannot execute.
 pub(super) fn of(error: &RegistryError) -> Response<Body> {
     match error {
         RegistryError::NotRegistered(_)
@@ -16,13 +19,19 @@ pub(super) fn of(error: &RegistryError) -> Response<Body> {
         | RegistryError::TwoArchives(_) => {
             answer::refusal(StatusCode::FORBIDDEN, &error.to_string())
         }
+        RegistryError::Engine(_) if error.is_temporary() => {
+            // `keep_up` logs it once.
+            log::debug!("{error}");
+            let sentence = "the resolver's database cannot be reached now; try again later";
+            answer::busy(sentence, ASK_AGAIN)
+        }
         // The database is missing, damaged, unsafe or busy. No HTTP request causes `NoActor` or `NoDocument`:
         // the protocol of 2009 answers in its own XML.
         RegistryError::NoName
         | RegistryError::Directory(_)
         | RegistryError::Open { .. }
         | RegistryError::Unfit(_)
-        | RegistryError::Sqlite(_)
+        | RegistryError::Engine(_)
         | RegistryError::Newer(_)
         | RegistryError::Broken(_)
         | RegistryError::Hash(_)
@@ -50,6 +59,7 @@ pub(super) fn of_link(error: &PersistentUrlError) -> Response<Body> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::store::StoreError;
     use ibi::message;
     use ibi::persistent::PersistentError as NameError;
 
@@ -62,6 +72,8 @@ mod tests {
             (RegistryError::WrongKey(names.clone()), 403),
             (RegistryError::TwoArchives(names), 403),
             (RegistryError::Newer(9), 500),
+            (RegistryError::Engine(StoreError::Conflict), 503),
+            (RegistryError::Engine(StoreError::NotAFile), 500),
             (RegistryError::Broken(message!("a row")), 500),
             (RegistryError::NoActor("hermes".to_owned()), 500),
         ];

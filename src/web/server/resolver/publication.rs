@@ -8,12 +8,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
 use crate::formats::federation::{self, FederatedArchive, SignedList};
-use crate::web::registry::{RegisteredArchive, Registry};
+use crate::web::registry::{RENEW, RegisteredArchive, Signature};
 use crate::web::server::answer;
 use ibi::Timestamp;
-
-/// After how many seconds a list that has not changed is signed again.
-const RENEW: i64 = 300;
 
 /// The list, and when it was signed.
 #[derive(Debug, Default)]
@@ -75,12 +72,11 @@ impl Publication {
 }
 
 impl Publishing<'_> {
-    /// Publishes the list of these Archives. If it cannot be signed, the last one stays.
+    /// Publishes the list of these Archives.
     pub(super) fn publish(
         &mut self,
         registered: &[RegisteredArchive],
-        registry: &Registry,
-        now: &Timestamp,
+        signature: Option<Signature>,
     ) {
         let included = registered.iter().filter_map(|archive| {
             Some(FederatedArchive {
@@ -91,22 +87,18 @@ impl Publishing<'_> {
         let included: Vec<FederatedArchive> = included.collect();
         let absent = registered.iter().filter(|it| it.included.is_none());
         let absent = absent.map(|archive| archive.service.clone());
-        let (text, serial) = match registry.next_signature(now) {
-            Ok(Some((key, serial))) => {
-                *self.signed_at = Some(now.seconds());
+        let (text, serial) = match signature {
+            Some(Signature { key, serial, time }) => {
+                *self.signed_at = Some(time);
                 let list = SignedList {
                     serial,
-                    time: now.clone(),
+                    time: Timestamp::from_unix(time, 0),
                     absent: absent.collect(),
                     archives: included,
                 };
                 (list.signed(&key), Some(serial))
             }
-            Ok(None) => (federation::written(&included), None),
-            Err(error) => {
-                log::warn!("the list of Archives is not signed again: {error}");
-                return;
-            }
+            None => (federation::written(&included), None),
         };
         let text = text.into();
         *self.list.write() = PublishedList { text, serial };

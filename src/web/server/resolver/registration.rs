@@ -12,7 +12,7 @@ use axum::http::{Method, Request, Response, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::lookups::{self, Lookups};
-use super::{ASK_AGAIN, Resolver, TURN_TIMEOUT};
+use super::{ASK_AGAIN, Resolver, TURN_TIMEOUT, failure};
 use crate::archive::Clock;
 use crate::formats::query::FormFields;
 use crate::formats::registration::{LONGEST_REQUEST, RegistrationAnswer};
@@ -153,6 +153,10 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
     }
     tokio::time::sleep(reply.wait).await;
     let status = match reply.status {
+        ReplyStatus::Away => {
+            let answer = xml(StatusCode::SERVICE_UNAVAILABLE, reply.xml);
+            return answer::again_later(answer, failure::ASK_AGAIN);
+        }
         ReplyStatus::Done => StatusCode::OK,
         ReplyStatus::Refused => StatusCode::BAD_REQUEST,
         ReplyStatus::Failed => StatusCode::INTERNAL_SERVER_ERROR,

@@ -14,7 +14,7 @@ fn an_actor_is_registered_once() {
         "hermes.dpi.inpe.br with port 80 is registered already, with another password",
     );
     assert_eq!(
-        resolver.column("SELECT email FROM actor"),
+        resolver.column("SELECT email FROM actor ORDER BY id"),
         ["banon@dpi.inpe.br"]
     );
     assert_eq!(resolver.register(HERMES, "12xY3z"), HERMES_ID);
@@ -53,7 +53,7 @@ fn a_password_and_an_address_are_changed_by_who_has_the_password() {
     resolver.refused(&email, "is registered with this password");
     resolver.done(&email.replace("12xY3z", "a2xY3z"));
     assert_eq!(
-        resolver.column("SELECT email FROM actor"),
+        resolver.column("SELECT email FROM actor ORDER BY id"),
         ["banon@iconet.com.br", "banon@dpi.inpe.br"]
     );
     for secret in resolver.column("SELECT secret FROM actor") {

@@ -72,12 +72,11 @@ fn of_many_at_once_one_is_first() {
 #[test]
 fn what_the_resolver_cannot_do_is_no_refusal_and_discloses_nothing() {
     let resolver = TestResolver::with_actors();
-    let drop = "DROP TABLE metadata; DROP TABLE registration";
-    resolver
-        .registry
-        .lock()
-        .execute_batch(drop)
-        .expect("dropped");
+    for table in ["metadata", "registration"] {
+        let connection = resolver.registry.lock();
+        let drop = format!("DROP TABLE {table}");
+        connection.execute(&drop, &[]).expect("dropped");
+    }
     let reply = resolver.ask(&document(HERMES_ID, ""));
     assert_eq!(reply.status, ReplyStatus::Failed);
     assert_eq!(

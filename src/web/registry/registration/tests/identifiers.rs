@@ -75,11 +75,12 @@ fn an_actor_may_make_identifiers_itself() {
     resolver.clock += 60;
     let taken = "dpi.inpe.br/hermes@80/2009/03.17.16.18";
     resolver.document(APOLLO_ID, "documentID=3D446S8B8W/34U55T2");
-    let insert = format!("INSERT INTO document (ibi, spelling) VALUES ('{taken}', '{taken}')");
+    let insert =
+        format!("INSERT INTO document (id, ibi, spelling) VALUES (99, '{taken}', '{taken}')");
     resolver
         .registry
         .lock()
-        .execute(&insert, [])
+        .execute(&insert, &[])
         .expect("a row");
     let next = resolver.document(HERMES_ID, "documentURL=http://hermes.dpi.inpe.br/b.pdf");
     assert_eq!(next, "dpi.inpe.br/hermes@80/2009/03.17.16.18.00.001");
