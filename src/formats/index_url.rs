@@ -79,6 +79,33 @@ impl IndexUrl {
     }
 }
 
+/// A text that may be a URL, for messages: dots are in the place of a password.
+#[must_use]
+pub fn without_password(text: &str) -> String {
+    const HIDDEN: &str = "...";
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return text.to_owned();
+    };
+    // A password may have any character; a host has no `@`.
+    let (user, place) = match rest.rsplit_once('@') {
+        Some((user, place)) => (Some(user), place),
+        None => (None, rest),
+    };
+    let user = user.map(|user| match user.split_once(':') {
+        Some((name, _)) => format!("{name}:{HIDDEN}@"),
+        None => format!("{user}@"),
+    });
+    let place = place.split_inclusive(['?', '&']).map(|part| {
+        let end = part.strip_suffix('&').map_or("", |_| "&");
+        match part.strip_prefix("password=") {
+            Some(_) => format!("password={HIDDEN}{end}"),
+            None => part.to_owned(),
+        }
+    });
+    let place: String = place.collect();
+    format!("{scheme}://{}{place}", user.unwrap_or_default())
+}
+
 /// Where an index is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexPlace {
@@ -97,6 +124,21 @@ impl fmt::Display for IndexUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_hidden() {
+        for (text, hidden) in [
+            ("postgres://u:a@b/c@h:5/d?x=y", "postgres://u:...@h:5/d?x=y"),
+            ("postgres://u@h/d", "postgres://u@h/d"),
+            (
+                "postgres://u@h/d?password=p&a=b&password=q",
+                "postgres://u@h/d?password=...&a=b&password=...",
+            ),
+            ("r.db", "r.db"),
+        ] {
+            assert_eq!(without_password(text), hidden);
+        }
+    }
 
     #[test]
     fn a_url_names_user_host_and_database() {

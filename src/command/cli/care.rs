@@ -13,7 +13,7 @@ pub struct Reindex {
     /// Directory of the store
     pub store: PathBuf,
     /// Build the index there, and use it from now on: postgres://USER@HOST:PORT/DATABASE, or file for one in the store
-    #[arg(long, value_name = "URL", value_parser = value::index_place)]
+    #[arg(long, value_name = "URL", value_parser = value::HidingPassword(value::index_place))]
     pub to: Option<IndexPlace>,
     /// What is printed.
     #[command(flatten)]

@@ -47,7 +47,7 @@ pub struct Init {
     #[arg(long, value_name = "WHAT", value_parser = value::searched())]
     pub search: Option<Searched>,
     /// Index in a PostgreSQL server: postgres://USER@HOST:PORT/DATABASE [default: a file in the store]
-    #[arg(long, value_name = "URL", value_parser = value::index_url)]
+    #[arg(long, value_name = "URL", value_parser = value::HidingPassword(value::index_url))]
     pub index: Option<IndexUrl>,
     /// Identity of an Archive that is rebuilt: the rep of its service, and its IBIp
     #[arg(long, value_name = "IBI")]

@@ -6,13 +6,14 @@ use std::fmt;
 use clap::builder::{
     OsStringValueParser, PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser,
 };
+use clap::error::{ContextKind, ContextValue};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
-use crate::formats::index_url::{IndexPlace, IndexUrl};
+use crate::formats::index_url::{IndexPlace, IndexUrl, without_password};
 use crate::formats::search::Searched;
 use crate::web::registry::RegistryPlace;
 use crate::web::server::resolver::PeerResolver;
@@ -67,6 +68,30 @@ pub(super) fn base_url(text: &str) -> Result<BaseUrl, Invalid> {
     BaseUrl::parse(text).map_err(|error| Invalid(error.message()))
 }
 
+/// Reads a value as another parser, and hides a password in a refused one, which is repeated in the message.
+#[derive(Clone, Debug)]
+pub(super) struct HidingPassword<P>(pub(super) P);
+
+impl<P: TypedValueParser> TypedValueParser for HidingPassword<P> {
+    type Value = P::Value;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<P::Value, clap::Error> {
+        let read = self.0.parse_ref(command, argument, value);
+        read.map_err(|mut error| {
+            if let Some(ContextValue::String(value)) = error.get(ContextKind::InvalidValue) {
+                let hidden = ContextValue::String(without_password(value));
+                error.insert(ContextKind::InvalidValue, hidden);
+            }
+            error
+        })
+    }
+}
+
 /// The URL of an index in a database server.
 pub(super) fn index_url(text: &str) -> Result<IndexUrl, Invalid> {
     IndexUrl::parse(text).map_err(|error| Invalid(error.message()))
@@ -82,8 +107,10 @@ pub(super) fn index_place(text: &str) -> Result<IndexPlace, Invalid> {
 
 /// Where the database of a resolver is: a file, or a database of a server.
 pub(super) fn registry_place() -> impl TypedValueParser<Value = RegistryPlace> {
-    OsStringValueParser::new()
-        .try_map(|text| RegistryPlace::parse(&text).map_err(|error| Invalid(error.message())))
+    HidingPassword(
+        OsStringValueParser::new()
+            .try_map(|text| RegistryPlace::parse(&text).map_err(|error| Invalid(error.message()))),
+    )
 }
 
 /// A peer of a resolver: its URL, `=` and its public key.

@@ -244,6 +244,10 @@ fn a_password_is_nowhere_to_be_read() {
         ),
         "0",
     );
+    env.prints(
+        "{ ibifs resolver list --db postgres://u:secret@h/d 2>&1 || true; } > said; grep -c secret said || true; grep -o 'PGPASSFILE' said",
+        "0\nPGPASSFILE",
+    );
     env.sh("rm .pgpass");
     env.complains(
         &format!("ibifs resolver list --db '{url}'"),
