@@ -171,8 +171,8 @@ fn without_server(facts: &[u8]) -> Vec<u8> {
 
 /// Copies the access counts of items. Nothing else in a backup depends on them.
 fn copy_accesses(from: &Archive, to: &Tree) -> Result<(), StoreError> {
-    match store::Accesses::open_if_there(from.tree().root())? {
-        Some(accesses) => accesses.copy_to(to.root()),
+    match store::Accesses::open_if_there(from.tree().root(), from.facts().index.as_ref())? {
+        Some(accesses) => accesses.copy_to(to.root(), None),
         None => Ok(()),
     }
 }

@@ -62,6 +62,7 @@ use ibi::message;
 use ibi::message::Localize;
 
 pub use accesses::{ACCESSES_FILE, Accesses};
+pub use beside::cache_file;
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};

@@ -69,6 +69,7 @@ pub struct RecordPage {
 impl Harvester<'_> {
     /// The present state of an item's record.
     fn look(&self, item: &Item) -> Result<(RecordState, Option<String>), ArchiveError> {
+        let _near = self.archive.store().near(&item.names)?;
         if item.state == State::Deleted {
             let is_public = self
                 .archive

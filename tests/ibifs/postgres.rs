@@ -249,6 +249,44 @@ Too many levels of symbolic links
     );
 }
 
+/// Services of several hosts count accesses together, and a harvester may ask any of them.
+#[test]
+fn services_of_several_hosts() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"database > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m
+        ibifs mount s m -o shared; one=$(mint m one); echo 'title: One' > m/$one:; two=$(mint m two)
+        start() { ibifs serve ${2-s} --listen 127.0.0.1:0 > $1 2> $1.log & until [ -s $1 ]; do sleep 0.05; done; }
+        get() { curl -sg "$(grep -o 'http://[^ ]*' $1)$2"; }
+        S=$(sed -n 's/^ibi.archiveservice {rep \([^ }]*\).*/\1/p' s/archive.ibi)
+        reach() { key=$(get $1 "$S?servicesubject=urlRequest&parsedibiurl.ibi=$one" | tr -d '\r' | sed -n 's/^urlkey //p')
+            get $1 "$S?servicesubject=acknowledgment&urlkey=$key" > /dev/null; }
+        accesses() { curl -s -H 'Accept: application/json' "$(grep -o 'http://[^ ]*' $1)$one" | jq .accesses; }
+        heads() { get $1 "oai?verb=ListIdentifiers&metadataPrefix=oai_dc${2-}" | grep -o '<identifier>[^<]*\|<datestamp>[^<]*\|<responseDate>[^<]*'; }
+        start a; start b; reach a; reach a; reach b
+        until [ "$(accesses a)" = 3 ] && [ "$(accesses b)" = 3 ]; do sleep 0.2; done; accesses b
+        known() { until heads $1 | grep -v responseDate > $1.heads; do sleep 0.2; done; }
+        known a; sleep 2; known b; cmp a.heads b.heads && wc -l < a.heads
+        # What one has noticed is in the answer of the other, with the same date.
+        echo 'title: Two' > m/$one:; heads a > second; sleep 1.1; since=$(heads a | sed -n 's/.*responseDate>//p')
+        heads b "&from=$since" | grep -c identifier || true
+        changed=$(grep -A 1 "$one" second | sed -n 's/.*datestamp>//p'); heads b "&from=$changed" | grep -c "$one"
+        kill %1 %2; wait; ls s | grep -c 'accesses\|harvest' || true
+        ibifs umount m; ibifs reindex s --to file > /dev/null; start c; accesses c; known c; grep -c "$changed" c.heads; kill $!; wait
+        ibifs reindex s --to "$(< url)" > /dev/null; start d; accesses d; kill $!; wait; ibifs backup s t > /dev/null
+        start e t; accesses e; kill $!; wait"#,
+        "3
+4
+0
+1
+0
+3
+1
+3
+3",
+    );
+}
+
 /// What a process that dies has begun is done by another.
 #[test]
 fn one_that_dies_leaves_nothing_undone() {

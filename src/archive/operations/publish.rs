@@ -9,7 +9,7 @@ pub(super) mod walk;
 use rustix::io::Errno;
 
 use super::{Archive, ArchiveError, RunAs};
-use crate::archive::store::{Item, PictureCache, StoreError};
+use crate::archive::store::{Item, PICTURES_FILE, PictureCache, StoreError, cache_file};
 use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
@@ -24,7 +24,8 @@ const DOC: &str = "doc";
 impl Archive {
     /// Opens the pictures that were drawn of files of this store, and creates their database if necessary.
     pub fn picture_cache(&self) -> Result<PictureCache, StoreError> {
-        PictureCache::open(self.tree.root())
+        let file = cache_file(PICTURES_FILE, self.facts.index.as_ref());
+        PictureCache::open(self.tree.root(), &file)
     }
 
     /// The bytes of the name of an item's default file, which need not be UTF-8; see ibifs-tree(7),

@@ -16,7 +16,9 @@ mod written;
 use std::collections::HashSet;
 
 use super::{Archive, ArchiveError, RunAs};
-use crate::archive::store::{Found, Item, ItemId, Progress, SearchEntry, SearchIndex, StoreError};
+use crate::archive::store::{
+    Found, Item, ItemId, Progress, SearchEntry, SearchIndex, StoreError, cache_file,
+};
 use crate::archive::tree::Dependencies;
 use crate::formats::item::State;
 use crate::formats::search::{SearchQuery, Searched};
@@ -88,6 +90,8 @@ impl Archive {
             SearchScope::All => (SEARCH_FILE, TEXT_FILE),
             SearchScope::Public => (PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE),
         };
+        let index = self.facts.index.as_ref();
+        let (file, texts) = (&*cache_file(file, index), &*cache_file(texts, index));
         let is_temporary = |file: &str, error: &StoreError| {
             log::info!("{file} is made for this process alone: {}", error.cause());
         };

@@ -1,15 +1,15 @@
 //! The number of accesses to items, as far as it was recorded.
 //!
-//! This is a database of its own, because it is not an index of the tree: the counts exist nowhere
-//! else. If it is lost, only the counts are lost.
+//! This is a database of its own, or a table of its own in a server, because it is not an index of the tree: the
+//! counts exist nowhere else. If it is lost, only the counts are lost.
 
-use std::ffi::OsStr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
-use rusqlite::{Connection, OptionalExtension};
-
-use super::{StoreError, beside, copy};
-use crate::archive::database::{self, OpenFor};
+use super::StoreError;
+use super::beside::Shared;
+use super::engine::{Sync, params};
+use crate::archive::database::OpenFor;
+use crate::formats::index_url::IndexUrl;
 use ibi::message;
 
 /// File name of the database.
@@ -26,32 +26,36 @@ const MIGRATIONS: &[&str] = &["
 
 /// The open database.
 #[derive(Debug)]
-pub struct Accesses {
-    connection: Connection,
-    /// The directory of the database; SQLite uses its path until the connection above is closed.
-    _directory: OwnedFd,
-}
+pub struct Accesses(Shared);
 
 impl Accesses {
-    /// Opens the database in a store's directory, and creates it if necessary.
-    pub fn open(directory: BorrowedFd<'_>) -> Result<Accesses, StoreError> {
-        let opened = Accesses::opened(directory, OpenFor::Writing)?;
+    /// Opens the counts of the store in a directory, whose index is in `index` if not in a file. Creates the database if
+    /// necessary.
+    pub fn open(
+        directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
+    ) -> Result<Accesses, StoreError> {
+        let opened = Accesses::opened(directory, index, OpenFor::Writing)?;
         opened.ok_or_else(|| StoreError::Broken {
             what: message!("{file} is gone again", file = ACCESSES_FILE),
         })
     }
 
-    /// Opens the database if it exists.
-    pub fn open_if_there(directory: BorrowedFd<'_>) -> Result<Option<Accesses>, StoreError> {
-        Accesses::opened(directory, OpenFor::Reading)
+    /// Opens the counts if there are any.
+    pub fn open_if_there(
+        directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
+    ) -> Result<Option<Accesses>, StoreError> {
+        Accesses::opened(directory, index, OpenFor::Reading)
     }
 
-    fn opened(directory: BorrowedFd<'_>, purpose: OpenFor) -> Result<Option<Accesses>, StoreError> {
-        let opened = beside::open(directory, ACCESSES_FILE, purpose, MIGRATIONS)?;
-        Ok(opened.map(|(connection, directory)| Accesses {
-            connection,
-            _directory: directory,
-        }))
+    fn opened(
+        directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
+        purpose: OpenFor,
+    ) -> Result<Option<Accesses>, StoreError> {
+        let opened = Shared::open(directory, index, ACCESSES_FILE, purpose, MIGRATIONS)?;
+        Ok(opened.map(Accesses))
     }
 
     /// Adds accesses to items, by their names: all or none.
@@ -59,34 +63,37 @@ impl Accesses {
         &mut self,
         counted: impl IntoIterator<Item = (&'a String, &'a u64)>,
     ) -> Result<(), StoreError> {
-        let transaction = database::writing(&mut self.connection)?;
-        for (name, count) in counted {
-            let count = i64::try_from(*count).unwrap_or(i64::MAX);
-            transaction
-                .prepare_cached(
-                    "INSERT INTO access VALUES (?1, ?2)
-                     ON CONFLICT DO UPDATE SET count = count + excluded.count",
-                )?
-                .execute((name, count))?;
-        }
-        Ok(transaction.commit()?)
+        let counted: Vec<_> = counted.into_iter().collect();
+        self.0.connection.transact(Sync::Later, |connection| {
+            for (name, count) in &counted {
+                let count = i64::try_from(**count).unwrap_or(i64::MAX);
+                connection.execute(
+                    "INSERT INTO access (name, count) VALUES (?1, ?2)
+                     ON CONFLICT (name) DO UPDATE SET count = access.count + excluded.count",
+                    params![*name, count],
+                )?;
+            }
+            Ok(())
+        })
     }
 
     /// The number of accesses to an item.
     pub fn of(&self, name: &str) -> Result<u64, StoreError> {
-        let mut statement = self
+        let sql = "SELECT count FROM access WHERE name = ?1";
+        let found: Option<i64> = self
+            .0
             .connection
-            .prepare_cached("SELECT count FROM access WHERE name = ?1")?;
-        let found: Option<i64> = statement.query_row([name], |row| row.get(0)).optional()?;
+            .first(sql, params![name], |row| row.get(0))?;
         Ok(found.map_or(0, |count| u64::try_from(count).unwrap_or(0)))
     }
 
-    /// Copies the current contents to the database of another store, without blocking writers.
-    pub fn copy_to(&self, directory: BorrowedFd<'_>) -> Result<(), StoreError> {
-        let name = OsStr::new(ACCESSES_FILE);
-        database::check(directory, name, OpenFor::Writing).map_err(|unfit| StoreError::Broken {
-            what: message!("{file}: {unfit}", file = ACCESSES_FILE, unfit),
-        })?;
-        copy::at_once(&self.connection, &database::path_in(directory, name))
+    /// Replaces the counts of a store in another directory, or with an index elsewhere, by these.
+    pub fn copy_to(
+        &self,
+        directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
+    ) -> Result<(), StoreError> {
+        let target = Accesses::open(directory, index)?;
+        self.0.copy_to(&target.0, &[("access", "name, count")])
     }
 }

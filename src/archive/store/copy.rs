@@ -23,7 +23,7 @@ impl Store {
             }
             engine::Connection::Postgres(server) => server.at_one_instant(|| {
                 let (target, _directory) = Store::open_file(directory)?;
-                copy_rows(&source, &target)
+                rows(&source, &target, TABLES)
             }),
         }
     }
@@ -52,11 +52,17 @@ const TABLES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Copies all rows to a new database of SQLite.
-fn copy_rows(source: &engine::Connection, target: &engine::Connection) -> Result<(), StoreError> {
+/// Replaces all rows of tables by those of another database.
+pub(super) fn rows(
+    source: &engine::Connection,
+    target: &engine::Connection,
+    tables: &[(&str, &str)],
+) -> Result<(), StoreError> {
     target.transact(Sync::Now, |target| {
-        target.execute("DELETE FROM epoch", &[])?;
-        for (table, columns) in TABLES {
+        for (table, _) in tables.iter().rev() {
+            target.execute(&format!("DELETE FROM {table}"), &[])?;
+        }
+        for (table, columns) in tables {
             let count = columns.split(',').count();
             let marks: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
             let insert = format!(

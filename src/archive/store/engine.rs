@@ -305,6 +305,15 @@ impl Connection {
         }
     }
 
+    /// The second of a server's clock, by which all of its hosts go.
+    pub(super) fn seconds(&self) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT CAST(floor(extract(epoch FROM clock_timestamp())) AS BIGINT)";
+        match self {
+            Connection::Sqlite(_) => Ok(None),
+            Connection::Postgres(_) => self.value(sql, &[]).map(Some),
+        }
+    }
+
     /// SQLite's own connection, for what only SQLite has.
     pub(crate) fn sqlite(&self) -> Option<&rusqlite::Connection> {
         match self {

@@ -1,22 +1,25 @@
 //! The state reported to harvesters: the datestamp of each record and a digest of its content.
 //!
-//! This is a database of its own, because it is not an index of the tree: it records when a change
-//! was noticed, which the tree does not show. If it is lost, no record is lost: every record gets a
-//! new datestamp, and harvesters fetch it again.
+//! This is a database of its own, or tables of their own in a server, because it is not an index of the tree: it
+//! records when a change was noticed, which the tree does not show. If it is lost, no record is lost: every record
+//! gets a new datestamp, and harvesters fetch it again.
 //!
 //! No change is missed: a datestamp is the second in which a change is written here, and a list
 //! reads the clock within a transaction as well. A change that a list does not contain yet gets a
-//! datestamp that is not before the date of that list.
+//! datestamp that is not before the date of that list. In a server that clock is the server's, and a harvester may ask
+//! any of the hosts that share it.
 
 mod changes;
 
-use parking_lot::{Mutex, MutexGuard};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use std::os::fd::BorrowedFd;
 
-use rusqlite::{Connection, OptionalExtension, named_params};
-
-use super::{StoreError, beside};
+use super::StoreError;
+use super::beside::Shared;
+use super::engine::{Connection, Sync, params};
+use super::query::limit;
 use crate::archive::database::{self, OpenFor};
+use crate::formats::index_url::IndexUrl;
 use ibi::message;
 
 pub use changes::{ChangePart, ChangedRecord, RecordChange};
@@ -51,8 +54,13 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX record_with_form ON record (datestamp, name) WHERE mark IS NULL OR substr(mark, -1) = x'01';
 "];
 
-/// The condition for the records of [`Window::with_form`], as the index has it.
-const WITH_FORM: &str = "(mark IS NULL OR substr(mark, -1) = x'01')";
+/// The condition for the records of [`Window::with_form`], as the index of each engine has it.
+fn with_form(connection: &Connection) -> &'static str {
+    match connection.server() {
+        None => "(mark IS NULL OR substr(mark, -1) = x'01')",
+        Some(_) => "(mark IS NULL OR substr(mark, length(mark)) = '\\x01'::bytea)",
+    }
+}
 
 /// The present state of an item's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,44 +121,75 @@ pub struct Window {
 
 impl Window {
     /// A condition in SQL.
-    fn of_form(&self) -> &'static str {
-        if self.with_form { WITH_FORM } else { "TRUE" }
+    fn of_form(&self, connection: &Connection) -> &'static str {
+        if self.with_form {
+            with_form(connection)
+        } else {
+            "1 = 1"
+        }
+    }
+
+    /// What names lie between: they begin with `below` and a slash.
+    fn span(&self) -> [Option<String>; 2] {
+        // The character after the slash.
+        [
+            self.below.as_ref().map(|below| format!("{below}/")),
+            self.below.as_ref().map(|below| format!("{below}0")),
+        ]
     }
 }
 
 /// The open database.
 #[derive(Debug)]
 pub struct Harvest {
-    connection: Mutex<Connection>,
+    database: Mutex<Shared>,
     is_kept: bool,
-    /// The directory of the database; SQLite uses its path until the connection above is closed.
-    _directory: Option<OwnedFd>,
 }
 
 impl Harvest {
-    /// Opens the database in a store's directory, and creates it if necessary.
-    pub fn open(directory: BorrowedFd<'_>) -> Result<Harvest, StoreError> {
-        let opened = beside::open(directory, HARVEST_FILE, OpenFor::Writing, MIGRATIONS)?;
-        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
+    /// Opens the records of the store in a directory, whose index is in `index` if not in a file. Creates the database
+    /// if necessary.
+    pub fn open(
+        directory: BorrowedFd<'_>,
+        index: Option<&IndexUrl>,
+    ) -> Result<Harvest, StoreError> {
+        let opened = Shared::open(directory, index, HARVEST_FILE, OpenFor::Writing, MIGRATIONS)?;
+        let database = opened.ok_or_else(|| StoreError::Broken {
             what: message!("{file} is gone again", file = HARVEST_FILE),
         })?;
-        Ok(Harvest::over(connection, Some(directory)))
+        Ok(Harvest {
+            database: Mutex::new(database),
+            is_kept: true,
+        })
+    }
+
+    /// Replaces the records of a store with an index elsewhere by those of the store in a directory, if it has any.
+    pub fn copy_all(
+        directory: BorrowedFd<'_>,
+        from: Option<&IndexUrl>,
+        to: Option<&IndexUrl>,
+    ) -> Result<(), StoreError> {
+        let Some(source) =
+            Shared::open(directory, from, HARVEST_FILE, OpenFor::Reading, MIGRATIONS)?
+        else {
+            return Ok(());
+        };
+        let target = Harvest::open(directory, to)?;
+        let tables = [
+            ("record", "name, datestamp, mark, since"),
+            ("whole", "one, since"),
+        ];
+        source.copy_to(&target.database.lock(), &tables)
     }
 
     /// Opens a database that ends with this process.
     pub fn temporary() -> Result<Harvest, StoreError> {
-        let mut connection = Connection::open("")?;
+        let mut connection = rusqlite::Connection::open("")?;
         database::migrate(&mut connection, MIGRATIONS)?;
-        Ok(Harvest::over(connection, None))
-    }
-
-    fn over(connection: Connection, directory: Option<OwnedFd>) -> Harvest {
-        connection.set_prepared_statement_cache_capacity(16);
-        Harvest {
-            connection: Mutex::new(connection),
-            is_kept: directory.is_some(),
-            _directory: directory,
-        }
+        Ok(Harvest {
+            database: Mutex::new(Shared::over(connection, None)?),
+            is_kept: false,
+        })
     }
 
     /// Whether the contents outlive this process.
@@ -158,20 +197,16 @@ impl Harvest {
         self.is_kept
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock()
+    fn lock(&self) -> MappedMutexGuard<'_, Connection> {
+        MutexGuard::map(self.database.lock(), |database| &mut database.connection)
     }
 
     /// Runs `act` in a write transaction, so that nothing else is written or listed meanwhile.
     fn transact<T>(
         &self,
-        act: impl FnOnce(&Connection) -> Result<T, StoreError>,
+        act: impl FnMut(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        let done = act(&transaction)?;
-        transaction.commit()?;
-        Ok(done)
+        self.lock().transact(Sync::Later, act)
     }
 
     /// Records the present state of items. An item whose state differs from the one reported before
@@ -223,14 +258,7 @@ impl Harvest {
         now: &dyn Fn() -> i64,
     ) -> Result<HarvestPage, StoreError> {
         self.transact(|connection| {
-            let at = now();
-            let mut statement = connection.prepare_cached(&format!(
-                "SELECT name, datestamp, mark IS NULL AS is_deleted FROM record
-                 WHERE (datestamp, name) > (:datestamp, :name) AND datestamp <= :until
-                     AND (:first IS NULL OR name > :first AND name < :last) AND {}
-                 ORDER BY datestamp, name LIMIT :most",
-                window.of_form()
-            ))?;
+            let at = second(connection, now)?;
             // No name is empty, so this precedes all records of that second.
             let from = (window.from.unwrap_or(i64::MIN), String::new());
             let after = window
@@ -238,23 +266,30 @@ impl Harvest {
                 .clone()
                 .unwrap_or_else(|| from.clone())
                 .max(from);
-            let mut found = statement.query(named_params! {
-                ":datestamp": after.0,
-                ":name": after.1,
-                ":until": window.until.unwrap_or(i64::MAX),
-                ":first": window.below.as_ref().map(|below| format!("{below}/")),
-                // The character after the slash.
-                ":last": window.below.as_ref().map(|below| format!("{below}0")),
-                ":most": i64::try_from(most).unwrap_or(i64::MAX).saturating_add(1),
-            })?;
-            let mut records = Vec::new();
-            while let Some(row) = found.next()? {
-                records.push(Stamped {
+            let [first, last] = window.span();
+            let sql = format!(
+                "SELECT name, datestamp, mark IS NULL AS is_deleted FROM record
+                 WHERE (datestamp, name) > (?1, ?2) AND datestamp <= ?3
+                     AND (CAST(?4 AS TEXT) IS NULL OR name > ?4 AND name < ?5) AND {}
+                 ORDER BY datestamp, name LIMIT ?6",
+                window.of_form(connection)
+            );
+            let until = window.until.unwrap_or(i64::MAX);
+            let values = params![
+                after.0,
+                after.1,
+                until,
+                first,
+                last,
+                limit(most.saturating_add(1))
+            ];
+            let mut records = connection.each(&sql, values, |row| {
+                Ok(Stamped {
                     name: row.get("name")?,
                     datestamp: row.get("datestamp")?,
                     is_deleted: row.get("is_deleted")?,
-                });
-            }
+                })
+            })?;
             let has_more = records.len() > most;
             records.truncate(most);
             Ok(HarvestPage {
@@ -268,32 +303,26 @@ impl Harvest {
     /// How many records are in a window.
     pub fn count(&self, window: &Window) -> Result<u64, StoreError> {
         let connection = self.lock();
-        let mut statement = connection.prepare_cached(&format!(
-            "SELECT count(*) FROM record WHERE datestamp BETWEEN :from AND :until
-                 AND (:first IS NULL OR name > :first AND name < :last) AND {}",
-            window.of_form()
-        ))?;
-        let count: i64 = statement.query_row(
-            named_params! {
-                ":from": window.from.unwrap_or(i64::MIN),
-                ":until": window.until.unwrap_or(i64::MAX),
-                ":first": window.below.as_ref().map(|below| format!("{below}/")),
-                ":last": window.below.as_ref().map(|below| format!("{below}0")),
-            },
-            |row| row.get(0),
-        )?;
+        let [first, last] = window.span();
+        let sql = format!(
+            "SELECT count(*) FROM record WHERE datestamp BETWEEN ?1 AND ?2
+                 AND (CAST(?3 AS TEXT) IS NULL OR name > ?3 AND name < ?4) AND {}",
+            window.of_form(&connection)
+        );
+        let (from, until) = (
+            window.from.unwrap_or(i64::MIN),
+            window.until.unwrap_or(i64::MAX),
+        );
+        let count: i64 = connection.value(&sql, params![from, until, first, last])?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
     /// The names of at most `most` records that are not deleted, in order, after a name.
     pub fn names_after(&self, name: &str, most: usize) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT name FROM record WHERE name > ?1 AND mark IS NOT NULL ORDER BY name LIMIT ?2",
-        )?;
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let names = statement.query_map((name, most), |row| row.get(0))?;
-        Ok(names.collect::<Result<_, _>>()?)
+        let sql =
+            "SELECT name FROM record WHERE name > ?1 AND mark IS NOT NULL ORDER BY name LIMIT ?2";
+        self.lock()
+            .each(sql, params![name, limit(most)], |row| row.get(0))
     }
 
     /// What the names of records begin with, as `of` has it from a name: at most so many. Each is found by one step
@@ -304,13 +333,11 @@ impl Harvest {
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
         let connection = self.lock();
-        let mut statement = connection
-            .prepare_cached("SELECT name FROM record WHERE name > ?1 ORDER BY name LIMIT 1")?;
+        let sql = "SELECT name FROM record WHERE name > ?1 ORDER BY name LIMIT 1";
         let mut found: Vec<String> = Vec::new();
         let mut after = String::new();
         while found.len() < most {
-            let next: Option<String> =
-                statement.query_row([&after], |row| row.get(0)).optional()?;
+            let next: Option<String> = connection.first(sql, params![&after], |row| row.get(0))?;
             let Some(name) = next else {
                 break;
             };
@@ -324,25 +351,20 @@ impl Harvest {
 
     /// The earliest datestamp of all records; None if the database is empty.
     pub fn earliest(&self) -> Result<Option<i64>, StoreError> {
-        let connection = self.lock();
-        let sql = "SELECT min(datestamp) FROM record";
-        Ok(connection.query_row(sql, [], |row| row.get(0))?)
+        self.lock().value("SELECT min(datestamp) FROM record", &[])
     }
 
     /// Whether all records of the store have been noted.
     pub fn is_whole(&self) -> Result<bool, StoreError> {
-        let connection = self.lock();
-        let sql = "SELECT EXISTS (SELECT 1 FROM whole)";
-        Ok(connection.query_row(sql, [], |row| row.get(0))?)
+        self.lock().exists("SELECT 1 FROM whole", &[])
     }
 
     /// Records that all records of the store have been noted.
     pub fn set_whole(&self, now: &dyn Fn() -> i64) -> Result<(), StoreError> {
         self.transact(|connection| {
             let stamp = stamp(connection, now)?;
-            let sql = "INSERT OR IGNORE INTO whole (one, since) VALUES (1, ?1)";
-            connection.execute(sql, [stamp])?;
-            Ok(())
+            let sql = "INSERT INTO whole (one, since) VALUES (1, ?1) ON CONFLICT (one) DO NOTHING";
+            connection.execute(sql, params![stamp])
         })
     }
 }
@@ -362,11 +384,8 @@ impl RecordState {
 }
 
 fn known_of(connection: &Connection, name: &str) -> Result<Option<ReportedRecord>, StoreError> {
-    let mut statement =
-        connection.prepare_cached("SELECT datestamp, mark FROM record WHERE name = ?1")?;
-    let found: Option<(i64, Option<Vec<u8>>)> = statement
-        .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
+    let sql = "SELECT datestamp, mark FROM record WHERE name = ?1";
+    let found = connection.first(sql, params![name], |row| Ok((row.get(0)?, row.bytes(1)?)))?;
     Ok(found.map(|(datestamp, digest)| {
         let stamped = Stamped {
             name: name.to_owned(),
@@ -377,11 +396,15 @@ fn known_of(connection: &Connection, name: &str) -> Result<Option<ReportedRecord
     }))
 }
 
+/// The present second, by the clock of the server if the records are in one.
+fn second(connection: &Connection, now: &dyn Fn() -> i64) -> Result<i64, StoreError> {
+    Ok(connection.seconds()?.unwrap_or_else(now))
+}
+
 /// The present second, or the last datestamp if the clock has been set back since.
 fn stamp(connection: &Connection, now: &dyn Fn() -> i64) -> Result<i64, StoreError> {
-    let last: Option<i64> =
-        connection.query_row("SELECT max(datestamp) FROM record", [], |row| row.get(0))?;
-    Ok(now().max(last.unwrap_or(i64::MIN)))
+    let last: Option<i64> = connection.value("SELECT max(datestamp) FROM record", &[])?;
+    Ok(second(connection, now)?.max(last.unwrap_or(i64::MIN)))
 }
 
 fn put(
@@ -391,12 +414,12 @@ fn put(
     datestamp: i64,
 ) -> Result<Stamped, StoreError> {
     let digest = state.digest();
-    connection
-        .prepare_cached(
-            "INSERT INTO record (name, datestamp, mark, since) VALUES (?1, ?2, ?3, ?2)
-             ON CONFLICT DO UPDATE SET datestamp = ?2, mark = ?3, since = iif(mark IS NULL, ?2, since)",
-        )?
-        .execute((name, datestamp, &digest))?;
+    connection.execute(
+        "INSERT INTO record (name, datestamp, mark, since) VALUES (?1, ?2, ?3, ?2)
+         ON CONFLICT (name) DO UPDATE SET datestamp = ?2, mark = ?3,
+            since = CASE WHEN record.mark IS NULL THEN ?2 ELSE record.since END",
+        params![name, datestamp, digest.as_deref()],
+    )?;
     Ok(Stamped {
         name: name.to_owned(),
         datestamp,
@@ -432,7 +455,7 @@ mod tests {
             let path = TemporaryDirectory::new();
             let directory = path.opened();
             std::thread::scope(|scope| {
-                let open = || Harvest::open(directory.as_fd()).expect("a database");
+                let open = || Harvest::open(directory.as_fd(), None).expect("a database");
                 let opening: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
                 for opened in opening {
                     assert!(opened.join().expect("no panic").is_kept());
@@ -567,19 +590,16 @@ mod tests {
     #[test]
     fn pages_go_by_the_index() {
         let harvest = Harvest::temporary().expect("a database");
-        for (condition, index) in [("TRUE", "record_by_date"), (WITH_FORM, "record_with_form")] {
-            let plan: String = harvest
-                .lock()
-                .query_row(
-                    &format!(
-                        "EXPLAIN QUERY PLAN SELECT name, datestamp, mark IS NULL FROM record
-                         WHERE (datestamp, name) > (1, 'a') AND datestamp <= 9 AND {condition}
-                         ORDER BY datestamp, name LIMIT 10"
-                    ),
-                    [],
-                    |row| row.get("detail"),
-                )
-                .expect("a plan");
+        let connection = harvest.lock();
+        let with_form = with_form(&connection);
+        for (condition, index) in [("TRUE", "record_by_date"), (with_form, "record_with_form")] {
+            let sql = format!(
+                "EXPLAIN QUERY PLAN SELECT name, datestamp, mark IS NULL FROM record
+                 WHERE (datestamp, name) > (1, 'a') AND datestamp <= 9 AND {condition}
+                 ORDER BY datestamp, name LIMIT 10"
+            );
+            let plan = connection.first(&sql, &[], |row| row.get("detail"));
+            let plan: String = plan.expect("a plan").expect("a line");
             let expected = format!("SEARCH record USING INDEX {index} ");
             assert!(plan.starts_with(&expected), "{plan}");
         }

@@ -40,14 +40,14 @@ pub struct PictureCache {
 }
 
 impl PictureCache {
-    /// Opens the database in a store's directory, and creates it if necessary.
-    pub fn open(directory: BorrowedFd<'_>) -> Result<PictureCache, StoreError> {
+    /// Opens the database of this name in a store's directory, and creates it if necessary.
+    pub fn open(directory: BorrowedFd<'_>, file: &str) -> Result<PictureCache, StoreError> {
         // A file may become secret after it was drawn. SQLite gives its log the same permissions.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let _ = rustix::fs::openat(directory, PICTURES_FILE, flags, Mode::from_raw_mode(0o600));
-        let opened = beside::open(directory, PICTURES_FILE, OpenFor::Writing, MIGRATIONS)?;
+        let _ = rustix::fs::openat(directory, file, flags, Mode::from_raw_mode(0o600));
+        let opened = beside::open(directory, file, OpenFor::Writing, MIGRATIONS)?;
         let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
-            what: message!("{file} is gone again", file = PICTURES_FILE),
+            what: message!("{file} is gone again", file),
         })?;
         forget(&connection, MOST_BYTES)?;
         Ok(PictureCache {
@@ -114,7 +114,7 @@ mod tests {
     fn the_latest_pictures_are_kept() {
         let place = TemporaryDirectory::new();
         let directory = std::fs::File::open(place.path()).expect("a directory");
-        let cache = PictureCache::open(directory.as_fd()).expect("a database");
+        let cache = PictureCache::open(directory.as_fd(), PICTURES_FILE).expect("a database");
         for number in 0..10 {
             let key = format!("key{number}");
             cache.put_within(&key, &[7; 10], 45, 10).expect("kept");
@@ -123,7 +123,8 @@ mod tests {
             .put_within("key9", &[8; 10], 45, 10)
             .expect("replaced");
         drop(cache);
-        let cache = PictureCache::open(directory.as_fd()).expect("the same database");
+        let cache =
+            PictureCache::open(directory.as_fd(), PICTURES_FILE).expect("the same database");
         let found = |number: u8| cache.get(&format!("key{number}")).expect("read");
         for number in 0..6 {
             assert_eq!(found(number), None, "{number}");

@@ -26,7 +26,7 @@ impl AccessCounter {
     /// Opens the file before the process drops its privileges. A failure is reported by the first
     /// [`AccessCounter::write`] that has something to write.
     pub fn open(&self, archive: &Archive) {
-        match store::Accesses::open(archive.tree().root()) {
+        match store::Accesses::open(archive.tree().root(), archive.facts().index.as_ref()) {
             Ok(open) => *self.written.lock() = Some(open),
             Err(error) => log::debug!("accesses: {}", error.cause()),
         }
@@ -37,7 +37,10 @@ impl AccessCounter {
         let mut written = self.written.lock();
         let earlier = (|| {
             if written.is_none() {
-                *written = store::Accesses::open_if_there(archive.tree().root())?;
+                *written = store::Accesses::open_if_there(
+                    archive.tree().root(),
+                    archive.facts().index.as_ref(),
+                )?;
             }
             written.as_ref().map_or(Ok(0), |written| written.of(item))
         })();
@@ -63,7 +66,9 @@ impl AccessCounter {
         let done = (|| {
             let mut open = match written.take() {
                 Some(open) => open,
-                None => store::Accesses::open(archive.tree().root())?,
+                None => {
+                    store::Accesses::open(archive.tree().root(), archive.facts().index.as_ref())?
+                }
             };
             let done = open.add(&new);
             *written = Some(open);

@@ -37,7 +37,11 @@ fn serve(env: TestEnv, options: &str) -> Fixture {
 
 /// A report with metadata of its own item, one with a text, a removed one, and one that no user may read.
 fn library() -> Fixture {
-    let env = TestEnv::new().with_a();
+    library_in(TestEnv::new())
+}
+
+fn library_in(env: TestEnv) -> Fixture {
+    let env = env.with_a();
     env.sh(r#"
         report=$(mint A report); data=$(mint A data); note=$(mint A note); shut=$(mint A shut)
         ln -sfn "$PWD/A/$data" "A/$report:"
@@ -403,7 +407,8 @@ HTTP/1.1 200 OK
 /// What was reported outlives the service; where it cannot be stored, all is reported again.
 #[test]
 fn reported_records_outlive_the_service() {
-    let fixture = library();
+    // What a server has of them: `postgres::services_of_several_hosts`.
+    let fixture = library_in(TestEnv::new().with_index_file());
     let dates = r#"list ListIdentifiers; all datestamp | sort"#;
     let before = fixture.sh(dates);
     fixture

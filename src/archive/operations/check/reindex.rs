@@ -1,5 +1,7 @@
 //! Builds an index from the tree: for a reindex in place of the previous one, for a check beside it.
 
+use std::os::fd::BorrowedFd;
+
 use super::super::identifiers::names_at;
 use super::super::open::ChangedFacts;
 use super::super::own_files;
@@ -8,13 +10,27 @@ use super::context::{DateBounds, PlaceContext, PreviousIndex, ScanSummary};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::item_set::ItemSet;
 use crate::archive::operations::Facts;
-use crate::archive::store::{self, Store, StoreError};
+use crate::archive::store::{
+    self, ACCESSES_FILE, Accesses, HARVEST_FILE, Harvest, Store, StoreError,
+};
 use crate::archive::tree::{Author, Place};
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::index_url::{IndexPlace, IndexUrl};
 use crate::formats::item::Sidecar;
 use ibi::Timestamp;
 use ibi::message;
+
+/// Copies what a store has beside its index, and which the tree does not have, to where another index is.
+fn copy_beside(
+    root: BorrowedFd<'_>,
+    from: Option<&IndexUrl>,
+    to: Option<&IndexUrl>,
+) -> Result<(), StoreError> {
+    if let Some(accesses) = Accesses::open_if_there(root, from)? {
+        accesses.copy_to(root, to)?;
+    }
+    Harvest::copy_all(root, from, to)
+}
 
 impl Archive {
     /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
@@ -81,6 +97,8 @@ impl Archive {
         let last = self.store.last_date()?.max(self.store.reserved_date()?);
         // The new index has no item, and the store is opened only once it has, or by another reindex.
         store.replace_all(|_| Ok(last))?;
+        let (from, to) = (self.facts.index.as_ref(), facts.index.as_ref());
+        copy_beside(self.tree.root(), from, to)?;
         let text = facts.to_text();
         store.set_facts(text.as_bytes())?;
         self.tree
@@ -91,12 +109,14 @@ impl Archive {
         Archive::open_held(&path, self.clock, lock, ChangedFacts::Accept)
     }
 
-    /// Removes the file of an index that is in a server now.
+    /// Removes the file of an index that is in a server now, and those of what was copied with it.
     pub fn remove_index_file(&self) -> Result<(), ArchiveError> {
         self.writable()?;
         if self.facts.index.is_some() {
-            for tail in ["", "-wal", "-shm"] {
-                self.tree.remove_own(&format!("{}{tail}", store::FILE))?;
+            for file in [store::FILE, ACCESSES_FILE, HARVEST_FILE] {
+                for tail in ["", "-wal", "-shm"] {
+                    self.tree.remove_own(&format!("{file}{tail}"))?;
+                }
             }
         }
         Ok(())

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::super::Archive;
 use super::super::identifiers::names_at;
 use super::{PUBLIC_TEXT_FILE, TEXT_FILE};
-use crate::archive::store::{ItemId, TextIndex};
+use crate::archive::store::{ItemId, TextIndex, cache_file};
 use crate::archive::tree::Area;
 use crate::formats::search::Searched;
 use crate::os::caller::act_as_process;
@@ -74,7 +74,8 @@ impl WrittenFiles {
             .collect();
         let items: Vec<ItemId> = items.into_iter().collect();
         for file in [TEXT_FILE, PUBLIC_TEXT_FILE] {
-            let noted = TextIndex::open_existing(archive.tree.root(), file)
+            let file = cache_file(file, archive.facts.index.as_ref());
+            let noted = TextIndex::open_existing(archive.tree.root(), &file)
                 .and_then(|index| index.map_or(Ok(()), |index| index.note_stale(&items)));
             if let Err(error) = noted {
                 log::debug!("{file}: written files are noticed later: {}", error.cause());

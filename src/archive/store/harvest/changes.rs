@@ -3,10 +3,9 @@
 //! A record that changes again moves to the end. So a part that is read after its beginning was listed has what it had
 //! then, or the record is in a later one.
 
-use rusqlite::{OptionalExtension, params};
-
 use super::Harvest;
 use crate::archive::store::StoreError;
+use crate::archive::store::engine::params;
 use crate::archive::store::query;
 
 /// What was last noticed of a record.
@@ -67,24 +66,19 @@ impl Harvest {
     }
 
     fn known_since(&self) -> Result<Option<i64>, StoreError> {
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached("SELECT ifnull(since, 0) FROM whole")?;
-        Ok(statement.query_row([], |row| row.get(0)).optional()?)
+        let sql = "SELECT coalesce(since, 0) FROM whole";
+        self.lock().first(sql, &[], |row| row.get(0))
     }
 
     /// The second of the oldest of the last so many changes, and whether there are others before.
     fn oldest_of(&self, until: i64, most: usize) -> Result<Option<(i64, bool)>, StoreError> {
         let connection = self.lock();
-        let mut oldest = connection.prepare_cached(
-            "SELECT datestamp FROM record WHERE datestamp <= ?1 ORDER BY datestamp DESC, name DESC LIMIT 1 OFFSET ?2",
-        )?;
+        let sql = "SELECT datestamp FROM record WHERE datestamp <= ?1 ORDER BY datestamp DESC, name DESC LIMIT 1 OFFSET ?2";
         let skipped = query::limit(most.saturating_sub(1));
-        let found = oldest.query_row((until, skipped), |row| row.get(0));
-        if let Some(found) = found.optional()? {
+        if let Some(found) = connection.first(sql, params![until, skipped], |row| row.get(0))? {
             return Ok(Some((found, true)));
         }
-        let sql = "SELECT min(datestamp) FROM record";
-        let first: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
+        let first: Option<i64> = connection.value("SELECT min(datestamp) FROM record", &[])?;
         Ok(first
             .filter(|first| *first <= until)
             .map(|first| (first, false)))
@@ -93,17 +87,14 @@ impl Harvest {
     /// The second with which the part after that of `first` begins.
     fn end_of_part(&self, first: i64, until: i64, part: usize) -> Result<Option<i64>, StoreError> {
         let connection = self.lock();
-        let mut after = connection.prepare_cached(
-            "SELECT datestamp FROM record WHERE datestamp >= ?1 AND datestamp <= ?2 ORDER BY datestamp, name LIMIT 1 OFFSET ?3",
-        )?;
-        let at: Option<i64> = after
-            .query_row((first, until, query::limit(part)), |row| row.get(0))
-            .optional()?;
-        match at {
+        let after = |from: i64, skipped: i64| {
+            let sql = "SELECT datestamp FROM record WHERE datestamp >= ?1 AND datestamp <= ?2
+                ORDER BY datestamp, name LIMIT 1 OFFSET ?3";
+            connection.first(sql, params![from, until, skipped], |row| row.get(0))
+        };
+        match after(first, query::limit(part))? {
             // More than a part have the same second, and it is not divided.
-            Some(at) if at == first => Ok(after
-                .query_row((first.saturating_add(1), until, 0), |row| row.get(0))
-                .optional()?),
+            Some(at) if at == first => after(first.saturating_add(1), 0),
             at => Ok(at),
         }
     }
@@ -116,13 +107,11 @@ impl Harvest {
         part: usize,
     ) -> Result<ChangePart, StoreError> {
         let next = self.end_of_part(first, until, part)?;
-        let connection = self.lock();
-        let mut statement = connection.prepare_cached(
-            "SELECT name, datestamp, mark IS NULL AS is_deleted, since IS datestamp AS is_new FROM record
-             WHERE datestamp >= ?1 AND datestamp <= ?2 ORDER BY datestamp, name",
-        )?;
+        let sql = "SELECT name, datestamp, mark IS NULL AS is_deleted, coalesce(since = datestamp, FALSE) AS is_new
+             FROM record
+             WHERE datestamp >= ?1 AND datestamp <= ?2 ORDER BY datestamp, name";
         let last = next.map_or(until, |next| next - 1);
-        let records = statement.query_map(params![first, last], |row| {
+        let records = self.lock().each(sql, params![first, last], |row| {
             let change = match (row.get("is_deleted")?, row.get("is_new")?) {
                 (true, _) => RecordChange::Deleted,
                 (false, true) => RecordChange::Created,
@@ -134,10 +123,7 @@ impl Harvest {
                 change,
             })
         })?;
-        Ok(ChangePart {
-            records: records.collect::<Result<_, _>>()?,
-            next,
-        })
+        Ok(ChangePart { records, next })
     }
 }
 

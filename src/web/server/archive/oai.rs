@@ -102,8 +102,11 @@ pub(super) fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
     if let Some(harvest) = site.oai.harvest.get() {
         return Ok(harvest);
     }
-    let opened = match Harvest::open(site.archive.tree().root()) {
+    let archive = &site.archive;
+    let opened = match Harvest::open(archive.tree().root(), archive.facts().index.as_ref()) {
         Ok(harvest) => harvest,
+        // A server that is away comes back, and what others harvest there is not forgotten here.
+        Err(error) if archive.facts().index.is_some() => return Err(error),
         Err(error) => {
             log::warn!(
                 "the records of harvesters cannot be stored, and all of them are sent again after the next start: {}; see what {HARVEST_FILE} is, or remove it",

@@ -95,7 +95,11 @@ impl Address {
         // All statements are of few rows found by an index: to plan one for its values, or to compile it, takes longer
         // than to run it, and a plan made while a table was empty would read the whole table until the server has
         // counted its rows. Another server that speaks the protocol may not know these.
-        for set in ["plan_cache_mode = force_generic_plan", "jit = off", "enable_seqscan = off"] {
+        for set in [
+            "plan_cache_mode = force_generic_plan",
+            "jit = off",
+            "enable_seqscan = off",
+        ] {
             if let Err(error) = client.batch_execute(&format!("SET {set}")).await {
                 log::debug!("{set}: {}", described(&error));
             }

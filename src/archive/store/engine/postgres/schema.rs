@@ -138,6 +138,28 @@ const MIGRATIONS: &[&str] = &[
     );
     CREATE INDEX relation_change_by_number ON relation_change (changed, kind, target);
     "#,
+    // 2: what is in databases of their own in a store, so that several hosts share it (`accesses`, `harvest`).
+    r#"
+    CREATE TABLE access (
+        name  TEXT COLLATE "C" PRIMARY KEY,
+        count BIGINT NOT NULL
+    );
+
+    CREATE TABLE record (
+        name      TEXT COLLATE "C" PRIMARY KEY,
+        datestamp BIGINT NOT NULL,
+        mark      BYTEA,
+        since     BIGINT
+    );
+    CREATE INDEX record_by_date ON record (datestamp, name);
+    CREATE INDEX record_with_form ON record (datestamp, name)
+        WHERE mark IS NULL OR substr(mark, length(mark)) = '\x01'::bytea;
+
+    CREATE TABLE whole (
+        one   BIGINT PRIMARY KEY CHECK (one = 1),
+        since BIGINT
+    );
+    "#,
 ];
 
 impl Schema {
