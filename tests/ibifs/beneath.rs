@@ -1,5 +1,6 @@
 //! Stores on filesystems that lack what ext4 has. `IBIFS_TEST_BENEATH=bindfs`, or =DIRECTORY, runs the other modules there.
 
+use crate::http::served::Served;
 use crate::support::{Needs, TestEnv, on_bindfs};
 
 /// Without RENAME_NOREPLACE (renameat2(2)), as on bindfs, CephFS, GlusterFS and NFS, everything is made and moved, and
@@ -37,8 +38,45 @@ fn what_a_filesystem_cannot_do_is_said() {
     env.prints(
         "ibifs init s --host a.example.org 2>&1 > /dev/null | cut -d: -f1-3; ls s/staging",
         "ibifs: notice: the filesystem of the store has no RENAME_NOREPLACE
+ibifs: warning: the filesystem of the store keeps access control lists and does not check them
 ibifs: notice: the filesystem of the store has no birth times of files",
     );
+    env.prints(
+        "mkdir A; ibifs mount s A -o log=info 2>&1 | grep -c 'does not check them' || true; ibifs umount A; ls s/staging",
+        "1",
+    );
+    // Who cannot act as another user does not know.
+    env.prints(
+        "chmod 755 .; mkdir u; chown 60001:60001 u
+         setpriv --reuid 60001 --regid 60001 --clear-groups ibifs init u/s --host a.example.org 2>&1 > /dev/null | cut -d: -f1-3; ls u/s/staging",
+        "ibifs: notice: the filesystem of the store has no RENAME_NOREPLACE
+ibifs: notice: the filesystem of the store has no birth times of files",
+    );
+}
+
+/// What is said of access control lists is so: on bindfs a list that grants or refuses access counts in the mount for what
+/// exists, and not for what is made, related, or read over HTTP. On a disk it counts everywhere.
+#[test]
+fn lists_that_are_not_checked() {
+    let on_disk = TestEnv::with(Needs::AccessLists);
+    let on_bindfs = TestEnv::new().on_bindfs();
+    for (env, expected, served) in [
+        (on_disk, "text\nno\nmade\nno", "404"),
+        (on_bindfs, "text\nno\nno\nrelated", "200"),
+    ] {
+        env.prints(
+            r#"as() { setpriv --reuid 60001 --regid 60001 --clear-groups "$@" 2> /dev/null; }
+            chmod 755 .; ibifs init S --host a.example.org > /dev/null 2>&1; mkdir A; ibifs mount S A; chmod 755 A
+            i=A/$(mint A x); chmod 777 $(dirname $i); mkdir $i/mine; echo text > $i/yes; echo text > $i/no
+            chmod 600 $i/yes; setfacl -m u:60001:rx $i $i/doc; setfacl -m u:60001:r $i/yes; setfacl -m u:60001:rwx $i/mine
+            setfacl -m u:60001:- $i/no; as cat $i/yes; as cat $i/no || echo no; as touch $i/mine/new && echo made || echo no
+            chmod 777 $i; chmod 666 $i/.ibi; setfacl -m u:60001:- $i; as mkdir "$i+(pt)" && echo related || echo no
+            setfacl -b $i; setfacl -m u:65534:- $i/no; echo -n ${i#A/} > rep"#,
+            expected,
+        );
+        let status = "curl -s -o /dev/null -w '%{http_code}' $U/$(< rep)/no";
+        Served::start(&env, "S").prints(&env, status, served);
+    }
 }
 
 /// A directory becomes an item by renaming its entries, without RENAME_NOREPLACE, and keeps its time; room is set aside

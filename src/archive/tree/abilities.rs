@@ -10,6 +10,7 @@ use super::place::{TreeError, failed};
 use super::root::Tree;
 use super::staging::clear;
 use crate::archive::finding::findings;
+use crate::os::access_lists;
 
 findings! {
     /// Something that the filesystem of a store cannot do.
@@ -23,6 +24,8 @@ findings! {
             "the filesystem of the store has no extended attributes: those of files that are copied in are lost"
         AccessLists "acls" Notice
             "the filesystem of the store has no access control lists: permissions are those of mode and owner"
+        CheckedLists "acls-checked" Warning
+            "the filesystem of the store keeps access control lists and does not check them: a mount still does for files and directories that exist, but who may make something in a directory, relate items, and read over HTTP is decided by mode and owner"
         HardLinks "hard-links" Warning
             "the filesystem of the store has no hard links: a file with several names becomes several files"
         Exclusive "exclusive" Error
@@ -79,8 +82,15 @@ fn tried(directory: &OwnedFd) -> Result<Vec<Lack>, Errno> {
     check(Lack::Exclusive, again.err() == Some(Errno::EXIST));
     let set = rustix::fs::fsetxattr(&file, "user.ibifs", b"x", XattrFlags::empty());
     check(Lack::Attributes, set.is_ok());
-    let list = rustix::fs::fgetxattr(&file, "system.posix_acl_access", &mut [0; 64]);
+    let list = rustix::fs::fgetxattr(&file, access_lists::ATTRIBUTE, &mut [0; 64]);
     check(Lack::AccessLists, list != Err(Errno::OPNOTSUPP));
+    rustix::fs::mkdirat(directory, "lists", Mode::RWXU)?;
+    let as_directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let lists = rustix::fs::openat(directory, "lists", as_directory, Mode::empty())?;
+    check(
+        Lack::CheckedLists,
+        access_lists::are_checked(lists.as_fd()) != Some(false),
+    );
     let linked = rustix::fs::linkat(directory, "file", directory, "link", AtFlags::empty());
     check(Lack::HardLinks, linked.is_ok());
     let number = |name: &str| {

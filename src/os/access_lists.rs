@@ -1,0 +1,116 @@
+//! Whether a filesystem checks access control lists (acl(5)). Some keep a list with a file and check the mode alone, and
+//! none says so, so that another user tries.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{Mode, OFlags, XattrFlags};
+use rustix::io::Errno;
+
+use crate::os::caller::Caller;
+
+/// The attribute in which a file has its list.
+pub const ATTRIBUTE: &str = "system.posix_acl_access";
+
+/// Tags of entries: owner, a user, group, mask, others (`linux/posix_acl.h`).
+const OWNER: u16 = 0x01;
+const USER: u16 = 0x02;
+const GROUP: u16 = 0x04;
+const MASK: u16 = 0x10;
+const OTHERS: u16 = 0x20;
+
+/// The permission to read, in an entry.
+const READ: u16 = 4;
+
+/// Whether lists that grant and lists that refuse access to files in this directory, which is empty, have an effect for
+/// a user. None if that cannot be tried: without the rights to act as another user, where lists cannot be set, and where
+/// the user that asks is not the one whom the filesystem sees.
+pub fn are_checked(directory: BorrowedFd<'_>) -> Option<bool> {
+    if !Caller::NOBODY.is_other() {
+        return None;
+    }
+    // The other user must pass through it.
+    let through = Mode::RWXU | Mode::XGRP | Mode::XOTH;
+    rustix::fs::fchmod(directory, through).ok()?;
+    // A file for each case: nothing that the kernel or a server remembers of one is the answer for another.
+    make(directory, "closed", Mode::empty(), None)?;
+    make(directory, "open", Mode::ROTH, None)?;
+    make(directory, "granted", Mode::empty(), Some(READ))?;
+    make(directory, "refused", Mode::ROTH, Some(0))?;
+    let names = ["closed", "open", "granted", "refused"];
+    // The groups of the thread change.
+    let tried = std::thread::scope(|scope| {
+        let tried = scope.spawn(|| names.map(|name| reads(directory, name)));
+        tried.join().ok()
+    });
+    match tried? {
+        [Some(false), Some(true), Some(is_granted), Some(is_read)] => Some(is_granted && !is_read),
+        _ => None,
+    }
+}
+
+/// Makes a file that its owner and these may read, with a list that says what [`Caller::NOBODY`] may.
+fn make(directory: BorrowedFd<'_>, name: &str, mode: Mode, other: Option<u16>) -> Option<()> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(directory, name, flags, Mode::RUSR).ok()?;
+    rustix::fs::fchmod(&file, Mode::RUSR | mode).ok()?;
+    if let Some(other) = other {
+        let others = if mode.contains(Mode::ROTH) { READ } else { 0 };
+        let list = list(Caller::NOBODY.uid, other, others);
+        rustix::fs::fsetxattr(&file, ATTRIBUTE, &list, XattrFlags::empty()).ok()?;
+    }
+    Some(())
+}
+
+/// Whether [`Caller::NOBODY`] opens a file for reading; None for other reasons than its permissions.
+fn reads(directory: BorrowedFd<'_>, name: &str) -> Option<bool> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let opened =
+        Caller::NOBODY.act(|| rustix::fs::openat(directory.as_fd(), name, flags, Mode::empty()));
+    match opened {
+        Ok(_) => Some(true),
+        Err(Errno::ACCESS) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// A list as [`ATTRIBUTE`] has it: version 2, then tag, permissions and number of each entry.
+fn list(user: u32, its: u16, others: u16) -> Vec<u8> {
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, permissions, number) in [
+        (OWNER, READ, u32::MAX),
+        (USER, its, user),
+        (GROUP, 0, u32::MAX),
+        (MASK, READ, u32::MAX),
+        (OTHERS, others, u32::MAX),
+    ] {
+        list.extend(tag.to_le_bytes());
+        list.extend(permissions.to_le_bytes());
+        list.extend(number.to_le_bytes());
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::testing::TemporaryDirectory;
+
+    /// Only root can try as another user. The files are told apart: of those without a list one is read and one is not.
+    #[test]
+    fn the_system_checks_lists() {
+        let directory = TemporaryDirectory::new();
+        let opened = directory.opened();
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(are_checked(opened.as_fd()), is_root.then_some(true));
+    }
+
+    /// Nothing is said of a directory in which it cannot be tried.
+    #[test]
+    fn what_cannot_be_tried_is_not_said() {
+        let directory = TemporaryDirectory::new();
+        std::fs::write(directory.join("open"), "").expect("written");
+        assert_eq!(are_checked(directory.opened().as_fd()), None);
+        let proc = std::fs::File::open("/proc/self").expect("a directory");
+        assert_eq!(are_checked(proc.as_fd()), None);
+    }
+}
