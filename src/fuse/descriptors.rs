@@ -425,6 +425,11 @@ impl Pinned {
         self.slot.lock().opened = Arc::downgrade(opened);
     }
 
+    /// Whether a program has the file open.
+    pub fn is_opened(&self) -> bool {
+        self.slot.lock().opened.strong_count() > 0
+    }
+
     /// The open file, with O_PATH or as a program has opened it. ESTALE where it leads nowhere: the kernel then looks the
     /// name up again, which may be another one of a file that has several.
     pub fn open(&self) -> Result<Arc<OwnedFd>, Errno> {

@@ -23,6 +23,7 @@ mod placement;
 mod protocol;
 mod readdirplus;
 mod reply;
+mod surplus;
 mod worker_pool;
 
 use std::ffi::OsStr;
@@ -44,6 +45,7 @@ use handles::Handles;
 use invalidator::Invalidator;
 use leases::Leases;
 use readdirplus::ReaddirplusHeuristic;
+use surplus::Surplus;
 use worker_pool::WorkerPool;
 
 /// The virtual attribute of the mount's root that says how files are read and written.
@@ -80,6 +82,7 @@ pub struct Inner {
     invalidator: Invalidator,
     backings: Backings,
     readdirplus: ReaddirplusHeuristic,
+    surplus: Surplus,
     pool: Arc<WorkerPool>,
 }
 
@@ -112,6 +115,8 @@ impl Ibifs {
             namespace: Arc::new(namespace),
             // An eighth of the descriptors; root is not limited.
             handles: Handles::new(descriptors::limit() / 8),
+            // A quarter, as for nodes that have handles: directories and open files need the others.
+            surplus: Surplus::start(server, descriptors::limit() / 4, Arc::clone(&notifier))?,
             invalidator: Invalidator::start(notifier, Arc::clone(&pool))?,
             backings: Backings::new(path, server),
             readdirplus: ReaddirplusHeuristic::default(),
@@ -145,6 +150,18 @@ impl Inner {
             caller,
             cache: &self.invalidator,
         }
+    }
+
+    /// Notes the name that is found or made, if one is.
+    fn noting(
+        &self,
+        (parent, name): (INodeNo, &OsStr),
+        found: ErrnoResult<Entry>,
+    ) -> ErrnoResult<Entry> {
+        if let Ok(entry) = &found {
+            self.surplus.note(&self.namespace, parent, name, entry);
+        }
+        found
     }
 
     /// Looks a name up, and learns from it which processes look at what they list.

@@ -110,6 +110,23 @@ fn inode_numbers_are_used_again() {
     );
 }
 
+/// Where files have no handles the kernel is asked to forget some, so that it may know more files than the daemon may have
+/// open. Those that a program has open stay.
+#[test]
+fn more_files_are_known_than_may_be_open() {
+    let env = TestEnv::new().on_bindfs();
+    env.prints(
+        r#"ibifs init A.store --host archive-a.example.org > /dev/null 2>&1; mkdir A
+        setpriv --bounding-set -sys_resource bash -c 'ulimit -n 1024; exec ibifs mount A.store A'
+        D=A/$(mint A label)/doc; echo first > $D/open; exec 5>> $D/open
+        for ((n = 0; n < 2000; n++)); do echo $n > $D/$n; done; cat $D/? | tail -n 1; find $D -type f -size 5c | wc -l
+        ls -l $D | wc -l; echo second >&5; exec 5>&-; cat $D/open; readlink /proc/self/fd/7 7< $D/1999 | grep -c deleted || true
+        nodes=$(getfattr --only-values -n user.ibi.held A | cut -d ' ' -f 2); echo $((nodes < 400))
+        ibifs umount A; ibifs fsck A.store"#,
+        "9\n1000\n2002\nfirst\nsecond\n0\n1\n2 items, 0 findings",
+    );
+}
+
 /// A server renames a file that is removed while it is open, in the same directory. The daemon holds none open that no
 /// program reads any more, so that directories can be removed.
 #[test]

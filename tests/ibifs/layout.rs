@@ -494,6 +494,7 @@ fn what_a_request_starts_is_not_bound() {
         "fuse/descriptors.rs",
         "fuse/fs/invalidator.rs",
         "fuse/fs/leases.rs",
+        "fuse/fs/surplus.rs",
         "fuse/fs/worker_pool.rs",
         "archive/operations/check/scan.rs",
         "archive/store/harvest.rs",

@@ -74,6 +74,10 @@ impl Inner {
             let number = entry.map_or(line.st_ino, |entry| entry.node.id.0);
             let attr = file_attr(number, attr);
             let lifetime = entry.map_or(Duration::ZERO, lifetimes::of_both);
+            if let Some(entry) = entry {
+                let parent = INodeNo(directory.0);
+                self.surplus.note(&self.namespace, parent, line.name, entry);
+            }
             reply.add(attr.ino, line.next, line.name, &lifetime, &attr, GENERATION)
         };
         match self.list_with_nodes(caller, directory, handle, offset, add) {

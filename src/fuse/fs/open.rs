@@ -170,6 +170,9 @@ impl Inner {
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
             self.create_file(caller, &parent, name, flags, mode, register)
         });
+        if let Ok((entry, _)) = &created {
+            self.surplus.note(&self.namespace, parent, name, entry);
+        }
         let node = created.as_ref().ok().map(|(entry, _)| entry.node.clone());
         reply::create(reply, created);
         if let Some(node) = node {

@@ -37,7 +37,8 @@ impl Filesystem for Ibifs {
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let _worker = self.pool.work(request.pid());
-        reply::entry(reply, self.look_up(&caller(request), parent, name));
+        let found = self.look_up(&caller(request), parent, name);
+        reply::entry(reply, self.noting((parent, name), found));
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
@@ -112,7 +113,8 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
-        reply::entry(reply, self.make_node(&caller(request), name, device, mode));
+        let made = self.make_node(&caller(request), name, device, mode);
+        reply::entry(reply, self.noting(name, made));
     }
 
     fn mkdir(
@@ -157,7 +159,8 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work(request.pid());
         let (name, target) = ((parent, name), target.as_os_str().as_bytes());
-        reply::entry(reply, self.make_link(&caller(request), name, target));
+        let made = self.make_link(&caller(request), name, target);
+        reply::entry(reply, self.noting(name, made));
     }
 
     fn rename(
@@ -187,7 +190,8 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work(request.pid());
         let name = (new_parent, new_name);
-        reply::entry(reply, self.make_hard_link(&caller(request), number, name));
+        let made = self.make_hard_link(&caller(request), number, name);
+        reply::entry(reply, self.noting(name, made));
         self.invalidator.replied();
     }
 

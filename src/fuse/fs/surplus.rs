@@ -1,0 +1,95 @@
+//! Which files the kernel is asked to forget, where the daemon cannot find a file again by itself.
+//!
+//! In a filesystem of a process (FUSE) a file has no handle that lasts, so that a node has a descriptor as long as the
+//! kernel knows it, and the kernel may know more files than a process may have descriptors. The kernel is asked to drop
+//! the names that it was given first. It looks them up again when they are used. Directories are not dropped, since a
+//! process may work in them, nor are files that a process has open.
+
+use parking_lot::Mutex;
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, OnceLock};
+
+use fuser::{INodeNo, Notifier};
+use rustix::fs::FileType;
+
+use crate::fuse::inode::{NodeId, NodeKind};
+use crate::fuse::namespace::{Entry, Namespace};
+use crate::os::serving::Server;
+
+/// A name in a directory.
+type Name = (INodeNo, OsString);
+
+/// How many names are looked at for one that is new.
+const LOOKED_AT: usize = 4;
+
+/// The names of files that the kernel was given, as far as they must be limited.
+#[derive(Debug)]
+pub(super) struct Surplus {
+    limit: usize,
+    /// From the oldest on.
+    given: Mutex<VecDeque<(NodeId, Name)>>,
+    /// The names that the kernel is asked to drop, by a thread of its own: it waits for the lock of the directory. None
+    /// where files have handles.
+    queue: Option<Sender<Name>>,
+}
+
+impl Surplus {
+    /// Starts the thread where it is needed; it ends with this value. The kernel knows as many files as `limit`, and those
+    /// that are open.
+    pub(super) fn start(
+        server: Server,
+        limit: usize,
+        notifier: Arc<OnceLock<Notifier>>,
+    ) -> std::io::Result<Surplus> {
+        let mut surplus = Surplus {
+            limit,
+            given: Mutex::default(),
+            queue: None,
+        };
+        if server == Server::Process {
+            let (queue, received) = channel::<Name>();
+            std::thread::Builder::new()
+                .name("surplus".to_owned())
+                .spawn(move || {
+                    for (parent, name) in received {
+                        if let Some(notifier) = notifier.get()
+                            && let Err(error) = notifier.inval_entry(parent, &name)
+                        {
+                            log::debug!("the kernel did not drop {}: {error}", name.display());
+                        }
+                    }
+                })?;
+            surplus.queue = Some(queue);
+        }
+        Ok(surplus)
+    }
+
+    /// Notes a name that the kernel is given, and has the oldest ones dropped where there are too many.
+    pub(super) fn note(&self, namespace: &Namespace, parent: INodeNo, name: &OsStr, entry: &Entry) {
+        let Some(queue) = &self.queue else {
+            return;
+        };
+        if entry.node.kind != NodeKind::Inside || entry.attr.kind == FileType::Directory {
+            return;
+        }
+        let oldest: Vec<_> = {
+            let mut given = self.given.lock();
+            given.push_back((entry.node.id, (parent, name.to_owned())));
+            let surplus = given.len().saturating_sub(self.limit);
+            given.drain(..surplus.min(LOOKED_AT)).collect()
+        };
+        for (id, name) in oldest {
+            let Some(node) = namespace.nodes.get(id) else {
+                continue;
+            };
+            if node.real.as_ref().is_some_and(|real| real.file.is_opened()) {
+                self.given.lock().push_back((id, name));
+            } else {
+                // The thread ends with the mount only.
+                let _ = queue.send(name);
+            }
+        }
+    }
+}
