@@ -6,7 +6,7 @@
 
 use std::os::fd::AsFd;
 
-use rustix::fs::{AtFlags, Statx, StatxFlags};
+use rustix::fs::{AtFlags, Stat, Statx, StatxFlags};
 use rustix::io::Errno;
 
 /// Who has the files of a filesystem.
@@ -50,6 +50,13 @@ impl Server {
 pub fn attributes(file: impl AsFd) -> Result<Statx, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;
     rustix::fs::statx(file, "", flags, StatxFlags::BASIC_STATS)
+}
+
+/// The same as fstat(2) has it. A file that has several names may have attributes of each of them, in the kernel.
+pub fn stat(file: impl AsFd) -> Result<Stat, Errno> {
+    // What the server answers is what the kernel remembers.
+    attributes(&file)?;
+    rustix::fs::fstat(&file)
 }
 
 #[cfg(test)]

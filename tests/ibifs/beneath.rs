@@ -127,6 +127,23 @@ fn more_files_are_known_than_may_be_open() {
     );
 }
 
+/// Each name of a file has attributes of its own in the kernel, until these are asked for. What is served of a file is the
+/// same by every name at once, or readers of its inventory would take it for one that has changed.
+#[test]
+fn a_file_is_served_the_same_by_every_name() {
+    let env = TestEnv::new().on_bindfs().with_a();
+    env.sh(
+        "r=$(mint A label); echo x > A/$r/doc/one; ln A/$r/doc/one A/$r/doc/two; echo -n $r > rep",
+    );
+    Served::start(&env, "A.store").prints(
+        &env,
+        r#"tag() { curl -sI $U/$(< rep)/doc/$1 | sed -n 's/^etag: //p'; }
+        for mode in 600 644 640 644; do tag one > /dev/null; chmod $mode A/$(< rep)/doc/two; done
+        test -n "$(tag two)"; test "$(tag one)" = "$(tag two)"; echo same"#,
+        "same",
+    );
+}
+
 /// A server renames a file that is removed while it is open, in the same directory. The daemon holds none open that no
 /// program reads any more, so that directories can be removed.
 #[test]
@@ -170,6 +187,11 @@ fn relations_are_declared_with_a_deposit() {
 #[test]
 fn originals_are_transferred() {
     on_bindfs(crate::transfer::an_original_goes_over_and_comes_back);
+}
+
+#[test]
+fn items_of_other_archives_are_read() {
+    on_bindfs(crate::world::cache::a_mount_knows_its_own_items_only);
 }
 
 #[test]

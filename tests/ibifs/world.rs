@@ -3,7 +3,7 @@
 
 mod archive;
 mod beside;
-mod cache;
+pub mod cache;
 mod copying;
 mod proxy;
 mod reading;

@@ -11,6 +11,7 @@ use super::entries::{each_entry_of, next_entries_of};
 use super::place::failed;
 use super::{OpenItem, Place, Tree, TreeError};
 use crate::os::opening;
+use crate::os::serving;
 use ibi::Timestamp;
 
 /// A file or a directory of an item, open for reading.
@@ -79,7 +80,7 @@ impl Published {
 
     /// Whether neither content nor permissions have changed since it was opened.
     pub fn is_unchanged(&self) -> Result<bool, Errno> {
-        let stat = rustix::fs::fstat(&self.file)?;
+        let stat = serving::stat(&self.file)?;
         let now = Published::fingerprint_of(&stat);
         Ok(now == self.fingerprint())
     }
@@ -114,7 +115,7 @@ enum For {
 /// Reopens what has been found, if it is a regular file or a directory.
 fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Published, Errno> {
     // A device or a pipe must not even be opened.
-    let stat = rustix::fs::fstat(&found)?;
+    let stat = serving::stat(&found)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile | FileType::Directory => {}
         _ => return Err(Errno::NOENT),
@@ -192,7 +193,7 @@ impl OpenItem {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let found = opening::beneath(&self.directory, path, flags, resolve)?;
-        let stat = rustix::fs::fstat(&found)?;
+        let stat = serving::stat(&found)?;
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => PublicKind::Directory,
             FileType::RegularFile => PublicKind::File,

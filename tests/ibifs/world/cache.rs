@@ -21,7 +21,7 @@ fn several_mounts_use_one_cache() {
 
 /// What a mount has been told by those whom it asks counts for no mount that asks others.
 #[test]
-fn a_mount_knows_its_own_items_only() {
+pub fn a_mount_knows_its_own_items_only() {
     let world = World::mounted();
     world.prints(
         r#"mkdir N O; cat M/$one/doc/x.txt; ibifs world N --archive http://127.0.0.1:1 --cache C
