@@ -386,16 +386,15 @@ impl Drop for TestEnv {
         }
         // After a lazy unmount a daemon writes until its last descriptor is closed.
         let deadline = Instant::now() + Duration::from_secs(10);
-        while std::fs::remove_dir_all(&self.root).is_err() && self.root.exists() {
-            if Instant::now() > deadline {
-                eprintln!("could not be removed: {}", self.root.display());
-                return;
+        for directory in std::iter::once(&self.root).chain(&self.backing) {
+            while std::fs::remove_dir_all(directory).is_err() && directory.exists() {
+                if Instant::now() > deadline {
+                    eprintln!("could not be removed: {}", directory.display());
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+                self.unmount_all();
             }
-            std::thread::sleep(Duration::from_millis(50));
-            self.unmount_all();
-        }
-        if let Some(backing) = &self.backing {
-            let _ = std::fs::remove_dir_all(backing);
         }
     }
 }
