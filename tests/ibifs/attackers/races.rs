@@ -62,7 +62,17 @@ impl Field {
         let Ok(above) = self.open(above) else {
             return;
         };
-        let exchange = || rustix::fs::renameat_with(&above, name, CWD, ours, RenameFlags::EXCHANGE);
+        let aside = ours.with_extension("aside");
+        let exchange =
+            || match rustix::fs::renameat_with(&above, name, CWD, ours, RenameFlags::EXCHANGE) {
+                // A filesystem without it, as bindfs: for a moment there is nothing.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    rustix::fs::renameat(&above, name, CWD, &aside)?;
+                    let placed = rustix::fs::renameat(CWD, ours, &above, name);
+                    rustix::fs::renameat(CWD, &aside, CWD, ours).and(placed)
+                }
+                done => done,
+            };
         if exchange().is_err() {
             return;
         }
