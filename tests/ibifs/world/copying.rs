@@ -14,7 +14,7 @@ use crate::support::{Disk, Format, TestEnv};
 /// the public may not read. `tail1` prints the sums of a copy.
 const COMPARE: &str = r#"
 names() { (cd "$1"; find . ! -name .ibi ! -path ./doc/secret ! -path './doc/shut*' -printf '%P %y %m %T@ %l ' \( -type f -printf '%n %s' -o -true \) -printf '\n' | LC_ALL=C sort); }
-same() { names "$1" > 1st; names "$2" > 2nd; diff -a 1st 2nd; diff -r --no-dereference "$1" "$2" -x secret -x shut -x .ibi -x pipe; }
+same() { find "$1" "$2" -exec stat --cached=never {} + > /dev/null; names "$1" > 1st; names "$2" > 2nd; diff -a 1st 2nd; diff -r --no-dereference "$1" "$2" -x secret -x shut -x .ibi -x pipe; }
 sums() { tail -n 1 | sed 's/^\([0-9]*\) items*, .* bytes*;/\1,/'; }
 listed() { ibifs ls "$1" | wc -l; }
 "#;
