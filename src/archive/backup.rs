@@ -51,7 +51,7 @@ pub use content::copy_content;
 use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
-pub use item::{DEPOSIT_MARK, ItemCopier, UNCOMPARED};
+pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED};
 pub use metadata::{UserAttributes, attributes_of};
 use unit::Vanished;
 

@@ -1,7 +1,7 @@
 //! Stores on filesystems that lack what ext4 has. `IBIFS_TEST_BENEATH=bindfs`, or =DIRECTORY, runs the other modules there.
 
 use crate::http::served::Served;
-use crate::support::{Needs, TestEnv, on_bindfs};
+use crate::support::{Disk, Format, Needs, TestEnv, on_bindfs};
 
 /// Without RENAME_NOREPLACE (renameat2(2)), as on bindfs, CephFS, GlusterFS and NFS, everything is made and moved, and
 /// nothing is replaced.
@@ -209,5 +209,29 @@ fn a_deposit_that_was_cut_off_is_completed() {
         test -e dir/file; test S/col/*/*/*/*/file -ef dir/file
         ibifs mint S --from dir > /dev/null; test ! -e dir; ls S/col/*/*/*/*/file | wc -l; ibifs fsck S"#,
         "1\n2 items, 0 findings",
+    );
+}
+
+/// Where times are whole seconds, as on MooseFS, init says so, and a deposit or a backup of files with finer times is what
+/// it was.
+#[test]
+fn times_are_whole_seconds() {
+    let env = TestEnv::new();
+    let small_inodes = ["-I", "128"];
+    let _disk = Disk::made_with(env.root(), "disk", Format::Ext4, 64, &small_inodes);
+    env.prints(
+        "ibifs init disk/S --host a.example.org 2>&1 > /dev/null | cut -d: -f1-3",
+        "ibifs: warning: the filesystem of the store keeps times of whole seconds
+ibifs: notice: the filesystem of the store has no birth times of files",
+    );
+    env.prints(
+        r#"mkdir -p A from/doc; ibifs mount disk/S A; echo x > from/doc/x; echo y > from/doc/y
+        touch -d '2020-02-02 02:02:02.123456789' from/doc/x
+        i=$(ibifs mint A --from from | head -n 1); test ! -e from; stat -c %y A/$i/doc/x; cat A/$i/doc/*; ibifs umount A
+        ibifs init T --host b.example.org > /dev/null 2>&1; j=$(ibifs mint T | head -n 1); f=T/col/$j/doc/x; echo x > $f
+        touch -d '2020-02-02 02:02:02.123456789' $f; sleep 1.1; ibifs backup T disk/T > /dev/null; c=disk/T/col/$j/doc/x
+        before=$(stat -c '%i %z' $c); sleep 1.1; ibifs backup T disk/T > /dev/null; test "$before" = "$(stat -c '%i %z' $c)"
+        ibifs fsck disk/S"#,
+        "2020-02-02 02:02:02.000000000 +0000\nx\ny\n2 items, 0 findings",
     );
 }

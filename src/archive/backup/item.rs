@@ -11,6 +11,7 @@ use super::finding::{BackupError, BackupFinding, BackupTally};
 use super::metadata;
 use crate::archive::finding::Reporter;
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
+use crate::os::serving;
 
 /// The file in an item that marks a copy that was begun and not compared since.
 pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
@@ -39,10 +40,35 @@ fn files_of(tree: &Tree) -> Result<BTreeMap<Vec<u8>, Stat>, BackupError> {
     paths.retain(|path| !is_left(path));
     let stat = |path: Vec<u8>| {
         let opened = tree.open_far(&path, OFlags::PATH | OFlags::NOFOLLOW);
-        let stat = opened.and_then(rustix::fs::fstat).ok()?;
+        let stat = opened.and_then(serving::stat).ok()?;
         Some((path, stat))
     };
     Ok(paths.into_iter().filter_map(stat).collect())
+}
+
+/// The files of a directory as they were at a time.
+#[derive(Debug)]
+pub struct SeenFiles(BTreeMap<Vec<u8>, Stat>);
+
+impl SeenFiles {
+    /// As they are now.
+    pub fn of(tree: &Tree) -> Result<SeenFiles, BackupError> {
+        files_of(tree).map(SeenFiles)
+    }
+
+    /// Whether one of them has changed since, or there is another one. The times of a copy are those of its filesystem, and
+    /// of its clock; these are not.
+    pub fn have_changed(&self, tree: &Tree) -> Result<bool, BackupError> {
+        let now = files_of(tree)?;
+        let is_same = |(path, before): (&Vec<u8>, &Stat)| {
+            let after = now.get(path);
+            after.is_some_and(|after| {
+                (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
+                    && metadata::is_same(before, after)
+            })
+        };
+        Ok(now.len() != self.0.len() || !self.0.iter().all(is_same))
+    }
 }
 
 /// Makes an item's directory identical to another one.

@@ -12,13 +12,20 @@ pub(super) fn is_same(before: &Stat, after: &Stat) -> bool {
         == (after.st_size, modified(after), changed(after))
 }
 
-/// Whether a copy is up to date: it has the same file type, size and modification time, and was made after
-/// the last change of the original.
+/// Whether a copy is up to date: it has the same file type, size and modification time, as far as its filesystem keeps
+/// that, and was made after the last change of the original.
 pub(super) fn is_copied(original: &Stat, copy: &Stat) -> bool {
     FileType::from_raw_mode(original.st_mode) == FileType::from_raw_mode(copy.st_mode)
         && original.st_size == copy.st_size
-        && modified(original) == modified(copy)
+        && is_kept_as(modified(original), modified(copy))
         && changed(original) < changed(copy)
+}
+
+/// Whether a filesystem may have kept the one time as the other: it may cut off digits of the nanoseconds, as MooseFS,
+/// which keeps whole seconds.
+fn is_kept_as(time: (i64, u64), kept: (i64, u64)) -> bool {
+    let mut units = std::iter::successors(Some(1_u64), |unit| Some(unit * 10)).take(10);
+    time.0 == kept.0 && units.any(|unit| time.1 - time.1 % unit == kept.1)
 }
 
 fn modified(stat: &Stat) -> (i64, u64) {
@@ -174,5 +181,23 @@ fn grown(mut ask: impl FnMut(&mut [u8]) -> Result<usize, Errno>) -> Result<Vec<u
             Err(Errno::RANGE) if buffer.len() < 65_536 => buffer.resize(65_536, 0),
             Err(errno) => return Err(errno),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_kept_as_it_is_or_with_fewer_digits() {
+        let time = (7, 123_456_789);
+        for kept in [123_456_789, 123_456_700, 123_456_000, 120_000_000, 0] {
+            assert!(is_kept_as(time, (7, kept)), "{kept}");
+        }
+        for kept in [1, 123_456_788, 123_456_790, 200_000_000, 100_000_001] {
+            assert!(!is_kept_as(time, (7, kept)), "{kept}");
+        }
+        assert!(!is_kept_as(time, (8, 0)));
+        assert!(!is_kept_as((7, 0), (7, 5)));
     }
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::MARK;
 use super::source::{Moving, Source, errno_of};
-use crate::archive::backup::{BackupError, BackupFinding, ItemCopier};
+use crate::archive::backup::{BackupError, BackupFinding, ItemCopier, SeenFiles};
 use crate::archive::tree::{Action, SIDECAR, Tree, TreeError, each_entry_of};
 use crate::os::renaming;
 use crate::os::serving::Server;
@@ -182,6 +182,7 @@ fn copy(source: &Source, item: &Path) -> Result<(), DepositError> {
     {
         return Err(DepositError::NotEmpty);
     }
+    let seen = SeenFiles::of(&from)?;
     let mut first = None;
     let mut report = |finding: &BackupFinding| {
         if first.is_none() {
@@ -198,7 +199,7 @@ fn copy(source: &Source, item: &Path) -> Result<(), DepositError> {
     ItemCopier::new(&from, &to, staging, &mut report, &mut progress).content()?;
     match first {
         Some(first) => Err(DepositError::Left(first)),
-        None if ItemCopier::is_due(&from, &to)? => Err(DepositError::Changed),
+        None if seen.have_changed(&from)? => Err(DepositError::Changed),
         None => Ok(()),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, StatxFlags, XattrFlags};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, RenameFlags, StatxFlags, Timespec, Timestamps, XattrFlags,
+};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -11,6 +13,7 @@ use super::root::Tree;
 use super::staging::clear;
 use crate::archive::finding::findings;
 use crate::os::access_lists;
+use crate::os::serving;
 
 findings! {
     /// Something that the filesystem of a store cannot do.
@@ -32,6 +35,8 @@ findings! {
             "the filesystem of the store does not make new files exclusively: two programs may take the same name; use another filesystem"
         StableNumbers "inode-numbers" Warning
             "the filesystem of the store changes the inode numbers of files that are renamed: programs may take a file for another one"
+        FineTimes "fine-times" Warning
+            "the filesystem of the store keeps times of whole seconds: programs that compare times take a file that changes twice in a second and keeps its length for unchanged"
         BirthTimes "birth-times" Notice
             "the filesystem of the store has no birth times of files"
     }
@@ -100,8 +105,24 @@ fn tried(directory: &OwnedFd) -> Result<Vec<Lack>, Errno> {
     let before = number("file")?;
     rustix::fs::renameat(directory, "file", directory, "moved")?;
     check(Lack::StableNumbers, number("moved")? == before);
+    check(Lack::FineTimes, keeps_nanoseconds(&file)?);
     let born = rustix::fs::statx(&file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME);
     let is_known = |found: rustix::fs::Statx| found.stx_mask & StatxFlags::BTIME.bits() != 0;
     check(Lack::BirthTimes, born.is_ok_and(is_known));
     Ok(lacks)
+}
+
+/// Whether a time that is set is kept to less than a second.
+fn keeps_nanoseconds(file: &OwnedFd) -> Result<bool, Errno> {
+    let time = Timespec {
+        tv_sec: 7,
+        tv_nsec: 123_456_789,
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    rustix::fs::futimens(file, &times)?;
+    // What the kernel has been told may not be what the filesystem keeps.
+    Ok(serving::stat(file)?.st_mtime_nsec != 0)
 }
