@@ -128,10 +128,11 @@ pub fn a_document_reads_the_same_by_every_name() {
         prints(
             &env,
             &format!(
-                "cd {name}/doc
+                "native=$(stat -c %b tree/figures/large/sparse); cd {name}/doc
                  test figures/large/data -ef figures/large/same-data
                  stat -c %h figures/large/data
-                 test $(stat -c %b figures/large/sparse) -lt 1000 && echo sparse
+                 # MooseFS counts holes as blocks.
+                 test $(stat -c %b figures/large/sparse) -lt $((native < 1000 ? 1000 : native + 1)) && echo sparse
                  cat index.html pages/figure | wc -c
                  find . | wc -l"
             ),
@@ -391,6 +392,17 @@ fn a_collection_is_copied_once() {
          ln -s ../../../../../$second/doc/x A/$first/doc/next
          mkdir B/example.org
          rsync -aHAX --delete A/example.org/ B/example.org/",
+    );
+    // MooseFS gives a directory another time when something in it gets its rights, after rsync has set it: a second run sets
+    // it again there.
+    sh(
+        &env,
+        "anew() { find \"$@\" -exec stat --cached=never {} + > /dev/null; }
+         rsync -aHAX tree/ native/; anew native; native=$(rsync -aHAXi tree/ native/)
+         anew A.store/col B.store/col A/example.org B/example.org
+         second=$(rsync -aHAXi --delete A/example.org/ B/example.org/)
+         if [[ $native != '' ]]; then second=$(grep -v '^[.]d[.][.]t[.]' <<< \"$second\" || true); fi; test \"$second\" = ''
+         anew B.store/col B/example.org",
     );
     prints(
         &env,
