@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::served::Served;
-use crate::support::TestEnv;
+use crate::support::{TestEnv, UNCHECKED_LISTS};
 
 /// What has changed so long ago is remembered: the clocks of filesystems are coarse.
 const SETTLED: Duration = Duration::from_millis(3500);
@@ -110,6 +110,11 @@ fn changes_in_the_tree_are_seen_at_once() {
             "/sub/a.txt",
         ),
     ];
+    let without_lists = env.lacks(UNCHECKED_LISTS, "what user 65534 is refused by a list");
+    let changes: Vec<_> = changes
+        .into_iter()
+        .filter(|(.., change, _)| !(without_lists && change.starts_with("setfacl")))
+        .collect();
     let check = |item: usize, query: &str, words: &str| match words.strip_prefix('!') {
         Some(words) => format!("silent $i{item} '{query}' '{words}'\n"),
         None => format!("says $i{item} '{query}' '{words}'\n"),

@@ -72,9 +72,15 @@ pub enum Needs {
     Holes,
     /// Access control lists that count when permissions are checked.
     AccessLists,
+    /// The kernel knows the names that it has looked up until they change, so that it answers without a server.
+    LastingNames,
     /// All of POSIX: it is what a mount is compared with, call by call.
     Posix,
 }
+
+/// What `ibifs init` says of bindfs, for [`TestEnv::lacks`].
+pub const UNCHECKED_LISTS: &str =
+    "the filesystem of the store keeps access control lists and does not check them";
 
 thread_local! {
     static ON_BINDFS: Cell<bool> = const { Cell::new(false) };
@@ -189,6 +195,19 @@ impl TestEnv {
             "ibifs init B.store --host archive-b.example.net && mkdir B && ibifs mount B.store B",
         );
         self
+    }
+
+    /// Whether `ibifs init` says this of the filesystem beneath. What the test leaves out then is printed.
+    #[track_caller]
+    pub fn lacks(&self, lack: &str, left_out: &str) -> bool {
+        let said = self.sh(
+            "command ibifs init probed --host probed.example.org 2>&1 > /dev/null; rm -r probed",
+        );
+        let lacks = said.contains(lack);
+        if lacks {
+            println!("left out: {left_out}, since {lack}");
+        }
+        lacks
     }
 
     /// A script to be run in the environment.
