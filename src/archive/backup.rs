@@ -75,14 +75,13 @@ pub fn count(from: &Tree) -> Option<u64> {
 /// files made for the backup, indices that can be made again, and the record of what harvesters have received,
 /// which a restored store must not claim to know.
 fn is_left(path: &[u8]) -> bool {
-    let own: [&[u8]; 7] = [
+    let own: [&[u8]; 6] = [
         b"lock",
         b"ledger",
         b"staging",
         RESERVE.as_bytes(),
         b"lost+found",
         BACKUP_NOTE.as_bytes(),
-        b"fixity/progress",
     ];
     own.contains(&path)
         || path.starts_with(store::FILE.as_bytes())
@@ -93,6 +92,7 @@ fn is_left(path: &[u8]) -> bool {
         || path.starts_with(PUBLIC_SEARCH_FILE.as_bytes())
         || path.starts_with(TEXT_FILE.as_bytes())
         || path.starts_with(PUBLIC_TEXT_FILE.as_bytes())
+        || is_left_below(path)
         || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
 }
 
@@ -101,9 +101,9 @@ fn is_left_or_facts(path: &[u8]) -> bool {
     is_left(path) || path == FACTS.as_bytes()
 }
 
-/// Within an area only the position of a scrub is not copied.
+/// Within an area only the positions of scrubs are not copied.
 fn is_left_below(path: &[u8]) -> bool {
-    path == b"fixity/progress"
+    path.starts_with(b"fixity/progress")
 }
 
 /// Makes a backup, or updates an earlier one. `progress` receives the number of directories begun so far, see

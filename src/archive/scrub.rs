@@ -1,7 +1,7 @@
 //! Scrubbing: reads every file again and compares it with its recorded digest.
 //!
 //! A scrub reads the store's directories, also while the store is mounted, never through a symbolic link, and
-//! needs no index. It writes only in `fixity/`, where one scrub runs at a time. `fixity/col/<rep>/` and
+//! needs no index. It writes only in `fixity/`, where one scrub runs at a time, or one of each part. `fixity/col/<rep>/` and
 //! `fixity/ibip/<ibip>/` hold the manifest of an item; in the item it would travel with the item.
 //!
 //! Edited, added and removed files are reported once and recorded. Damaged and lost files are reported by
@@ -16,6 +16,7 @@
 //! - [`finding`]: findings, counts and errors.
 //! - [`records`]: what is recorded of an item.
 //! - [`pieces`]: the recorded digests of the pieces of long files.
+//! - [`part`]: a part of a store.
 //! - [`position`]: where a pass has come to.
 //! - [`reading`]: reads files at a limited rate.
 //! - [`state`]: a running scrub.
@@ -27,6 +28,7 @@
 mod digests;
 mod finding;
 mod item;
+mod part;
 mod pass;
 mod pieces;
 mod position;
@@ -37,6 +39,7 @@ mod state;
 
 pub use digests::{ItemDigests, RecordedDigests, item_digests, recorded_digest};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
+pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};
 pub use records::DIRECTORY;

@@ -27,7 +27,7 @@ impl Scrub<'_> {
         tree.each_item::<ScrubError>(|area, path| {
             let item = format!("{}/{path}", area.name());
             self.reader.items += 1;
-            if is_done(&item) {
+            if is_done(&item) || !self.is_meant(&item) {
                 return Ok(());
             }
             self.item(&item)?;
@@ -36,7 +36,12 @@ impl Scrub<'_> {
         for area in [Area::Col, Area::Ibip] {
             let root = format!("{DIRECTORY}/{}", area.name());
             tree.each_directory_at::<ScrubError>(&root, area.depth(), |path| {
-                self.find_lost(&format!("{}/{path}", area.name()))
+                let item = format!("{}/{path}", area.name());
+                if self.is_meant(&item) {
+                    self.find_lost(&item)
+                } else {
+                    Ok(())
+                }
             })?;
         }
         if self.unsynced {
@@ -62,6 +67,11 @@ impl Scrub<'_> {
             self.tree.sync_all()?;
         }
         Ok(self.tally)
+    }
+
+    /// Whether an item is in the part that is scrubbed.
+    fn is_meant(&self, item: &str) -> bool {
+        self.options.part.is_none_or(|part| part.has(item))
     }
 
     fn mark(&mut self, item: &str) -> Result<(), ScrubError> {

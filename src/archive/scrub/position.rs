@@ -1,11 +1,11 @@
-//! The position of a pass, in `fixity/progress`. A running scrub holds a lock on that file.
+//! The position of a pass, in `fixity/progress`. A running scrub holds a lock on that file. Passes over parts of the
+//! store, which several hosts may run at once, have files of their own beside it, and share the lock on that one.
 //!
 //! The position is written after each item, and so survives the end of the process. It is synced every few
 //! seconds, and so survives a power cut. It is the first line: an incomplete line is ignored, and the pass begins
 //! from the start. The second line has the time at which the last pass was completed.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
+use super::part::ScrubPart;
 use super::records::DIRECTORY;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
@@ -29,6 +30,9 @@ const SYNCED_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct ScrubPosition {
     file: File,
+    name: String,
+    /// The file of whole passes, and which part of one this is.
+    whole: Option<(File, ScrubPart)>,
     last: Option<String>,
     /// When a pass was last completed, in Unix seconds.
     completed: Option<i64>,
@@ -39,7 +43,7 @@ pub(super) struct ScrubPosition {
 ///
 /// # Errors The store cannot be written.
 pub fn prepare(tree: &Tree) -> Result<(), ScrubError> {
-    opened(tree)?;
+    opened(tree, NAME)?;
     for area in ["col", "ibip"] {
         tree.make_directories(&format!("{DIRECTORY}/{area}"))?;
     }
@@ -47,7 +51,7 @@ pub fn prepare(tree: &Tree) -> Result<(), ScrubError> {
 }
 
 /// The file of the position in `fixity/`; both are made where they are missing.
-fn opened(tree: &Tree) -> Result<OwnedFd, ScrubError> {
+fn opened(tree: &Tree, name: &str) -> Result<File, ScrubError> {
     // A user who may not look into the items may not see names and digests of files.
     match rustix::fs::mkdirat(tree.root(), DIRECTORY, Mode::from_raw_mode(0o700)) {
         Ok(()) | Err(Errno::EXIST) => {}
@@ -56,22 +60,43 @@ fn opened(tree: &Tree) -> Result<OwnedFd, ScrubError> {
     let directory = tree.open_directory(DIRECTORY)?;
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o644);
-    rustix::fs::openat(&directory, NAME, flags, mode).map_err(|errno| failed(tree, errno.into()))
+    let opened = rustix::fs::openat(&directory, name, flags, mode);
+    Ok(File::from(
+        opened.map_err(|errno| failed(tree, name, errno.into()))?,
+    ))
+}
+
+fn lock(tree: &Tree, name: &str, file: &File, how: FlockOperation) -> Result<(), ScrubError> {
+    match rustix::fs::flock(file, how) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(ScrubError::Busy),
+        Err(errno) => Err(failed(tree, name, errno.into())),
+    }
+}
+
+/// The file of a part.
+fn name_of(part: ScrubPart) -> String {
+    format!("{NAME}-{}-of-{}", part.number(), part.count())
 }
 
 impl ScrubPosition {
     /// Makes `fixity/` where it is missing, takes the lock and reads the position of an interrupted pass.
-    pub(super) fn take(tree: &Tree) -> Result<ScrubPosition, ScrubError> {
-        let file = opened(tree)?;
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(ScrubError::Busy),
-            Err(errno) => return Err(failed(tree, errno.into())),
-        }
-        let file = File::from(file);
-        let noted = read(&file).map_err(|error| failed(tree, error))?;
+    pub(super) fn take(tree: &Tree, part: Option<ScrubPart>) -> Result<ScrubPosition, ScrubError> {
+        let whole = opened(tree, NAME)?;
+        let (file, name, whole) = match part {
+            None => (whole, NAME.to_owned(), None),
+            Some(part) => {
+                lock(tree, NAME, &whole, FlockOperation::NonBlockingLockShared)?;
+                let name = name_of(part);
+                (opened(tree, &name)?, name, Some((whole, part)))
+            }
+        };
+        lock(tree, &name, &file, FlockOperation::NonBlockingLockExclusive)?;
+        let noted = read(&file).map_err(|error| failed(tree, &name, error))?;
         Ok(ScrubPosition {
             file,
+            name,
+            whole,
             last: noted.last,
             completed: noted.completed,
             synced: Instant::now(),
@@ -108,23 +133,44 @@ impl ScrubPosition {
         let now = since.map_or(0, |since| since.as_secs().cast_signed());
         self.completed = Some(now);
         let text = format!("\n{}", completed_line(now));
-        self.write(tree, &text, Durability::Synced)
+        self.write(tree, &text, Durability::Synced)?;
+        let Some((whole, part)) = &self.whole else {
+            return Ok(());
+        };
+        // A pass is complete when all parts are, as of the one that was completed first.
+        let mut first = now;
+        for part in part.all() {
+            let name = name_of(part);
+            let path = format!("{DIRECTORY}/{name}");
+            let file = tree.open_far(path.as_bytes(), OFlags::RDONLY | OFlags::NOFOLLOW);
+            let completed = file
+                .ok()
+                .and_then(|file| read(&File::from(file)).ok()?.completed);
+            match completed {
+                Some(completed) => first = first.min(completed),
+                None => return Ok(()),
+            }
+        }
+        let text = format!("\n{}", completed_line(first));
+        write(whole, &text, Durability::Synced).map_err(|error| failed(tree, NAME, error))
     }
 
     fn write(&mut self, tree: &Tree, text: &str, durability: Durability) -> Result<(), ScrubError> {
-        // A line is read up to its end: the rest of a longer old one does no harm until it is cut off.
-        let written = self
-            .file
-            .write_all_at(text.as_bytes(), 0)
-            .and_then(|()| self.file.set_len(text.len() as u64))
-            .and_then(|()| match durability {
-                Durability::Synced => self.file.sync_data(),
-                Durability::Unsynced => Ok(()),
-            });
+        let written = write(&self.file, text, durability);
         if durability == Durability::Synced {
             self.synced = Instant::now();
         }
-        written.map_err(|error| failed(tree, error))
+        written.map_err(|error| failed(tree, &self.name, error))
+    }
+}
+
+fn write(file: &File, text: &str, durability: Durability) -> std::io::Result<()> {
+    // A line is read up to its end: the rest of a longer old one does no harm until it is cut off.
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)?;
+    match durability {
+        Durability::Synced => file.sync_data(),
+        Durability::Unsynced => Ok(()),
     }
 }
 
@@ -176,8 +222,8 @@ fn read(file: &File) -> std::io::Result<Noted> {
     Ok(Noted { last, completed })
 }
 
-fn failed(tree: &Tree, error: std::io::Error) -> ScrubError {
+fn failed(tree: &Tree, name: &str, error: std::io::Error) -> ScrubError {
     let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    tree.error(Action::Use, &format!("{DIRECTORY}/{NAME}"), errno)
+    tree.error(Action::Use, &format!("{DIRECTORY}/{name}"), errno)
         .into()
 }

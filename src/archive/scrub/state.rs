@@ -1,6 +1,7 @@
 //! A running scrub: its options, its position and what it has found so far.
 
 use super::finding::{ScrubCode, ScrubError, ScrubFinding, ScrubTally};
+use super::part::ScrubPart;
 use super::position::ScrubPosition;
 use super::reading::ItemReader;
 use crate::archive::finding::Reporter;
@@ -16,6 +17,8 @@ pub struct ScrubOptions {
     pub dry_run: bool,
     /// Begin from the start, wherever the last pass stopped.
     pub restart: bool,
+    /// Only this part of the store.
+    pub part: Option<ScrubPart>,
     /// The most bytes to read per second.
     pub rate: Option<u64>,
 }
@@ -51,7 +54,7 @@ impl<'a> Scrub<'a> {
         let position = if options.dry_run {
             None
         } else {
-            Some(ScrubPosition::take(tree)?)
+            Some(ScrubPosition::take(tree, options.part)?)
         };
         let mut reader = ItemReader::new(tree, options.rate, progress);
         reader.wants_pieces = true;

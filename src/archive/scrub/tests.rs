@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    DIRECTORY, Scrub, ScrubError, ScrubFinding, ScrubOptions, ScrubTally, contents_with_pieces,
-    recorded_pieces,
+    DIRECTORY, LastScrub, Scrub, ScrubError, ScrubFinding, ScrubOptions, ScrubPart, ScrubTally,
+    contents_with_pieces, recorded_pieces,
 };
 use crate::archive::tree::{SIDECAR, Tree};
 use crate::formats::fixity::{self, Digest};
@@ -251,5 +251,48 @@ fn a_pass_goes_on_after_the_last_item() {
             ..ScrubOptions::default()
         };
         assert_eq!(fixture.scrub(&options).0.len(), expected);
+    }
+}
+
+/// Parts are scrubbed at once, have every item in one of them, and are together a whole pass.
+#[test]
+fn parts_are_together_the_store() {
+    let fixture = Fixture::new();
+    for number in 10..40 {
+        let item = fixture
+            .directory
+            .path()
+            .join(format!("col/a.example/b/2021/01.02.03.04.{number}"));
+        std::fs::create_dir_all(&item).expect("made");
+        write_long_ago(&item.join("file"), "text");
+        std::fs::write(item.join(SIDECAR), "").expect("written");
+    }
+    let options = |number| ScrubOptions {
+        part: ScrubPart::new(number, 3),
+        ..ScrubOptions::default()
+    };
+    let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
+    let first = Scrub::new(&fixture.tree, options(1), &mut report, &mut progress).expect("locked");
+    let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
+    let same = Scrub::new(&fixture.tree, options(1), &mut report, &mut progress);
+    assert!(matches!(same, Err(ScrubError::Busy)));
+    let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
+    let whole = ScrubOptions::default();
+    let whole = Scrub::new(&fixture.tree, whole, &mut report, &mut progress);
+    assert!(matches!(whole, Err(ScrubError::Busy)), "a part runs");
+    let completed = || LastScrub::open(&fixture.tree).and_then(|last| last.completed());
+    let counted = [fixture.scrub(&options(2)).1, fixture.scrub(&options(3)).1].map(|it| it.items);
+    assert_eq!(completed(), None);
+    let counted = [first.all().expect("a pass").items, counted[0], counted[1]];
+    assert!(counted.iter().all(|items| *items > 0), "{counted:?}");
+    assert_eq!(counted.iter().sum::<u64>(), 31, "{counted:?}");
+    assert!(completed().is_some());
+    // An item is lost in its own part, and all are there for a whole pass.
+    std::fs::remove_dir_all(fixture.item()).expect("removed");
+    let lost = (1..=3).map(|number| fixture.scrub(&options(number)).0.len());
+    assert_eq!(lost.sum::<usize>(), 1);
+    assert_eq!(fixture.scrub(&ScrubOptions::default()).1.items, 30);
+    for (number, count) in [(0, 3), (4, 3), (1, 0), (1, 1001)] {
+        assert_eq!(ScrubPart::new(number, count), None);
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{NetworkOptions, Output, value};
+use crate::archive::scrub::ScrubPart;
 use crate::formats::index_url::IndexPlace;
 
 /// `ibifs reindex`
@@ -63,6 +64,9 @@ pub struct Scrub {
     /// Start a new pass, wherever the last one stopped
     #[arg(long, conflicts_with = "items")]
     pub restart: bool,
+    /// Only part N of M, for hosts that scrub a store together
+    #[arg(long, value_name = "N/M", value_parser = value::part, conflicts_with = "items")]
+    pub part: Option<ScrubPart>,
     /// Read at most this many bytes a second; K, M and G are powers of 1024
     #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
     pub rate: Option<u64>,

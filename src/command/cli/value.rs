@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
+use crate::archive::scrub::{MOST_PARTS, ScrubPart};
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
@@ -168,6 +169,19 @@ pub fn bytes(text: &str) -> Result<u64, Invalid> {
         .and_then(|number| number.checked_mul(1 << shift))
         .filter(|number| *number > 0)
         .ok_or_else(|| Invalid(message!("not a number of bytes, such as 500K or 50M")))
+}
+
+/// A part of a store, such as `2/3`.
+pub fn part(text: &str) -> Result<ScrubPart, Invalid> {
+    let numbers = text.split_once('/');
+    let part = numbers
+        .and_then(|(number, count)| ScrubPart::new(number.parse().ok()?, count.parse().ok()?));
+    part.ok_or_else(|| {
+        Invalid(message!(
+            "not a part of a store, such as 2/3; {most} parts at most",
+            most = MOST_PARTS
+        ))
+    })
 }
 
 /// A number of bytes, as the options have it.

@@ -28,6 +28,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         accept: options.accept,
         dry_run: options.dry_run,
         restart: options.restart,
+        part: options.part,
         rate: options.rate,
     };
     let progress = ProgressLine::of_items(|| match places.len() {
