@@ -287,6 +287,23 @@ fn services_of_several_hosts() {
     );
 }
 
+/// A backup is made while several hosts mint, write and declare: it has an index that agrees with its tree.
+#[test]
+fn a_backup_beside_several_hosts() {
+    let env = TestEnv::new().with_postgres();
+    env.prints(
+        r#"ibifs init s --host a.example.org --index "$(database)" > /dev/null; mkdir m n
+        ibifs mount s m -o shared; ibifs mount s n -o shared; first=$(mint m first)
+        busy() { last=$first; for i in {1..1000}; do [ -e end ] && break; one=$(mint $1 $1-$i); echo "$i" > $1/$one/doc/x
+            ln -sfn "$PWD/$1/$one" "$1/$last!" 2> /dev/null || true; last=$one; done; echo "$i" > $1.count; }
+        busy m & busy n & for try in 1 2 3; do sleep 0.5; ibifs backup s b | tail -n 1 > backup$try; done; touch end; wait
+        [ "$(< m.count)" -gt 3 ] && [ "$(< n.count)" -gt 3 ] && echo minted
+        ibifs fsck b | sed 's/^[0-9]*/N/'; ibifs umount m; ibifs umount n; ibifs fsck s | sed 's/^[0-9]*/N/'
+        ibifs backup s b > /dev/null; ibifs fsck b | sed 's/^[0-9]*/N/'; diff -r s/col b/col"#,
+        "minted\nN items, 0 findings\nN items, 0 findings\nN items, 0 findings",
+    );
+}
+
 /// What a process that dies has begun is done by another.
 #[test]
 fn one_that_dies_leaves_nothing_undone() {

@@ -65,8 +65,9 @@ pub(super) fn rows(
         for (table, columns) in tables {
             let count = columns.split(',').count();
             let marks: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
+            // Several hosts may have left a mark of the same level.
             let insert = format!(
-                "INSERT INTO {table} ({columns}) VALUES ({})",
+                "INSERT INTO {table} ({columns}) VALUES ({}) ON CONFLICT DO NOTHING",
                 marks.join(", ")
             );
             source.visit(&format!("SELECT {columns} FROM {table}"), &[], |row| {
