@@ -131,6 +131,7 @@ impl Archive {
         kind: &RelationKind,
     ) -> Result<(), ArchiveError> {
         self.writable()?;
+        let _edits = self.edits()?;
         let item = self.held(source)?.ok_or_else(|| ArchiveError::Unknown {
             name: source.preferred(),
         })?;
@@ -190,6 +191,7 @@ impl Archive {
         }
     }
 
+    /// The caller holds `edits`.
     fn unrelate_pair(
         &self,
         actor: &dyn Actor,
@@ -198,7 +200,6 @@ impl Archive {
         (back, target): (RelationKind, &Names),
         at: &Item,
     ) -> Result<(), ArchiveError> {
-        let _edits = self.edits()?;
         let mut edits = Vec::new();
         let mut refused = None;
         let back_at_here = target.matches(&at.names);

@@ -1,5 +1,9 @@
 //! Changes the sidecars of originals, on disk and in the index: all of them, or none.
 
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
 use super::super::Actor;
 use super::super::recovery_log::{ChangeDurability, Declared};
 use crate::archive::store::Item;
@@ -16,6 +20,16 @@ pub(in crate::archive::operations) type EditOf = (Item, Edit, Author);
 
 /// The previous contents on disk if they were overwritten; on failure, together with the error.
 type Edited = Result<Option<Vec<u8>>, (ArchiveError, Option<Vec<u8>>)>;
+
+/// The sidecar of an item in the tree, and in the index.
+type OnDiskAndKnown = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// For how long a filesystem may show the previous sidecar after another host has replaced it: those in user space keep
+/// names and attributes for a second.
+const LATE: Duration = Duration::from_millis(1_500);
+
+/// How often it is looked whether the present one is there.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A simple fact about an item that its sidecar can state.
 #[derive(Clone, Debug)]
@@ -113,21 +127,37 @@ impl Archive {
         Ok(())
     }
 
+    /// The sidecar of an item in the tree and in the index. Another host has changed both together, and a filesystem
+    /// that several hosts have mounted may show this one the previous file for a while; it is waited for then.
+    fn on_disk_and_known(&self, item: &Item) -> Result<OnDiskAndKnown, ArchiveError> {
+        let place = Place::of(&item.names);
+        let known = self.store.sidecar(item.id)?;
+        let until = Instant::now() + LATE;
+        loop {
+            let read = self.tree.read_sidecar(&place);
+            let is_late = self.is_shared()
+                && match &read {
+                    Ok(read) => read.is_some() && *read != known,
+                    Err(error) => error.errno() == Errno::STALE,
+                };
+            if !is_late || Instant::now() > until {
+                return Ok((read?, known));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+
     /// Changes one sidecar. Returns the previous contents on disk if they were overwritten.
     fn edit_one(&self, item: &Item, edit: Edit, author: Author) -> Edited {
         let untouched = |error: ArchiveError| (error, None);
-        let place = Place::of(&item.names);
-        let on_disk = self.tree.read_sidecar(&place);
         // The file on disk is authoritative, not the index: a sidecar that was not accepted is not
         // overwritten.
-        let read = on_disk.map_err(|error| untouched(error.into()))?;
+        let (read, known) = self.on_disk_and_known(item).map_err(untouched)?;
         let mut sidecar = match &read {
             Some(bytes) => self.parse_for(&item.names, bytes),
             None => self.accepted_sidecar(item),
         }
         .map_err(untouched)?;
-        let known = self.store.sidecar(item.id);
-        let known = known.map_err(|error| untouched(error.into()))?;
         if read.is_some() && read != known {
             // A sidecar that was changed outside the Archive is not accepted in passing.
             return Err(untouched(ArchiveError::Changed(item.names.clone().into())));
