@@ -151,11 +151,13 @@ fn with_claim(archive: &TestArchive, kind: RelationKind, back: RelationKind) -> 
     let fact = Fact::Language(Some(language("pt")));
     let set = archive.set_fact(&Process, &claimant.names, fact);
     set.expect("a language");
-    // What an item declares itself has precedence over the claim. Then it is removed.
+    // What an item declares itself has precedence over the claim. Then an editor removes it.
     archive.declare(&one, kind, &other);
     archive.declare(&claimant, back, &one);
-    let removed = archive.unrelate(&Process, &one.names, &kind);
-    removed.expect("removed");
+    archive.edit_raw(&one, |sidecar| {
+        sidecar.remove_relation(&kind);
+    });
+    archive.accept_sidecar(&Process, one.id).expect("accepted");
     assert!(archive.sidecar(&one).relations().is_empty());
     assert_eq!(archive.sidecar(&claimant).relations().len(), 1);
     [one, other, claimant]
