@@ -1416,6 +1416,7 @@ impl Model {
                 if !is_inverse
                     && let Some(before) = self.item(near).names_in(kind).cloned()
                     && !before.matches(&target)
+                    && !says_otherwise(self.item(near), kind, &before)
                     && let Some(before) = self.original(&before)
                     && self.declares(before, inverse(kind), &source)
                 {
@@ -1441,8 +1442,12 @@ impl Model {
         let items = &self.tree.items;
         let claims = items.relations_to(&self.item(number).names);
         let third = claims.into_iter().find(|(names, said, item)| {
-            let is_direct = said == NEXT || said == METADATA || language_of(said).is_some();
-            is_direct && inverse(said) == kind && items.is_original(item) && !names.matches(other)
+            let says_so = match (&**said, item.language()) {
+                (TRANSLATION_OF, Some(language)) => kind == format!("ibi.translation({language})"),
+                (TRANSLATION_OF, None) => false,
+                (said, _) => inverse(said) == kind,
+            };
+            says_so && items.is_original(item) && !names.matches(other)
         });
         let third = third.map(|(names, ..)| names);
         self.edit(number, |pairs| match third {
@@ -1502,7 +1507,15 @@ impl Model {
                 continue;
             };
             for kind in kinds {
-                if self.declares(item, kind, other) {
+                // One that is a translation into two languages is one until both are gone.
+                let is_kept = kind == TRANSLATION_OF
+                    && match (&*directs, self.original(&source)) {
+                        ([direct], Some(source)) => {
+                            says_otherwise(self.item(source), direct, &target)
+                        }
+                        _ => false,
+                    };
+                if self.declares(item, kind, other) && !is_kept {
                     self.let_go(item, kind, other);
                     any = true;
                 }
@@ -1989,6 +2002,9 @@ impl Model {
             .map(|(known, _)| known.clone())
             .collect();
         if !is_new {
+            if says_otherwise(near, kind, &self.item(far).names) {
+                return;
+            }
             for known in says_so {
                 self.let_go(far, &known, &near.names);
             }
@@ -2036,4 +2052,13 @@ fn kind_of(word: &str) -> Option<String> {
             Some(format!("ibi.translation({language})"))
         }
     }
+}
+
+/// Whether an item has the other as its translation into another language, too.
+fn says_otherwise(item: &Item, kind: &str, other: &Names) -> bool {
+    let mut relations = item.relations().into_iter();
+    language_of(kind).is_some()
+        && relations.any(|(known, names)| {
+            known != kind && language_of(&known).is_some() && names.matches(other)
+        })
 }
