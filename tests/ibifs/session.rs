@@ -397,12 +397,12 @@ fn a_collection_is_copied_once() {
     // it again there.
     sh(
         &env,
-        "anew() { find \"$@\" -exec stat --cached=never {} + > /dev/null; }
-         rsync -aHAX tree/ native/; anew native; native=$(rsync -aHAXi tree/ native/)
-         anew A.store/col B.store/col A/example.org B/example.org
+        "reread() { find \"$@\" -exec stat --cached=never {} + > /dev/null; }
+         rsync -aHAX tree/ native/; reread native; native=$(rsync -aHAXi tree/ native/)
+         reread A.store/col B.store/col A/example.org B/example.org
          second=$(rsync -aHAXi --delete A/example.org/ B/example.org/)
          if [[ $native != '' ]]; then second=$(grep -v '^[.]d[.][.]t[.]' <<< \"$second\" || true); fi; test \"$second\" = ''
-         anew B.store/col B/example.org",
+         reread B.store/col B/example.org",
     );
     prints(
         &env,

@@ -45,10 +45,19 @@ impl Archive {
         kind: &RelationKind,
         target: &Names,
     ) -> Result<bool, ArchiveError> {
+        self.declares_one(item, target, |known| known == kind)
+    }
+
+    /// Whether an item declares one of the kinds that are meant for `target`.
+    fn declares_one(
+        &self,
+        item: &Item,
+        target: &Names,
+        is_meant: impl Fn(&RelationKind) -> bool,
+    ) -> Result<bool, ArchiveError> {
         let declared = self.store.relations_of(item.id)?;
-        Ok(declared
-            .iter()
-            .any(|(known, names)| known == kind && names.matches(target)))
+        let mut declared = declared.iter();
+        Ok(declared.any(|(known, names)| is_meant(known) && names.matches(target)))
     }
 
     /// Whether an item declares another kind with the same inverse for `target`: it may be a
@@ -59,14 +68,12 @@ impl Archive {
         kind: &RelationKind,
         target: &Names,
     ) -> Result<bool, ArchiveError> {
-        let declared = self.store.relations_of(item.id)?;
-        Ok(declared.iter().any(|(known, names)| {
+        self.declares_one(item, target, |known| {
             known != kind
                 && !kind.is_inverse()
                 && !known.is_inverse()
                 && inverse(known) == inverse(kind)
-                && names.matches(target)
-        }))
+        })
     }
 
     /// Removes the inverse pair from the previous target of a relation, if the target changes.
@@ -180,8 +187,9 @@ impl Archive {
             .map(|(known, _)| *known)
             .collect();
         if change == RelationChange::Removed {
-            let is_kept = self.declares_otherwise(near, kind, &far.names)?;
-            return match declaring_kinds.is_empty() || is_kept {
+            let is_kept =
+                declaring_kinds.is_empty() || self.declares_otherwise(near, kind, &far.names)?;
+            return match is_kept {
                 true => Ok(()),
                 false if !self.may_write_sidecar(actor, &far.names, Traversal::Checked)? => Ok(()),
                 false => {

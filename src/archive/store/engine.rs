@@ -1,5 +1,5 @@
-//! What the statements of the store, and of the registry of a resolver, run on. There is one text for each statement, which every engine understands;
-//! this module hides in which ways the engines differ.
+//! What the statements of the store, and of the registry of a resolver, run on. There is one text for each statement,
+//! which every engine understands; this module hides in which ways the engines differ.
 //!
 //! Statements use `?1`, `?2` for their parameters, `ON CONFLICT` and `RETURNING`, and none of an engine's own
 //! functions. Where an engine needs other words, [`Connection`] has a method for it.

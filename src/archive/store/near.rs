@@ -1,9 +1,9 @@
 //! The items that an item is related to, read from a server in one statement.
 //!
 //! A modifier follows relations step by step, and each step asks for an item or its relations. From a file that costs
-//! microseconds, less than reading what nobody asks for; from a server a round trip each. While a thread follows relations ([`Store::near`]), what it asks for
-//! is answered from what one statement has read: the item, all that are connected with it, and what they declare. What
-//! was not read so is asked for as ever.
+//! microseconds, less than reading what is not asked for; from a server a round trip each. While a thread follows
+//! relations ([`Store::near`]), what it asks for is answered from what one statement has read: the item, all that are
+//! connected with it, and what they declare. What was not read so is asked for as ever.
 
 use std::cell::RefCell;
 
