@@ -98,7 +98,7 @@ pub use search::{
     SearchStop, TEXT_FILE, Texts, WrittenFiles,
 };
 pub use sidecars::{Acceptance, Fact};
-pub use status::{IndexState, Minted, Server, Status};
+pub use status::{IndexState, Minted, PendingTransfer, Server, Status};
 
 use dates::DateLedger;
 use recovery_log::RecoveryLog;

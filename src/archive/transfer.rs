@@ -8,7 +8,7 @@
 //! content and draws a one-time token for this transfer. Then the giver records the receiver and the token,
 //! and its sidecar names the other Archive as the holder of the original. Finally the receiver gets the token
 //! and names itself as the holder. At whatever step either side is stopped, at most one claims the original,
-//! both have the content, and the same command continues the transfer.
+//! both have the content, and the same command continues the transfer, or cancels it.
 //!
 //! Each module uses modules above it in this list, never one below.
 //!
@@ -22,6 +22,7 @@
 //! - [`batch`]: several arriving items at once.
 //! - [`destination`]: an Archive that receives items.
 //! - [`sending`]: a copy or a transfer, step by step.
+//! - [`mod@cancel`]: a transfer that is cancelled.
 //! - [`building`]: an item that is assembled from its files.
 //! - [`part`]: a file that arrives in parts.
 //! - [`incoming`]: an item that arrives over HTTP.
@@ -30,6 +31,7 @@
 mod arrival;
 mod batch;
 mod building;
+mod cancel;
 mod claim;
 mod destination;
 mod holder;
@@ -42,6 +44,7 @@ mod sending;
 mod skip;
 mod token;
 
+pub use cancel::{Cancelled, cancel};
 pub use claim::{Remover, claim};
 pub use destination::Destination;
 pub use incoming::Incoming;

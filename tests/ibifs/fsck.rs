@@ -283,6 +283,7 @@ shown! {
     two_originals TwoOriginals
     original_removed OriginalRemoved
     handover_pending HandoverPending
+    handover_cancelled HandoverCancelled
     handover_broken HandoverBroken
 }
 

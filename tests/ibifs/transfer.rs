@@ -261,3 +261,171 @@ fn two_originals_are_named() {
         "source and destination are the same Archive",
     );
 }
+
+/// The service of a store, as its facts have it.
+const SERVICE: &str =
+    "service() { sed -n 's/^ibi.archiveservice {rep \\([^ }]*\\).*/\\1/p' $1/archive.ibi; }
+     holder() { sed -i \"s|^ibi.archiveservice .*|$(grep ^ibi.archiveservice $1/archive.ibi)|\" $2; }";
+
+/// Begins the transfer of `one` from `A` to `B`, as if it were stopped before `B` got the token.
+fn pending() -> TestEnv {
+    let env = pair();
+    env.sh(&format!(
+        "{SERVICE}
+         ibifs copy --store A $(< one) B; mkdir -p -m 700 {{A,B}}/handover/col/$(dirname $(< one))
+         printf 'ibi {{rep %s}}\\nto {{rep %s}}\\nword 0123abcd\\n' $(< one) $(service B) > A/handover/col/$(< one)
+         printf 'ibi {{rep %s}}\\nfrom {{rep %s}}\\nword 0123abcd\\n' $(< one) $(service A) > B/handover/col/$(< one)
+         holder B A/col/$(< one)/.ibi; ibifs reindex A"
+    ));
+    env.prints(STATES, "Copy\nCopy");
+    env
+}
+
+const RECORDS: &str = "find A/handover B/handover -type f ! -name lock";
+
+/// The receiver discards its token, and then the original stays; the transfer can begin again.
+#[test]
+fn a_transfer_is_cancelled_with_its_receiver() {
+    for (mount, from, to) in [
+        ("true", "A", "B"),
+        ("ibifs mount A M; ibifs mount B N", "M", "N"),
+    ] {
+        let env = pending();
+        env.sh(mount);
+        env.prints(
+            "ibifs status A | sed -n 's/^sending  \\([^;]*;\\).*/\\1/p'; ibifs status A --json |
+             jq -r '.[0].pending_transfers[] | .rep, .to, .cancelled' | sed \"s|$(< one)|one|\"",
+            "1 original, not finished;\none\nexample.net/archive-b/2026/11.22.10.15\nfalse"
+                .replace(
+                    "example.net/archive-b/2026/11.22.10.15",
+                    &env.sh(&format!("{SERVICE}; service B")),
+                )
+                .as_str(),
+        );
+        env.prints(
+            &format!(
+                "ibifs transfer --cancel --store {from} --pending {to} | sed \"s|$(< one)|one|\""
+            ),
+            "cancelled: one\n1 item, 0 files, 0 bytes; 0 unchanged, 0 skipped",
+        );
+        env.prints(STATES, "Original\nCopy");
+        env.prints(RECORDS, "");
+        // The token that was drawn is of no use any more, nor is there anything to cancel.
+        env.exits(
+            &format!("ibifs transfer --cancel --store {from} $(< one) {to}"),
+            4,
+        );
+        env.sh(&format!("ibifs transfer --store {from} $(< one) {to}"));
+        env.prints(STATES, "Copy\nOriginal");
+        env.sh("for m in M N; do ! mountpoint -q $m || ibifs umount $m; done; ibifs fsck A; ibifs fsck B");
+    }
+}
+
+/// A receiver that has claimed the original, or has given it on, refuses.
+#[test]
+fn what_was_accepted_is_not_cancelled() {
+    let env = pending();
+    env.sh("cp A/handover/col/$(< one) record; ibifs transfer --store A $(< one) B; cp record A/handover/col/$(< one)");
+    let cancel = "ibifs transfer --cancel --store A $(< one) B";
+    env.exits(cancel, 4);
+    env.prints(
+        &format!("{{ {cancel} || true; }} | head -n 1 | cut -d : -f 3"),
+        " original-there",
+    );
+    env.prints(STATES, "Copy\nOriginal");
+    env.sh("ibifs init C --host archive-c.example.com > /dev/null; ibifs transfer --store B $(< one) C");
+    env.exits(cancel, 4);
+    env.prints(
+        &format!("{{ {cancel} || true; }} | head -n 1 | cut -d : -f 3"),
+        " went-on",
+    );
+    // Another Archive than the receiver cannot answer for it.
+    env.exits("ibifs transfer --cancel --store A $(< one) C", 1);
+    env.prints(STATES, "Copy\nCopy");
+}
+
+/// The user declares that the receiver is gone. It is remembered, and the conflict is found when it comes back.
+#[test]
+fn a_receiver_that_is_gone_is_remembered() {
+    for (mount, from) in [("true", "A"), ("ibifs mount A M", "M")] {
+        let env = pending();
+        // It had accepted the original, and the giver does not know.
+        env.sh(
+            "cp A/handover/col/$(< one) record; cp A/col/$(< one)/.ibi named
+             ibifs transfer --store A $(< one) B; cp record A/handover/col/$(< one); mv B gone",
+        );
+        env.sh(mount);
+        let gone = format!(
+            "{SERVICE}; ibifs transfer --cancel --receiver-is-gone --store {from} $(< one)"
+        );
+        env.exits(
+            &format!("{SERVICE}; ibifs transfer --cancel --store {from} $(< one) B"),
+            3,
+        );
+        env.exits(&format!("{SERVICE}; ibifs transfer --receiver-is-gone --store {from} $(< one) $(service gone)"), 2);
+        env.exits(&format!("{gone} B"), 2);
+        env.exits(&format!("{gone} $(service A)"), 4);
+        env.exits(&format!("{gone} $(< two)"), 1);
+        env.prints(
+            "ibifs show --store A $(< one) | sed -n 's/^state *//p'",
+            "Copy",
+        );
+        env.complains(
+            &format!("{gone} $(service gone); false"),
+            "may hold 1 of these originals",
+        );
+        env.prints(
+            "ibifs show --store A $(< one) | sed -n 's/^state *//p'",
+            "Original",
+        );
+        env.exits(&format!("{gone} $(service gone)"), 4);
+        // No error, but it is not forgotten, whatever becomes of the item.
+        env.prints(
+            "ibifs fsck A | cut -d : -f 1",
+            "handover-cancelled\n4 items, 1 finding",
+        );
+        env.sh("mv gone B");
+        for command in ["ibifs transfer --cancel", "ibifs transfer"] {
+            let command = format!("{command} --store {from} $(< one) B");
+            env.exits(&command, 1);
+            env.prints(
+                &format!("{{ {command} || true; }} | head -n 1 | cut -d : -f 3"),
+                " two-originals",
+            );
+        }
+        env.exits("ibifs fsck A --with B", 1);
+        // The user decides; then it is settled.
+        env.sh(&format!("{SERVICE}; holder A B/col/$(< one)/.ibi; ibifs reindex B
+             ibifs transfer --cancel --store {from} $(< one) B; ! mountpoint -q M || ibifs umount M"));
+        env.prints(STATES, "Original\nCopy");
+        env.prints(RECORDS, "");
+        env.sh("ibifs fsck A --with B; ibifs fsck B --with A");
+    }
+}
+
+/// As long as the giver claims the original, the token was never sent: nobody has to be declared gone.
+#[test]
+fn a_transfer_that_had_only_begun_is_cancelled_without_a_trace() {
+    let env = pending();
+    env.sh(&format!(
+        "{SERVICE}; holder A A/col/$(< one)/.ibi; ibifs reindex A
+         ibifs transfer --cancel --receiver-is-gone --store A $(< one) $(service B) 2> said; ! test -s said"
+    ));
+    env.prints(STATES, "Original\nCopy");
+    env.prints("find A/handover -type f ! -name lock", "");
+    env.sh("ibifs fsck A");
+}
+
+/// A user without rights in the store cancels nothing.
+#[test]
+fn a_transfer_is_not_cancelled_by_others() {
+    let env = pending();
+    env.sh("chmod 755 .; chmod -R a+rX A B; ibifs mount A M");
+    let cancel = format!(
+        "{SERVICE}; b=$(service B); setpriv --reuid 1000 --regid 1000 --clear-groups \
+         ibifs transfer --cancel --receiver-is-gone --store M $(< one) $b"
+    );
+    assert_ne!(env.run(&cancel).status.code(), Some(0));
+    env.sh("ibifs umount M");
+    env.prints(STATES, "Copy\nCopy");
+}

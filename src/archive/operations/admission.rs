@@ -237,10 +237,9 @@ impl Archive {
             return Ok(());
         }
         let noted = self.handover(names)?;
-        if noted.is_some_and(|noted| noted.role == Role::Expects) {
-            Ok(())
-        } else {
-            Err(ArchiveError::NotMintedHere(names.clone().into()))
+        match noted.map(|noted| noted.role) {
+            Some(Role::Expects | Role::TakesBack) => Ok(()),
+            Some(Role::Gives) | None => Err(ArchiveError::NotMintedHere(names.clone().into())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A line in the log for each mint, removal, restoration, copy that arrives, transfer and claim: what happened to which
+//! A line in the log for each mint, removal, restoration, copy that arrives, transfer, claim and cancellation: what happened to which
 //! item, by whom. The form is documented in ibifs(1), LOG, and does not change.
 
 use std::fmt;
@@ -23,6 +23,8 @@ pub enum Event<'a> {
     Take(&'a Names),
     /// The original was claimed, which had been removed at this Archive.
     Claim(&'a Names),
+    /// The transfer of the original to this Archive was cancelled.
+    Cancel(&'a Names),
 }
 
 impl fmt::Display for EventOf<'_> {
@@ -35,6 +37,7 @@ impl fmt::Display for EventOf<'_> {
             Event::Give(to) => ("give", "to", Some(to)),
             Event::Take(from) => ("take", "from", Some(from)),
             Event::Claim(from) => ("claim", "from", Some(from)),
+            Event::Cancel(to) => ("cancel", "to", Some(to)),
         };
         write!(f, "{word} {}", self.1.preferred())?;
         if let Some(other) = other {
@@ -83,6 +86,11 @@ mod tests {
                 Event::Give(&other),
                 &root,
                 "give 8JMKD3MGP8W/34PGRBS to 8JMKD3MGP8W/34PGRBK by uid 0",
+            ),
+            (
+                Event::Cancel(&other),
+                &root,
+                "cancel 8JMKD3MGP8W/34PGRBS to 8JMKD3MGP8W/34PGRBK by uid 0",
             ),
         ] {
             assert_eq!(EventOf(event, &item, by).to_string(), expected);

@@ -7,6 +7,10 @@
 //! the records in `handover/` show each Archive how far it was. They also ensure that the second
 //! change is made only once: the receiver draws a one-time token when it expects an item, the giver
 //! sends it after it has given the item up, and the receiver discards it with the change.
+//!
+//! A transfer is cancelled in the same way, backwards: once the receiver has discarded its token, or the
+//! user has declared that it is gone for good, the giver may claim the original again. An Archive that was
+//! declared gone is remembered, because it may have claimed the original before.
 
 use std::fs::File;
 
@@ -19,6 +23,7 @@ use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Author, Creator, HANDOVER, Place, Tree};
 use crate::formats::item::{Names, Sidecar, State};
+use ibi::Ibi;
 use ibi::pairs::{Pairs, Value};
 
 /// The role of an Archive in a transfer of ownership.
@@ -28,6 +33,8 @@ pub enum Role {
     Gives,
     /// It expects the original.
     Expects,
+    /// It was giving the original, and claims it again.
+    TakesBack,
 }
 
 impl Role {
@@ -35,6 +42,7 @@ impl Role {
         match self {
             Role::Gives => "to",
             Role::Expects => "from",
+            Role::TakesBack => "back",
         }
     }
 }
@@ -54,40 +62,78 @@ pub struct Handover {
 }
 
 impl Handover {
-    /// Whether the item is given to another Archive that may not have claimed it yet.
+    /// Whether the item is given to another Archive that may not have claimed it yet, or is being taken
+    /// back from it.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        self.role == Role::Gives && !self.is_taken
+        match self.role {
+            Role::Gives => !self.is_taken,
+            Role::TakesBack => true,
+            Role::Expects => false,
+        }
     }
+}
 
+/// All that is recorded of an item's transfers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct HandoverRecord {
+    /// The transfer under way.
+    current: Option<Handover>,
+    /// The Archives that were declared gone while they may have held the original.
+    gone: Vec<Names>,
+}
+
+/// The name of the pair with the Archives that were declared gone.
+const GONE: &str = "gone";
+
+impl HandoverRecord {
     /// The record as a list of pairs.
     fn to_bytes(&self, names: &Names) -> Vec<u8> {
         let mut pairs = Pairs::default();
         pairs.set("ibi", names.to_value());
-        pairs.set(self.role.word(), self.other.to_value());
-        pairs.set("word", Value::Word(self.word.clone()));
-        if self.is_taken {
-            pairs.set("taken", Value::Word("yes".to_owned()));
+        if let Some(current) = &self.current {
+            pairs.set(current.role.word(), current.other.to_value());
+            pairs.set("word", Value::Word(current.word.clone()));
+            if current.is_taken {
+                pairs.set("taken", Value::Word("yes".to_owned()));
+            }
+        }
+        if !self.gone.is_empty() {
+            let gone = self.gone.iter().map(Names::preferred);
+            pairs.set(GONE, Value::List(gone.collect()));
         }
         pairs.to_bytes()
     }
 
     /// Parses a record; None if it has another form.
-    fn parse(bytes: &[u8]) -> Option<Handover> {
+    fn parse(bytes: &[u8]) -> Option<HandoverRecord> {
         let pairs = Pairs::parse(bytes).ok()?;
+        let gone = pairs.get(GONE).map_or(&[][..], Value::words).iter();
+        let gone = gone.map(|word| Some(Names::from(Ibi::parse(word).ok()?)));
+        let gone: Vec<Names> = gone.collect::<Option<_>>()?;
         let other = |role: Role| {
             let names = Names::from_value(pairs.get(role.word())?).ok()?;
             Some((role, names))
         };
-        let (role, other) = other(Role::Gives).or_else(|| other(Role::Expects))?;
+        let roles = [Role::Gives, Role::Expects, Role::TakesBack];
+        let Some((role, other)) = roles.into_iter().find_map(other) else {
+            return (!gone.is_empty()).then_some(HandoverRecord {
+                current: None,
+                gone,
+            });
+        };
         let Some(Value::Word(word)) = pairs.get("word") else {
             return None;
         };
-        Some(Handover {
+        let current = Handover {
             role,
             other,
             word: word.clone(),
             is_taken: pairs.get("taken") == Some(&Value::Word("yes".to_owned())),
+        };
+        Some(HandoverRecord {
+            current: Some(current),
+            gone,
         })
     }
 }
@@ -109,34 +155,79 @@ impl Archive {
         }
     }
 
-    /// The transfer record of an item, under any of its names.
+    /// The transfer of an item that is under way, recorded under any of its names.
     pub fn handover(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
+        Ok(self.handover_record(names)?.current)
+    }
+
+    /// The Archives that were declared gone while the original of an item was transferred to them. Each may
+    /// have claimed it before.
+    pub fn gone_receivers(&self, names: &Names) -> Result<Vec<Names>, ArchiveError> {
+        Ok(self.handover_record(names)?.gone)
+    }
+
+    fn handover_record(&self, names: &Names) -> Result<HandoverRecord, ArchiveError> {
         for place in Place::all_of(names) {
             if let Some(bytes) = self.tree.read_handover(&place)? {
                 let broken = || ArchiveError::Handover {
                     path: self.tree.path().join(HANDOVER).join(place.as_str()),
                 };
-                return Handover::parse(&bytes).map(Some).ok_or_else(broken);
+                return HandoverRecord::parse(&bytes).ok_or_else(broken);
             }
         }
-        Ok(None)
+        Ok(HandoverRecord::default())
     }
 
-    /// Writes the record durably. The caller holds the transfer lock.
-    pub fn note_handover(&self, names: &Names, handover: &Handover) -> Result<(), ArchiveError> {
-        let bytes = handover.to_bytes(names);
+    fn write_handover_record(
+        &self,
+        names: &Names,
+        record: &HandoverRecord,
+    ) -> Result<(), ArchiveError> {
+        if *record == HandoverRecord::default() {
+            for place in Place::all_of(names) {
+                self.tree.remove_handover(&place)?;
+            }
+            return Ok(());
+        }
+        let bytes = record.to_bytes(names);
         Ok(self.tree.write_handover(&Place::of(names), &bytes)?)
     }
 
-    /// Removes the record durably.
-    pub fn forget_handover(&self, names: &Names) -> Result<(), ArchiveError> {
-        for place in Place::all_of(names) {
-            self.tree.remove_handover(&place)?;
-        }
-        Ok(())
+    /// Records a transfer durably. The caller holds the transfer lock.
+    pub fn note_handover(&self, names: &Names, handover: &Handover) -> Result<(), ArchiveError> {
+        let mut record = self.handover_record(names)?;
+        record.current = Some(handover.clone());
+        self.write_handover_record(names, &record)
     }
 
-    /// The items that have a transfer record, with the record.
+    /// Removes what is recorded of the transfer under way, durably.
+    pub fn forget_handover(&self, names: &Names) -> Result<(), ArchiveError> {
+        let mut record = self.handover_record(names)?;
+        record.current = None;
+        self.write_handover_record(names, &record)
+    }
+
+    /// Records durably that the receiver of the transfer under way was declared gone.
+    pub fn note_gone(&self, names: &Names, receiver: &Names) -> Result<(), ArchiveError> {
+        let mut record = self.handover_record(names)?;
+        if !record.gone.iter().any(|it| it.matches(receiver)) {
+            record.gone.push(receiver.clone());
+        }
+        self.write_handover_record(names, &record)
+    }
+
+    /// Removes, durably, that an Archive was declared gone: it is back, and does not claim the original.
+    pub fn forget_gone(&self, names: &Names, receiver: &Names) -> Result<(), ArchiveError> {
+        let mut record = self.handover_record(names)?;
+        let count = record.gone.len();
+        record.gone.retain(|it| !it.matches(receiver));
+        if record.gone.len() == count {
+            return Ok(());
+        }
+        self.write_handover_record(names, &record)
+    }
+
+    /// The items with a transfer under way, and the transfer.
     pub fn handovers(&self) -> Result<Vec<(Names, Handover)>, ArchiveError> {
         let mut found = Vec::new();
         self.tree.each_handover::<ArchiveError>(|area, path| {
@@ -250,22 +341,61 @@ mod tests {
     fn what_is_noted_reads_back() {
         let names = |text: &str| Names::from(text.parse::<ibi::Ibi>().expect(text));
         let item = names("8JMKD3MGP8W/35MMLL8");
-        for role in [Role::Gives, Role::Expects] {
-            let handover = Handover {
-                role,
-                other: names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17"),
-                word: "0123abcd".to_owned(),
-                is_taken: role == Role::Gives,
-            };
-            assert_eq!(Handover::parse(&handover.to_bytes(&item)), Some(handover));
+        let other = names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17");
+        for role in [Role::Gives, Role::Expects, Role::TakesBack] {
+            for gone in [Vec::new(), vec![other.clone(), elsewhere()]] {
+                let handover = Handover {
+                    role,
+                    other: other.clone(),
+                    word: "0123abcd".to_owned(),
+                    is_taken: role == Role::Gives,
+                };
+                let current = Some(handover);
+                let record = HandoverRecord { current, gone };
+                assert_eq!(HandoverRecord::parse(&record.to_bytes(&item)), Some(record));
+            }
         }
-        assert_eq!(Handover::parse(b"word x"), None);
-        assert_eq!(Handover::parse(b""), None);
+        for bad in ["word x", "", "gone x", "gone {}"] {
+            assert_eq!(HandoverRecord::parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn who_was_declared_gone_is_remembered_until_it_answers() {
+        let archive = TestArchive::new();
+        let item = archive.new_item().names;
+        let handover = Handover {
+            role: Role::Gives,
+            other: elsewhere(),
+            word: "0123abcd".to_owned(),
+            is_taken: false,
+        };
+        archive.note_handover(&item, &handover).expect("noted");
+        for _ in 0..2 {
+            archive.note_gone(&item, &elsewhere()).expect("noted");
+        }
+        archive.forget_handover(&item).expect("forgotten");
+        assert_eq!(archive.handover(&item).expect("read"), None);
+        archive.note_handover(&item, &handover).expect("noted");
+        assert_eq!(archive.handover(&item).expect("read"), Some(handover));
+        archive.forget_handover(&item).expect("forgotten");
+        let gone = || archive.gone_receivers(&item).expect("read");
+        assert_eq!(gone(), [elsewhere()]);
+        archive.forget_gone(&item, &item).expect("forgotten");
+        assert_eq!(gone(), [elsewhere()]);
+        archive.forget_gone(&item, &elsewhere()).expect("forgotten");
+        assert_eq!(gone(), []);
+        let place = Place::of(&item);
+        assert_eq!(archive.tree().read_handover(&place).expect("read"), None);
     }
 
     #[test]
     fn an_item_that_was_given_is_not_an_original_again() {
-        for (role, is_original) in [(Role::Gives, false), (Role::Expects, true)] {
+        for (role, is_original) in [
+            (Role::Gives, false),
+            (Role::Expects, true),
+            (Role::TakesBack, true),
+        ] {
             let archive = TestArchive::new();
             let item = archive.new_item();
             let accept = |service: &Names| {
@@ -305,6 +435,7 @@ mod tests {
             (Role::Gives, true, false),
             (Role::Expects, false, false),
             (Role::Expects, true, false),
+            (Role::TakesBack, false, true),
         ] {
             let handover = Handover {
                 role,

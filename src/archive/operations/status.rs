@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Archive, ArchiveError, Clock, holder};
+use super::{Archive, ArchiveError, Clock, Role, holder};
 use crate::archive::store::{Counts, HostState, StoreError};
 use crate::formats::item::Names;
 use ibi::Timestamp;
@@ -72,6 +72,8 @@ pub struct Status {
     pub minted: Option<Minted>,
     /// Originals removed in the last 30 days that no other Archive has claimed, the latest first.
     pub removed: Vec<Removed>,
+    /// Transfers of originals to other Archives that are not finished; none if the user may not read them.
+    pub transfers: Vec<PendingTransfer>,
     /// The server of the index, and the processes that write it; None if the index is a file.
     pub server: Option<Server>,
 }
@@ -83,6 +85,17 @@ pub struct Server {
     pub place: String,
     /// The processes that have it open for writing.
     pub hosts: Vec<HostState>,
+}
+
+/// A transfer of an original that was begun and is not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingTransfer {
+    /// The item.
+    pub names: Names,
+    /// The service of the Archive to which it goes.
+    pub to: Names,
+    /// Whether it is being cancelled.
+    pub is_cancelled: bool,
 }
 
 /// An original that was removed.
@@ -113,6 +126,7 @@ impl Status {
                 items: None,
                 minted: None,
                 removed: Vec::new(),
+                transfers: Vec::new(),
                 server: server_of(store),
             }
         })
@@ -161,6 +175,21 @@ impl Archive {
         Ok(removed)
     }
 
+    /// The transfers under way. One that cannot be read is a finding of a check.
+    fn pending_transfers(&self) -> Vec<PendingTransfer> {
+        let handovers = self.handovers().unwrap_or_else(|error| {
+            log::debug!("the items being transferred are not known: {error}");
+            Vec::new()
+        });
+        let pending = handovers.into_iter().filter(|(_, it)| it.is_pending());
+        let pending = pending.map(|(names, handover)| PendingTransfer {
+            names,
+            is_cancelled: handover.role == Role::TakesBack,
+            to: handover.other,
+        });
+        pending.collect()
+    }
+
     fn status(&self, clock: &dyn Clock) -> Result<Status, ArchiveError> {
         let now = clock.now();
         let prefix = self.facts.rep_prefix()?;
@@ -193,6 +222,7 @@ impl Archive {
             items: Some(self.store.counts()?),
             minted: Some(minted),
             removed: self.removed_originals(&now)?,
+            transfers: self.pending_transfers(),
             server: self.facts.index.as_ref().map(|index| Server {
                 place: index.place().to_owned(),
                 hosts,

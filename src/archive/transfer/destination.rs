@@ -57,6 +57,10 @@ pub trait Destination {
 
     /// Becomes the holder of the original. Succeeds if it is the holder already.
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError>;
+
+    /// Discards, durably, the one-time token for the transfer of an item. An error if it has become the holder
+    /// of the original.
+    fn cancel(&mut self, names: &Names, from: &Names) -> Result<(), TransferError>;
 }
 
 impl Destination for Local {
@@ -113,6 +117,28 @@ impl Destination for Local {
     fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
         if self.become_holder(names, from, word)? {
             log_event(Event::Take(from), names, self.actor());
+        }
+        Ok(())
+    }
+
+    fn cancel(&mut self, names: &Names, from: &Names) -> Result<(), TransferError> {
+        let status = self.state_of(names)?;
+        let is_ours = |holder: &Names| holder.matches(Local::service(self));
+        match (status.state, status.service) {
+            (Some(State::Original), _) => return Err(Skip::OriginalThere.into()),
+            (Some(_), Some(holder)) if is_ours(&holder) => {
+                let why = message!("it accepted the original and removed it; see 'ibifs claim'");
+                return Err(Skip::NotTaken(why).into());
+            }
+            (Some(_), Some(holder)) if !holder.matches(from) => {
+                return Err(Skip::WentOn(holder.into()).into());
+            }
+            _ => {}
+        }
+        // Another giver may have begun a transfer of its own since.
+        let noted = self.archive.handover(names)?;
+        if noted.is_some_and(|it| it.role == Role::Expects && it.other.matches(from)) {
+            self.archive.forget_handover(names)?;
         }
         Ok(())
     }

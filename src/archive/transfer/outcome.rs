@@ -37,6 +37,11 @@ pub enum TransferOutcome {
         /// Whether the Archive where it was removed has recorded that.
         is_remembered: bool,
     },
+    /// The transfer of the original was cancelled.
+    Cancelled {
+        /// Whether the other Archive is known not to hold the original.
+        is_safe: bool,
+    },
     /// It was not copied or transferred.
     Skipped(Skip),
 }

@@ -88,9 +88,16 @@ pub fn hand_over(
         }
         let noted = source.archive().handover(names)?;
         let given = noted.filter(Handover::is_pending);
+        if let Some(given) = given.as_ref().filter(|it| it.role == Role::TakesBack) {
+            return Err(Skip::TakenBack(given.other.clone().into()).into());
+        }
         match (item.state, given) {
             (State::Original, _) => {
-                may_arrive(&destination.status(names)?, brings_back)?;
+                let status = destination.status(names)?;
+                if status.state == Some(State::Original) {
+                    return Err(Skip::TwoOriginals.into());
+                }
+                may_arrive(&status, brings_back)?;
                 give(source, names, destination, progress)
             }
             (_, Some(given)) if given.other.matches(destination.service()) => {
@@ -186,6 +193,8 @@ fn finish(
 ) -> Result<(), TransferError> {
     destination.take(names, source.service(), &handover.word)?;
     source.archive().forget_handover(names)?;
+    // It may have been declared gone by a cancellation that was interrupted.
+    source.archive().forget_gone(names, destination.service())?;
     log_event(Event::Give(destination.service()), names, source.actor());
     Ok(())
 }

@@ -30,6 +30,13 @@ findings! {
             "the original is held by the Archive {holder}"
         GivenTo(other: Box<Names>) "given" Warning
             "it is being transferred to the Archive {other}; finish that first"
+        // The same, where it is cancelled.
+        TakenBack(other: Box<Names>) "given" Warning
+            "its transfer to the Archive {other} is being cancelled; finish that with 'ibifs transfer --cancel'"
+        NotPending "not-pending" Notice
+            "no transfer of it to that Archive is pending"
+        TwoOriginals "two-originals" Error
+            "both Archives claim the original; see 'ibifs fsck --with'"
         // According to the record of a scrub.
         Damaged(path: String) "damaged" Error
             "'{path}' is damaged here; see 'ibifs scrub', and restore it from a copy"

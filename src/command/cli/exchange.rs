@@ -71,6 +71,13 @@ pub struct Transfer {
     /// All items whose transfer was begun and is not finished
     #[arg(long)]
     pub pending: bool,
+    /// Cancel transfers that were begun and not finished: the originals stay here
+    #[arg(long)]
+    pub cancel: bool,
+    /// With --cancel: the other Archive is gone for good and is not asked; DEST is the identifier of its
+    /// service
+    #[arg(long, requires = "cancel")]
+    pub receiver_is_gone: bool,
     /// Which items, and how.
     #[command(flatten)]
     pub selection: Selection,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::access::StoreAccess;
 use super::say;
 use crate::archive::store::{HostState, Sharing};
-use crate::archive::{Status, SystemClock, holder, is_held_by};
+use crate::archive::{PendingTransfer, Status, SystemClock, holder, is_held_by};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -129,6 +129,12 @@ impl StoreReport {
             "removed_originals": self.status.removed.iter().map(|removed| {
                 json::item_with(&removed.names, State::Deleted, Some(removed.at.to_rfc3339()))
             }).collect::<Vec<_>>(),
+            "pending_transfers": self.status.transfers.iter().map(|it| {
+                let mut object = json::names(&it.names);
+                object.insert("to".to_owned(), it.to.preferred().into());
+                object.insert("cancelled".to_owned(), it.is_cancelled.into());
+                object
+            }).collect::<Vec<_>>(),
             "minted": minted.map(|minted| json!({
                 "hour": minted.hour,
                 "day": minted.day,
@@ -213,6 +219,32 @@ impl StoreReport {
                 names = named.join(", ")
             );
             text.push_str(&format!("removed  {}\n", localized(&removed)));
+        }
+        let (cancelled, going): (Vec<_>, Vec<_>) =
+            self.status.transfers.iter().partition(|it| it.is_cancelled);
+        let named = |transfers: &[&PendingTransfer]| {
+            let first = transfers.iter().take(NAMED);
+            let first = first.map(|it| format!("{} > {}", it.names.preferred(), it.to.preferred()));
+            let more = (transfers.len() > NAMED).then(|| "...".to_owned());
+            first.chain(more).collect::<Vec<_>>().join(", ")
+        };
+        if !going.is_empty() {
+            let going = plural!(
+                "{count} original, not finished; run the same 'ibifs transfer' again, or with --cancel: {names}",
+                "{count} originals, not finished; run the same 'ibifs transfer' again, or with --cancel: {names}",
+                count = going.len(),
+                names = named(&going)
+            );
+            text.push_str(&format!("sending  {}\n", localized(&going)));
+        }
+        if !cancelled.is_empty() {
+            let cancelled = plural!(
+                "{count} original, being cancelled; run the same 'ibifs transfer --cancel' again: {names}",
+                "{count} originals, being cancelled; run the same 'ibifs transfer --cancel' again: {names}",
+                count = cancelled.len(),
+                names = named(&cancelled)
+            );
+            text.push_str(&format!("sending  {}\n", localized(&cancelled)));
         }
         let index = self.status.index.word();
         text.push_str(&match &self.status.trouble {

@@ -10,7 +10,9 @@ use std::path::Path;
 use super::access::{self, StoreAccess};
 use super::{failed_at, usage};
 use crate::archive::store::Item;
-use crate::archive::transfer::{self, Destination, Local, Remover, TransferError};
+use crate::archive::transfer::{
+    self, Cancelled, Destination, Local, Remover, TransferError, TransferOutcome,
+};
 use crate::archive::{Archive, ArchiveError, CheckFinding};
 use crate::command::cli::{Claim, Copy, NetworkOptions, Selection, Transfer};
 use crate::command::exit::{Exit, Failure};
@@ -18,8 +20,8 @@ use crate::command::language::localized;
 use crate::formats::item::{Names, State};
 use crate::web::client::Network;
 use crate::web::client::archive::{Remote, RemoteArchive, is_url};
-use ibi::message;
 use ibi::relation::RelationKind;
+use ibi::{Ibi, message, plural};
 use outcomes::{each_item, one_by_one};
 
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
@@ -52,22 +54,74 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
     let wanted = ItemChoice {
         texts,
         selection: &options.selection,
-        state: Some(State::Original),
+        state: (!options.cancel).then_some(State::Original),
         by_state: false,
         pending: options.pending,
     };
     let access = wanted.access()?;
+    if options.receiver_is_gone {
+        return cancel_without(options, destination, &wanted, &access);
+    }
     let to = To::at(destination, &options.selection)?;
     to.refuse(&access)?;
     let source = changing(&access)?;
     let done = wanted.names(&source, &access).and_then(|names| {
         let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
         to.with(|to| {
-            let mut one = |it: &_| transfer::hand_over(&source, it, to, back, &mut |_| ());
+            let mut one = |it: &_| {
+                if options.cancel {
+                    transfer::cancel(&source, it, &mut Cancelled::With(to))
+                } else {
+                    transfer::hand_over(&source, it, to, back, &mut |_| ())
+                }
+            };
             each_item(&names, is_json, |names| one_by_one(names, &mut one))
         })
     });
     source.close();
+    done
+}
+
+/// Cancels transfers to an Archive that the user declares gone for good.
+fn cancel_without(
+    options: &Transfer,
+    receiver: &str,
+    wanted: &ItemChoice<'_>,
+    access: &StoreAccess,
+) -> Result<Exit, Failure> {
+    let receiver = Ibi::parse(receiver).map_err(|error| {
+        usage(message!(
+            "with --receiver-is-gone the destination is the identifier of the service of the Archive that is gone, as 'ibifs status' prints it: '{receiver}': {error}",
+            receiver,
+            error
+        ))
+    })?;
+    let receiver = Names::from(receiver);
+    let source = changing(access)?;
+    let mut unsafe_count = 0_u64;
+    let done = wanted.names(&source, access).and_then(|names| {
+        let mut one = |it: &_| {
+            let outcome = transfer::cancel(&source, it, &mut Cancelled::Without(&receiver));
+            let is_safe = !matches!(outcome, Ok(TransferOutcome::Cancelled { is_safe: false }));
+            unsafe_count += u64::from(!is_safe);
+            outcome
+        };
+        each_item(&names, options.selection.output.json, |names| {
+            one_by_one(names, &mut one)
+        })
+    });
+    source.close();
+    if unsafe_count > 0 {
+        eprintln!(
+            "ibifs: {}",
+            localized(&plural!(
+                "the Archive {receiver} may hold {count} of these originals as well; if it comes back, run 'ibifs transfer --cancel' with its store or URL before anyone uses it",
+                "the Archive {receiver} may hold {count} of these originals as well; if it comes back, run 'ibifs transfer --cancel' with its store or URL before anyone uses it",
+                count = unsafe_count,
+                receiver
+            ))
+        );
+    }
     done
 }
 

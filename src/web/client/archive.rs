@@ -266,6 +266,11 @@ impl Destination for Remote {
         let query = format!("step=take&{item}&{from}&word={word}");
         self.link.ask(&query, Sent::default()).map(drop)
     }
+
+    fn cancel(&mut self, names: &Names, from: &Names) -> Result<(), TransferError> {
+        let query = format!("step=cancel&{}&{}", named(names, ""), named(from, "from."));
+        self.link.ask(&query, Sent::default()).map(drop)
+    }
 }
 
 /// A remote Archive whose public service is queried for the state of items.

@@ -293,6 +293,140 @@ fn stride(usually: usize) -> usize {
     switch("IBIFS_TEST_STEPS").map_or(usually, |_| 1)
 }
 
+/// A transfer that was begun and is cancelled, with the receiver or without it.
+impl Pair {
+    /// Puts the transfer back to where the giver had named the receiver, and the receiver not got the token.
+    fn begun(self) -> Pair {
+        self.env.sh(
+            "service() { sed -n 's/^ibi.archiveservice {rep \\([^ }]*\\).*/\\1/p' $1/archive.ibi; }
+             rm -rf S D; cp -a before/S before/D .
+             for s in S D; do mkdir -p -m 700 $s/handover; mkdir -p $s/handover/col/$(dirname $(< one)); done
+             printf 'ibi {rep %s}\\nto {rep %s}\\nword 0123abcd\\n' $(< one) $(service D) > S/handover/col/$(< one)
+             printf 'ibi {rep %s}\\nfrom {rep %s}\\nword 0123abcd\\n' $(< one) $(service S) > D/handover/col/$(< one)
+             sed -i \"s|^ibi.archiveservice .*|$(grep ^ibi.archiveservice D/archive.ibi)|\" S/col/$(< one)/.ibi; ibifs reindex S
+             service D > gone
+             rm -rf before; mkdir before; cp -a S D before",
+        );
+        self
+    }
+
+    fn cancel(&self, stopped: Stopped, url: &str, is_gone: bool) -> Command {
+        let gone = self.env.sh("cat gone");
+        let (from, to) = match stopped {
+            stopped if stopped.is_served() => ("S", url),
+            stopped if stopped.is_mounted() => ("M", "N"),
+            _ => ("S", "D"),
+        };
+        let to = if is_gone { &gone } else { to };
+        let mut command = self.command(&["transfer", "--cancel", "--store", from, &self.rep, to]);
+        if is_gone {
+            command.arg("--receiver-is-gone");
+        }
+        if stopped.is_served() {
+            command.args(["--token-file", "token"]);
+        }
+        command
+    }
+
+    /// Cancels the transfer with a step stopped, and again. False where it ended without having come to that.
+    #[track_caller]
+    fn cancel_stops_at(&self, stopped: Stopped, is_gone: bool, at: usize, what: What) -> bool {
+        self.put_back();
+        let (mut url, mut service, mut daemon) = (String::new(), None, None);
+        match stopped {
+            Stopped::Command => {}
+            Stopped::CommandOverMounts => drop(self.mount(None)),
+            Stopped::Giver => daemon = self.mount(Some("S")),
+            Stopped::Taker => daemon = self.mount(Some("D")),
+            Stopped::Sender | Stopped::Service => {
+                let (at, child, supervised) = self.serve(stopped == Stopped::Service);
+                (url, service, daemon) = (at, Some(child), supervised);
+            }
+        }
+        let command = self.cancel(stopped, &url, is_gone);
+        let (supervised, output) = self.run_stopped(command, daemon, at, what);
+        let reached = supervised.reached();
+        let step = format!("cancel, {stopped:?}, {what:?} at {}", supervised.step());
+        self.is_safe(&step);
+        self.unmount();
+        end(service.take());
+        supervised.wait();
+        self.is_safe(&step);
+        if !reached {
+            assert!(output.status.success(), "{step}: {output:?}");
+        } else {
+            if stopped.is_mounted() {
+                self.mount(None);
+            }
+            if stopped.is_served() {
+                let (at, child, _) = self.serve(false);
+                (url, service) = (at, Some(child));
+            }
+            let again = self.cancel(stopped, &url, is_gone);
+            let again = { again }.output().expect("it runs");
+            end(service);
+            self.unmount();
+            // What was done already is not pending any more.
+            let is_done = again.status.code() == Some(4) && self.claims("S");
+            assert!(again.status.success() || is_done, "{step}: {again:?}");
+        }
+        self.is_safe(&step);
+        assert!(self.claims("S") && !self.claims("D"), "not here, {step}");
+        let records = self.env.sh(
+            "find S/handover D/handover -type f ! -name lock | cut -d / -f 1 | xargs
+             ibifs fsck S | cut -d : -f 1; ibifs fsck D | cut -d : -f 1",
+        );
+        let records: Vec<&str> = records.lines().collect();
+        let kept: &[&str] = &[
+            "S D",
+            "handover-cancelled",
+            "3 items, 1 finding",
+            "2 items, 0 findings",
+        ];
+        let none: &[&str] = &["", "3 items, 0 findings", "2 items, 0 findings"];
+        assert_eq!(records, if is_gone { kept } else { none }, "{step}");
+        reached
+    }
+
+    #[track_caller]
+    fn cancel_at_steps(&self, stopped: Stopped, is_gone: bool, what: What, stride: usize) {
+        let steps = (1..MANY).step_by(stride);
+        let count = steps
+            .take_while(|at| self.cancel_stops_at(stopped, is_gone, *at, what))
+            .count();
+        println!("cancel, {stopped:?}, {what:?}: stopped at {count} steps");
+        assert!(count > 2, "{stopped:?} has steps");
+    }
+}
+
+#[test]
+fn a_cancellation_is_killed() {
+    let pair = Pair::new().begun();
+    pair.cancel_at_steps(Stopped::Command, false, What::Kill, stride(5));
+    pair.cancel_at_steps(Stopped::Command, false, What::Fail(libc::ENOSPC), stride(6));
+}
+
+#[test]
+fn a_cancellation_without_the_receiver_is_killed() {
+    let pair = Pair::new().begun();
+    pair.cancel_at_steps(Stopped::Command, true, What::Kill, stride(4));
+    pair.cancel_at_steps(Stopped::Command, true, What::Fail(libc::ENOSPC), stride(5));
+}
+
+#[test]
+fn a_cancellation_over_mounts_is_killed() {
+    let pair = Pair::new().begun();
+    pair.cancel_at_steps(Stopped::CommandOverMounts, false, What::Kill, stride(4));
+    pair.cancel_at_steps(Stopped::Giver, true, What::Kill, 1);
+}
+
+#[test]
+fn the_service_is_killed_during_a_cancellation() {
+    let pair = Pair::new().begun();
+    pair.cancel_at_steps(Stopped::Sender, false, What::Kill, stride(5));
+    pair.cancel_at_steps(Stopped::Service, false, What::Kill, stride(3));
+}
+
 #[test]
 fn killed_while_it_copies() {
     let pair = Pair::new().uncopied();

@@ -133,7 +133,10 @@ findings! {
             "run 'ibifs claim' to make the copy the original, if it should be kept"
         HandoverPending "handover-pending" Warning reported
             "an item is being transferred, and the other Archive may not have accepted it yet"
-            "run the same 'ibifs transfer' or 'ibifs claim' again"
+            "run the same 'ibifs transfer' or 'ibifs claim' again, or cancel it with 'ibifs transfer --cancel'"
+        HandoverCancelled "handover-cancelled" Notice reported
+            "a transfer was cancelled because the other Archive was declared gone; it may hold a second original"
+            "if that Archive comes back, run 'ibifs transfer --cancel' with its store or URL"
         HandoverBroken "handover-broken" Error reported
             "the note of the Archive to which an item is being transferred cannot be read"
             "ask the other Archive which of the two holds the item, and remove the note"

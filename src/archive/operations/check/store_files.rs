@@ -7,7 +7,7 @@ use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError, StoreUse};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
-use crate::archive::{Archive, ArchiveError, Facts};
+use crate::archive::{Archive, ArchiveError, Facts, Handover, Role};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -180,17 +180,30 @@ pub(super) fn check_handovers(archive: &Archive, report: &mut CheckReport) {
         let Some(names) = names_at(area, path) else {
             return Ok(());
         };
-        match archive.handover(&names) {
-            Ok(Some(handover)) if handover.is_pending() => {
-                let pending = CheckFinding::of(CheckCode::HandoverPending, &names);
-                report.add(
-                    pending.with_detail(message!("to the Archive {other}", other = handover.other)),
-                );
+        let found = |code| CheckFinding::of(code, &names);
+        let recorded = archive.handover(&names);
+        let recorded = recorded.and_then(|it| Ok((it, archive.gone_receivers(&names)?)));
+        match recorded {
+            Ok((current, gone)) => {
+                if let Some(handover) = current.filter(Handover::is_pending) {
+                    let other = handover.other;
+                    report.add(found(CheckCode::HandoverPending).with_detail(
+                        if handover.role == Role::TakesBack {
+                            message!(
+                                "its transfer to the Archive {other} is being cancelled",
+                                other
+                            )
+                        } else {
+                            message!("to the Archive {other}", other)
+                        },
+                    ));
+                }
+                for other in gone {
+                    let cancelled = found(CheckCode::HandoverCancelled);
+                    report.add(cancelled.with_detail(message!("to the Archive {other}", other)));
+                }
             }
-            Ok(_) => {}
-            Err(error) => {
-                report.add(CheckFinding::of(CheckCode::HandoverBroken, &names).with_detail(error));
-            }
+            Err(error) => report.add(found(CheckCode::HandoverBroken).with_detail(error)),
         }
         Ok(())
     });

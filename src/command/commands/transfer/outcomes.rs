@@ -124,7 +124,7 @@ impl OutcomeCounts {
                 self.files += moved.files;
                 self.bytes += moved.bytes;
             }
-            TransferOutcome::Claimed { .. } => self.done += 1,
+            TransferOutcome::Claimed { .. } | TransferOutcome::Cancelled { .. } => self.done += 1,
             TransferOutcome::Unchanged => self.unchanged += 1,
             TransferOutcome::Skipped(skip) => {
                 self.skipped += 1;
@@ -167,6 +167,7 @@ fn outcome_line(names: &Names, outcome: &TransferOutcome) -> String {
         TransferOutcome::Copied(_) => format!("copied: {name}\n"),
         TransferOutcome::HandedOver(_) => format!("handed-over: {name}\n"),
         TransferOutcome::Claimed { .. } => format!("claimed: {name}\n"),
+        TransferOutcome::Cancelled { .. } => format!("cancelled: {name}\n"),
         TransferOutcome::Unchanged => format!("unchanged: {name}\n"),
         TransferOutcome::Skipped(skip) => {
             format!("skipped: {name}: {}: {}\n", skip.word(), localized(skip))
@@ -185,6 +186,9 @@ fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
         }),
         TransferOutcome::Claimed { is_remembered } => json!({
             "outcome": "claimed", "noted_there": is_remembered,
+        }),
+        TransferOutcome::Cancelled { is_safe } => json!({
+            "outcome": "cancelled", "two_possible": !is_safe,
         }),
         TransferOutcome::Unchanged => json!({ "outcome": "unchanged" }),
         TransferOutcome::Skipped(skip) => json!({

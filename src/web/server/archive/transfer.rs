@@ -168,6 +168,15 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
             })
             .await
         }
+        "cancel" => {
+            let from = from()?;
+            check_giver(&giver, &from)?;
+            blocking(move || {
+                receiver.with_store(|local| local.cancel(&names, &from))?;
+                Ok(one("cancelled", Value::Word("yes".to_owned())))
+            })
+            .await
+        }
         other => Err(bad(&format!("'{other}' is not a step of a transfer"))),
     }
 }

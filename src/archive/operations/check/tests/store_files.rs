@@ -282,6 +282,7 @@ fn transfers_that_have_not_ended_are_reported() {
         (Role::Gives, false, Some("handover-pending")),
         (Role::Gives, true, None),
         (Role::Expects, false, None),
+        (Role::TakesBack, false, Some("handover-pending")),
     ] {
         let store = closed(|archive| {
             let handover = Handover {
@@ -295,11 +296,13 @@ fn transfers_that_have_not_ended_are_reported() {
             let all = archive.handovers().expect("read");
             assert_eq!(all, [(names(COPY), handover)]);
         });
-        let line = format!(
-            "{} {COPY}: to the Archive {}",
-            expected.unwrap_or_default(),
-            elsewhere()
-        );
+        let to = format!("to the Archive {}", elsewhere());
+        let line = match role {
+            Role::TakesBack => {
+                format!("handover-pending {COPY}: its transfer {to} is being cancelled")
+            }
+            _ => format!("{} {COPY}: {to}", expected.unwrap_or_default()),
+        };
         let expected: Vec<&str> = expected.iter().map(|_| line.as_str()).collect();
         assert_lines(&report(&store), &expected);
         write(
