@@ -29,12 +29,14 @@
 //! - [`reader`]: items opened with the rights of the calling thread.
 //! - [`tombstones`]: the last sidecars of removed items.
 //! - [`handover`]: the records of items whose original is being transferred.
+//! - [`arriving`]: items that arrive, and what is left of them.
 //! - [`publish`]: files of an item for the public.
 //! - [`validator`]: whether what a cached answer depends on has changed.
 //! - [`listing`]: the list of the files of an item.
 
 mod abilities;
 mod action;
+mod arriving;
 mod deep;
 mod entries;
 mod files;
@@ -60,6 +62,7 @@ mod walk;
 pub use crate::archive::owner::Owner;
 pub use abilities::Lack;
 pub use action::Action;
+pub use arriving::LIFETIME;
 pub use deep::{DeepEntry, joined, open_far};
 pub use entries::each_entry_of;
 pub use handover::HANDOVER;

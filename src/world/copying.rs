@@ -124,7 +124,7 @@ impl Source {
         may_arrive(&to.store.state_of(found.names())?, to.brings_back)?;
         found.check()?;
         let incoming = Incoming::of(to.store.archive().tree(), found.names())?;
-        let _lock = incoming.lock()?;
+        incoming.lock()?;
         self.copy_into(&incoming, asked, found, to)
     }
 

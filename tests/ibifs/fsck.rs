@@ -284,6 +284,7 @@ shown! {
     original_removed OriginalRemoved
     handover_pending HandoverPending
     handover_cancelled HandoverCancelled
+    arrival_left ArrivalLeft
     handover_broken HandoverBroken
 }
 

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use sha2::Digest as _;
 
 use super::arrival::{Arrival, of_the_item};
-use super::building::{Building, set_metadata_of, split};
+use super::building::{Building, set_metadata_of};
 use super::holder::replace;
 use super::inventory::{Inventory, InventoryKind};
 use super::local::Local;
@@ -21,7 +21,7 @@ use super::skip::Skip;
 use crate::archive::scrub::item_digests;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::tree::{HANDOVER, Place, Tree, each_entry_of, joined, open_far};
+use crate::archive::tree::{Place, Tree, each_entry_of, open_far};
 use crate::archive::{Event, log_event};
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::hex::Hex;
@@ -41,6 +41,8 @@ pub struct Incoming<'a> {
     tree: &'a Tree,
     /// Relative to the store.
     path: String,
+    /// Its lock, while which exists nobody takes it for abandoned.
+    directory: OwnedFd,
 }
 
 /// An arriving file.
@@ -61,10 +63,14 @@ impl<'a> Incoming<'a> {
         // An identifier may be longer than a file name.
         let name = names.preferred().to_ascii_lowercase();
         let key = Digest(sha2::Sha256::digest(name.as_bytes()).into());
-        let path = format!("{HANDOVER}/incoming/{key}");
-        drop(tree.open_handover_lock()?);
-        tree.make_directories(&path)?;
-        Ok(Incoming { tree, path })
+        let key = key.to_string();
+        let directory = tree.open_arriving(&key)?.ok_or_else(|| busy(tree))?;
+        let path = Tree::arriving_path(&key);
+        Ok(Incoming {
+            tree,
+            path,
+            directory,
+        })
     }
 
     fn file_path(&self, digest: &Digest) -> String {
@@ -75,18 +81,11 @@ impl<'a> Incoming<'a> {
         self.tree.error(action, &shown(path), errno).into()
     }
 
-    /// Keeps other processes out of this directory, as long as the result exists.
-    pub fn lock(&self) -> Result<OwnedFd, TransferError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let directory = self.tree.open_far(self.path.as_bytes(), flags);
-        let directory =
-            directory.map_err(|errno| self.failed(Action::Open, self.path.as_bytes(), errno))?;
-        match rustix::fs::flock(&directory, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(directory),
-            Err(Errno::WOULDBLOCK) => {
-                let store = self.tree.path().display().to_string();
-                Err(TransferError::Busy(store))
-            }
+    /// Keeps other processes out of this directory, as long as this exists.
+    pub fn lock(&self) -> Result<(), TransferError> {
+        match rustix::fs::flock(&self.directory, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(()),
+            Err(Errno::WOULDBLOCK) => Err(busy(self.tree)),
             Err(errno) => Err(self.failed(Action::Lock, self.path.as_bytes(), errno)),
         }
     }
@@ -270,41 +269,8 @@ impl<'a> Incoming<'a> {
         })
     }
 
-    /// Removes a directory below the store, with everything in it.
     fn clear(&self, path: &str) -> Result<(), TransferError> {
-        let mut waiting = vec![path.as_bytes().to_vec()];
-        let mut directories = Vec::new();
-        while let Some(path) = waiting.pop() {
-            let failed = |errno| self.failed(Action::Clear, &path, errno);
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let opened = match self.tree.open_far(&path, flags) {
-                Ok(opened) => opened,
-                Err(Errno::NOENT) => continue,
-                Err(errno) => return Err(failed(errno)),
-            };
-            let mut names = Vec::new();
-            each_entry_of(&opened, |name, is_directory| {
-                names.push((name.to_vec(), is_directory));
-            })
-            .map_err(failed)?;
-            for (name, is_directory) in names {
-                if is_directory {
-                    waiting.push(joined(&path, &name));
-                } else {
-                    rustix::fs::unlinkat(&opened, &name[..], AtFlags::empty()).map_err(failed)?;
-                }
-            }
-            directories.push(path);
-        }
-        for path in directories.iter().rev() {
-            let (parent, name) = split(path);
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
-            self.tree
-                .open_far(parent, flags)
-                .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR))
-                .map_err(|errno| self.failed(Action::Clear, path, errno))?;
-        }
-        Ok(())
+        Ok(self.tree.clear_arriving(path)?)
     }
 }
 
@@ -369,6 +335,11 @@ impl Drop for Receiving<'_> {
             let _ = rustix::fs::unlinkat(&directory, &self.temporary, AtFlags::empty());
         }
     }
+}
+
+/// Another process receives the item.
+fn busy(tree: &Tree) -> TransferError {
+    TransferError::Busy(tree.path().display().to_string())
 }
 
 /// Rejects a sidecar that is not the item's, or that would make the item an original.

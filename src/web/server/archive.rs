@@ -169,6 +169,9 @@ fn act(read: &mut dyn FnMut()) {
 /// The interval between two writes of the access counts. A crash loses at most the counts of one interval.
 const WRITE_EVERY: Duration = Duration::from_secs(5);
 
+/// The interval between two looks for what is left of items that arrived in part.
+const REMOVE_EVERY: Duration = Duration::from_secs(3600);
+
 /// The service of a site with its background tasks: access counts are written, and the site is included with
 /// and excluded from resolvers. `report` receives the results of the inclusions.
 #[must_use]
@@ -185,7 +188,11 @@ pub fn started(
         begin,
         beside: Some(Box::pin(async move {
             let included = include(&beside, announcements, report);
-            tokio::join!(included, go_on_writing_accesses(Arc::clone(&beside)));
+            tokio::join!(
+                included,
+                go_on_writing_accesses(Arc::clone(&beside)),
+                go_on_removing_abandoned(Arc::clone(&beside))
+            );
         })),
         afterwards: Some(Box::pin(async move {
             let mut excluded = JoinSet::new();
@@ -228,6 +235,18 @@ async fn go_on_writing_accesses(site: Arc<Site>) {
     loop {
         tokio::time::sleep(WRITE_EVERY).await;
         write_accesses(&site).await;
+    }
+}
+
+/// Removes now and then what is left of items that other Archives no longer send.
+async fn go_on_removing_abandoned(site: Arc<Site>) {
+    while site.receiver.is_some() {
+        let site = Arc::clone(&site);
+        let removed = answer::aside(move || transfer::remove_abandoned(site.archive.tree())).await;
+        if let Ok(Err(error)) = removed {
+            log::warn!("what is left of arriving items is not removed: {error}");
+        }
+        tokio::time::sleep(REMOVE_EVERY).await;
     }
 }
 

@@ -182,3 +182,55 @@ fn what_is_not_so_is_refused() {
     env.prints(STATES, "Original\nCopy");
     drop((a, b));
 }
+
+/// What was begun to be sent and was not continued for a week is removed; what is being sent is not, even by the
+/// service of another host, nor what arrived since.
+#[test]
+fn what_nobody_continues_to_send_is_removed() {
+    let (env, a, b) = pair();
+    let send = |more: &str, item: &str| {
+        format!(
+            "file() {{ curl -s -X POST -H \"Authorization: Bearer $(< token)\" {more} \
+             \"{}/transfer?step=file&digest=$(echo text | sha256sum | cut -c 1-64)&length=5&rep={item}\"; }}",
+            b.url
+        )
+    };
+    let left = "find B/handover/incoming -mindepth 2 | wc -l; ls B/handover/incoming | wc -l";
+    for item in [
+        "a.example/b/2001/01.01.00.00",
+        "a.example/b/2001/01.01.00.01",
+    ] {
+        env.sh(&format!(
+            "{}; echo text | file | grep -q ^digest",
+            send("--data-binary @-", item)
+        ));
+    }
+    env.prints(left, "2\n2");
+    env.sh(
+        "cd B/handover/incoming; old=$(ls | head -n 1); touch -d '8 days ago' $old/* $old
+         for it in *; do test $it = $old || touch -d '6 days ago' $it/* $it; done",
+    );
+    // A third is being sent as slowly as can be, and its sender was silent for longer.
+    env.sh(&format!(
+        "{}; mkfifo pipe; (file > said) & sleep 0.5; exec 3> pipe; printf te >&3
+         for i in $(seq 100); do test $(ls B/handover/incoming | wc -l) = 3 && break; sleep 0.1; done
+         (sleep 6; printf 'xt\\n' >&3) &
+         exec 3>&-; sleep 0.5
+         cd B/handover/incoming; for it in *; do
+             test -n \"$(find $it -name '*.*')\" || continue; touch -d '8 days ago' $it/* $it; done",
+        send("-T pipe", "a.example/b/2001/01.01.00.02")
+    ));
+    env.prints(
+        "ibifs fsck B --json | jq -r '.findings[].code'",
+        "arrival-left",
+    );
+    let other = Served::start(&env, "B --transfer-token-file tokens");
+    env.sh("for i in $(seq 50); do test $(ls B/handover/incoming | wc -l) = 2 && break; sleep 0.1; done");
+    env.prints(
+        "for i in $(seq 100); do test -s said && break; sleep 0.1; done; grep -c ^digest said",
+        "1",
+    );
+    env.prints(left, "2\n2");
+    env.prints("ibifs fsck B --json | jq -r '.findings[].code'", "");
+    drop((a, b, other));
+}

@@ -143,6 +143,9 @@ findings! {
         StagingLeft "staging-left" Notice repaired
             "an interrupted operation has left something behind"
             "the next mount or --repair removes it"
+        ArrivalLeft "arrival-left" Notice repaired
+            "what has arrived of an item over HTTP has not been continued for 7 days"
+            "--repair and 'ibifs serve' remove it"
         LoosePermissions "loose-permissions" Warning repaired
             "all users may write what only the Archive should"
             "--repair removes that permission"

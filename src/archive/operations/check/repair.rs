@@ -3,6 +3,7 @@
 //! byte kept, and is written again from the index. At the end the index is rebuilt.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::super::far_ends::RelationChange;
 use super::super::open::ChangedFacts;
@@ -219,6 +220,12 @@ fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveEr
     }
     if report.has(CheckCode::StagingLeft) {
         tree.clear_staging();
+    }
+    if report.has(CheckCode::ArrivalLeft) {
+        let now = SystemTime::now();
+        for key in tree.abandoned_arrivals(now)? {
+            tree.remove_abandoned(&key, now)?;
+        }
     }
     Ok(())
 }

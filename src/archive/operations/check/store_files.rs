@@ -1,5 +1,7 @@
 //! Checks of the store itself: its index, its facts and the files in its own directory.
 
+use std::time::SystemTime;
+
 use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
 use super::super::search::{PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, TEXT_FILE};
@@ -171,6 +173,20 @@ pub(super) fn check_own_files(tree: &Tree, report: &mut CheckReport) {
             let loose = CheckFinding::new(CheckCode::LoosePermissions, name);
             report.add(loose.with_detail(message!("mode {mode}", mode = format!("{mode:04o}"))));
         }
+    }
+}
+
+/// Reports what is left of items that other Archives no longer send.
+pub(super) fn check_arrivals(tree: &Tree, report: &mut CheckReport) {
+    match tree.abandoned_arrivals(SystemTime::now()) {
+        Ok(keys) => {
+            for key in keys {
+                let path = Tree::arriving_path(&key);
+                report.add(CheckFinding::new(CheckCode::ArrivalLeft, path));
+            }
+        }
+        // A user who may not read what arrives cannot remove it either.
+        Err(error) => log::debug!("what is left of arriving items is not known: {error}"),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode, header};
@@ -17,7 +17,7 @@ use crate::archive::scrub;
 use crate::archive::transfer::{
     Destination, Giver, Incoming, Inventory, Local, Skip, Tokens, TransferError,
 };
-use crate::archive::tree::Place;
+use crate::archive::tree::{Place, Tree, TreeError};
 use crate::formats::fixity::Digest;
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded};
@@ -240,6 +240,18 @@ async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
         )),
         Err(_) => Err(bad("the body of the request is incomplete")),
     }
+}
+
+/// Removes what is left of items that nobody has continued to send for long enough.
+pub(super) fn remove_abandoned(tree: &Tree) -> Result<(), TreeError> {
+    let now = SystemTime::now();
+    for key in tree.abandoned_arrivals(now)? {
+        if tree.remove_abandoned(&key, now)? {
+            let path = Tree::arriving_path(&key);
+            log::info!("{path} is removed: nobody has continued to send it for 7 days");
+        }
+    }
+    Ok(())
 }
 
 fn inventory_in(bytes: &[u8]) -> Result<Inventory, Refusal> {
