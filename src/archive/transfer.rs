@@ -13,6 +13,7 @@
 //! Each module uses modules above it in this list, never one below.
 //!
 //! - [`skip`]: why an item is not copied or transferred.
+//! - [`not_sent`]: what of an item is not sent over HTTP.
 //! - [`outcome`]: results and errors.
 //! - [`token`]: the tokens of other Archives.
 //! - [`inventory`]: all that is in an item, as a text.
@@ -38,6 +39,7 @@ mod holder;
 mod incoming;
 mod inventory;
 mod local;
+mod not_sent;
 mod outcome;
 mod part;
 mod sending;
@@ -50,6 +52,7 @@ pub use destination::Destination;
 pub use incoming::Incoming;
 pub use inventory::{Inventory, InventoryEntry, InventoryKind};
 pub use local::Local;
+pub use not_sent::{NotSent, Way};
 pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
 pub use part::Part;
 pub use sending::{copy_first, hand_over, may_arrive};

@@ -21,6 +21,22 @@ const OTHERS: u16 = 0x20;
 /// The permission to read, in an entry.
 const READ: u16 = 4;
 
+/// What a list lets the owning group of its file do, which its mask may restrict. None if it is no list.
+#[must_use]
+pub fn group_of(list: &[u8]) -> Option<u8> {
+    let entries = list.get(4..)?.chunks_exact(8);
+    let permission = |wanted: u16| {
+        let mut found = entries.clone().filter_map(|entry| match entry {
+            [tag, tag_high, permission, ..] if u16::from_le_bytes([*tag, *tag_high]) == wanted => {
+                Some(permission & 0o7)
+            }
+            _ => None,
+        });
+        found.next()
+    };
+    Some(permission(GROUP)? & permission(MASK).unwrap_or(0o7))
+}
+
 /// Whether lists that grant and lists that refuse access to files in this directory, which is empty, have an effect for
 /// a user. None if that cannot be tried: without the rights to act as another user, where lists cannot be set, and where
 /// the user that asks is not the one whom the filesystem sees.

@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::archive::transfer::{
-    Incoming, Inventory as Contents, Local, Moved, Skip, TransferError, TransferOutcome, may_arrive,
+    Incoming, Inventory as Contents, Local, Moved, NotSent, Skip, TransferError, TransferOutcome,
+    Way, may_arrive,
 };
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
@@ -156,7 +157,14 @@ impl Source {
         local.close();
         Ok(match moved?.files {
             0 => TransferOutcome::Unchanged,
-            files => TransferOutcome::Copied(Moved { files, bytes }),
+            files => TransferOutcome::Copied(Moved {
+                files,
+                bytes,
+                not_sent: NotSent {
+                    way: Way::Fetched,
+                    ..NotSent::default()
+                },
+            }),
         })
     }
 

@@ -156,6 +156,7 @@ impl Local {
             Ok(Moved {
                 files: tally.copied + tally.removed,
                 bytes: tally.bytes,
+                ..Moved::default()
             })
         })?;
         if let Some(left) = left {

@@ -266,6 +266,7 @@ impl<'a> Incoming<'a> {
         Ok(Moved {
             files: files.count() as u64 + 1,
             bytes: inventory.bytes(),
+            ..Moved::default()
         })
     }
 

@@ -12,6 +12,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::not_sent::{NotSent, mode_without_list};
 use crate::archive::backup::{UserAttributes, attributes_of};
 use crate::archive::tree::{SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{Digest, Manifest, shown};
@@ -89,19 +90,31 @@ impl Inventory {
     /// The path of an entry that cannot be represented: a FIFO, a socket, a device, or a file that has
     /// changed since the digests were taken.
     pub fn of(directory: &Tree, manifest: &Manifest) -> Result<Inventory, Message> {
+        Ok(Inventory::with_not_sent(directory, manifest)?.0)
+    }
+
+    /// The same, and what the text leaves out.
+    ///
+    /// # Errors
+    /// As for [`Inventory::of`].
+    pub fn with_not_sent(
+        directory: &Tree,
+        manifest: &Manifest,
+    ) -> Result<(Inventory, NotSent), Message> {
         let mut lister = Lister {
             directory,
             manifest,
             first_names: HashMap::new(),
             waiting: vec![Vec::new()],
             entries: Vec::new(),
+            item: None,
+            not_sent: NotSent::default(),
         };
         while let Some(path) = lister.waiting.pop() {
             lister.list(path)?;
         }
-        Ok(Inventory {
-            entries: lister.entries,
-        })
+        let entries = lister.entries;
+        Ok((Inventory { entries }, lister.not_sent))
     }
 
     /// Parses the text of an inventory.
@@ -192,9 +205,34 @@ struct Lister<'a> {
     first_names: HashMap<(u64, u64), Vec<u8>>,
     waiting: Vec<Vec<u8>>,
     entries: Vec<InventoryEntry>,
+    /// The state of the item's directory.
+    item: Option<Stat>,
+    not_sent: NotSent,
 }
 
 impl Lister<'_> {
+    /// Adds an entry with all its attributes, of which the users' are sent.
+    fn add(
+        &mut self,
+        path: Vec<u8>,
+        kind: InventoryKind,
+        stat: &Stat,
+        mut attributes: UserAttributes,
+    ) {
+        let item = *self.item.get_or_insert(*stat);
+        if !matches!(kind, InventoryKind::Same(_)) {
+            self.not_sent.count(&item, stat, &attributes);
+        }
+        let mode = mode_without_list(stat.st_mode, &attributes);
+        attributes.retain(|(name, _)| name.starts_with(b"user."));
+        attributes.sort();
+        let entry = entry(path, kind, stat, attributes);
+        self.entries.push(InventoryEntry {
+            mode: mode & entry.mode,
+            ..entry
+        });
+    }
+
     fn list(&mut self, path: Vec<u8>) -> Result<(), Message> {
         let failed = |errno: Errno| {
             message!(
@@ -206,19 +244,14 @@ impl Lister<'_> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let opened = self.directory.open_far(&path, flags).map_err(failed)?;
         let stat = rustix::fs::fstat(&opened).map_err(failed)?;
-        let attributes = user_attributes(&opened).map_err(failed)?;
+        let attributes = attributes_of(&opened).map_err(failed)?;
         let mut names = Vec::new();
         each_entry_of(&opened, |name, is_directory| {
             names.push((name.to_vec(), is_directory));
         })
         .map_err(failed)?;
         names.sort();
-        self.entries.push(entry(
-            path.clone(),
-            InventoryKind::Directory,
-            &stat,
-            attributes,
-        ));
+        self.add(path.clone(), InventoryKind::Directory, &stat, attributes);
         for (name, is_directory) in names {
             let below = joined(&path, &name);
             match is_directory {
@@ -254,7 +287,7 @@ impl Lister<'_> {
                 }
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK;
                 let opened = self.directory.open_far(&path, flags).map_err(failed)?;
-                attributes = user_attributes(&opened).map_err(failed)?;
+                attributes = attributes_of(&opened).map_err(failed)?;
                 InventoryKind::File(digest, u64::try_from(stat.st_size).unwrap_or_default())
             }
             (FileType::Symlink, _) => {
@@ -269,7 +302,7 @@ impl Lister<'_> {
                 ));
             }
         };
-        self.entries.push(entry(path, kind, &stat, attributes));
+        self.add(path, kind, &stat, attributes);
         Ok(())
     }
 }
@@ -383,14 +416,6 @@ fn entry(
         modified: (stat.st_mtime, nanoseconds),
         attributes,
     }
-}
-
-/// The users' own attributes; others have a meaning on one machine only.
-fn user_attributes(file: &OwnedFd) -> Result<UserAttributes, Errno> {
-    let mut attributes = attributes_of(file)?;
-    attributes.retain(|(name, _)| name.starts_with(b"user."));
-    attributes.sort();
-    Ok(attributes)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Results and errors of copying and transferring items.
 
+use super::not_sent::NotSent;
 use super::skip::Skip;
 use crate::archive::ArchiveError;
 use crate::archive::backup::BackupError;
@@ -53,6 +54,8 @@ pub struct Moved {
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
+    /// What was not copied with them.
+    pub not_sent: NotSent,
 }
 
 /// The status of an item at an Archive.

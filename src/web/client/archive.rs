@@ -14,8 +14,8 @@ use super::sent::Sent;
 use super::{Client, ClientError, Network, Pool};
 use crate::archive::Handover;
 use crate::archive::transfer::{
-    ByteProgress, CompareWhen, Destination, Inventory, Local, Moved, RemoteStatus, Remover, Skip,
-    TransferError,
+    ByteProgress, CompareWhen, Destination, Inventory, Local, Moved, NotSent, RemoteStatus,
+    Remover, Skip, TransferError, Way,
 };
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
@@ -226,7 +226,8 @@ impl Destination for Remote {
         let item = source.item(names)?;
         let manifest = source.sound_manifest(&item, progress)?;
         let directory = source.directory(&item)?;
-        let inventory = Inventory::of(&directory, &manifest).map_err(Skip::NotCopied)?;
+        let listed = Inventory::with_not_sent(&directory, &manifest);
+        let (inventory, not_sent) = listed.map_err(Skip::NotCopied)?;
         let text = inventory.to_string();
         let item_named = named(&item.names, "");
         let plan = format!("step=plan&{item_named}");
@@ -249,6 +250,10 @@ impl Destination for Remote {
         let files = pairs.get("files").and_then(|value| value.words().first());
         let files: Option<u64> = files.and_then(|word| word.parse().ok());
         moved.files = moved.files.max(files.unwrap_or_default());
+        moved.not_sent = NotSent {
+            way: Way::Sent,
+            ..not_sent
+        };
         Ok(moved)
     }
 

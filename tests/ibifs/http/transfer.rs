@@ -234,3 +234,52 @@ fn what_nobody_continues_to_send_is_removed() {
     env.prints("ibifs fsck B --json | jq -r '.findings[].code'", "");
     drop((a, b, other));
 }
+
+/// What is not sent over HTTP is said for each item, in numbers, and the rest arrives. A file whose access control
+/// list is not sent does not let its group do more than the list did.
+#[test]
+fn what_is_not_sent_is_reported() {
+    let (env, a, b) = pair();
+    env.sh("cd A/col/$(< one)/doc; mkdir empty; chown 12:34 deep; chmod 2755 empty; cp /bin/true tool; chmod 4755 tool
+         echo x > list; chmod 640 list; setfacl -m u:1234:rw list; stat -c %a list | grep -q 660
+         setfattr -n trusted.note -v x file; touch -h -d 2002-02-02 climbing; touch -d 2003-03-03 list empty deep .");
+    let copy = format!("ibifs copy --store A --token-file token $(< one) {}", b.url);
+    env.sh(&format!("{copy} 2> said"));
+    env.prints(
+        "sed \"s|$(< one)|one|\" said",
+        "ibifs: one: not sent over HTTP: owner or group of 1 entry; 1 access control list; \
+         set-user-ID or set-group-ID bits of 2 entries; extended attributes other than 'user.' of 1 entry\n\
+         ibifs: owners and groups are not sent over HTTP: there everything belongs to the user of the other Archive",
+    );
+    env.sh("list() { (cd $1/col/$(< one)/doc; find . ! -name list -printf '%p %y %T@ %n %l\\n' | sort; cat list; getfattr -n user.note file); }
+         list A > a; list B > b; diff a b");
+    env.prints(
+        "cd B/col/$(< one)/doc; stat -c '%n %a %u %g' list tool empty deep; getfattr -d -m - list",
+        "list 640 0 0\ntool 755 0 0\nempty 755 0 0\ndeep 700 0 0",
+    );
+    // What is there already is not announced again; JSON has the numbers.
+    env.prints(
+        &format!("{copy} 2>&1 | cut -d : -f 1 | head -n 1"),
+        "unchanged",
+    );
+    env.prints(
+        &format!("ibifs transfer --store A --token-file token --json $(< one) {} 2> /dev/null | head -n 1 | jq -c .not_sent", b.url),
+        "{\"owners\":1,\"access_lists\":1,\"set_ids\":2,\"attributes\":1}",
+    );
+    // Between stores of one machine all of it goes, and nothing is said.
+    env.sh("ibifs init C --host archive-c.example.com > /dev/null; ibifs copy --store A $(< one) C 2> said; ! test -s said");
+    env.prints(
+        "cd C/col/$(< one)/doc; stat -c '%n %a %u %g' list tool empty deep",
+        "list 660 0 0\ntool 4755 0 0\nempty 2755 0 0\ndeep 700 12 34",
+    );
+    // Of what is fetched nobody says what it lacks.
+    env.sh("chmod -R a+rX A; ibifs init D --host archive-d.example.com > /dev/null");
+    env.prints(
+        &format!(
+            "ibifs copy --from {} $(< one) D 2>&1 > /dev/null | cut -d , -f 1",
+            a.url
+        ),
+        "ibifs: of what is fetched over HTTP",
+    );
+    drop((a, b));
+}

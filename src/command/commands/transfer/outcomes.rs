@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::transfer::{Skip, TransferError, TransferOutcome};
+use crate::archive::transfer::{NotSent, Skip, TransferError, TransferOutcome, Way};
 use crate::command::commands::{cannot_print, put_out, say};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -22,6 +22,8 @@ struct OutcomeCounts {
     /// How many of the skipped ones no Archive has.
     not_found: u64,
     is_wrong: bool,
+    was_sent: bool,
+    was_fetched: bool,
 }
 
 /// Acts on the first of some items.
@@ -90,6 +92,13 @@ impl OutcomeReport {
         self.progress
             .aside(|| put_out(&text))
             .map_err(|error| cannot_print(&error))?;
+        if let TransferOutcome::Copied(moved) | TransferOutcome::HandedOver(moved) = &outcome
+            && let Some(what) = moved.not_sent.sentence()
+        {
+            let name = names.preferred();
+            let line = localized(&message!("not sent over HTTP: {what}", what)).to_string();
+            self.progress.aside(|| eprintln!("ibifs: {name}: {line}"));
+        }
         self.count += 1;
         self.progress.at(self.count);
         Ok(())
@@ -104,6 +113,18 @@ impl OutcomeReport {
         } else {
             tally.line()
         })?;
+        if tally.was_sent {
+            let owners = message!(
+                "owners and groups are not sent over HTTP: there everything belongs to the user of the other Archive"
+            );
+            eprintln!("ibifs: {}", localized(&owners));
+        }
+        if tally.was_fetched {
+            let fetched = message!(
+                "of what is fetched over HTTP, owners, access control lists, extended attributes, set-user-ID and set-group-ID bits do not arrive, nor what the public may not read"
+            );
+            eprintln!("ibifs: {}", localized(&fetched));
+        }
         let done = tally.done + tally.unchanged;
         Ok(match (tally.is_wrong, tally.skipped, done) {
             // No Archive has any of them.
@@ -123,6 +144,9 @@ impl OutcomeCounts {
                 self.done += 1;
                 self.files += moved.files;
                 self.bytes += moved.bytes;
+                let went = moved.files > 0;
+                self.was_sent |= went && moved.not_sent.way == Way::Sent;
+                self.was_fetched |= went && moved.not_sent.way == Way::Fetched;
             }
             TransferOutcome::Claimed { .. } | TransferOutcome::Cancelled { .. } => self.done += 1,
             TransferOutcome::Unchanged => self.unchanged += 1,
@@ -175,14 +199,27 @@ fn outcome_line(names: &Names, outcome: &TransferOutcome) -> String {
     }
 }
 
+/// What was not sent over HTTP, null where nothing is known of it.
+fn not_sent_json(not_sent: &NotSent) -> Value {
+    match not_sent.way {
+        Way::Local | Way::Fetched => Value::Null,
+        Way::Sent => json!({
+            "owners": not_sent.owners, "access_lists": not_sent.access_lists,
+            "set_ids": not_sent.set_ids, "attributes": not_sent.attributes,
+        }),
+    }
+}
+
 fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
     let mut object = json::names(names);
     let more = match outcome {
         TransferOutcome::Copied(moved) => json!({
             "outcome": "copied", "files": moved.files, "bytes": moved.bytes,
+            "not_sent": not_sent_json(&moved.not_sent),
         }),
         TransferOutcome::HandedOver(moved) => json!({
             "outcome": "handed-over", "files": moved.files, "bytes": moved.bytes,
+            "not_sent": not_sent_json(&moved.not_sent),
         }),
         TransferOutcome::Claimed { is_remembered } => json!({
             "outcome": "claimed", "noted_there": is_remembered,
