@@ -495,7 +495,7 @@ fn a_read_only_mount_reads_all_and_writes_nothing() {
     ));
 }
 
-/// What a server of NFS rests on, as mount.ibifs(8) describes it: a handle leads to its file, from any
+/// Why mount.ibifs(8) advises against NFS, whose servers rest on handles: a handle leads to its file, from any
 /// process, while the kernel knows the file; it is stale once the kernel has forgotten it, until a user
 /// comes by the file's name again; and after another mount.
 #[test]
