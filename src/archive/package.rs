@@ -7,8 +7,8 @@
 //! gets the files; ibifs restores the item as it was.
 //!
 //! An item may be read while the store is mounted. Each file is read whole and compared with the digest
-//! recorded by a scrub, and is copied to a staging directory; the package appears when it is complete. A
-//! package is not trusted: all digests are compared before any content is used, and no symbolic link in it is
+//! recorded by a scrub, and is written once, to a staging directory or into a zip file there; the package appears
+//! when it is complete. A package is not trusted: all digests are compared before any content is used, and no symbolic link in it is
 //! followed.
 //!
 //! Each module uses modules above it in this list, never one below.
@@ -16,7 +16,8 @@
 //! - [`naming`]: names of an item's files in a package.
 //! - [`finding`]: results and errors.
 //! - [`work`]: the destination, and the staging directory in it.
-//! - [`reading`]: copies an item to the staging directory.
+//! - [`writing`]: where the files of a package are written.
+//! - [`reading`]: copies an item into a package.
 //! - [`files`]: the files of a package.
 //! - [`bagit`]: BagIt bags.
 //! - [`inventory`]: the inventory of an OCFL object.
@@ -40,6 +41,7 @@ mod reading;
 mod unnamed;
 mod unpack;
 mod work;
+mod writing;
 
 use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
@@ -121,25 +123,13 @@ impl<'a> Exporter<'a> {
             self.bytes += bytes;
             (self.progress)(self.files, self.bytes);
         };
-        let staged = reading::stage(archive, item, &self.work, &mut count)?;
+        let (work, clock) = (&self.work, self.clock);
+        let mut bag =
+            |serialization| bagit::make(archive, item, work, clock, serialization, &mut count);
         let outcome = match self.format {
-            Format::Bagit | Format::ZippedBag => {
-                let is_zipped = self.format == Format::ZippedBag;
-                let serialization = if is_zipped {
-                    Serialization::Zip
-                } else {
-                    Serialization::None
-                };
-                bagit::finish(
-                    archive,
-                    item,
-                    &staged,
-                    &self.work,
-                    self.clock,
-                    serialization,
-                )
-            }
-            Format::Ocfl => object::finish(archive, item, &staged, &self.work, self.clock),
+            Format::Bagit => bag(Serialization::None),
+            Format::ZippedBag => bag(Serialization::Zip),
+            Format::Ocfl => object::make(archive, item, work, clock, &mut count),
         };
         self.work.clear()?;
         outcome

@@ -18,6 +18,7 @@ mod deposit;
 mod descriptions;
 mod documents;
 mod events;
+mod export;
 mod find;
 mod forms;
 mod fsck;

@@ -1,16 +1,14 @@
 //! BagIt bags, RFC 8493.
 
 use std::collections::BTreeMap;
-use std::io::{BufWriter, Write};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
-use super::files::{files_below, open_file, read_through};
 use super::naming::{MTREE, PAYLOAD};
-use super::reading::{Digests, StagedFiles, digests};
-use super::work::{ExportDirectory, make_file, write_file};
+use super::reading::{Digests, StagedFiles, digests, stage};
+use super::work::ExportDirectory;
+use super::writing::PackageWriter;
 use super::{ExportOutcome, PackageError};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
@@ -34,45 +32,50 @@ pub(super) enum Serialization {
     Zip,
 }
 
-/// Writes the files of a directory into a zip file, in a directory of this name.
-fn zip(work: &ExportDirectory, bag: &str, top: &str, made: &str) -> Result<(), PackageError> {
-    let failed = |error: std::io::Error| {
-        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        PackageError::io(Action::Write, made)(errno)
-    };
-    let file = make_file(&work.directory, made).map_err(PackageError::io(Action::Make, made))?;
-    let mut zip = ZipWriter::new(BufWriter::new(file));
-    let options = SimpleFileOptions::default()
-        .large_file(true)
-        .unix_permissions(0o644);
-    for path in files_below(&work.directory, bag)? {
-        let below = path.get(bag.len()..).unwrap_or_default();
-        let name = format!("{top}{}", String::from_utf8_lossy(below));
-        zip.start_file(name, options)
-            .map_err(|error| failed(error.into()))?;
-        let mut content =
-            open_file(&work.directory, &path).map_err(PackageError::io(Action::Open, &path))?;
-        read_through(&mut content, &path, |bytes| {
-            zip.write_all(bytes).map_err(failed)
-        })?;
-    }
-    let written = zip.finish().map_err(|error| failed(error.into()))?;
-    written
-        .into_inner()
-        .map_err(|error| failed(error.into_error()))?;
-    Ok(())
-}
-
-/// Makes a bag of a staged item, with the path that its name gives.
-pub(super) fn finish(
+/// Makes a bag of an item, at the path that its name gives. `count` receives the bytes read, and 0 at the start of
+/// each file.
+pub(super) fn make(
     archive: &Archive,
     item: &Item,
-    staged: &StagedFiles,
     work: &ExportDirectory,
     clock: &dyn Clock,
     serialization: Serialization,
+    count: &mut dyn FnMut(u64),
 ) -> Result<ExportOutcome, PackageError> {
-    let path = item.names.preferred();
+    let name = item.names.preferred();
+    let (made, path) = match serialization {
+        Serialization::None => ("bag", name.clone()),
+        Serialization::Zip => ("bag.zip", name.clone() + ".zip"),
+    };
+    // It would be found at the end only, when everything has been copied.
+    if work.open(&path, OFlags::PATH).is_ok() {
+        return Err(PackageError::Exists { path });
+    }
+    let mut writer = match serialization {
+        Serialization::None => PackageWriter::directory(work)?,
+        Serialization::Zip => PackageWriter::zip(work, made, name.replace('/', "_"))?,
+    };
+    let staged = stage(archive, item, &mut writer, count)?;
+    write_tags(archive, item, &staged, &mut writer, clock)?;
+    writer.end()?;
+    if serialization == Serialization::None {
+        work.gather(made)?;
+    }
+    match work.appear(made, &path) {
+        Ok(()) => Ok(ExportOutcome::New(path)),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
+        Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),
+    }
+}
+
+/// Writes what a bag has beside its payload.
+fn write_tags(
+    archive: &Archive,
+    item: &Item,
+    staged: &StagedFiles,
+    writer: &mut PackageWriter<'_>,
+    clock: &dyn Clock,
+) -> Result<(), PackageError> {
     let is_payload = |path: &str| path.starts_with(&format!("{PAYLOAD}/"));
     let payload = staged.files.iter().filter(|(path, _)| is_payload(path));
     let payload: BTreeMap<&str, &Digests> = payload
@@ -106,7 +109,7 @@ pub(super) fn finish(
         .as_deref()
         .map(|text| (premis::PREMIS, text.as_bytes()));
     for (name, text) in texts.into_iter().chain(preserved) {
-        write_file(&work.directory, name, text)?;
+        writer.whole(name, text)?;
         tags.insert(name, digests(text));
     }
     let of_tags: BTreeMap<&str, &Digests> = tags
@@ -117,24 +120,8 @@ pub(super) fn finish(
         .iter()
         .map(|(name, digests)| (name.as_bytes().to_vec(), digests.sha256))
         .collect();
-    write_file(&work.directory, TAG_MANIFEST, &fixity::manifest_text(&tags))?;
-    let by_512 = manifest_512(&of_tags);
-    write_file(&work.directory, bag::TAG_MANIFEST_512, &by_512)?;
-    let gathered = "bag";
-    work.gather(gathered)?;
-    let (made, path) = match serialization {
-        Serialization::None => (gathered, path),
-        Serialization::Zip => {
-            let made = "bag.zip";
-            zip(work, gathered, &path.replace('/', "_"), made)?;
-            (made, path + ".zip")
-        }
-    };
-    match work.appear(made, &path) {
-        Ok(()) => Ok(ExportOutcome::New(path)),
-        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(PackageError::Exists { path }),
-        Err(errno) => Err(PackageError::io(Action::Make, &path)(errno)),
-    }
+    writer.whole(TAG_MANIFEST, &fixity::manifest_text(&tags))?;
+    writer.whole(bag::TAG_MANIFEST_512, &manifest_512(&of_tags))
 }
 
 /// The record of the payload for preservation systems, unless it would be very long.

@@ -8,8 +8,9 @@ use rustix::io::Errno;
 use super::files::{is_missing, read_small};
 use super::inventory::{ByDigest, INVENTORY, OcflInventory, SIDECAR};
 use super::ocfl::path_of;
-use super::reading::{StagedFiles, digests};
+use super::reading::{digests, stage};
 use super::work::{ExportDirectory, make_directories, write_file};
+use super::writing::PackageWriter;
 use super::{ExportOutcome, PackageError, Problem};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
@@ -33,14 +34,16 @@ fn id_of(names: &Names) -> String {
     format!("{RESOLVER}{name}")
 }
 
-/// Makes an object of a staged item, or a new version of an existing one.
-pub(super) fn finish(
+/// Makes an object of an item, or a new version of an existing one. `count` receives the bytes read, and 0 at the
+/// start of each file.
+pub(super) fn make(
     archive: &Archive,
     item: &Item,
-    staged: &StagedFiles,
     work: &ExportDirectory,
     clock: &dyn Clock,
+    count: &mut dyn FnMut(u64),
 ) -> Result<ExportOutcome, PackageError> {
+    let staged = &stage(archive, item, &mut PackageWriter::directory(work)?, count)?;
     let id = id_of(&item.names);
     let path = path_of(&id);
     let known = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {

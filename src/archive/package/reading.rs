@@ -1,8 +1,7 @@
-//! Reads an item: copies all of it to the staging directory of its package, and describes what a package
-//! cannot represent.
+//! Reads an item: copies all of it into its package, and describes what a package cannot represent.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
@@ -10,12 +9,11 @@ use rustix::io::Errno;
 use sha2::Digest as _;
 
 use super::naming::{MTREE, payload_path};
-use super::work::{ExportDirectory, make_directories, make_file, write_file};
+use super::writing::PackageWriter;
 use super::{PackageError, Problem};
 use crate::archive::Archive;
 use crate::archive::scrub;
 use crate::archive::store::Item;
-use crate::archive::tree::Action;
 use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
@@ -36,7 +34,7 @@ pub(super) struct Digests {
     pub(super) length: u64,
 }
 
-/// An item copied to the staging directory.
+/// An item copied into a package.
 #[derive(Debug, Default)]
 pub(super) struct StagedFiles {
     /// The files, by their paths in the package.
@@ -45,11 +43,11 @@ pub(super) struct StagedFiles {
     pub(super) bytes: u64,
 }
 
-/// Copies an item. `count` receives the bytes copied, and 0 at the start of each file.
+/// Copies an item into a package. `count` receives the bytes copied, and 0 at the start of each file.
 pub(super) fn stage(
     archive: &Archive,
     item: &Item,
-    work: &ExportDirectory,
+    writer: &mut PackageWriter<'_>,
     count: &mut dyn FnMut(u64),
 ) -> Result<StagedFiles, PackageError> {
     let place = Place::of(&item.names);
@@ -61,7 +59,7 @@ pub(super) fn stage(
     let mut stager = Stager {
         tree,
         item: place.as_str(),
-        work: &work.directory,
+        writer,
         manifest: fixity::parse_manifest(&recorded(fixity::MANIFEST)?.unwrap_or_default()).0,
         notes: fixity::parse_notes(&recorded(fixity::WRITTEN)?.unwrap_or_default()),
         staged: StagedFiles::default(),
@@ -69,8 +67,6 @@ pub(super) fn stage(
         count,
         buffer: vec![0; BLOCK],
     };
-    make_directories(&work.directory, super::naming::PAYLOAD.as_bytes())
-        .map_err(PackageError::io(Action::Make, super::naming::PAYLOAD))?;
     stager.walk()?;
     stager.remembered_sidecar(archive, item)?;
     stager
@@ -78,15 +74,15 @@ pub(super) fn stage(
         .sort_by(|one, other| one.path.cmp(&other.path));
     stager.several_names();
     let text = mtree::text(&format!("ibi {}", item.names), &stager.entries);
-    write_file(&work.directory, MTREE, &text)?;
+    stager.writer.whole(MTREE, &text)?;
     stager.staged.files.insert(MTREE.to_owned(), digests(&text));
     Ok(stager.staged)
 }
 
-struct Stager<'a> {
+struct Stager<'a, 'w> {
     tree: &'a Tree,
     item: &'a str,
-    work: &'a OwnedFd,
+    writer: &'a mut PackageWriter<'w>,
     manifest: Manifest,
     notes: Notes,
     staged: StagedFiles,
@@ -95,7 +91,7 @@ struct Stager<'a> {
     buffer: Vec<u8>,
 }
 
-impl Stager<'_> {
+impl Stager<'_, '_> {
     fn walk(&mut self) -> Result<(), PackageError> {
         let mut waiting = vec![Vec::new()];
         while let Some(path) = waiting.pop() {
@@ -192,8 +188,7 @@ impl Stager<'_> {
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
-        let failed = |errno| PackageError::io(Action::Write, payload)(errno);
-        let mut to = make_file(self.work, payload).map_err(failed)?;
+        self.writer.begin(payload)?;
         let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
         loop {
             let count = match from.read(&mut self.buffer) {
@@ -205,7 +200,7 @@ impl Stager<'_> {
             let bytes = &self.buffer[..count];
             sha256.update(bytes);
             sha512.update(bytes);
-            to.write_all(bytes).map_err(|error| failed(errno(&error)))?;
+            self.writer.write(payload, bytes)?;
             (self.count)(count as u64);
         }
         let after = rustix::fs::fstat(&from).map_err(unreadable)?;
@@ -214,13 +209,7 @@ impl Stager<'_> {
             (stat.st_size, modified, stat.st_ctime, stat.st_ctime_nsec)
         };
         if marks(&before) != marks(&after) {
-            let parent = payload.rsplit_once('/').map_or(".", |(parent, _)| parent);
-            let name = payload.rsplit_once('/').map_or(payload, |(_, name)| name);
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
-            let parent = crate::archive::tree::open_far(self.work, parent.as_bytes(), flags);
-            parent
-                .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::empty()))
-                .map_err(failed)?;
+            self.writer.abandon(payload)?;
             return Ok(None);
         }
         let kind = MtreeKind::File {
@@ -248,7 +237,7 @@ impl Stager<'_> {
             return Ok(());
         };
         let payload = payload_path(SIDECAR.as_bytes());
-        write_file(self.work, &payload, &bytes)?;
+        self.writer.whole(&payload, &bytes)?;
         let root = self.entries.iter().find(|entry| entry.path.is_empty());
         if let Some(root) = root.cloned() {
             self.entries.push(MtreeEntry {

@@ -99,7 +99,7 @@ impl ExportDirectory {
 
     /// The directory of a path, which is made if it is missing, and the name there.
     fn place<'a>(&self, path: &'a str) -> Result<(OwnedFd, &'a str), Errno> {
-        let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let (parent, name) = parent_of(path);
         make_directories(&self.destination, parent.as_bytes())?;
         let parent = self.open(parent, OFlags::PATH | OFlags::DIRECTORY)?;
         Ok((parent, name))
@@ -110,12 +110,17 @@ impl ExportDirectory {
         let failed = PackageError::io(Action::Sync, self.staging);
         rustix::fs::syncfs(&self.destination).map_err(failed)?;
         self.clear()?;
-        let (parent, name) = self.staging.rsplit_once('/').unwrap_or((".", self.staging));
+        let (parent, name) = parent_of(self.staging);
         if let Ok(parent) = self.open(parent, OFlags::PATH | OFlags::DIRECTORY) {
             let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
         }
         Ok(())
     }
+}
+
+/// The directory of a path, and the name there.
+pub(super) fn parent_of(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or((".", path))
 }
 
 /// Makes a directory below another one, with the missing levels above it.
@@ -140,10 +145,10 @@ pub(super) fn make_directories(below: &OwnedFd, path: &[u8]) -> Result<(), Errno
 
 /// Makes a new file below a directory, with the directories above it.
 pub(super) fn make_file(below: &OwnedFd, path: &str) -> Result<File, Errno> {
-    let (parent, name) = path.rsplit_once('/').unwrap_or((".", path));
+    let (parent, name) = parent_of(path);
     make_directories(below, parent.as_bytes())?;
     let parent = open_far(below, parent.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
     rustix::fs::openat(&parent, name, flags, mode).map(File::from)
 }
