@@ -44,3 +44,32 @@ fn a_full_disk_is_reported_and_nothing_is_left() {
         ));
     }
 }
+
+#[test]
+fn a_version_needs_room_for_what_is_new() {
+    let env = environment();
+    env.sh("ln A/$(< x)/doc/large A/$(< x)/doc/large2");
+    let _disk = Disk::new(env.root(), "disk", Format::Ext4, 72);
+    env.sh(
+        "ibifs export --ocfl A/$(< x) disk/root; echo text > A/$(< x)/doc/small; ibifs export --ocfl A/$(< x) disk/root > said
+         grep '^version 2: ' said; find disk/root -name '*small*' -o -name '*large*' > found; test $(wc -l < found) = 2
+         cmp A/$(< x)/doc/large $(grep large found); ibifs export --ocfl A/$(< x) disk/root | grep ^unchanged
+         mkdir B; ibifs init B.store --host archive-b.example.org; ibifs mount B.store B; ibifs import B disk/root
+         cmp A/$(< x)/doc/large B/$(< x)/doc/large2; cmp A/$(< x)/doc/small B/$(< x)/doc/small",
+    );
+}
+
+#[test]
+fn content_is_shared_where_the_filesystem_can() {
+    let env = TestEnv::new();
+    let _disk = Disk::new(env.root(), "disk", Format::Xfs, 320);
+    env.sh(
+        "ibifs init disk/S --host archive-a.example.org; mkdir M; ibifs mount disk/S M; mint M x > x
+         head -c 60M /dev/urandom > M/$(< x)/doc/large; sync -f disk; df --output=used disk | tail -n 1 > before
+         for format in --bagit --ocfl; do
+             ibifs export $format M/$(< x) disk/$format; cmp $(find disk/$format -name large) M/$(< x)/doc/large
+         done
+         sync -f disk; test $(($(df --output=used disk | tail -n 1) - $(< before))) -lt 8192
+         (cd disk/--bagit/$(< x); sha512sum -c --quiet manifest-sha512.txt); ibifs umount M",
+    );
+}

@@ -55,7 +55,7 @@ pub(super) fn make(
         Serialization::None => PackageWriter::directory(work)?,
         Serialization::Zip => PackageWriter::zip(work, made, name.replace('/', "_"))?,
     };
-    let staged = stage(archive, item, &mut writer, count)?;
+    let staged = stage(archive, item, &mut writer, None, count)?;
     write_tags(archive, item, &staged, &mut writer, clock)?;
     writer.end()?;
     if serialization == Serialization::None {

@@ -2,18 +2,18 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::files::{is_missing, read_small};
 use super::inventory::{ByDigest, INVENTORY, OcflInventory, SIDECAR};
 use super::ocfl::path_of;
-use super::reading::{digests, stage};
+use super::reading::{HeldContent, digests, stage};
 use super::work::{ExportDirectory, make_directories, write_file};
 use super::writing::PackageWriter;
 use super::{ExportOutcome, PackageError, Problem};
 use crate::archive::store::Item;
-use crate::archive::tree::Action;
+use crate::archive::tree::{Action, open_far};
 use crate::archive::{Archive, Clock};
 use crate::formats::item::Names;
 use ibi::message;
@@ -43,14 +43,19 @@ pub(super) fn make(
     clock: &dyn Clock,
     count: &mut dyn FnMut(u64),
 ) -> Result<ExportOutcome, PackageError> {
-    let staged = &stage(archive, item, &mut PackageWriter::directory(work)?, count)?;
     let id = id_of(&item.names);
     let path = path_of(&id);
-    let known = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
-        Ok(object) => Some(inventory_of(&object).map_err(|error| unfit(&path, &error))?),
-        Err(errno) if is_missing(errno) => None,
+    let (known, held) = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Ok(object) => {
+            let inventory = inventory_of(&object).map_err(|error| unfit(&path, &error))?;
+            let held = held_by(&object, &inventory);
+            (Some(inventory), held)
+        }
+        Err(errno) if is_missing(errno) => (None, HeldContent::default()),
         Err(errno) => return Err(PackageError::io(Action::Open, &path)(errno)),
     };
+    let mut writer = PackageWriter::directory(work)?;
+    let staged = stage(archive, item, &mut writer, Some(held), count)?;
     let mut state = ByDigest::new();
     for (path, digests) in &staged.files {
         let paths = state.entry(digests.sha512.clone()).or_default();
@@ -76,11 +81,11 @@ pub(super) fn make(
     } else {
         version.clone()
     };
-    for (digest, paths) in &state {
+    for digest in state.keys() {
         if inventory.manifest.contains_key(digest) {
             continue;
         }
-        let Some(first) = paths.first() else {
+        let Some(first) = staged.written.get(digest) else {
             continue;
         };
         move_content(work, first, &format!("{made}/content/{first}"))?;
@@ -132,6 +137,19 @@ pub(super) fn make(
     Ok(ExportOutcome::Version(path, inventory.head))
 }
 
+/// The content that an object has. A file that is missing there has no length, and is not looked for.
+fn held_by(object: &OwnedFd, inventory: &OcflInventory) -> HeldContent {
+    let length = |path: &String| {
+        let stat = rustix::fs::statat(object, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        u64::try_from(stat.st_size).ok()
+    };
+    let paths = inventory.manifest.values().flatten();
+    HeldContent {
+        digests: inventory.manifest.keys().cloned().collect(),
+        lengths: paths.filter_map(length).collect(),
+    }
+}
+
 fn unfit(path: &str, what: &dyn Localize) -> PackageError {
     PackageError::Unfit {
         what: message!(
@@ -149,7 +167,7 @@ fn move_content(work: &ExportDirectory, from: &str, to: &str) -> Result<(), Pack
     let place = |path: &str| {
         let (parent, _) = path.rsplit_once('/').unwrap_or((".", path));
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        crate::archive::tree::open_far(&work.directory, parent.as_bytes(), flags)
+        open_far(&work.directory, parent.as_bytes(), flags)
     };
     let name = |path: &str| {
         path.rsplit_once('/')

@@ -1,7 +1,8 @@
 //! Reads an item: copies all of it into its package, and describes what a package cannot represent.
 
-use std::collections::BTreeMap;
-use std::io::Read;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FileType, OFlags, Stat};
@@ -34,6 +35,15 @@ pub(super) struct Digests {
     pub(super) length: u64,
 }
 
+/// Content that a package needs once only, and what it has of it already.
+#[derive(Debug, Default)]
+pub(super) struct HeldContent {
+    /// Digests by SHA-512.
+    pub(super) digests: BTreeSet<String>,
+    /// The lengths of files with these digests.
+    pub(super) lengths: BTreeSet<u64>,
+}
+
 /// An item copied into a package.
 #[derive(Debug, Default)]
 pub(super) struct StagedFiles {
@@ -41,13 +51,26 @@ pub(super) struct StagedFiles {
     pub(super) files: BTreeMap<String, Digests>,
     /// The total number of bytes of the files in `data/`.
     pub(super) bytes: u64,
+    /// The path of a file that was written, by its digest by SHA-512.
+    pub(super) written: BTreeMap<String, String>,
 }
 
-/// Copies an item into a package. `count` receives the bytes copied, and 0 at the start of each file.
+impl StagedFiles {
+    fn add(&mut self, path: String, digests: Digests, is_written: bool) {
+        if is_written {
+            self.written.insert(digests.sha512.clone(), path.clone());
+        }
+        self.files.insert(path, digests);
+    }
+}
+
+/// Copies an item into a package, without content that `held` says is not needed again. `count` receives the bytes
+/// read, and 0 at the start of each file.
 pub(super) fn stage(
     archive: &Archive,
     item: &Item,
     writer: &mut PackageWriter<'_>,
+    held: Option<HeldContent>,
     count: &mut dyn FnMut(u64),
 ) -> Result<StagedFiles, PackageError> {
     let place = Place::of(&item.names);
@@ -60,6 +83,7 @@ pub(super) fn stage(
         tree,
         item: place.as_str(),
         writer,
+        held,
         manifest: fixity::parse_manifest(&recorded(fixity::MANIFEST)?.unwrap_or_default()).0,
         notes: fixity::parse_notes(&recorded(fixity::WRITTEN)?.unwrap_or_default()),
         staged: StagedFiles::default(),
@@ -75,14 +99,24 @@ pub(super) fn stage(
     stager.several_names();
     let text = mtree::text(&format!("ibi {}", item.names), &stager.entries);
     stager.writer.whole(MTREE, &text)?;
-    stager.staged.files.insert(MTREE.to_owned(), digests(&text));
+    let digests = digests(&text);
+    stager.staged.add(MTREE.to_owned(), digests, true);
     Ok(stager.staged)
+}
+
+/// A file of an item that is in its package.
+struct CopiedFile {
+    entry: MtreeEntry,
+    digests: Digests,
+    /// Whether it was written, and not held already.
+    is_written: bool,
 }
 
 struct Stager<'a, 'w> {
     tree: &'a Tree,
     item: &'a str,
     writer: &'a mut PackageWriter<'w>,
+    held: Option<HeldContent>,
     manifest: Manifest,
     notes: Notes,
     staged: StagedFiles,
@@ -147,40 +181,30 @@ impl Stager<'_, '_> {
         let payload = payload_path(path);
         (self.count)(0);
         for _ in 0..TRIES {
-            let Some((mut entry, digests)) = self.copy(path, &payload)? else {
+            let Some(mut file) = self.copy(path, &payload)? else {
                 continue;
             };
+            let entry = &mut file.entry;
             let written = Written {
-                size: self.size(&entry),
+                size: file.digests.length,
                 seconds: entry.seconds,
                 nanoseconds: entry.nanoseconds,
             };
             let (known, note) = (self.manifest.get(path), self.notes.get(path));
-            if fixity::judge(known, note, &digests.sha256, &written) == Verdict::Damaged {
+            if fixity::judge(known, note, &file.digests.sha256, &written) == Verdict::Damaged {
                 return Err(PackageError::file(path, Problem::Damaged));
             }
             self.staged.bytes += written.size;
             entry.path = path.to_vec();
-            self.entries.push(entry);
-            self.staged.files.insert(payload, digests);
+            self.entries.push(file.entry);
+            self.staged.add(payload, file.digests, file.is_written);
             return Ok(());
         }
         Err(PackageError::file(path, Problem::Unsteady))
     }
 
-    fn size(&self, entry: &MtreeEntry) -> u64 {
-        match &entry.kind {
-            MtreeKind::File { size, .. } => *size,
-            _ => 0,
-        }
-    }
-
     /// None where the file was written during the copy.
-    fn copy(
-        &mut self,
-        path: &[u8],
-        payload: &str,
-    ) -> Result<Option<(MtreeEntry, Digests)>, PackageError> {
+    fn copy(&mut self, path: &[u8], payload: &str) -> Result<Option<CopiedFile>, PackageError> {
         let unreadable = |errno| PackageError::file(path, Problem::Unreadable(errno));
         let full = joined(self.item.as_bytes(), path);
         let mut from = self.tree.open_to_read(&full).map_err(unreadable)?;
@@ -188,43 +212,100 @@ impl Stager<'_, '_> {
         if FileType::from_raw_mode(before.st_mode) != FileType::RegularFile {
             return Ok(None);
         }
+        let length = u64::try_from(before.st_size).unwrap_or_default();
+        let mut is_written = true;
         self.writer.begin(payload)?;
-        let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
-        loop {
-            let count = match from.read(&mut self.buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(unreadable(errno(&error))),
-            };
-            let bytes = &self.buffer[..count];
-            sha256.update(bytes);
-            sha512.update(bytes);
-            self.writer.write(payload, bytes)?;
-            (self.count)(count as u64);
-        }
+        let mut digests = if let Some(mut shared) = self.writer.share(&from) {
+            self.digest(path, &mut shared, None)?
+        } else if self.may_hold(length) {
+            let digests = self.digest(path, &mut from, None)?;
+            is_written = !self.holds(&digests);
+            if is_written {
+                from.rewind().map_err(|error| unreadable(errno(&error)))?;
+                self.digest(path, &mut from, Some(payload))?
+            } else {
+                self.writer.abandon(payload)?;
+                digests
+            }
+        } else {
+            self.digest(path, &mut from, Some(payload))?
+        };
         let after = rustix::fs::fstat(&from).map_err(unreadable)?;
         let marks = |stat: &Stat| {
             let modified = (stat.st_mtime, stat.st_mtime_nsec);
             (stat.st_size, modified, stat.st_ctime, stat.st_ctime_nsec)
         };
         if marks(&before) != marks(&after) {
-            self.writer.abandon(payload)?;
+            if is_written {
+                self.writer.abandon(payload)?;
+            }
             return Ok(None);
         }
+        digests.length = u64::try_from(after.st_size).unwrap_or_default();
         let kind = MtreeKind::File {
             contents: payload.as_bytes().to_vec(),
-            size: u64::try_from(after.st_size).unwrap_or_default(),
+            size: digests.length,
         };
         let mut entry = entry(path.to_vec(), kind, &after);
         entry.attributes = attributes(&from).map_err(unreadable)?;
         entry.inode = (after.st_nlink > 1).then_some(after.st_ino);
-        let digests = Digests {
+        if let Some(held) = &mut self.held {
+            // A file so long that it is worth reading one of the same length before it is copied.
+            if digests.length >= BLOCK as u64 {
+                held.lengths.insert(digests.length);
+            }
+            held.digests.insert(digests.sha512.clone());
+        }
+        Ok(Some(CopiedFile {
+            entry,
+            digests,
+            is_written,
+        }))
+    }
+
+    /// Whether the package may have the content of a file of this length.
+    fn may_hold(&self, length: u64) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.lengths.contains(&length))
+    }
+
+    fn holds(&self, digests: &Digests) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.digests.contains(&digests.sha512))
+    }
+
+    /// Reads a file to its end, and writes it to the file of the package that was begun, if that is named.
+    fn digest(
+        &mut self,
+        path: &[u8],
+        from: &mut File,
+        payload: Option<&str>,
+    ) -> Result<Digests, PackageError> {
+        let (mut sha256, mut sha512) = (sha2::Sha256::new(), sha2::Sha512::new());
+        let mut length = 0;
+        loop {
+            let count = match from.read(&mut self.buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    return Err(PackageError::file(path, Problem::Unreadable(errno(&error))));
+                }
+            };
+            let bytes = &self.buffer[..count];
+            sha256.update(bytes);
+            sha512.update(bytes);
+            if let Some(payload) = payload {
+                self.writer.write(payload, bytes)?;
+            }
+            length += count as u64;
+            (self.count)(count as u64);
+        }
+        Ok(Digests {
             sha256: Digest(sha256.finalize().into()),
             sha512: Hex(&sha512.finalize()).to_string(),
-            length: u64::try_from(after.st_size).unwrap_or(0),
-        };
-        Ok(Some((entry, digests)))
+            length,
+        })
     }
 
     /// Adds the sidecar from the index, if the item's directory has lost it.
@@ -252,7 +333,7 @@ impl Stager<'_, '_> {
             });
         }
         self.staged.bytes += bytes.len() as u64;
-        self.staged.files.insert(payload, digests(&bytes));
+        self.staged.add(payload, digests(&bytes), true);
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use rustix::fs::{AtFlags, OFlags};
@@ -117,6 +118,14 @@ impl<'a> PackageWriter<'a> {
             (None, None) => Ok(()),
         };
         written.map_err(|error| PackageError::io(Action::Write, path)(errno(&error)))
+    }
+
+    /// Shares the content of a file with the one that was begun, where the filesystem can do so, and returns that. It
+    /// takes no room, and does not change while it is read.
+    pub(super) fn share(&mut self, from: impl AsFd) -> Option<File> {
+        let file = self.file.as_ref()?;
+        rustix::fs::ioctl_ficlone(file, from).ok()?;
+        self.file.take()
     }
 
     /// Removes the file that was written last.
