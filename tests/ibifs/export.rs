@@ -73,3 +73,54 @@ fn content_is_shared_where_the_filesystem_can() {
          (cd disk/--bagit/$(< x); sha512sum -c --quiet manifest-sha512.txt); ibifs umount M",
     );
 }
+
+#[test]
+fn an_export_that_was_stopped_is_continued() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "mint A x > x; echo 1 > A/$(< x)/doc/f; ibifs export --ocfl A/$(< x) root; object=$(dirname $(find root -name v1))
+         mkdir first; cp $object/inventory* first; echo 2 > A/$(< x)/doc/f; ibifs export --ocfl A/$(< x) root
+         mkdir second; cp $object/inventory* second; echo $object > object",
+    );
+    // Stopped before the inventory of the object, and before the digest of that, was the new one.
+    for left in ["first/*", "first/*.sha512"] {
+        env.sh(&format!(
+            "cp {left} $(< object); ibifs export --ocfl A/$(< x) root | grep ^unchanged
+             for file in inventory.json inventory.json.sha512; do cmp second/$file $(< object)/$file; done"
+        ));
+    }
+    env.sh(
+        "cp first/* $(< object); echo 3 > A/$(< x)/doc/f; ibifs export --ocfl A/$(< x) root | grep '^version 3'
+         cp first/* $(< object); rm $(< object)/v2/inventory.json; no ibifs export --ocfl A/$(< x) root > said
+         grep 'v2.*which its inventory does not name' said",
+    );
+}
+
+#[test]
+fn what_a_killed_export_leaves_is_removed_by_the_next() {
+    let env = environment();
+    env.sh(
+        "for format in --bagit '--bagit --zip' --ocfl; do
+             strace -f -qq -o /dev/null -e trace=syncfs -e inject=syncfs:signal=KILL ibifs export $format A/$(< x) to && exit 1
+             find to -name large -o -name '*.zip' -o -name v1 > left; grep ibifs-export/ left; no grep -v ibifs-export/ left
+             ibifs export $format A/$(< x) to; find to > left; no grep ibifs-export left; rm -r to
+         done",
+    );
+}
+
+#[test]
+fn a_package_that_is_there_after_a_power_cut_is_complete() {
+    let env = environment();
+    let disk = Disk::new(env.root(), "disk", Format::Ext4, 128);
+    env.sh(
+        "mint A y > y; head -c 3000000 /dev/urandom > A/$(< y)/doc/f; mkfifo lines
+         strace -f -qq -o /dev/null -e trace=renameat2 -e inject=renameat2:delay_enter=20s:when=2 \
+             ibifs export --bagit A/$(< y) A/$(< x) disk/bags > lines & echo $! > pid
+         read line < lines; echo \"$line\"; sleep 0.5; dd if=/dev/zero of=disk/other bs=4k count=1 conv=fsync",
+    );
+    disk.cut();
+    env.run("kill $(< pid); pkill -P $(< pid)");
+    disk.unmount();
+    disk.mount();
+    env.sh("cd disk/bags/$(< y); sha512sum -c --quiet manifest-sha512.txt");
+}

@@ -99,6 +99,15 @@ impl OcflInventory {
         self.state = state;
     }
 
+    /// Whether this is the next inventory after an earlier one of the same object: with one version more.
+    pub(super) fn follows(&self, earlier: &OcflInventory) -> bool {
+        let mut before = self.versions.clone();
+        before.remove(&format!("v{}", self.head));
+        self.id == earlier.id
+            && Some(self.head) == earlier.head.checked_add(1)
+            && before == earlier.versions
+    }
+
     /// The inventory as bytes of the file.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut object = Map::new();

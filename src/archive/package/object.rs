@@ -47,6 +47,7 @@ pub(super) fn make(
     let path = path_of(&id);
     let (known, held) = match work.open(&path, OFlags::RDONLY | OFlags::DIRECTORY) {
         Ok(object) => {
+            complete(work, &object, &path).map_err(|error| unfit(&path, &error))?;
             let inventory = inventory_of(&object).map_err(|error| unfit(&path, &error))?;
             let held = held_by(&object, &inventory);
             (Some(inventory), held)
@@ -135,6 +136,43 @@ pub(super) fn make(
             .map_err(failed)?;
     }
     Ok(ExportOutcome::Version(path, inventory.head))
+}
+
+/// Ends what an export began that was stopped while it added a version. The version was complete before it came to its
+/// place; the inventory of the object, or the digest of that, may still be the one before.
+fn complete(work: &ExportDirectory, object: &OwnedFd, path: &str) -> Result<(), PackageError> {
+    let Some(text) = read_small(object, INVENTORY.as_bytes())? else {
+        return Ok(());
+    };
+    let Ok(inventory) = OcflInventory::parse(&text) else {
+        return Ok(());
+    };
+    let version = |number: u64| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let directory = open_far(object, format!("v{number}").as_bytes(), flags).ok()?;
+        let of_version = inventory_of(&directory).ok()?;
+        Some((directory, of_version))
+    };
+    let next = version(inventory.head.saturating_add(1));
+    let next = next.filter(|(_, next)| next.follows(&inventory) && inventory_of(object).is_ok());
+    let last = || version(inventory.head).filter(|_| inventory_of(object).is_err());
+    let Some((directory, _)) = next.or_else(last) else {
+        return Ok(());
+    };
+    let read = |name: &str| -> Result<Vec<u8>, PackageError> {
+        Ok(read_small(&directory, name.as_bytes())?.unwrap_or_default())
+    };
+    let (wanted, sidecar) = (read(INVENTORY)?, read(SIDECAR)?);
+    if inventory_of(object).is_err() && wanted != text {
+        // Somebody else has changed it.
+        return Ok(());
+    }
+    for (name, text) in [(INVENTORY, wanted), (SIDECAR, sidecar)] {
+        write_file(&work.directory, name, &text)?;
+        work.replace(name, &format!("{path}/{name}"))
+            .map_err(PackageError::io(Action::Make, path))?;
+    }
+    Ok(())
 }
 
 /// The content that an object has. A file that is missing there has no length, and is not looked for.

@@ -85,8 +85,10 @@ impl ExportDirectory {
         gathered.map_err(PackageError::io(Action::Make, name))
     }
 
-    /// Moves something from the staging directory to its path. EEXIST where the path exists.
+    /// Moves something from the staging directory to its path, when it is on disk: what is there after a power cut is
+    /// complete. EEXIST where the path exists.
     pub(super) fn appear(&self, made: &str, path: &str) -> Result<(), Errno> {
+        rustix::fs::syncfs(&self.directory)?;
         let (parent, name) = self.place(path)?;
         renaming::rename_new(&self.directory, made, &parent, name)
     }
