@@ -21,7 +21,7 @@ use crate::fuse::namespace::{Namespace, Options};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-pub use error::{MountError, option_words};
+pub use error::{MountError, option_stems, option_words};
 pub use settings::Settings;
 pub use table::{Mounted, mounts};
 pub use world_options::WorldOptions;

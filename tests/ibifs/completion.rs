@@ -76,7 +76,7 @@ macro_rules! copy {
 }
 
 /// What is typed, `^` for the tabulator key, and what the command is given.
-const LINES: [(&str, &[&str]); 24] = [
+const LINES: [(&str, &[&str]); 29] = [
     ("stat^", &["status"]),
     (
         "resolver unreg^--d^ x",
@@ -124,6 +124,33 @@ const LINES: [(&str, &[&str]); 24] = [
     (
         "mount A.store A -o ro,list=i^",
         &["mount", "A.store", "A", "-o", "ro,list=items"],
+    ),
+    // An option that is there is not offered again, with another value either.
+    (
+        "mount A.store A -o list=all,l^o^d^",
+        &["mount", "A.store", "A", "-o", "list=all,log=debug"],
+    ),
+    (
+        "mount A.store A -o pa^y^",
+        &["mount", "A.store", "A", "-o", "passthrough=yes"],
+    ),
+    (
+        "mount A.store A -o ro,world-cache-^1G,world-ca-^ty^",
+        &[
+            "mount",
+            "A.store",
+            "A",
+            "-o",
+            "ro,world-cache-size=1G,world-ca-file=typist.py",
+        ],
+    ),
+    (
+        "mount A.store A -o world-arch^https://a.org",
+        &["mount", "A.store", "A", "-o", "world-archive=https://a.org"],
+    ),
+    (
+        "mount A.store A -o allow_other=no,noex^",
+        &["mount", "A.store", "A", "-o", "allow_other=no,noexec"],
     ),
     // Links go on as the identifier in them does, and keep what was typed.
     (

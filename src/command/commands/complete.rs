@@ -10,7 +10,7 @@ use crate::archive::{Archive, Related, name_spaces};
 use crate::command::cli::{Candidates, Complete, Completions, Shell, ValueKind, next};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::help;
-use crate::fuse::mount::option_words;
+use crate::fuse::mount::{option_stems, option_words};
 use ibi::Ibi;
 use ibi::persistent::IncompleteLink;
 use ibi::relation::{Modifier, split_name};
@@ -210,13 +210,30 @@ fn values(next: &Candidates, typed: &str) -> Vec<String> {
     found
 }
 
-/// The options of a mount that are not there yet, behind those that are.
+/// The options of a mount that are not there yet, with their values, behind those that are. Files and directories are
+/// completed in the last one.
 fn mount_options(typed: &str) -> Vec<String> {
     let start = typed.rfind(',').map_or(0, |at| at + 1);
-    let (head, _) = typed.split_at(start);
-    let is_there = |word: &String| head.split(',').any(|it| it == word);
-    let words = option_words().filter(|word| !is_there(word));
-    words.map(|word| format!("{head}{word}")).collect()
+    let (head, last) = typed.split_at(start);
+    let name = |word: &str| {
+        word.split_once('=')
+            .map_or(word, |(name, _)| name)
+            .to_owned()
+    };
+    let given: Vec<String> = head.split(',').map(name).collect();
+    let words = option_words().chain(option_stems().map(str::to_owned));
+    let mut found: Vec<String> = words.filter(|word| !given.contains(&name(word))).collect();
+    if let Some((name, value)) = last.split_once('=') {
+        let paths = match name {
+            "world-cache" => entries(value, Entries::Directories),
+            "world-ca-file" => entries(value, Entries::All),
+            _ => Vec::new(),
+        };
+        // The option without a value is there.
+        found.retain(|word| word != last);
+        found.extend(paths.into_iter().map(|path| format!("{name}={path}")));
+    }
+    found.into_iter().map(|it| format!("{head}{it}")).collect()
 }
 
 /// Items by path and by identifier, and the modifiers of a named item. A single item is offered with its

@@ -58,6 +58,13 @@ pub fn option_words() -> impl Iterator<Item = String> {
     })
 }
 
+/// The options whose values are the user's, up to the value.
+pub fn option_stems() -> impl Iterator<Item = &'static str> {
+    let has_values = |name: &&str| OPTION_VALUES.iter().any(|(option, _)| option == name);
+    let names = OPTION_NAMES.into_iter();
+    names.filter(move |name| name.ends_with('=') && !has_values(name))
+}
+
 /// Why a store was not mounted.
 #[derive(Debug)]
 pub enum MountError {

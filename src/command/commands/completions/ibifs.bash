@@ -6,6 +6,6 @@ _ibifs() {
     # Several names are shown and quoted as those of files are; one alone comes quoted.
     [[ ${told[0]-} != names ]] || compopt -o filenames
     COMPREPLY=("${told[@]:1}")
-    [[ ${COMPREPLY[0]-} != */ ]] || compopt -o nospace
+    [[ ${COMPREPLY[0]-} != *[/=] ]] || compopt -o nospace
 }
 complete -o nosort -F _ibifs ibifs

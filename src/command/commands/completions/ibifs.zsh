@@ -6,7 +6,7 @@ _ibifs() {
     for line in "${(@f)$(command ibifs complete zsh -- "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2> /dev/null)}"; do
         word=${line%%$'\t'*}
         [[ -n $word ]] || continue
-        if [[ $word == */ ]]; then
+        if [[ $word == *[/=] ]]; then
             begun+=("$word") begun_shown+=("${line/$'\t'/  }")
         else
             whole+=("$word") whole_shown+=("${line/$'\t'/  }")
