@@ -44,7 +44,7 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{
     Archive, BACKUP_NOTE, Clock, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE,
-    TEXT_FILE,
+    SERVICE_FILES, TEXT_FILE,
 };
 use crate::formats::item::{Names, State};
 pub use content::copy_content;
@@ -88,6 +88,7 @@ fn is_left(path: &[u8]) -> bool {
         || path.starts_with(store::HARVEST_FILE.as_bytes())
         || path.starts_with(store::ACCESSES_FILE.as_bytes())
         || path.starts_with(store::PICTURES_FILE.as_bytes())
+        || path.starts_with(SERVICE_FILES.as_bytes())
         || path.starts_with(SEARCH_FILE.as_bytes())
         || path.starts_with(PUBLIC_SEARCH_FILE.as_bytes())
         || path.starts_with(TEXT_FILE.as_bytes())

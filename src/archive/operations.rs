@@ -12,7 +12,7 @@
 //!
 //! The modules by their subjects:
 //!
-//! - The store: `init`, `open`, `lock`, `status`, `clock`, `facts`, `own_files`, `full_disk`.
+//! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `clock`, `facts`, `own_files`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
@@ -60,6 +60,7 @@ mod resolve;
 mod rewritten;
 mod rights;
 mod search;
+mod services;
 mod settle;
 mod settle_queue;
 mod sidecars;
@@ -97,6 +98,7 @@ pub use search::{
     PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchPage, SearchScope,
     SearchStop, TEXT_FILE, Texts, WrittenFiles,
 };
+pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, Minted, PendingTransfer, Server, Status};
 

@@ -50,6 +50,7 @@ mod refusals;
 mod refused_sidecars;
 mod scale;
 mod scrub;
+mod services;
 mod session;
 mod soak;
 mod steps;

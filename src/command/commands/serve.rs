@@ -8,7 +8,7 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::{failed_at, listen, print, say, secret, usage};
 use crate::archive::transfer::{Local, Tokens};
-use crate::archive::{Facts, SystemClock};
+use crate::archive::{Clock, Facts, ServiceRecord, SystemClock};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -18,14 +18,15 @@ use crate::web::client::announcement::Announcement;
 use crate::web::registry::Inclusion;
 use crate::web::server::archive::{Receiver, Site};
 use crate::web::server::{self, SiteClock, Started};
-use ibi::message;
 use ibi::message::Message;
+use ibi::{Timestamp, message};
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before other threads start and before anything is read for clients.
     crate::os::caller::set_no_new_privileges();
     crate::os::caller::give_up_groups();
-    let archive = StoreAccess::at(&options.store)?.read()?;
+    let access = StoreAccess::at(&options.store)?;
+    let archive = access.read()?;
     let facts = archive.facts();
     let url = match (&options.url, &options.address) {
         (Some(url), _) => url.clone(),
@@ -49,6 +50,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             format!("{}\n", localized(line))
         });
     };
+    let record = record(&access);
     let proxies = server::Proxies::new(&options.trusted_proxy);
     let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
     let metrics = listen::metrics(options.monitoring.metrics)?;
@@ -84,6 +86,14 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             refused = Some(listen::cannot_give_up(&error));
             return Started::nothing();
         }
+        if let Some(record) = &record {
+            let user = super::status::name_of(rustix::process::geteuid().as_raw());
+            let url = site.url().to_string();
+            let since = Timestamp::from_unix(SystemClock.now().seconds(), 0);
+            if let Err(error) = record.describe(&user, &socket, &url, &since) {
+                log::warn!("'ibifs status' does not show this service: {error}");
+            }
+        }
         let site = Arc::new(site.receiving(receiver.take()));
         put(&if is_json {
             print::listening_json(&site.url().short(), &socket, door.metrics)
@@ -103,6 +113,17 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)
+}
+
+/// What `ibifs status` reads of this service. A service that may not write in the store is not shown there.
+fn record(access: &StoreAccess) -> Option<ServiceRecord> {
+    match ServiceRecord::begin(&access.store) {
+        Ok(record) => record,
+        Err(error) => {
+            log::info!("'ibifs status' does not show this service: {error}");
+            None
+        }
+    }
 }
 
 fn put(text: &str) {

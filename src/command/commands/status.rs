@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::access::StoreAccess;
 use super::say;
 use crate::archive::store::{HostState, Sharing};
-use crate::archive::{PendingTransfer, Status, SystemClock, holder, is_held_by};
+use crate::archive::{
+    PendingTransfer, Service, ServiceState, Status, SystemClock, holder, is_held_by, services,
+};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -85,6 +87,8 @@ struct StoreReport {
     data: Option<DataPath>,
     server: Option<Writer>,
     status: Status,
+    /// None if the caller may not read which.
+    services: Option<Vec<(Service, ServiceState)>>,
 }
 
 impl From<Mounted> for StoreReport {
@@ -102,6 +106,7 @@ impl StoreReport {
         StoreReport {
             server: Writer::of(&store),
             status: Status::of(&store, &SystemClock),
+            services: services(&store),
             store,
             mount_point: None,
             data: None,
@@ -153,6 +158,9 @@ impl StoreReport {
                 "shared": host.sharing == Sharing::Shared,
                 "marks": host.marks,
             })).collect::<Vec<_>>(),
+            "services": self.services.as_ref().map(|services| {
+                services.iter().map(service_value).collect::<Vec<_>>()
+            }),
             "trouble": self.status.trouble,
             "data": data.map(data_word),
             "data_reason": data.and_then(DataPath::reason).map(|reason| reason.message()),
@@ -179,8 +187,22 @@ impl StoreReport {
             )),
         }
         let server = self.server.as_ref();
-        let server = server.map_or_else(|| message!("no process"), Writer::message);
+        let unknown = || message!("not known: this user may not read the store");
+        let server = match (server, &self.services) {
+            (Some(server), _) => server.message(),
+            (None, Some(_)) => message!("no process"),
+            (None, None) => unknown(),
+        };
         text.push_str(&format!("used by  {}\n", localized(&server)));
+        match &self.services {
+            None => text.push_str(&format!("serve    {}\n", localized(&unknown()))),
+            Some(services) => {
+                for (service, state) in services {
+                    let line = service_line(service, *state);
+                    text.push_str(&format!("serve    {}\n", OneLine(localized(&line))));
+                }
+            }
+        }
         if let Some(items) = &self.status.items {
             let items = message!(
                 "{originals}, {copies}, {removed}",
@@ -267,6 +289,54 @@ impl StoreReport {
             text.push_str(&format!("host     {}\n", OneLine(localized(&state))));
         }
         text
+    }
+}
+
+/// A service that runs on a store.
+fn service_value((service, state): &(Service, ServiceState)) -> Value {
+    json!({
+        "host": service.host,
+        "pid": service.process.pid,
+        "user": service.user,
+        "address": service.address,
+        "url": service.url,
+        "since": service.since.as_ref().map(Timestamp::to_rfc3339),
+        "running": match state {
+            ServiceState::Running => Some(true),
+            ServiceState::Unknown => None,
+        },
+    })
+}
+
+/// The same as a text.
+fn service_line(service: &Service, state: ServiceState) -> Message {
+    let since = service
+        .since
+        .as_ref()
+        .map_or_else(|| "-".to_owned(), Timestamp::to_rfc3339);
+    let (address, pid, user, host) = (
+        &service.address,
+        service.process.pid,
+        &service.user,
+        &service.host,
+    );
+    match state {
+        ServiceState::Running => message!(
+            "{address}, process {pid} of {user} on {host} since {since}",
+            address,
+            pid,
+            user,
+            host,
+            since
+        ),
+        ServiceState::Unknown => message!(
+            "{address}, process {pid} of {user} on {host} since {since}; it may have ended: ask on that host",
+            address,
+            pid,
+            user,
+            host,
+            since
+        ),
     }
 }
 

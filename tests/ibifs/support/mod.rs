@@ -74,6 +74,8 @@ pub enum Needs {
     AccessLists,
     /// The kernel knows the names that it has looked up until they change, so that it answers without a server.
     LastingNames,
+    /// Locks of this machine alone, so that it knows who holds them.
+    LocalLocks,
     /// All of POSIX: it is what a mount is compared with, call by call.
     Posix,
 }
