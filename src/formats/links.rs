@@ -8,77 +8,114 @@ const REP_LEVELS: usize = 4;
 /// How many levels an item lies below the root in the IBIp tree.
 const IBIP_LEVELS: usize = 2;
 
-/// Splits a relative target into its leading `..` and the rest; None for an absolute one.
-fn climb(target: &[u8]) -> Option<(usize, Vec<&[u8]>)> {
-    if target.first() == Some(&b'/') {
-        return None;
-    }
-    let mut count = 0;
-    let mut rest = Vec::new();
-    for part in target.split(|byte| *byte == b'/') {
-        match part {
-            b".." if rest.is_empty() => count += 1,
-            b"." | b"" if rest.is_empty() => {}
-            _ => rest.push(part),
-        }
-    }
-    Some((count, rest))
+/// What the target of a link begins with that was written in the IBIp tree and climbs to the prefix and no further. No
+/// other link that is written there begins so, and so such a link is told from one that goes through the root.
+const FROM_PREFIX: &[u8] = b"./../../../";
+
+/// A relative target that begins with `..`, perhaps after `.`.
+struct Climb<'a> {
+    /// How often it climbs.
+    count: usize,
+    /// The text up to the last `..`.
+    up: &'a [u8],
+    /// What follows: nothing, or a slash and more.
+    down: &'a [u8],
 }
 
-fn join(climbs: usize, rest: &[&[u8]]) -> Vec<u8> {
-    let mut parts: Vec<&[u8]> = vec![b".."; climbs];
-    parts.extend(rest);
-    parts.join(&b"/"[..])
+impl<'a> Climb<'a> {
+    /// The climb of a target out of the item, in which the link lies `depth` directories deep. None for one that stays
+    /// in it, and for an absolute one.
+    fn out(target: &'a [u8], depth: usize) -> Option<Climb<'a>> {
+        if target.first() == Some(&b'/') {
+            return None;
+        }
+        let (mut count, mut end, mut at) = (0, 0, 0);
+        for part in target.split(|byte| *byte == b'/') {
+            at += part.len();
+            match part {
+                b".." => (count, end) = (count + 1, at),
+                b"." | b"" => {}
+                _ => break,
+            }
+            at += 1;
+        }
+        let (up, down) = target.split_at(end);
+        (count > depth).then_some(Climb { count, up, down })
+    }
+
+    /// The target without its first `..`, `less` of them, of which it has more.
+    fn shorter(&self, less: usize) -> Vec<u8> {
+        let mut left = less;
+        let mut parts: Vec<&[u8]> = Vec::new();
+        for part in self.up.split(|byte| *byte == b'/') {
+            match part {
+                b".." if left > 0 => left -= 1,
+                part => parts.push(part),
+            }
+        }
+        [&parts.join(&b'/')[..], self.down].concat()
+    }
+}
+
+/// A target that climbs to the root and goes on from there.
+fn from_root(climbs: usize, names: &[&str], down: &[u8]) -> Vec<u8> {
+    let parts: Vec<&str> = [".."].repeat(climbs);
+    let parts = [&parts[..], names].concat();
+    [parts.join("/").as_bytes(), down].concat()
 }
 
 /// Whether a link that lies `depth` directories below its item leads out of it.
 pub fn climbs_out(target: &[u8], depth: usize) -> bool {
-    climb(target).is_some_and(|(climbs, _)| climbs > depth)
+    Climb::out(target, depth).is_some()
 }
 
 /// The target of a link as it reads in the IBIp tree. The link lies `depth` directories below the item (0: in
-/// the item itself); `rep` has the item's four components, if it has a rep.
-pub fn read_in_ibip_tree(target: &[u8], depth: usize, rep: Option<[&str; 4]>) -> Vec<u8> {
-    let Some((climbs, rest)) = climb(target) else {
+/// the item itself); `rep` has the item's four components and `prefix` that of its IBIp, if it has them.
+pub fn read_in_ibip_tree(
+    target: &[u8],
+    depth: usize,
+    rep: Option<[&str; 4]>,
+    prefix: Option<&str>,
+) -> Vec<u8> {
+    let Some(climb) = Climb::out(target, depth) else {
         return target.to_vec();
     };
-    if climbs <= depth {
-        return target.to_vec();
+    let above = climb.count - depth;
+    if above == REP_LEVELS
+        && let Some(written) = written_from_prefix(&climb, prefix)
+    {
+        return written;
     }
-    let above = climbs - depth;
     if above >= REP_LEVELS {
-        return join(climbs - (REP_LEVELS - IBIP_LEVELS), &rest);
+        return climb.shorter(REP_LEVELS - IBIP_LEVELS);
     }
     // It ends inside the rep tree, at a year for instance: the new target goes through the root.
-    let Some(rep) = rep else {
-        return target.to_vec();
-    };
-    let mut from_root: Vec<&[u8]> = rep[..REP_LEVELS - above]
-        .iter()
-        .map(|component| component.as_bytes())
-        .collect();
-    from_root.extend(rest);
-    join(depth + IBIP_LEVELS, &from_root)
+    match rep {
+        Some(rep) => from_root(depth + IBIP_LEVELS, &rep[..REP_LEVELS - above], climb.down),
+        None => target.to_vec(),
+    }
+}
+
+/// The target that was written in the IBIp tree, of a link that climbs to its prefix.
+fn written_from_prefix(climb: &Climb<'_>, prefix: Option<&str>) -> Option<Vec<u8>> {
+    let up = climb.up.strip_prefix(FROM_PREFIX)?;
+    let down = climb.down.strip_prefix(b"/")?;
+    let down = down.strip_prefix(prefix?.as_bytes())?;
+    (down.is_empty() || down.starts_with(b"/")).then(|| [up, down].concat())
 }
 
 /// The target to store on disk for a link written in the IBIp tree: the inverse function.
 pub fn written_in_ibip_tree(target: &[u8], depth: usize, prefix: Option<&str>) -> Vec<u8> {
-    let Some((climbs, rest)) = climb(target) else {
+    let Some(climb) = Climb::out(target, depth) else {
         return target.to_vec();
     };
-    if climbs <= depth {
-        return target.to_vec();
+    if climb.count - depth >= IBIP_LEVELS {
+        return [&b"../".repeat(REP_LEVELS - IBIP_LEVELS), target].concat();
     }
-    let above = climbs - depth;
-    if above >= IBIP_LEVELS {
-        return join(climbs + (REP_LEVELS - IBIP_LEVELS), &rest);
+    match prefix {
+        Some(prefix) => [FROM_PREFIX, climb.up, b"/", prefix.as_bytes(), climb.down].concat(),
+        None => target.to_vec(),
     }
-    let Some(prefix) = prefix else {
-        return target.to_vec();
-    };
-    let mut from_root = vec![prefix.as_bytes()];
-    from_root.extend(rest);
-    join(depth + REP_LEVELS, &from_root)
 }
 
 #[cfg(test)]
@@ -86,16 +123,17 @@ mod tests {
     use super::*;
 
     const REP: [&str; 4] = ["example.org", "archive-a", "2026", "11.21.10.00"];
+    const PREFIX: &str = "8JMKD3MGP8W";
 
     #[track_caller]
     fn reads(on_disk: &str, depth: usize, in_ibip_tree: &str) {
-        let read = read_in_ibip_tree(on_disk.as_bytes(), depth, Some(REP));
+        let read = read_in_ibip_tree(on_disk.as_bytes(), depth, Some(REP), Some(PREFIX));
         assert_eq!(String::from_utf8_lossy(&read), in_ibip_tree);
     }
 
     #[track_caller]
     fn writes(in_ibip_tree: &str, depth: usize, on_disk: &str) {
-        let kept = written_in_ibip_tree(in_ibip_tree.as_bytes(), depth, Some("8JMKD3MGP8W"));
+        let kept = written_in_ibip_tree(in_ibip_tree.as_bytes(), depth, Some(PREFIX));
         assert_eq!(String::from_utf8_lossy(&kept), on_disk);
     }
 
@@ -126,7 +164,8 @@ mod tests {
             "../../example.org/archive-a/2025/01.01.00.00",
         );
         reads("../../..", 0, "../../example.org");
-        reads("./../../../../x", 0, "../../x");
+        reads("./../../../../x", 0, "./../../x");
+        reads("../../", 0, "../../example.org/archive-a/");
         reads("", 0, "");
     }
 
@@ -156,19 +195,52 @@ mod tests {
         writes(
             "../34PGRBS/doc/x",
             0,
-            "../../../../8JMKD3MGP8W/34PGRBS/doc/x",
+            "./../../../../8JMKD3MGP8W/34PGRBS/doc/x",
         );
         writes("../../../up", 0, "../../../../../up");
     }
 
+    /// Also if it climbs to the prefix, or through the root to the same prefix, whatever stands between the slashes.
     #[test]
     fn what_is_written_in_the_ibip_tree_is_read_back() {
-        for target in ["a/b", "x", "/abs", "../../../../z/y", "../../../../../up"] {
-            for depth in 0..3 {
-                let kept = written_in_ibip_tree(target.as_bytes(), depth, Some("8JMKD3MGP8W"));
-                let read = read_in_ibip_tree(&kept, depth, Some(REP));
-                assert_eq!(String::from_utf8_lossy(&read), target, "at depth {depth}");
+        let downs = [
+            "",
+            "/",
+            "//.",
+            "/34PGRBS/doc/x/",
+            "/8JMKD3MGP8W",
+            "/./8JMKD3MGP8W/34PGRBS",
+            "//8JMKD3MGP8WX/34PGRBS",
+            "/x/../..",
+        ];
+        for climbs in 0..6 {
+            for up in ["../", ".././", "./../", "..//"].map(|one| one.repeat(climbs)) {
+                for target in downs.map(|down| format!("{}{down}", up.trim_end_matches('/'))) {
+                    for depth in 0..3 {
+                        let kept = written_in_ibip_tree(target.as_bytes(), depth, Some(PREFIX));
+                        let read = read_in_ibip_tree(&kept, depth, Some(REP), Some(PREFIX));
+                        assert_eq!(String::from_utf8_lossy(&read), target, "at depth {depth}");
+                    }
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_link_through_the_root_to_the_own_prefix_stays_one() {
+        reads(
+            "../../../../8JMKD3MGP8W/34PGRBS/doc/x",
+            0,
+            "../../8JMKD3MGP8W/34PGRBS/doc/x",
+        );
+        reads("./../../../../8JMKD3MGP8W/34PGRBS", 0, "../34PGRBS");
+        reads(
+            "./../../../../8JMKD3MGP8W",
+            1,
+            "../../../example.org/8JMKD3MGP8W",
+        );
+        let of_another =
+            read_in_ibip_tree(b"./../../../../8JMKD3MGP8W/x", 0, None, Some("J8LNKB5R7W"));
+        assert_eq!(of_another, b"./../../8JMKD3MGP8W/x");
     }
 }

@@ -485,8 +485,9 @@ pub(crate) fn target_of(inside: &Inside) -> Option<Vec<u8>> {
         .iter()
         .filter(|byte| **byte == b'/')
         .count();
-    let rep = inside.item.inventory.names().rep().map(Rep::components);
-    let read = read_in_ibip_tree(target, depth, rep);
+    let names = inside.item.inventory.names();
+    let rep = names.rep().map(Rep::components);
+    let read = read_in_ibip_tree(target, depth, rep, names.ibip().map(Ibip::prefix));
     (read.len() <= LONGEST_LINK).then_some(read)
 }
 

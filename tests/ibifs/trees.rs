@@ -157,6 +157,47 @@ for i, a, b in turns(200):
     );
 }
 
+/// A link reads in each tree, and under its label, as it was written there, wherever it leads: to the prefix, through
+/// the root to the same prefix, half way up the rep tree. Its size is that of its text, and it leads to the same
+/// file in both trees. A copy of such links is complete.
+#[test]
+fn links_read_as_they_were_written() {
+    let (env, names) = item();
+    env.sh("mkdir -p A/.mint/other/doc; echo there > A/.mint/other/doc/x");
+    let names = format!(
+        "{names}export OTHER=$(ibip A/.mint/other) LABEL=$PWD/A/.mint/it YEAR=$(dirname $(rep A/.mint/it))\n"
+    );
+    python_in(
+        &env,
+        &names,
+        "
+other, label, year = os.environ['OTHER'], os.environ['LABEL'], os.environ['YEAR']
+prefix, suffix = other.split('/')
+def check(tree, place, text):
+    os.symlink(text, tree + place + '/l')
+    assert os.readlink(tree + place + '/l') == text, (place, text, os.readlink(tree + place + '/l'))
+    for at in (rep, ibip, label):
+        link = at + place + '/l'
+        assert os.lstat(link).st_size == len(os.readlink(link)), (link, text)
+        if text.endswith('doc/x') and tree != label != at: assert open(link).read() == 'there\\n', (link, text)
+    os.unlink(tree + place + '/l')
+os.makedirs(ibip + '/doc/deep')
+for place, depth in (('', 0), ('/doc', 1), ('/doc/deep', 2)):
+    up = '../' * (depth + 1)
+    for tree in (ibip, label):
+        for above in (up, './' + up, up + './', up + '/', up.replace('/', '/./')):
+            for text in ('', suffix, suffix + '/doc/x', 'nothing/', f'./{suffix}/doc/x', '../' + other + '/doc/x',
+                    '../', '../.', f'../{prefix}', f'.././{prefix}/', f'../{year}', '../../up', f'.././{other}/doc/x'):
+                check(tree, place, above + text)
+        check(tree, place, up[:-1]); check(tree, place, '../' + up[:-1])
+    for above in range(1, depth + 6): check(rep, place, '../' * above + 'x/')
+os.symlink('../' + suffix + '/doc/x', ibip + '/l')
+copy = '(cd $IBIP && rsync -ai ./ $OLDPWD/copy/ && rsync -ai $OLDPWD/copy/ ./)'
+assert not os.system(f'mkdir copy && {copy} > first && {copy} > second && [ -s first ] && ! [ -s second ]')
+",
+    );
+}
+
 /// An item that comes or goes through one tree does so in the other at once, though both were asked
 /// before, and the times of the levels above it show it.
 #[test]

@@ -14,6 +14,7 @@ use crate::formats::item::Names;
 use crate::formats::links::{climbs_out, read_in_ibip_tree, written_in_ibip_tree};
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult};
+use ibi::Ibip;
 
 /// The longest target of a symbolic link that the kernel accepts, in bytes.
 const LONGEST_LINK: usize = 4095;
@@ -65,7 +66,8 @@ impl Namespace {
                     return Ok(target);
                 };
                 let rep = position.names.rep().map(|rep| rep.components());
-                let read = read_in_ibip_tree(&target, position.depth, rep);
+                let prefix = position.names.ibip().map(Ibip::prefix);
+                let read = read_in_ibip_tree(&target, position.depth, rep, prefix);
                 // The path by way of the root may be longer than a link can be.
                 if read.len() > LONGEST_LINK {
                     return Err(Errno::NAMETOOLONG);
@@ -84,12 +86,8 @@ impl Namespace {
         let Some(position) = self.position_of(parent.file()?.as_fd(), 0) else {
             return Ok(target.to_vec());
         };
-        let prefix = position.names.ibip().map(|ibip| ibip.prefix().to_owned());
-        Ok(written_in_ibip_tree(
-            target,
-            position.depth,
-            prefix.as_deref(),
-        ))
+        let prefix = position.names.ibip().map(Ibip::prefix);
+        Ok(written_in_ibip_tree(target, position.depth, prefix))
     }
 
     /// Where in which item a file lies, by its path on the disk; the last `own` components are its own.

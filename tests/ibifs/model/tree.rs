@@ -642,12 +642,25 @@ fn climbing(count: usize, rest: &str) -> String {
     }
 }
 
+/// What a link on the disk begins with that was written in the IBIp tree and climbs to its prefix.
+const FROM_PREFIX: &str = "./../../../";
+
 /// A link on the disk is as the rep tree reads it, where items lie four levels deep, not two.
 fn read_in_ibip_tree(target: &str, depth: usize, names: &Names) -> String {
-    let (count, rest) = climb(target);
+    if let (Some(written), Some(prefix)) = (target.strip_prefix(FROM_PREFIX), names.prefix()) {
+        let (count, rest) = climb(written);
+        if let Some(down) = rest.strip_prefix(prefix).filter(|_| count == depth + 1) {
+            return format!("{}{down}", climbing(count, ""));
+        }
+    }
+    let plain = target
+        .strip_prefix("./")
+        .filter(|_| target.starts_with(FROM_PREFIX));
+    let dot = plain.map_or("", |_| "./");
+    let (count, rest) = climb(plain.unwrap_or(target));
     match (count.saturating_sub(depth), &names.rep) {
         (0, _) => target.to_owned(),
-        (4.., _) => climbing(count - 2, rest),
+        (4.., _) => format!("{dot}{}", climbing(count - 2, rest)),
         (above, Some(rep)) => {
             let parts: Vec<&str> = rep.split('/').take(4 - above).collect();
             climbing(
@@ -660,11 +673,14 @@ fn read_in_ibip_tree(target: &str, depth: usize, names: &Names) -> String {
 }
 
 fn written_in_ibip_tree(target: &str, depth: usize, names: &Names) -> String {
-    let (count, rest) = climb(target);
+    let (count, _) = climb(target);
     match (count.saturating_sub(depth), names.prefix()) {
         (0, _) => target.to_owned(),
-        (2.., _) => climbing(count + 2, rest),
-        (_, Some(prefix)) => climbing(depth + 4, below(prefix, rest).trim_end_matches('/')),
+        (2.., _) => format!("../../{target}"),
+        (_, Some(prefix)) => {
+            let (up, down) = target.split_at(climbing(count, "").len());
+            format!("{FROM_PREFIX}{up}/{prefix}{down}")
+        }
         (_, None) => target.to_owned(),
     }
 }
