@@ -63,7 +63,7 @@ pub use crate::archive::owner::Owner;
 pub use abilities::Lack;
 pub use action::Action;
 pub use arriving::LIFETIME;
-pub use deep::{DeepEntry, joined, open_far};
+pub use deep::{DeepEntry, clear, joined, open_far};
 pub use entries::each_entry_of;
 pub use handover::HANDOVER;
 pub use levels::shown_to_declare;

@@ -569,6 +569,35 @@ fn trees_deeper_than_any_path() {
     fixture.env.sh("ibifs umount A && ibifs fsck A.store");
 }
 
+/// What an interrupted operation has left is removed however deep it is: by a mount, by a repair, by the next export, with
+/// few descriptors.
+#[test]
+fn deep_trees_that_were_left_are_removed() {
+    // Long form: IBIFS_TEST_DEPTH=20000.
+    let depth = switch("IBIFS_TEST_DEPTH").map_or(1500, |depth| depth as usize);
+    let env = TestEnv::with(Needs::LongPaths).with_a();
+    env.sh("ibifs umount A; mkdir -p exported/.ibifs-export");
+    for (place, deed) in [
+        ("A.store/staging", "ibifs mount A.store A && ibifs umount A"),
+        ("A.store/staging", "ibifs fsck --repair A.store"),
+        (
+            "exported/.ibifs-export",
+            "ibifs export --bagit A.store/col/*/*/*/* exported",
+        ),
+    ] {
+        let left = env.root().join(place);
+        chain(&left, "left", depth);
+        let other = chain(&left, "other", depth / 2);
+        rustix::fs::mkdirat(&other, "empty", Mode::empty()).expect("a directory");
+        rustix::fs::symlinkat("/etc", &other, "link").expect("a link");
+        env.sh(&format!("ulimit -n 256; {deed}"));
+        env.prints(
+            &format!("mkdir -p {place}; find {place} -mindepth 1 | wc -l"),
+            "0",
+        );
+    }
+}
+
 #[test]
 fn a_directory_of_many_entries() {
     // Long form: IBIFS_TEST_ENTRIES=1000000.

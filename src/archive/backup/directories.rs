@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::finding::BackupError;
 use crate::archive::tree::Action;
-use crate::archive::tree::{Tree, joined};
+use crate::archive::tree::{Tree, clear, joined, open_far};
 
 pub(super) fn failed(tree: &Tree, action: Action, path: &[u8], errno: Errno) -> BackupError {
     let shown = crate::formats::fixity::shown(path);
@@ -48,39 +48,18 @@ pub(super) fn names_of(tree: &Tree, path: &[u8]) -> Result<Vec<(Vec<u8>, bool)>,
 
 /// Removes a name and, for a directory, everything below it.
 pub(super) fn remove(tree: &Tree, path: &[u8], name: &[u8]) -> Result<(), BackupError> {
-    let root = joined(path, name);
-    let mut directories = vec![root.clone()];
-    let mut at = 0;
-    let unlink = |path: &[u8], flags: AtFlags| {
-        let (parent, name) = split(path);
-        let removed = tree
-            .open_far(parent, OFlags::PATH | OFlags::DIRECTORY)
-            .and_then(|parent| rustix::fs::unlinkat(&parent, name, flags));
-        match removed {
-            Ok(()) | Err(Errno::NOENT) => Ok(()),
-            Err(errno) => Err(errno),
-        }
-    };
-    match unlink(&root, AtFlags::empty()) {
-        Ok(()) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(errno) => return Err(failed(tree, Action::Remove, &root, errno)),
-    }
-    while let Some(directory) = directories.get(at).cloned() {
-        at += 1;
-        for (name, is_directory) in names_of(tree, &directory)? {
-            let below = joined(&directory, &name);
-            if is_directory {
-                directories.push(below);
-            } else {
-                unlink(&below, AtFlags::empty())
-                    .map_err(|errno| failed(tree, Action::Remove, &below, errno))?;
+    let removed = tree
+        .open_far(path, OFlags::PATH | OFlags::DIRECTORY)
+        .and_then(|above| {
+            match rustix::fs::unlinkat(&above, name, AtFlags::empty()) {
+                Err(Errno::ISDIR | Errno::PERM) => {}
+                removed => return removed,
             }
-        }
+            clear(&open_far(&above, name, OFlags::RDONLY | OFlags::DIRECTORY)?)?;
+            rustix::fs::unlinkat(&above, name, AtFlags::REMOVEDIR)
+        });
+    match removed {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(failed(tree, Action::Remove, &joined(path, name), errno)),
     }
-    for directory in directories.iter().rev() {
-        unlink(directory, AtFlags::REMOVEDIR)
-            .map_err(|errno| failed(tree, Action::Remove, directory, errno))?;
-    }
-    Ok(())
 }

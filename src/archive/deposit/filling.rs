@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::MARK;
 use super::source::{Moving, Source, errno_of};
 use crate::archive::backup::{BackupError, BackupFinding, ItemCopier, SeenFiles};
-use crate::archive::tree::{Action, SIDECAR, Tree, TreeError, each_entry_of};
+use crate::archive::tree::{Action, SIDECAR, Tree, TreeError, clear, each_entry_of};
 use crate::os::renaming;
 use crate::os::serving::Server;
 use crate::os::writing;
@@ -259,12 +259,12 @@ fn remove(source: &Source) -> Result<(), DepositError> {
             continue;
         }
         let path = source.path.join(OsStr::from_bytes(&name));
-        let removed = if is_directory {
-            std::fs::remove_dir_all(&path)
+        if is_directory {
+            clear(&opened(&path)?).map_err(failed(Action::Remove, &path))?;
+            std::fs::remove_dir(&path).map_err(|error| io(&path, &error))?;
         } else {
-            std::fs::remove_file(&path)
-        };
-        removed.map_err(|error| io(&path, &error))?;
+            std::fs::remove_file(&path).map_err(|error| io(&path, &error))?;
+        }
     }
     remove_mark(source)
 }

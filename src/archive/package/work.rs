@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::PackageError;
 use crate::archive::tree::Action;
-use crate::archive::tree::{each_entry_of, open_far};
+use crate::archive::tree::{clear, each_entry_of, open_far};
 use crate::os::renaming;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
@@ -162,23 +162,4 @@ pub(super) fn write_file(below: &OwnedFd, path: &str, bytes: &[u8]) -> Result<()
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     });
     written.map_err(PackageError::io(Action::Write, path))
-}
-
-/// Removes everything in a directory without following a link.
-fn clear(directory: &OwnedFd) -> Result<(), Errno> {
-    let mut names = Vec::new();
-    let listed = open_far(directory, b".", DIRECTORY)?;
-    each_entry_of(&listed, |name, is_directory| {
-        names.push((name.to_owned(), is_directory));
-    })?;
-    for (name, is_directory) in names {
-        let flags = if is_directory {
-            clear(&open_far(directory, &name, DIRECTORY)?)?;
-            AtFlags::REMOVEDIR
-        } else {
-            AtFlags::empty()
-        };
-        rustix::fs::unlinkat(directory, &name[..], flags)?;
-    }
-    Ok(())
 }

@@ -8,9 +8,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::action::Action;
+use super::deep::clear;
 use super::place::{TreeError, failed};
 use super::root::Tree;
-use super::staging::clear;
 use crate::archive::finding::findings;
 use crate::os::access_lists;
 use crate::os::serving;
@@ -60,7 +60,8 @@ impl Tree {
         });
         let (name, directory) = made.map_err(failed)?;
         let found = tried(&directory);
-        clear(&directory);
+        // What cannot be removed stays invisible, and the next mount removes it.
+        let _ = clear(&directory);
         let _ = rustix::fs::unlinkat(&staging, &name, AtFlags::REMOVEDIR);
         found.map_err(failed)
     }

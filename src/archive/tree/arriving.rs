@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, Stat, Timespec, Time
 use rustix::io::Errno;
 
 use super::handover::HANDOVER;
-use super::{Action, Tree, TreeError, each_entry_of, joined};
+use super::{Action, Tree, TreeError, clear, each_entry_of};
 
 /// How long what has arrived of an item is kept after its last byte.
 pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -126,45 +126,16 @@ impl Tree {
 
     /// Removes a directory of an arriving item, with everything in it.
     pub fn clear_arriving(&self, path: &str) -> Result<(), TreeError> {
-        let failed = |path: &[u8], errno| {
-            let path = String::from_utf8_lossy(path);
-            self.error(Action::Clear, &path, errno)
-        };
-        let mut waiting = vec![path.as_bytes().to_vec()];
-        let mut directories = Vec::new();
-        while let Some(path) = waiting.pop() {
-            let failed = |errno| failed(&path, errno);
-            let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-            let opened = match self.open_far(&path, flags) {
-                Ok(opened) => opened,
-                Err(Errno::NOENT) => continue,
-                Err(errno) => return Err(failed(errno)),
-            };
-            let mut names = Vec::new();
-            each_entry_of(&opened, |name, is_directory| {
-                names.push((name.to_vec(), is_directory));
-            })
-            .map_err(failed)?;
-            for (name, is_directory) in names {
-                if is_directory {
-                    waiting.push(joined(&path, &name));
-                } else {
-                    rustix::fs::unlinkat(&opened, &name[..], AtFlags::empty()).map_err(failed)?;
-                }
-            }
-            directories.push(path);
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let removed = self
+            .open_far(path.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY)
+            .and_then(|directory| clear(&directory))
+            .and_then(|()| self.open_far(parent.as_bytes(), OFlags::PATH | OFlags::DIRECTORY))
+            .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR));
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(self.error(Action::Clear, path, errno)),
         }
-        for path in directories.iter().rev() {
-            let cut = path.iter().rposition(|byte| *byte == b'/');
-            let (parent, name) = cut.map_or((&b""[..], &path[..]), |cut| {
-                (&path[..cut], &path[cut + 1..])
-            });
-            let flags = OFlags::PATH | OFlags::DIRECTORY;
-            self.open_far(parent, flags)
-                .and_then(|parent| rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR))
-                .map_err(|errno| failed(path, errno))?;
-        }
-        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::entries::each_entry_of;
@@ -145,6 +145,16 @@ fn enter(
     levels: &mut [OpenLevel],
     name: &[u8],
 ) -> Result<OwnedFd, Errno> {
+    open_far(held(from, path, here, levels)?, name, LIST)
+}
+
+/// The directory of the last level, which is opened again where it is no longer held open.
+fn held<'a>(
+    from: &OwnedFd,
+    path: &[u8],
+    here: &[u8],
+    levels: &'a mut [OpenLevel],
+) -> Result<&'a OwnedFd, Errno> {
     if levels.last().is_some_and(|level| level.directory.is_none()) {
         // As many levels above it as may be held are opened with it; otherwise every step up would walk the
         // path again.
@@ -162,7 +172,72 @@ fn enter(
         }
     }
     let last = levels.last().and_then(|level| level.directory.as_ref());
-    open_far(last.ok_or(Errno::NOENT)?, name, LIST)
+    last.ok_or(Errno::NOENT)
+}
+
+/// Removes everything below a directory, on its own filesystem and without following a link. It goes on where something
+/// cannot be removed, and returns the first reason.
+pub fn clear(directory: &OwnedFd) -> Result<(), Errno> {
+    let mut failure = None;
+    let mut note = |errno| match errno {
+        // Removed in the meantime.
+        Errno::NOENT => {}
+        errno => {
+            failure.get_or_insert(errno);
+        }
+    };
+    let mut here = Vec::new();
+    let mut levels: Vec<OpenLevel> = Vec::new();
+    let mut next = open_far(directory, b"", LIST);
+    loop {
+        match next.and_then(|opened| OpenLevel::of(opened, &here)) {
+            Ok((level, entries)) => {
+                if let Some(opened) = &level.directory {
+                    for name in entries {
+                        rustix::fs::unlinkat(opened, &name[..], AtFlags::empty())
+                            .unwrap_or_else(&mut note);
+                    }
+                }
+                levels.push(level);
+                if let Some(far) = levels.len().checked_sub(HELD + 1) {
+                    levels[far].directory = None;
+                }
+            }
+            // An empty directory can be removed without being listed.
+            Err(errno) => {
+                let removed = remove_last(directory, &mut here, &mut levels);
+                removed.or(Err(errno)).unwrap_or_else(&mut note);
+            }
+        }
+        let name = loop {
+            let Some(level) = levels.last_mut() else {
+                return failure.map_or(Ok(()), Err);
+            };
+            if let Some(name) = level.waiting.pop() {
+                break name;
+            }
+            here.truncate(level.length);
+            levels.pop();
+            if !levels.is_empty() {
+                remove_last(directory, &mut here, &mut levels).unwrap_or_else(&mut note);
+            }
+        };
+        next = held(directory, b"", &here, &mut levels).and_then(|above| {
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+            opening::beneath(above, &name[..], LIST, resolve)
+        });
+        here.truncate(levels.last().map_or(0, |level| level.length));
+        here = joined(&here, &name);
+    }
+}
+
+/// Removes the empty directory at the end of the path `here`, which lies in the last level; its name is cut off.
+fn remove_last(from: &OwnedFd, here: &mut Vec<u8>, levels: &mut [OpenLevel]) -> Result<(), Errno> {
+    let above = levels.last().map_or(0, |level| level.length);
+    let name = here.split_off(above);
+    let name = name.strip_prefix(b"/").unwrap_or(&name);
+    let above = held(from, b"", here, levels)?;
+    rustix::fs::unlinkat(above, name, AtFlags::REMOVEDIR)
 }
 
 /// A name below a path that may be empty.

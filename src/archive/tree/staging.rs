@@ -9,7 +9,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
-use super::entries::each_name_of;
+use super::deep::clear;
 use super::new_directory::{give_to, open_below};
 use super::place::SIDECAR;
 use super::place::{Filled, Place, TreeError, failed};
@@ -33,7 +33,7 @@ impl Tree {
     /// Empties `staging/`. Only the one writer of a store may do so.
     pub fn clear_staging(&self) {
         if let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) {
-            clear(&staging);
+            log_left(clear(&staging));
         }
     }
 
@@ -99,7 +99,7 @@ impl Tree {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let (staging, name) = (&staged.staging, &staged.name);
         if let Ok(directory) = rustix::fs::openat2(staging, name, flags, Mode::empty(), resolve) {
-            clear(&directory);
+            log_left(clear(&directory));
         }
         let _ = rustix::fs::unlinkat(staging, name, AtFlags::REMOVEDIR);
     }
@@ -212,14 +212,10 @@ fn stager_of(word: &str) -> Option<i64> {
     i64::from_str_radix(digits, 16).ok()
 }
 
-/// Removes everything in a directory, on its own filesystem and without following a link.
-pub(super) fn clear(directory: &OwnedFd) {
-    let mut names = Vec::new();
-    let _ = each_name_of(directory, "staging", |name, is_directory| {
-        names.push((name.to_owned(), is_directory));
-    });
-    for (name, is_directory) in names {
-        remove(directory, &name[..], is_directory);
+/// What cannot be removed stays invisible, and the next mount tries again.
+fn log_left(cleared: Result<(), Errno>) {
+    if let Err(errno) = cleared {
+        log::warn!("staging: something that was left behind cannot be removed: {errno}");
     }
 }
 
@@ -229,7 +225,7 @@ fn remove(directory: &OwnedFd, name: &[u8], is_directory: bool) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         if let Ok(below) = rustix::fs::openat2(directory, name, flags, Mode::empty(), resolve) {
-            clear(&below);
+            log_left(clear(&below));
         }
     }
     let flags = if is_directory {

@@ -3,6 +3,9 @@
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::archive::tree::clear;
 use crate::command::commands::access::{self, StoreAccess};
 use crate::command::exit::{Exit, Failure};
 use ibi::message;
@@ -55,7 +58,11 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let removed = rustix::fs::open(&self.0, flags, Mode::empty())
+            .and_then(|directory| clear(&directory))
+            .and_then(|()| rustix::fs::rmdir(&self.0));
+        if let Err(error) = removed {
             log::warn!("{} is left: {error}", self.0.display());
         }
     }
