@@ -90,12 +90,21 @@ fn an_odd_tree_is_taken_over_as_it_is() {
 fn what_is_wrong_in_a_tree_is_reported_when_it_is_adopted() {
     let env = TestEnv::with(Needs::RenameFlags);
     env.sh(ODD);
-    env.sh("mkdir -p old/col/sid.inpe.br/mtc-M13@80/2005/08.10.14.19/doc old/col/sid.inpe.br/backup_2/2005/x");
+    env.sh("mkdir -p old/col/sid.inpe.br/mtc-M13@80/2005/08.10.14.19/doc old/col/sid.inpe.br/backup_2/2005/x
+        mkdir old/col/$'s\\xe3o paulo' old/col/sid.inpe.br/backup_2/2005/$'a\\xff%\\n'");
+    let stray = "stray-name: col/sid.inpe.br/backup_2/2005/x\n\
+         stray-name: col/sid.inpe.br/backup_2/2005/a%FF%25%0A\n\
+         stray-name: col/s%E3o paulo";
     env.prints(
-        "ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null | cut -d: -f1-3",
-        "ibifs: spelled-twice: col/sid.inpe.br/mtc-M13@80\n\
-         ibifs: stray-name: col/sid.inpe.br/backup_2/2005/x",
+        "ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null | cut -d: -f1-3 | sed 's/^ibifs: //'",
+        &format!("spelled-twice: col/sid.inpe.br/mtc-M13@80\n{stray}"),
     );
+    for check in ["fsck", "reindex"] {
+        env.prints(
+            &format!("ibifs {check} old > report 2>&1 || true; grep -o 'stray-name: [^:]*' report"),
+            stray,
+        );
+    }
     env.prints("ibifs ls old | wc -l", "11");
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::archive::owner::Owner;
 use crate::os::charging;
@@ -12,7 +13,7 @@ use crate::os::opening::by_descriptor;
 use crate::os::serving::Server;
 
 /// Opens a directory in another one (O_PATH) without following a link.
-pub(super) fn open_below(directory: &OwnedFd, name: &str) -> Result<OwnedFd, Errno> {
+pub(super) fn open_below(directory: &OwnedFd, name: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::empty())
 }

@@ -136,11 +136,9 @@ impl Tree {
     }
 
     /// The names in `staging/`. While no process writes the store, they are left over from a crash.
-    pub fn left_in_staging(&self) -> Vec<String> {
+    pub fn left_in_staging(&self) -> Vec<Vec<u8>> {
         let mut names = Vec::new();
-        let _ = self.each_name("staging", |name, _| {
-            names.push(String::from_utf8_lossy(name).into_owned());
-        });
+        let _ = self.each_name("staging", |name, _| names.push(name.to_vec()));
         names.sort();
         names
     }
@@ -191,23 +189,24 @@ impl Tree {
             return Ok(());
         }
         let there = are_there()?;
-        let is_used = |name: &String| {
-            let mut words = name.split('-');
+        let is_used = |name: &Vec<u8>| {
+            let mut words = name.split(|byte| *byte == b'-');
             words.any(|word| stager_of(word).is_some_and(|host| there.contains(&host)))
         };
         let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) else {
             return Ok(());
         };
         for name in names.iter().filter(|name| !is_used(name)) {
-            let is_directory = open_below(&staging, name).is_ok();
-            remove(&staging, name.as_bytes(), is_directory);
+            let is_directory = open_below(&staging, &name[..]).is_ok();
+            remove(&staging, name, is_directory);
         }
         Ok(())
     }
 }
 
 /// The number in a word of [`Tree::stager`].
-fn stager_of(word: &str) -> Option<i64> {
+fn stager_of(word: &[u8]) -> Option<i64> {
+    let word = std::str::from_utf8(word).ok()?;
     let digits = word.strip_prefix('h').filter(|digits| digits.len() == 16)?;
     i64::from_str_radix(digits, 16).ok()
 }

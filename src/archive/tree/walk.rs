@@ -6,6 +6,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::Action;
+use super::deep::joined;
 use super::entries::each_typed_of;
 use super::place::failed;
 use super::{Area, Tree, TreeError};
@@ -91,31 +92,34 @@ impl Tree {
                 visit(WalkEntry::Other(&join(path, name)))?;
             }
         }
+        for (name, is_link) in &level.not_text {
+            if !*is_link || depth > 1 {
+                visit(WalkEntry::NotText(&joined(path.as_bytes(), name)))?;
+            }
+        }
         Ok(())
     }
 
-    /// The content of a directory above the items: the names that lead to items, and the others. A name that
-    /// is not UTF-8 is skipped: it is not part of an identifier.
+    /// The content of a directory above the items: the names that lead to items, and the others.
     fn level(&self, path: &str, wanted: Leaf) -> Result<LevelNames, TreeError> {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(failed(Action::Open, path))?;
         let mut level = LevelNames::default();
         each_typed_of(&directory, |name, file_type| {
-            if let Ok(name) = std::str::from_utf8(name) {
-                match file_type == FileType::Directory {
-                    is_directory if is_directory == (wanted == Leaf::Directory) => {
-                        level.names.push(name.to_owned());
-                    }
-                    _ => level
-                        .others
-                        .push((name.to_owned(), file_type == FileType::Symlink)),
-                }
+            let is_wanted = (file_type == FileType::Directory) == (wanted == Leaf::Directory);
+            let is_link = file_type == FileType::Symlink;
+            match std::str::from_utf8(name) {
+                Ok(name) if is_wanted => level.names.push(name.to_owned()),
+                Ok(name) => level.others.push((name.to_owned(), is_link)),
+                Err(_) if is_wanted || is_link => level.not_text.push((name.to_owned(), is_link)),
+                Err(_) => {}
             }
         })
         .map_err(failed(Action::List, path))?;
         level.names.sort();
         level.others.sort();
+        level.not_text.sort();
         Ok(level)
     }
 
@@ -159,6 +163,9 @@ pub enum WalkEntry<'a> {
     Named(&'a str),
     /// A link in place of a level, or anything but a directory in place of an item.
     Other(&'a str),
+    /// Something in place of a level, an item or a tombstone whose name is not UTF-8, so that it is no part of an
+    /// identifier.
+    NotText(&'a [u8]),
     /// Two directories whose names differ only in spelling.
     Twice(&'a str, &'a str),
     /// A directory that cannot be listed.
@@ -171,7 +178,7 @@ impl<'a> WalkEntry<'a> {
         match self {
             WalkEntry::Named(path) => Ok(Some(path)),
             WalkEntry::Unreadable(_, error) => Err(error),
-            WalkEntry::Other(_) | WalkEntry::Twice(..) => Ok(None),
+            WalkEntry::Other(_) | WalkEntry::NotText(_) | WalkEntry::Twice(..) => Ok(None),
         }
     }
 }
@@ -183,6 +190,7 @@ pub type Visit<'a, E> = &'a mut dyn FnMut(WalkEntry<'_>) -> Result<(), E>;
 struct LevelNames {
     names: Vec<String>,
     others: Vec<(String, bool)>,
+    not_text: Vec<(Vec<u8>, bool)>,
 }
 
 /// Pairs of names that differ only in spelling.

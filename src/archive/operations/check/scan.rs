@@ -13,6 +13,7 @@ use crate::archive::store::Record;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Place, TreeError, WalkEntry};
 use crate::archive::{Archive, ArchiveError};
+use crate::formats::fixity::shown;
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
 use ibi::message;
@@ -53,11 +54,12 @@ enum ExpectedAt {
 }
 
 impl ExpectedAt {
-    /// A path of an area, relative to the store.
-    fn shown(self, area: Area, path: &str) -> String {
+    /// A path of an area, relative to the store, as findings show it.
+    fn shown(self, area: Area, path: &[u8]) -> String {
+        let (area, path) = (area.name(), shown(path));
         match self {
-            ExpectedAt::Item => format!("{}/{path}", area.name()),
-            ExpectedAt::Tombstone => format!("deleted/{}/{path}", area.name()),
+            ExpectedAt::Item => format!("{area}/{path}"),
+            ExpectedAt::Tombstone => format!("deleted/{area}/{path}"),
         }
     }
 }
@@ -96,12 +98,16 @@ impl Coordinator {
         expected: ExpectedAt,
         seen: WalkEntry<'_>,
     ) -> Result<(), ReceiverGone> {
-        let below = |path: &str| expected.shown(area, path);
+        let below = |path: &str| expected.shown(area, path.as_bytes());
         let task = match seen {
             // A tombstone that was set aside is beside the valid one.
             WalkEntry::Named(path) if expected == ExpectedAt::Tombstone && path.contains(ASIDE) => {
                 return Ok(());
             }
+            WalkEntry::NotText(path) => ScanTask::Wrong(
+                CheckFinding::new(CheckCode::StrayName, expected.shown(area, path)),
+                None,
+            ),
             WalkEntry::Named(path) => ScanTask::Named {
                 area,
                 path: path.to_owned(),
@@ -228,7 +234,7 @@ impl Archive {
                 });
             }
         };
-        let shown = expected.shown(area, &path);
+        let shown = expected.shown(area, path.as_bytes());
         let Some(names) = names_at(area, &path) else {
             return Ok(ScannedPlace {
                 finding: Some(CheckFinding::new(CheckCode::StrayName, shown)),

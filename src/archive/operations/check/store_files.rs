@@ -10,6 +10,7 @@ use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError, StoreUse};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts, Handover, Role};
+use crate::formats::fixity::shown;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -163,7 +164,7 @@ pub(super) fn check_own_files(tree: &Tree, report: &mut CheckReport) {
     for name in tree.left_in_staging() {
         report.add(CheckFinding::new(
             CheckCode::StagingLeft,
-            format!("staging/{name}"),
+            format!("staging/{}", shown(&name)),
         ));
     }
     for name in OWN {

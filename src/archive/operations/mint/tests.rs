@@ -172,7 +172,7 @@ fn a_directory_in_the_way_is_left_alone() {
     assert!(path.join("doc").is_dir() && !path.join(".ibi").exists());
     let found = archive.find(&Ibi::Rep(rep)).expect("read");
     assert_eq!(found, None);
-    assert_eq!(archive.tree().left_in_staging(), Vec::<String>::new());
+    assert_eq!(archive.tree().left_in_staging(), Vec::<Vec<u8>>::new());
 }
 
 #[test]

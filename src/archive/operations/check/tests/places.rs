@@ -1,5 +1,7 @@
 //! Items, sidecars and tombstones in the tree, compared with the index.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -65,6 +67,56 @@ fn what_is_not_an_item_is_reported_if_it_is_in_the_way() {
         check_closed(
             |archive| drop(archive.copy(IBIP)),
             |store| make(&store.directory.join(path)),
+            &expected,
+            &expected,
+        );
+    }
+}
+
+/// Also where it cannot be text: the message writes the bytes that are not UTF-8, control characters and `%` as `%hh`.
+#[test]
+fn names_that_are_not_utf_8_are_reported_escaped() {
+    for (make, path, shown) in [
+        (
+            directory as fn(&Path),
+            &b"col/caf\xe9"[..],
+            Some("col/caf%E9"),
+        ),
+        (link, b"col/caf\xe9", Some("col/caf%E9")),
+        (file, b"col/caf\xe9", None),
+        (
+            directory,
+            b"col/a.example/\xff\xfe",
+            Some("col/a.example/%FF%FE"),
+        ),
+        (
+            directory,
+            b"col/a.example/b/2001/\xa0\xc3\xa9",
+            Some("col/a.example/b/2001/%A0\u{e9}"),
+        ),
+        (file, b"col/a.example/b/2001/\xa0", None),
+        (link, b"col/a.example/b/2001/\xa0", None),
+        (
+            directory,
+            b"col/a.example/b/2001/a\n%",
+            Some("col/a.example/b/2001/a%0A%25"),
+        ),
+        (directory, b"ibip/\xff", Some("ibip/%FF")),
+        (
+            file,
+            b"deleted/col/a.example/b/2001/\xff",
+            Some("deleted/col/a.example/b/2001/%FF"),
+        ),
+    ] {
+        let line = format!("stray-name {}", shown.unwrap_or_default());
+        let expected: Vec<&str> = shown.iter().map(|_| line.as_str()).collect();
+        check_closed(
+            |archive| drop(archive.copy(IBIP)),
+            |store| {
+                let path = store.directory.join(OsStr::from_bytes(path));
+                directory(path.parent().expect("in the store"));
+                make(&path);
+            },
             &expected,
             &expected,
         );
