@@ -1,5 +1,5 @@
-//! Which Archives a resolver asks: 1,000 of them, played by one process (`IBIFS_TEST_SECONDS` for longer), and the
-//! cases in which the one that it asks first does not have the answer.
+//! Which Archives a resolver asks: 1,000 of them, played by one process (`IBIFS_TEST_SECONDS` for longer), the
+//! cases in which the one that it asks first does not have the answer, and many readers at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ibifs::formats::query::Query;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::resolver::redirect;
@@ -18,7 +19,7 @@ const ARCHIVES: usize = 1000;
 /// How long the slow ones think.
 const SLOW: Duration = Duration::from_millis(200);
 
-/// 1,000 Archives in one thread. Number `n` has the items whose prefix ends in `-n`.
+/// Archives in one thread. Number `n` has the items whose prefix ends in `-n`.
 struct Federation {
     addresses: Vec<String>,
     /// Requests to the service of any of them, other than acknowledgments.
@@ -35,7 +36,7 @@ fn is_slow(number: usize) -> bool {
 }
 
 impl Federation {
-    fn start() -> Federation {
+    fn start(archives: usize) -> Federation {
         // Each Archive has a socket, and each connection.
         let known = getrlimit(Resource::Nofile);
         let most = 8192.min(known.maximum.unwrap_or(u64::MAX));
@@ -46,7 +47,7 @@ impl Federation {
             };
             setrlimit(Resource::Nofile, raised).expect("a limit");
         }
-        let listeners: Vec<std::net::TcpListener> = (0..ARCHIVES)
+        let listeners: Vec<std::net::TcpListener> = (0..archives)
             .map(|_| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"))
             .collect();
         let address = |it: &std::net::TcpListener| it.local_addr().expect("one").to_string();
@@ -206,7 +207,7 @@ fn weighed(what: &str, mut asked: Vec<(Duration, usize)>) -> ([Duration; 2], [us
 #[test]
 fn a_thousand_archives() {
     let env = TestEnv::new().with_index_file();
-    let federation = Federation::start();
+    let federation = Federation::start(ARCHIVES);
     federation.include(&env);
     let resolver = Served::resolver(&env, "");
     let limit = Duration::from_millis(switch("IBIFS_TEST_MILLISECONDS").unwrap_or(5000));
@@ -263,6 +264,139 @@ fn a_thousand_archives() {
     drop(resolver);
     let resolver = Served::resolver(&env, "");
     known(&resolver, "after a restart", 60);
+}
+
+/// A reader who asks for one item after the other, of announced prefixes, and once in 500 times for one that no
+/// Archive has. Returns how long the answers took, and how many said that an Archive is too late, which happens on a
+/// machine that is busy with something else.
+async fn read(
+    address: String,
+    reader: usize,
+    archives: usize,
+    until: Instant,
+) -> (Vec<Duration>, usize) {
+    let mut stream = TcpStream::connect(address).await.expect("connected");
+    let (mut took, mut late) = (Vec::new(), 0);
+    let mut received = Vec::new();
+    for turn in 0.. {
+        if Instant::now() > until {
+            break;
+        }
+        let number = (reader * 31 + turn * 37) % archives;
+        let holder = number - usize::from(is_silent(number) || is_slow(number));
+        let prefix = match (reader + turn) % 500 {
+            0 => format!("nobody-x{reader}.{turn}"),
+            _ => format!("announced-{holder}"),
+        };
+        let (minute, second) = (turn / 60 % 60, turn % 60);
+        let request = format!(
+            "GET /example.org/{prefix}/2009/02.16.17.{minute:02}.{second:02} HTTP/1.1\r\nHost: r\r\n\r\n"
+        );
+        let asked = Instant::now();
+        stream.write_all(request.as_bytes()).await.expect("sent");
+        let head = loop {
+            if let Some(head) = answer_in(&mut received) {
+                break head;
+            }
+            let count = stream.read_buf(&mut received).await.expect("an answer");
+            assert!(count > 0, "the resolver has closed the connection");
+        };
+        took.push(asked.elapsed());
+        let is_late = head.starts_with("HTTP/1.1 503");
+        late += usize::from(is_late && !prefix.starts_with("nobody"));
+        let is_right = if prefix.starts_with("nobody") {
+            head.starts_with("HTTP/1.1 404")
+        } else {
+            let location = format!("location: http://a{holder}.example.org/\r\n");
+            head.starts_with("HTTP/1.1 302") && head.contains(&location)
+        };
+        assert!(is_late || is_right, "{request}{head}");
+    }
+    (took, late)
+}
+
+/// Takes an answer out of what was received, and returns its head.
+fn answer_in(received: &mut Vec<u8>) -> Option<String> {
+    let end = received.windows(4).position(|it| it == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&received[..end]).into_owned();
+    let length = head
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: "));
+    let length: usize = length.expect("a length").parse().expect("a number");
+    if received.len() < end + length {
+        return None;
+    }
+    received.drain(..end + length);
+    Some(head)
+}
+
+/// With 1,000 readers and 200 Archives the resolver needs as much memory, and as many descriptors, in the last third of the
+/// time as in the second.
+#[test]
+fn a_thousand_readers() {
+    let env = TestEnv::new().with_index_file();
+    let seconds = switch("IBIFS_TEST_SECONDS");
+    let (archives, readers) = (200, if seconds.is_some() { 1000 } else { 100 });
+    let federation = Federation::start(archives);
+    federation.include(&env);
+    let resolver = Served::resolver(&env, "");
+    let duration = Duration::from_secs(seconds.unwrap_or(6));
+    let until = Instant::now() + duration;
+    let address = resolver.address().to_owned();
+    let asking = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        runtime.expect("a runtime").block_on(async {
+            let mut all = tokio::task::JoinSet::new();
+            for reader in 0..readers {
+                all.spawn(read(address.clone(), reader, archives, until));
+            }
+            all.join_all().await
+        })
+    });
+    let descriptors = || {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", resolver.process()));
+        all.expect("its descriptors").count()
+    };
+    let mut looked = Vec::new();
+    while Instant::now() < until {
+        looked.push((memory(&resolver), descriptors()));
+        std::thread::sleep(duration / 60);
+    }
+    let answers = asking.join().expect("all readers were answered");
+    let late: usize = answers.iter().map(|(_, late)| late).sum();
+    let mut took: Vec<Duration> = answers.into_iter().flat_map(|(took, _)| took).collect();
+    took.sort();
+    let third = |number: usize| {
+        let part = &looked[looked.len() * number / 3..looked.len() * (number + 1) / 3];
+        let middle = |of: fn(&(usize, usize)) -> usize| {
+            let mut values: Vec<usize> = part.iter().map(of).collect();
+            values.sort_unstable();
+            values[values.len() / 2]
+        };
+        (middle(|it| it.0), middle(|it| it.1))
+    };
+    let thirds = [third(0), third(1), third(2)];
+    let time = |permille: usize| took[took.len() * permille / 1000];
+    println!(
+        "{readers} readers, {archives} Archives, {duration:?}: {} answers, {late} of them 503, half in {:?}, 99 of 100 in {:?}; \
+         memory (KiB) and descriptors by thirds: {thirds:?}",
+        took.len(),
+        time(500),
+        time(990)
+    );
+    let [_, second, third] = thirds;
+    assert!(
+        took.len() > 5 * readers && late * 10 < took.len(),
+        "{} {late}",
+        took.len()
+    );
+    // In a few seconds not all connections have been made.
+    let more = seconds.map_or(second.0 / 2, |_| second.0 / 20);
+    assert!(third.0 <= second.0 + more + 512, "{thirds:?}");
+    // One for each reader, one for each request in progress, and those that are kept for the next request.
+    assert!(third.1 <= 5000, "{thirds:?}");
 }
 
 const FIRST: &str = "example.org/items/2009/02.16.17.01";
