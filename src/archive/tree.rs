@@ -77,7 +77,7 @@ pub use reserve::RESERVE;
 pub use root::Tree;
 pub use small::SMALL_FILE_LIMIT;
 pub use staging::StagedItem;
-pub use validator::{Dependencies, Validator};
+pub use validator::{Dependencies, Fingerprint, Validator};
 pub use walk::{Visit, WalkEntry};
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use hyper::Request;
+use axum::body::Body;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -81,8 +81,8 @@ struct Peer(IpAddr);
 /// What a service runs.
 #[allow(missing_debug_implementations, reason = "it holds futures")]
 pub struct Started {
-    /// Makes the routes of each thread that answers. None ends the service at once.
-    pub routes: Option<Routes>,
+    /// Makes what answers in each thread. None ends the service at once.
+    pub responders: Option<Responders>,
     /// Runs first in each thread that answers.
     pub begin: fn(),
     /// Runs while the service is up.
@@ -100,7 +100,7 @@ impl Started {
     #[must_use]
     pub fn nothing() -> Started {
         Started {
-            routes: None,
+            responders: None,
             begin: || {},
             beside: None,
             afterwards: None,
@@ -110,8 +110,14 @@ impl Started {
     }
 }
 
-/// Makes the routes of a thread.
-pub type Routes = Box<dyn Fn() -> Router + Send + Sync>;
+/// Makes what answers in a thread.
+pub type Responders = Box<dyn Fn() -> Responder + Send + Sync>;
+
+/// Answers requests.
+pub type Responder = Arc<dyn Fn(Request<Body>) -> PendingResponse + Send + Sync>;
+
+/// An answer that is being made.
+pub type PendingResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// A background task.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -134,7 +140,7 @@ pub struct Door<'a> {
 /// What all connections to a thread share.
 #[derive(Clone)]
 struct Answering {
-    routes: Router,
+    responder: Responder,
     /// None if nothing is reported.
     counts: Option<Arc<RequestCounts>>,
     log: Option<LogSink>,
@@ -230,7 +236,7 @@ async fn answered(
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let service = hyper::service::service_fn(move |mut request: Request<_>| {
         let Answering {
-            routes,
+            responder,
             counts,
             log,
         } = answering.clone();
@@ -238,7 +244,7 @@ async fn answered(
         let measured = counts.map(|counts| (counts.begin(&request), counts));
         let line = log.map(|log| log.begin(&request, peer));
         async move {
-            let response = answer::routed(routes, request).await;
+            let response = answer::routed(&responder, request).await;
             if let Some((measured, counts)) = measured {
                 counts.end(measured, &response);
             }
@@ -281,7 +287,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             _ => Some(signal(SignalKind::hangup())?),
         };
         let started = start(local);
-        let Some(routes) = started.routes else {
+        let Some(responders) = started.responders else {
             return Ok(());
         };
         // Started as the user that the service has become.
@@ -308,7 +314,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
         let kinds = started.kinds.filter(|_| door.metrics.is_some());
         let each: Vec<Answering> = (0..threads.count())
             .map(|_| Answering {
-                routes: routes(),
+                responder: responders(),
                 counts: kinds.as_ref().map(RequestCounts::new),
                 log: log.as_ref().map(RunningLog::sink),
             })

@@ -116,18 +116,45 @@ impl Archive {
         path: &[u8],
         act: RunAs<'_>,
     ) -> Result<Published, ArchiveError> {
+        let found = self.find_content_cached(item, path, act)?;
+        self.open_found(&found, path, act)
+    }
+
+    /// Finds a file or directory in the same way, without opening it for reading: the user need not be
+    /// allowed to read it.
+    pub fn find_content_cached(
+        &self,
+        item: &Item,
+        path: &[u8],
+        act: RunAs<'_>,
+    ) -> Result<Published, ArchiveError> {
         let place = Place::of(&item.names);
         self.acting(act, || {
-            let opened = check(path)
+            let found = check(path)
                 .map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
-                .and_then(|()| self.tree.publish_cached(&place, path));
-            match opened {
+                .and_then(|()| self.tree.find_cached(&place, path));
+            match found {
                 // A link or a mount point may be on the path to the item, or lead to a file in it.
                 Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
                     self.published(&self.tree.open_cached(&place)?, path)
                 }
-                opened => Ok(opened?),
+                found => Ok(found?),
             }
+        })
+    }
+
+    /// Opens what was found at a path with the credentials of `act`.
+    pub fn open_found(
+        &self,
+        found: &Published,
+        path: &[u8],
+        act: RunAs<'_>,
+    ) -> Result<Published, ArchiveError> {
+        self.acting(act, || {
+            found.opened().map_err(|errno| {
+                let shown = String::from_utf8_lossy(path);
+                self.tree.error(Action::Open, &shown, errno).into()
+            })
         })
     }
 

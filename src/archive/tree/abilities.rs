@@ -125,5 +125,5 @@ fn keeps_nanoseconds(file: &OwnedFd) -> Result<bool, Errno> {
     };
     rustix::fs::futimens(file, &times)?;
     // What the kernel has been told may not be what the filesystem keeps.
-    Ok(serving::stat(file)?.st_mtime_nsec != 0)
+    Ok(serving::attributes(file)?.stx_mtime.tv_nsec != 0)
 }

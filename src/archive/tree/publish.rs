@@ -3,23 +3,25 @@
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::Action;
 use super::entries::{each_entry_of, next_entries_of};
 use super::place::failed;
+use super::validator::Fingerprint;
 use super::{OpenItem, Place, Tree, TreeError};
 use crate::os::opening;
 use crate::os::serving;
 use ibi::Timestamp;
 
-/// A file or a directory of an item, open for reading.
+/// A file or a directory of an item.
 #[derive(Debug)]
 pub struct Published {
-    /// The open file or directory.
+    /// The file or directory, open for reading unless it was only found.
     pub file: File,
-    stat: Stat,
+    mode: u16,
+    fingerprint: Fingerprint,
     led_to: Option<Vec<u8>>,
 }
 
@@ -30,46 +32,28 @@ impl Published {
     }
 
     fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.stat.st_mode)
+        FileType::from_raw_mode(self.mode.into())
     }
 
     /// Its length in bytes.
     pub fn length(&self) -> u64 {
-        u64::try_from(self.stat.st_size).unwrap_or(0)
+        self.fingerprint.length()
     }
 
     /// When its content was last changed.
     pub fn changed(&self) -> Timestamp {
-        let nanoseconds = u32::try_from(self.stat.st_mtime_nsec).unwrap_or(0);
-        Timestamp::from_unix(self.stat.st_mtime, nanoseconds)
+        self.fingerprint.modified()
     }
 
     /// A value that differs as soon as the content may differ. It has the inode number, the length, and the
     /// times of the last change of content and inode: the time of the content alone can be set back.
-    pub fn fingerprint(&self) -> String {
-        Published::fingerprint_of(&self.stat)
-    }
-
-    fn fingerprint_of(stat: &Stat) -> String {
-        format!(
-            "{:x}-{:x}-{:x}-{:x}-{:x}-{:x}",
-            stat.st_ino,
-            stat.st_size,
-            stat.st_mtime,
-            stat.st_mtime_nsec,
-            stat.st_ctime,
-            stat.st_ctime_nsec
-        )
-    }
-
-    /// A value that no other file has, with the fingerprint.
-    pub fn identity(&self) -> String {
-        format!("{:x}-{}", self.stat.st_dev, self.fingerprint())
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
     }
 
     /// Its permissions, as `chmod` has them.
     pub fn permissions(&self) -> u32 {
-        self.stat.st_mode & 0o777
+        u32::from(self.mode) & 0o777
     }
 
     /// Whether it has an access control list, or that cannot be found out.
@@ -80,9 +64,8 @@ impl Published {
 
     /// Whether neither content nor permissions have changed since it was opened.
     pub fn is_unchanged(&self) -> Result<bool, Errno> {
-        let stat = serving::stat(&self.file)?;
-        let now = Published::fingerprint_of(&stat);
-        Ok(now == self.fingerprint())
+        let now = serving::attributes(&self.file)?;
+        Ok(Fingerprint::of_attributes(&now) == self.fingerprint)
     }
 
     /// The path in the item to which symbolic links led, if the path had one.
@@ -112,32 +95,51 @@ enum For {
     Validator,
 }
 
-/// Reopens what has been found, if it is a regular file or a directory.
-fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Published, Errno> {
-    // A device or a pipe must not even be opened.
-    let stat = serving::stat(&found)?;
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile | FileType::Directory => {}
-        _ => return Err(Errno::NOENT),
+impl Published {
+    /// What has been found with O_PATH, if it is a regular file or a directory.
+    fn found(found: OwnedFd, led_to: Option<Vec<u8>>) -> Result<Published, Errno> {
+        let attributes = serving::attributes(&found)?;
+        match FileType::from_raw_mode(attributes.stx_mode.into()) {
+            FileType::RegularFile | FileType::Directory => {}
+            // A device or a pipe must not even be opened.
+            _ => return Err(Errno::NOENT),
+        }
+        Ok(Published {
+            file: found.into(),
+            mode: attributes.stx_mode,
+            fingerprint: Fingerprint::of_attributes(&attributes),
+            led_to,
+        })
     }
-    let file = match opening::again(&found, OFlags::RDONLY) {
+
+    /// Opens what has been found, with the rights of the calling thread.
+    pub fn opened(&self) -> Result<Published, Errno> {
+        Ok(Published {
+            file: opening::again(&self.file, OFlags::RDONLY)?.into(),
+            mode: self.mode,
+            fingerprint: self.fingerprint,
+            led_to: self.led_to.clone(),
+        })
+    }
+}
+
+/// Opens what has been found, if it is a regular file or a directory.
+fn open_found(found: OwnedFd, led_to: Option<Vec<u8>>, what: For) -> Result<Published, Errno> {
+    let mut found = Published::found(found, led_to)?;
+    match opening::again(&found.file, OFlags::RDONLY) {
         // The right to read was checked before the lease that prevents opening.
-        Err(opening::LEASED) if what == For::Validator => found,
-        opened => opened?,
-    };
-    Ok(Published {
-        file: file.into(),
-        stat,
-        led_to,
-    })
+        Err(opening::LEASED) if what == For::Validator => {}
+        opened => found.file = opened?.into(),
+    }
+    Ok(found)
 }
 
 impl Tree {
-    /// Opens a regular file or a directory of an item in one call, for a thread that must not wait for a
-    /// disk. The levels above the item must let the calling thread through, too. EAGAIN where it would have
+    /// Finds a regular file or a directory of an item in one call, for a thread that must not wait for a
+    /// disk; [`Published::opened`] opens it. The levels above the item must let the calling thread through, too. EAGAIN where it would have
     /// to wait, ELOOP where there is a link, EXDEV where another filesystem is mounted on the way or the path
     /// has `..`, which may lead out of the item.
-    pub fn publish_cached(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
+    pub fn find_cached(&self, place: &Place, path: &[u8]) -> Result<Published, TreeError> {
         if path.split(|byte| *byte == b'/').any(|part| part == b"..") {
             return Err(failed(Action::Open, place.as_str())(Errno::XDEV));
         }
@@ -151,8 +153,8 @@ impl Tree {
             | ResolveFlags::CACHED;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let found = rustix::fs::openat2(area, path.as_slice(), flags, Mode::empty(), resolve);
-        let opened = found.and_then(|found| open_found(found, None, For::Content));
-        opened.map_err(|errno| failed(Action::Open, &String::from_utf8_lossy(&path))(errno))
+        let found = found.and_then(|found| Published::found(found, None));
+        found.map_err(|errno| failed(Action::Open, &String::from_utf8_lossy(&path))(errno))
     }
 }
 
@@ -193,8 +195,8 @@ impl OpenItem {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
         let found = opening::beneath(&self.directory, path, flags, resolve)?;
-        let stat = serving::stat(&found)?;
-        let kind = match FileType::from_raw_mode(stat.st_mode) {
+        let attributes = serving::attributes(&found)?;
+        let kind = match FileType::from_raw_mode(attributes.stx_mode.into()) {
             FileType::Directory => PublicKind::Directory,
             FileType::RegularFile => PublicKind::File,
             FileType::Symlink => {
@@ -205,15 +207,13 @@ impl OpenItem {
             FileType::Socket => PublicKind::Socket,
             _ => PublicKind::Device,
         };
-        let has_names = kind == PublicKind::File && stat.st_nlink > 1;
+        let has_names = kind == PublicKind::File && attributes.stx_nlink > 1;
+        let modified = attributes.stx_mtime;
         Ok(PublicStat {
             kind,
-            mode: (stat.st_mode & 0o7777) as u16,
-            modified: (
-                stat.st_mtime,
-                u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
-            ),
-            identity: has_names.then_some(stat.st_ino),
+            mode: attributes.stx_mode & 0o7777,
+            modified: (modified.tv_sec, modified.tv_nsec),
+            identity: has_names.then_some(attributes.stx_ino),
         })
     }
 

@@ -3,11 +3,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::fmt;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Statx};
 use rustix::io::Errno;
 
 use super::{OpenItem, Place, Tree};
+use ibi::Timestamp;
 
 /// The most paths of an answer: an answer that depends on more is not cached.
 const MOST_PATHS: usize = 256;
@@ -17,13 +19,25 @@ const COARSE: i64 = 2;
 
 /// The fields of stat(2), at least one of which differs after a change to the content, the names or the
 /// permissions of a file or directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Fingerprint {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Fingerprint {
     device: u64,
     node: u64,
     length: i64,
     content: (i64, u64),
     change: (i64, u64),
+}
+
+impl fmt::Display for Fingerprint {
+    /// Without the device, whose number may be another one after a restart.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((modified, of_modified), (changed, of_changed)) = (self.content, self.change);
+        let (node, length) = (self.node, self.length);
+        write!(
+            f,
+            "{node:x}-{length:x}-{modified:x}-{of_modified:x}-{changed:x}-{of_changed:x}"
+        )
+    }
 }
 
 impl Fingerprint {
@@ -36,6 +50,32 @@ impl Fingerprint {
             change: (stat.st_ctime, stat.st_ctime_nsec),
         }
     }
+
+    pub(super) fn of_attributes(found: &Statx) -> Fingerprint {
+        let time = |time: rustix::fs::StatxTimestamp| (time.tv_sec, u64::from(time.tv_nsec));
+        Fingerprint {
+            device: rustix::fs::makedev(found.stx_dev_major, found.stx_dev_minor),
+            node: found.stx_ino,
+            length: i64::try_from(found.stx_size).unwrap_or(i64::MAX),
+            content: time(found.stx_mtime),
+            change: time(found.stx_ctime),
+        }
+    }
+
+    pub(super) fn length(&self) -> u64 {
+        u64::try_from(self.length).unwrap_or(0)
+    }
+
+    /// When the content was last changed.
+    pub(super) fn modified(&self) -> Timestamp {
+        let (seconds, fraction) = self.content;
+        Timestamp::from_unix(seconds, u32::try_from(fraction).unwrap_or(0))
+    }
+
+    /// A value that no other file has, with the fingerprint.
+    pub fn with_device(&self) -> String {
+        format!("{:x}-{self}", self.device)
+    }
 }
 
 /// How long a change may stay invisible, in nanoseconds, on a filesystem with sub-second times.
@@ -43,7 +83,7 @@ const FINE: i128 = 100_000_000;
 
 impl Fingerprint {
     /// Whether a change after `now`, in nanoseconds since 1970, gives another fingerprint.
-    pub(super) fn is_settled(&self, now: i128) -> bool {
+    pub fn is_settled(&self, now: i128) -> bool {
         let (seconds, fraction) = self.change;
         let coarse = match fraction {
             0 => i128::from(COARSE) * 1_000_000_000,

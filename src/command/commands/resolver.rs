@@ -186,7 +186,9 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
         server::Started {
             kinds: Some(resolver::kinds(&made)),
             monitored: Some(Arc::clone(&made) as Arc<_>),
-            routes: Some(Box::new(move || resolver::routes(Arc::clone(&answering)))),
+            responders: Some(Box::new(move || {
+                resolver::responder(Arc::clone(&answering))
+            })),
             begin: || {},
             beside: Some(Box::pin(resolver::go_on(made))),
             afterwards: Some(Box::pin(resolver::end(ending))),

@@ -1,12 +1,10 @@
 //! Answers that both services use, and the rules for every request.
 
-use axum::Router;
 use axum::body::Body;
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
-use tower::Service;
 
-use super::{compression, threads};
+use super::{Responder, compression, threads};
 use ibi::pairs::Pairs;
 
 /// An answer that ends a request early, with the reason. Boxed, since it is rare and large.
@@ -119,19 +117,16 @@ pub fn refused_method(method: &Method) -> Option<Response<Body>> {
     (!is_usual).then(|| no_method(method, "GET, HEAD"))
 }
 
-/// Routes a request, and protects the readers of the answer, which is compressed if it is a text and the client accepts
+/// Has a request answered, and protects the readers of the answer, which is compressed if it is a text and the client accepts
 /// that.
-pub async fn routed<B>(mut routes: Router, request: Request<B>) -> Response<Body>
+pub async fn routed<B>(responder: &Responder, request: Request<B>) -> Response<Body>
 where
     B: axum::body::HttpBody<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let accepted = compression::accepted(request.headers());
-    let request = request.map(Body::new);
-    match routes.call(request).await {
-        Ok(response) => careful(compression::encoded(accepted, response).await),
-        Err(never) => match never {},
-    }
+    let response = responder(request.map(Body::new)).await;
+    careful(compression::encoded(accepted, response).await)
 }
 
 /// Sets the headers that protect readers. No page to which a link leads learns where the reader comes from.

@@ -20,9 +20,7 @@ mod zip;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Method, Request, Response};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
@@ -35,7 +33,7 @@ use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::MOST_ANNOUNCED;
 use crate::web::server::metrics::Monitored;
-use crate::web::server::{SiteClock, Started, answer, prefix};
+use crate::web::server::{Responder, SiteClock, Started, answer, prefix};
 use crate::web::service::{AccessCounter, Keys};
 use cache::{AnswerCache, SingleFlight};
 use ibi::message::Message;
@@ -184,7 +182,7 @@ pub fn started(
     Started {
         monitored: Some(Arc::clone(&site) as Arc<dyn Monitored>),
         kinds: Some(measure::kinds(&site)),
-        routes: Some(Box::new(move || routes(Arc::clone(&site)))),
+        responders: Some(Box::new(move || responder(Arc::clone(&site)))),
         begin,
         beside: Some(Box::pin(async move {
             let included = include(&beside, announcements, report);
@@ -262,13 +260,13 @@ async fn write_accesses(site: &Arc<Site>) {
     }
 }
 
-/// The routes of one thread.
-pub fn routes(site: Arc<Site>) -> Router {
+/// What answers in one thread.
+pub fn responder(site: Arc<Site>) -> Responder {
     let handle = SiteHandle {
         site,
         version: Arc::default(),
     };
-    Router::new().fallback(dispatch).with_state(handle)
+    Arc::new(move |request| Box::pin(dispatch(handle.clone(), request)))
 }
 
 /// A site, for the requests of one thread.
@@ -286,7 +284,7 @@ impl SiteHandle {
 }
 
 /// Routes by hand, since an identifier is a path of two or four components.
-async fn dispatch(State(handle): State<SiteHandle>, request: Request<Body>) -> Response<Body> {
+async fn dispatch(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let site = Arc::clone(&handle.site);
     prefix::answered(&site.url, request, |request| within(handle, request)).await
 }
@@ -296,17 +294,17 @@ async fn within(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');
     if dav::is_of(path) {
-        return dav::answer(handle, request).await;
+        return Box::pin(dav::answer(handle, request)).await;
     }
     if let Some(refusal) = answer::refused_method(request.method()) {
         return refusal;
     }
     if oai::is_of(path) {
-        return oai::answer(handle.site, request).await;
+        return Box::pin(oai::answer(handle.site, request)).await;
     }
     if request.method() == Method::POST {
         if transfer::is_of(path) {
-            return transfer::answer(handle.site, request).await;
+            return Box::pin(transfer::answer(handle.site, request)).await;
         }
         return answer::no_method(request.method(), "GET, HEAD");
     }

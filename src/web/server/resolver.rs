@@ -20,16 +20,14 @@ mod tally;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
 
 use super::metrics::RequestKinds;
 use super::share::Proxies;
-use super::{Peer, SiteClock, answer, languages, negotiation, page, prefix, threads};
+use super::{Peer, Responder, SiteClock, answer, languages, negotiation, page, prefix, threads};
 use crate::archive::Clock;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
@@ -222,9 +220,9 @@ pub fn kinds(resolver: &Resolver) -> RequestKinds {
     measure::kinds(resolver)
 }
 
-/// The routes of the resolver.
-pub fn routes(resolver: Arc<Resolver>) -> Router {
-    Router::new().fallback(dispatch).with_state(resolver)
+/// What answers for the resolver.
+pub fn responder(resolver: Arc<Resolver>) -> Responder {
+    Arc::new(move |request| Box::pin(dispatch(Arc::clone(&resolver), request)))
 }
 
 /// The background tasks of the resolver.
@@ -316,7 +314,7 @@ fn failed(error: &RegistryError, logged: &mut Option<String>) {
     }
 }
 
-async fn dispatch(State(resolver): State<Arc<Resolver>>, request: Request<Body>) -> Response<Body> {
+async fn dispatch(resolver: Arc<Resolver>, request: Request<Body>) -> Response<Body> {
     let within = Arc::clone(&resolver);
     prefix::answered(&resolver.url, request, |request| answered(within, request)).await
 }

@@ -158,3 +158,77 @@ fn changes_by_the_mount_are_seen_at_once() {
         ),
     );
 }
+
+/// The content of a small file is kept for a second. It is that of the file all the same.
+#[test]
+fn changes_of_small_files_are_seen_at_once() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "for n in $(seq 8); do i=$(ibifs mint A | head -n 1); d=$PWD/A.store/col/$i/doc
+             echo \"i$n=$i d$n=$d\" >> vars; echo content > $d/a.txt; done",
+    );
+    let mut served = Served::start(&env, "A.store --metrics 127.0.0.1:0");
+    let metrics = served.line();
+    let metrics = metrics.trim_start_matches("metrics at ").trim_end();
+    // A program that has the file of the eighth item mapped, and changes it when it is told to.
+    env.sh(r#". ./vars
+        mkfifo go
+        python3 - $d8/a.txt <<'END' >/dev/null 2>&1 &
+import mmap, sys
+file = open(sys.argv[1], "r+b")
+with mmap.mmap(file.fileno(), 0) as mapped:
+    for letter in b"CK":
+        open("go").read()
+        mapped[0] = letter
+    open("go").read()
+END"#);
+    std::thread::sleep(SETTLED);
+    let changes: [(&str, &str); 8] = [
+        ("printf CONTENT. > $d1/a.txt", "200 CONTENT."),
+        (
+            "touch -r $d2/a.txt t; printf CONTENT. > $d2/a.txt; touch -r t $d2/a.txt",
+            "200 CONTENT.",
+        ),
+        ("chmod 640 $d3/a.txt", "404"),
+        ("chmod 700 $d4", "404"),
+        (
+            "printf CONTENT. > new; touch -r $d5/a.txt new; mv new $d5/a.txt",
+            "200 CONTENT.",
+        ),
+        ("rm $d6/a.txt", "404"),
+        ("ln -sf /etc/passwd $d7/a.txt", "404"),
+        ("echo > go; sleep 1.1", "200 Kontent"),
+    ];
+    for (number, (change, after)) in (1..).zip(changes) {
+        // The page is not written to disk between the two changes, so that the second one changes no time.
+        let (first, before) = match number {
+            8 => ("echo > go; sleep 1.2", "200 Content"),
+            _ => ("", "200 content"),
+        };
+        served.prints(
+            &env,
+            &format!(
+                r#". ./vars
+                got() {{ code=$(curl -s -o body -w '%{{http_code}}' "$U/col/$i{number}/doc/a.txt")
+                    case $code in 200) echo "200 $(cat body)" ;; *) echo $code ;; esac; }}
+                {first}
+                got; got
+                curl -s -r 1-3 $U/col/$i{number}/doc/a.txt; echo
+                curl -sI $U/col/$i{number}/doc/a.txt | tr -d '\r' | sed -n 's/^content-length: //Ip'
+                tag=$(curl -sI $U/col/$i{number}/doc/a.txt | tr -d '\r' | sed -n 's/^etag: //Ip')
+                curl -s -o /dev/null -w '%{{http_code}}\n' -H "If-None-Match: $tag" $U/col/$i{number}/doc/a.txt
+                {change}
+                got"#
+            ),
+            &format!("{before}\n{before}\nont\n8\n304\n{after}"),
+        );
+    }
+    env.sh(". ./vars; echo > go");
+    let hits = env.sh(&format!(
+        "curl -sS {metrics} | sed -n 's/^ibifs_cache_lookups_total{{cache=\"files\",result=\"hit\"}} //p'"
+    ));
+    assert!(
+        hits.trim().parse().is_ok_and(|hits: u64| hits >= 8),
+        "{hits}"
+    );
+}

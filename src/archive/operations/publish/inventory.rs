@@ -118,7 +118,7 @@ fn entry(open: &OpenItem, path: &[u8]) -> Result<Option<Entry>, Errno> {
             let found = inspect_published(open, path)?;
             EntryKind::File(FileEntry {
                 size: found.length(),
-                version: found.fingerprint(),
+                version: found.fingerprint().to_string(),
                 digest: None,
                 has_pieces: false,
                 identity: stat.identity,

@@ -1,4 +1,4 @@
-//! The cache of what requests find in the Archive: answers of `urlRequest`, and items by their rep.
+//! The cache of what requests find in the Archive: answers of `urlRequest`, items by their rep, and small files.
 //!
 //! An answer is never older than a change that was made before its request. Each request
 //!
@@ -17,15 +17,18 @@
 //! with a limit in bytes.
 
 mod single_flight;
+mod small_files;
 mod versioned;
 
 use std::sync::Arc;
 
 use crate::archive::store::Item;
-use crate::archive::tree::{Tree, Validator};
+use crate::archive::tree::{Published, Tree, Validator};
 use crate::web::server::striped::Striped;
 use crate::web::service::{UrlAnswer, UrlRequest};
 pub(super) use single_flight::SingleFlight;
+pub(super) use small_files::SmallFile;
+use small_files::SmallFiles;
 use versioned::Versioned;
 
 /// The most entries of each kind.
@@ -70,7 +73,8 @@ pub(super) struct LookupCounts {
 pub(super) struct AnswerCache {
     answers: Versioned<UrlRequest, CachedAnswer>,
     items: Versioned<String, Item>,
-    lookups: [Lookups; 2],
+    files: SmallFiles,
+    lookups: [Lookups; 3],
 }
 
 impl Default for AnswerCache {
@@ -78,6 +82,7 @@ impl Default for AnswerCache {
         AnswerCache {
             answers: Versioned::new(MOST_ENTRIES, MOST_BYTES),
             items: Versioned::new(MOST_ENTRIES, MOST_BYTES),
+            files: SmallFiles::new(MOST_ENTRIES, MOST_BYTES),
             lookups: Default::default(),
         }
     }
@@ -96,13 +101,13 @@ impl AnswerCache {
         self.lookups[0].count(current)
     }
 
-    /// The lookups since the start: of answers, and of items.
-    pub(super) fn lookups(&self) -> [(&'static str, LookupCounts); 2] {
+    /// The lookups since the start: of answers, of items, and of small files.
+    pub(super) fn lookups(&self) -> [(&'static str, LookupCounts); 3] {
         let of = |at: usize| LookupCounts {
             hits: self.lookups[at].hits.sum(),
             misses: self.lookups[at].misses.sum(),
         };
-        [("answers", of(0)), ("items", of(1))]
+        [("answers", of(0)), ("items", of(1)), ("files", of(2))]
     }
 
     /// Adds an answer. `version` must have been read before the search began.
@@ -127,5 +132,19 @@ impl AnswerCache {
     pub(super) fn add_item(&self, version: i64, rep: String, item: Item) {
         let size = rep.len() + item.size();
         self.items.insert(version, rep, item, size);
+    }
+
+    /// The content of a file that was found, if it is known. None for a file that is not small.
+    pub(super) fn file(&self, found: &Published) -> Option<Arc<SmallFile>> {
+        if !small_files::is_small(found) {
+            return None;
+        }
+        self.lookups[2].count(self.files.get(found))
+    }
+
+    /// Reads a small file that has been opened, and adds it. None if it is not small, has changed just now, or is not in
+    /// the page cache. `now` is in Unix seconds.
+    pub(super) fn read_file(&self, opened: &Published, now: i64) -> Option<Arc<SmallFile>> {
+        self.files.read(opened, now)
     }
 }

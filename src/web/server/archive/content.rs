@@ -26,6 +26,7 @@ use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 use super::{Site, SiteHandle, act, crawlers, file, pages, pictures, zip};
 use crate::formats::item::State;
 use crate::web::server::answer::{self, Refusal};
+use file::Source;
 use ibi::persistent::Reader;
 use ibi::{Ibi, Rep};
 use item::{at_path, link_out, present};
@@ -68,22 +69,30 @@ pub(super) async fn send(
     };
     let response = match reply {
         ContentReply::Answer(response) => response,
-        ContentReply::Zip(item, layout) => zip::answer(site, item, layout),
-        ContentReply::File { found, name, .. } if pictures::is_wanted(parts, &name) => {
-            pictures::answer(site, parts, found, name).await
+        ContentReply::Zip(item, layout) => zip::answer(site, *item, layout),
+        ContentReply::File {
+            source: Source::Open(found),
+            name,
+            ..
+        } if pictures::is_wanted(parts, &name) => {
+            Box::pin(pictures::answer(site, parts, found, name)).await
         }
         ContentReply::File {
-            found,
+            source,
             name,
             location,
             is_download,
             digest,
         } => {
             let now = site.clock.seconds();
-            if let Some(range) = digest::pieces_wanted(parts) {
-                return digest::pieces(site, found, range, &parts.headers).await;
-            }
-            let mut response = file::answer(&parts.method, &parts.headers, found, &name, now).await;
+            let source = match (source, digest::pieces_wanted(parts)) {
+                (Source::Open(found), Some(range)) => {
+                    return Box::pin(digest::pieces(site, found, range, &parts.headers)).await;
+                }
+                (source, _) => source,
+            };
+            let mut response =
+                file::answer(&parts.method, &parts.headers, source, &name, now).await;
             if let Some(location) = location.and_then(|text| HeaderValue::from_str(&text).ok()) {
                 let lines = response.headers_mut();
                 lines.insert(header::CONTENT_LOCATION, location);
@@ -125,9 +134,22 @@ pub(super) fn open_cached(
     let (rep, path) = below.split_at_checked(4)?;
     let item = site.cache.item(version, &text_of(rep)?)?;
     let path = path.join(&b'/');
-    let found = site.archive.open_content_cached(&item, &path, &act).ok()?;
-    found.is_file().then_some(ContentReply::File {
-        found,
+    let found = site.archive.find_content_cached(&item, &path, &act).ok()?;
+    if !found.is_file() {
+        return None;
+    }
+    let open = || site.archive.open_found(&found, &path, &act).ok();
+    let source = if pictures::is_wanted(request, &path) {
+        Source::Open(open()?)
+    } else if let Some(small) = site.cache.file(&found) {
+        Source::Small(small)
+    } else {
+        let opened = open()?;
+        let small = site.cache.read_file(&opened, site.clock.seconds());
+        small.map_or(Source::Open(opened), Source::Small)
+    };
+    Some(ContentReply::File {
+        source,
         name: path,
         location: None,
         is_download: false,

@@ -16,6 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use rustix::io::ReadWriteFlags;
 use tokio::task::JoinHandle;
 
+use super::cache::SmallFile;
 use super::conditions::{ConditionResult, FilePart, FileVersion, evaluate, part};
 use crate::archive::tree::Published;
 use crate::formats::query::encoded;
@@ -39,28 +40,77 @@ pub(super) fn media_type(name: &[u8]) -> &'static str {
         .unwrap_or("application/octet-stream")
 }
 
-/// Answers with an open file. The name determines the type. `now` is in Unix seconds.
+/// A file that is sent.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// It is open.
+    Open(Published),
+    /// Its bytes are in memory.
+    Small(Arc<SmallFile>),
+}
+
+/// Answers with a file. The name determines the type. `now` is in Unix seconds.
 pub(super) async fn answer(
     method: &Method,
     headers: &HeaderMap,
-    found: Published,
+    source: Source,
     name: &[u8],
     now: i64,
 ) -> Response<Body> {
-    let version = version_of(&found, now);
-    let length = found.length();
-    let verdict = evaluate(headers, &version);
-    let mut response = match verdict {
-        ConditionResult::Send => match bytes_of(method, headers, found, name, &version).await {
-            Ok(response) => response,
-            Err(error) => {
-                log::warn!("a file of {length} bytes cannot be read: {error}");
-                return refusal(
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    "the file cannot be read at the moment; try again later",
-                );
+    match source {
+        Source::Small(small) => {
+            let bytes = Content::Bytes(small.bytes.clone());
+            let length = small.bytes.len() as u64;
+            answered(method, headers, (bytes, length), &small.version, name).await
+        }
+        Source::Open(found) => {
+            let (version, length) = (version_of(&found, now), found.length());
+            let file = Content::File(Arc::new(found.file));
+            answered(method, headers, (file, length), &version, name).await
+        }
+    }
+}
+
+/// The content of a file.
+enum Content {
+    File(Arc<File>),
+    Bytes(Bytes),
+}
+
+impl Content {
+    /// A part of it. A file that is too short is an error.
+    async fn part(&self, at: u64, length: u64) -> std::io::Result<Bytes> {
+        match self {
+            Content::File(file) => read(file, at, length).await,
+            Content::Bytes(bytes) => {
+                let cut = |offset: u64| usize::try_from(offset).unwrap_or(bytes.len());
+                Ok(bytes.slice(cut(at)..cut(at + length)))
             }
-        },
+        }
+    }
+}
+
+async fn answered(
+    method: &Method,
+    headers: &HeaderMap,
+    (content, length): (Content, u64),
+    version: &FileVersion,
+    name: &[u8],
+) -> Response<Body> {
+    let verdict = evaluate(headers, version);
+    let mut response = match verdict {
+        ConditionResult::Send => {
+            match sent(method, headers, (content, length), name, version).await {
+                Ok(response) => response,
+                Err(error) => {
+                    log::warn!("a file of {length} bytes cannot be read: {error}");
+                    return refusal(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "the file cannot be read at the moment; try again later",
+                    );
+                }
+            }
+        }
         ConditionResult::NotModified => empty(StatusCode::NOT_MODIFIED),
         ConditionResult::Failed => refusal(
             StatusCode::PRECONDITION_FAILED,
@@ -102,15 +152,13 @@ pub(super) fn version_of(found: &Published, now: i64) -> FileVersion {
 }
 
 /// The answer with the file or the requested part.
-async fn bytes_of(
+async fn sent(
     method: &Method,
     headers: &HeaderMap,
-    found: Published,
+    (content, length): (Content, u64),
     name: &[u8],
     version: &FileVersion,
 ) -> std::io::Result<Response<Body>> {
-    let length = found.length();
-    let file = Arc::new(found.file);
     // RFC 9110, section 14.2: ranges apply to GET only.
     let part = match *method {
         Method::GET => part(headers, version, length),
@@ -132,18 +180,19 @@ async fn bytes_of(
     let is_text = kind.starts_with("text/") && length <= LONGEST_TEXT;
     let is_short = *method == Method::GET && end - start <= PIECE as u64;
     let known = match (is_text, is_short) {
-        (true, _) => Some((0, read(&file, 0, length).await?)),
-        (false, true) => Some((start, read(&file, start, end - start).await?)),
+        (true, _) => Some((0, content.part(0, length).await?)),
+        (false, true) => Some((start, content.part(start, end - start).await?)),
         (false, false) => None,
     };
     let is_utf8 = is_text && known.as_ref().is_some_and(|(_, bytes)| is_utf8(bytes));
-    let body = match known {
+    let body = match (known, content) {
         _ if *method == Method::HEAD => Body::empty(),
-        Some((at, bytes)) => {
+        (Some((at, bytes)), _) => {
             let cut = |offset: u64| usize::try_from(offset - at).unwrap_or(bytes.len());
             Body::from(bytes.slice(cut(start)..cut(end)))
         }
-        None => Body::new(Pieces {
+        (None, Content::Bytes(bytes)) => Body::from(bytes),
+        (None, Content::File(file)) => Body::new(Pieces {
             file,
             at: start,
             end,
@@ -212,7 +261,7 @@ pub(super) async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Res
 }
 
 /// A short part of a file, if all of it is in the page cache.
-fn read_cached(file: &File, at: u64, length: usize) -> Option<Bytes> {
+pub(super) fn read_cached(file: &File, at: u64, length: usize) -> Option<Bytes> {
     if length > PIECE {
         return None;
     }

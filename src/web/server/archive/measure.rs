@@ -215,7 +215,7 @@ impl Monitored for Site {
         text.metric(
             name,
             MetricKind::Counter,
-            "Lookups in the cache of answers and in that of items, by result.",
+            "Lookups in the caches of answers, of items and of small files, by result.",
         );
         for (cache, counts) in self.cache.lookups() {
             for (result, count) in [("hit", counts.hits), ("miss", counts.misses)] {

@@ -126,7 +126,7 @@ impl Pictures {
             return None;
         }
         // The type is that of the name, and a file may have two.
-        let (identity, version) = (found.identity(), env!("CARGO_PKG_VERSION"));
+        let (identity, version) = (found.fingerprint().with_device(), env!("CARGO_PKG_VERSION"));
         let key = format!("{identity} {media_type} {version}");
         if let Some(known) = self.known(&key) {
             return known;

@@ -13,6 +13,7 @@ use crate::formats::item::State;
 use crate::formats::query::encoded;
 use crate::formats::query::{percent_decoded, percent_decoded_bytes};
 use crate::web::server::answer::{self, Refusal};
+use crate::web::server::archive::file::Source;
 use crate::web::server::archive::zip::Layout;
 use crate::web::server::archive::{Site, act, file, pages};
 use crate::web::server::negotiation;
@@ -132,11 +133,11 @@ pub(super) fn of_item(
         root()?;
     }
     if wanted.about == Some(About::Bag) && wanted.below.is_empty() {
-        return Ok(ContentReply::Zip(item, Layout::Bag));
+        return Ok(ContentReply::Zip(Box::new(item), Layout::Bag));
     }
     if wanted.is_zip {
         return if wanted.below.is_empty() {
-            Ok(ContentReply::Zip(item, Layout::Item))
+            Ok(ContentReply::Zip(Box::new(item), Layout::Item))
         } else {
             Err(no_file())
         };
@@ -243,7 +244,7 @@ fn file_reply(
     }
     ContentReply::File {
         digest: digest_of(site, item, &found, &path, request),
-        found,
+        source: Source::Open(found),
         name: path,
         location,
         is_download,

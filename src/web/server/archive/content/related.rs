@@ -11,6 +11,7 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
 use crate::web::server::answer::Refusal;
+use crate::web::server::archive::file::Source;
 use crate::web::server::archive::{Site, act, pages};
 use ibi::relation::{Language, Modifier, Step};
 
@@ -56,7 +57,7 @@ pub(super) fn of_related(
             }
             let found = site.archive.open_metadata_text(&item, &act);
             Ok(ContentReply::File {
-                found: found.map_err(failed)?,
+                source: Source::Open(found.map_err(failed)?),
                 name: b"metadata.txt".to_vec(),
                 location: None,
                 is_download: false,

@@ -6,22 +6,22 @@ use sha2::{Digest as _, Sha256};
 
 use crate::archive::ArchiveError;
 use crate::archive::store::Item;
-use crate::archive::tree::Published;
 use crate::formats::fixity::Digest;
 use crate::formats::hex::Hex;
 use crate::formats::query::percent_decoded_bytes;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::conditions::{ConditionResult, FileVersion, evaluate};
 use crate::web::server::archive::failure;
+use crate::web::server::archive::file::Source;
 use crate::web::server::archive::zip::Layout;
 
 /// The result of a request.
 pub(in super::super) enum ContentReply {
     /// An answer.
     Answer(Response<Body>),
-    /// An open file. The name determines its type.
+    /// A file. The name determines its type.
     File {
-        found: Published,
+        source: Source,
         name: Vec<u8>,
         /// The URL of the file itself, if the request used another one.
         location: Option<String>,
@@ -31,7 +31,7 @@ pub(in super::super) enum ContentReply {
         digest: Option<Digest>,
     },
     /// An item as one file.
-    Zip(Item, Layout),
+    Zip(Box<Item>, Layout),
 }
 
 /// How a path ends.

@@ -15,6 +15,7 @@ use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::content::{
     ContentReply, Path, PathEnd, digest_of, failed, no_file, open_cached, read_path, redirect, send,
 };
+use crate::web::server::archive::file::Source;
 use crate::web::server::archive::{Site, SiteHandle, act, pages};
 use crate::web::server::languages;
 
@@ -56,10 +57,11 @@ fn reply(
             content(site, &item, in_item, path.end, request)?
         }
         Target::Text(item) => ContentReply::File {
-            found: site
-                .archive
-                .open_metadata_text(&item, &act)
-                .map_err(failed)?,
+            source: Source::Open(
+                site.archive
+                    .open_metadata_text(&item, &act)
+                    .map_err(failed)?,
+            ),
             name: b"metadata.txt".to_vec(),
             location: None,
             is_download: false,
@@ -106,7 +108,7 @@ fn content(
         (true, _) if end == PathEnd::Slash => Err(no_file()),
         (true, _) => Ok(ContentReply::File {
             digest: digest_of(site, item, &found, &path, request),
-            found,
+            source: Source::Open(found),
             name: path,
             location: None,
             is_download: false,
