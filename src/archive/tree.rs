@@ -30,8 +30,8 @@
 //! - [`tombstones`]: the last sidecars of removed items.
 //! - [`handover`]: the records of items whose original is being transferred.
 //! - [`arriving`]: items that arrive, and what is left of them.
-//! - [`publish`]: files of an item for the public.
 //! - [`validator`]: whether what a cached answer depends on has changed.
+//! - [`publish`]: files of an item for the public.
 //! - [`listing`]: the list of the files of an item.
 
 mod abilities;

@@ -24,10 +24,10 @@ use std::sync::Arc;
 
 use crate::archive::store::Item;
 use crate::archive::tree::{Published, Tree, Validator};
+use crate::web::server::archive::file::SmallFile;
 use crate::web::server::striped::Striped;
 use crate::web::service::{UrlAnswer, UrlRequest};
 pub(super) use single_flight::SingleFlight;
-pub(super) use small_files::SmallFile;
 use small_files::SmallFiles;
 use versioned::Versioned;
 
@@ -136,7 +136,7 @@ impl AnswerCache {
 
     /// The content of a file that was found, if it is known. None for a file that is not small.
     pub(super) fn file(&self, found: &Published) -> Option<Arc<SmallFile>> {
-        if !small_files::is_small(found) {
+        if !SmallFile::is(found) {
             return None;
         }
         self.lookups[2].count(self.files.get(found))

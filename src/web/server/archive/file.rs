@@ -16,7 +16,6 @@ use hyper::body::{Frame, SizeHint};
 use rustix::io::ReadWriteFlags;
 use tokio::task::JoinHandle;
 
-use super::cache::SmallFile;
 use super::conditions::{ConditionResult, FilePart, FileVersion, evaluate, part};
 use crate::archive::tree::Published;
 use crate::formats::query::encoded;
@@ -38,6 +37,34 @@ pub(super) fn media_type(name: &[u8]) -> &'static str {
     mime_guess::from_ext(&extension(name))
         .first_raw()
         .unwrap_or("application/octet-stream")
+}
+
+/// The content of a small file, with its validators.
+#[derive(Debug)]
+pub(super) struct SmallFile {
+    bytes: Bytes,
+    version: FileVersion,
+}
+
+impl SmallFile {
+    /// Whether a file is one.
+    pub(super) fn is(found: &Published) -> bool {
+        found.is_file() && found.length() <= PIECE as u64
+    }
+
+    /// Reads a file that is open. None if it is not in the page cache. `now` is in Unix seconds.
+    pub(super) fn read(opened: &Published, now: i64) -> Option<SmallFile> {
+        let length = usize::try_from(opened.length()).ok()?;
+        Some(SmallFile {
+            bytes: read_cached(&opened.file, 0, length)?,
+            version: version_of(opened, now),
+        })
+    }
+
+    /// Its length in bytes.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
+    }
 }
 
 /// A file that is sent.
@@ -261,7 +288,7 @@ pub(super) async fn read(file: &Arc<File>, at: u64, length: u64) -> std::io::Res
 }
 
 /// A short part of a file, if all of it is in the page cache.
-pub(super) fn read_cached(file: &File, at: u64, length: usize) -> Option<Bytes> {
+fn read_cached(file: &File, at: u64, length: usize) -> Option<Bytes> {
     if length > PIECE {
         return None;
     }

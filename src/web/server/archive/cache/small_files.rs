@@ -10,26 +10,17 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::archive::tree::{Fingerprint, Published};
-use crate::web::server::archive::conditions::FileVersion;
-use crate::web::server::archive::file::{PIECE, read_cached, version_of};
+use crate::web::server::archive::file::SmallFile;
 
 /// How long content is kept.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// A small file.
-#[derive(Debug)]
-pub(in super::super) struct SmallFile {
-    /// Its content.
-    pub(in super::super) bytes: Bytes,
-    /// Its validators.
-    pub(in super::super) version: FileVersion,
-    read_at: Instant,
-}
+/// A file, and when it was read.
+type ReadFile = (Arc<SmallFile>, Instant);
 
 /// Weighs files by their length, but at least by `least` bytes, which limits their number.
 #[derive(Clone, Debug)]
@@ -37,20 +28,15 @@ struct Weight {
     least: u64,
 }
 
-impl Weighter<Fingerprint, Arc<SmallFile>> for Weight {
-    fn weight(&self, _: &Fingerprint, file: &Arc<SmallFile>) -> u64 {
-        self.least.max(file.bytes.len() as u64)
+impl Weighter<Fingerprint, ReadFile> for Weight {
+    fn weight(&self, _: &Fingerprint, (file, _): &ReadFile) -> u64 {
+        self.least.max(file.length() as u64)
     }
 }
 
 /// Small files by their fingerprints.
 #[derive(Debug)]
-pub(super) struct SmallFiles(Cache<Fingerprint, Arc<SmallFile>, Weight>);
-
-/// Whether a file is one whose content may be kept.
-pub(super) fn is_small(found: &Published) -> bool {
-    found.is_file() && found.length() <= PIECE as u64
-}
+pub(super) struct SmallFiles(Cache<Fingerprint, ReadFile, Weight>);
 
 impl SmallFiles {
     /// At most so many files and bytes.
@@ -63,25 +49,20 @@ impl SmallFiles {
 
     /// The content of a file that was found.
     pub(super) fn get(&self, found: &Published) -> Option<Arc<SmallFile>> {
-        let file = self.0.get(&found.fingerprint())?;
-        (file.read_at.elapsed() < KEPT).then_some(file)
+        let (file, read_at) = self.0.get(&found.fingerprint())?;
+        (read_at.elapsed() < KEPT).then_some(file)
     }
 
     /// Reads a file that is open, and keeps its content.
     pub(super) fn read(&self, opened: &Published, now: i64) -> Option<Arc<SmallFile>> {
         let fingerprint = opened.fingerprint();
-        if !is_small(opened) || !fingerprint.is_settled(i128::from(now) * 1_000_000_000) {
+        let is_settled = fingerprint.is_settled(i128::from(now) * 1_000_000_000);
+        if !SmallFile::is(opened) || !is_settled {
             return None;
         }
         let read_at = Instant::now();
-        let length = usize::try_from(opened.length()).ok()?;
-        let bytes = read_cached(&opened.file, 0, length)?;
-        let file = Arc::new(SmallFile {
-            bytes,
-            version: version_of(opened, now),
-            read_at,
-        });
-        self.0.insert(fingerprint, Arc::clone(&file));
+        let file = Arc::new(SmallFile::read(opened, now)?);
+        self.0.insert(fingerprint, (Arc::clone(&file), read_at));
         Some(file)
     }
 }
