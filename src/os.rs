@@ -15,10 +15,12 @@
 //! - [`namespaces`]: a command in a mount namespace of its own.
 //! - [`starting`]: a command that goes on after this process.
 //! - [`caller`]: the process behind a request, and acting as its user.
+//! - [`access_times`]: whether reading changes times of access.
 //! - [`access_lists`]: whether a filesystem checks access control lists.
 //! - [`confinement`]: a process that computes for this one, and can do nothing else.
 
 pub(crate) mod access_lists;
+pub(crate) mod access_times;
 pub(crate) mod caller;
 pub(crate) mod charging;
 pub(crate) mod confinement;

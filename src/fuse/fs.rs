@@ -37,6 +37,7 @@ use crate::fuse::descriptors;
 use crate::fuse::inode::{Node, NodeId, NodeKind};
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::{Context, Entry, Namespace};
+use crate::os::access_times::AccessTimes;
 use crate::os::caller::Caller;
 use backing::Backings;
 pub use data_path::{DataPath, Reason};
@@ -83,6 +84,7 @@ pub struct Inner {
     backings: Backings,
     readdirplus: ReaddirplusHeuristic,
     surplus: Surplus,
+    access_times: Arc<AccessTimes>,
     pool: Arc<WorkerPool>,
 }
 
@@ -101,6 +103,7 @@ impl Ibifs {
     pub fn new(
         namespace: Namespace,
         passthrough: bool,
+        access_times: AccessTimes,
         notifier: Arc<OnceLock<Notifier>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
@@ -119,6 +122,7 @@ impl Ibifs {
             surplus: Surplus::start(server, descriptors::limit() / 4, Arc::clone(&notifier))?,
             invalidator: Invalidator::start(notifier, Arc::clone(&pool))?,
             backings: Backings::new(path, server),
+            access_times: Arc::new(access_times),
             readdirplus: ReaddirplusHeuristic::default(),
             pool,
         };

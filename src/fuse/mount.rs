@@ -85,8 +85,15 @@ pub fn serve(
     let failed = |error: std::io::Error| MountError::Failed {
         cause: error.message(),
     };
-    let filesystem =
-        Ibifs::new(namespace, settings.passthrough, Arc::clone(&notifier), wake).map_err(failed)?;
+    let access_times = settings.access_times(archive.tree().path());
+    let filesystem = Ibifs::new(
+        namespace,
+        settings.passthrough,
+        access_times,
+        Arc::clone(&notifier),
+        wake,
+    )
+    .map_err(failed)?;
     let session = settings.attach(filesystem, &store, &mount_point)?;
     let _ = notifier.set(session.notifier());
     archive.describe_mount(&mount_point);

@@ -449,6 +449,7 @@ fn outside_crates_stay_at_home() {
         (
             "libc",
             &[
+                "os::access_times",
                 "os::caller",
                 "archive::database",
                 "fuse::descriptors",

@@ -529,3 +529,41 @@ else:
     assert found >= 0 or ctypes.get_errno() == errno.ESTALE, ctypes.get_errno()
     print('stale' if found < 0 else os.read(found, 99).decode().strip())
 ";
+
+/// Reading through a mount with `noatime` leaves times of access in the store as they are, with FUSE passthrough and
+/// without, by read(2), mmap(2), a program that is run and a listing, for root and for others. Through another mount
+/// reading sets them as it does in the store itself.
+#[test]
+fn noatime_leaves_times_of_access() {
+    for passthrough in ["passthrough=yes", "passthrough=no"] {
+        let env = TestEnv::new();
+        env.sh("ibifs init S --host archive-a.example.org; mkdir A native
+            echo text > native/f; cp $(type -P true) native/run; mkdir native/d; chmod -R a+rX . native");
+        let reads = "
+            reads() {
+                touch -a -d 2001-01-01 $1/f $1/run $1/d; $2 cat $1/f > /dev/null; $2 $1/run; $2 ls $1/d > /dev/null
+                stat -c %x $1/f $1/run $1/d | cut -c-4
+                touch -a -d 2001-01-01 $1/f
+                python3 -c 'import mmap, sys; f = open(sys.argv[1]); mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[0]' $1/f
+                stat -c %x $1/f | cut -c-4
+            }\n";
+        let mounted = |option: &str| {
+            env.sh(&format!(
+                "ibifs mount S A -o {option},allow_other,exec,{passthrough}
+                 cp -r native A/.mint/{option}; chmod -R a+rX A/.mint/{option}/
+                 ln -s $PWD/A/$(rep A/.mint/{option}) {option}"
+            ));
+        };
+        mounted("noatime");
+        for by in ["", "setpriv --reuid=60001 --regid=60001 --clear-groups"] {
+            let script = format!("{reads}reads noatime '{by}'");
+            env.prints(&script, "2001\n2001\n2001\n2001");
+        }
+        env.sh("ibifs umount A");
+        mounted("atime");
+        // What the kernel has in its cache is not read again.
+        let measure = env.sh(&format!("{reads}reads native '' | sed -n 1p"));
+        env.prints(&format!("{reads}reads atime '' | sed -n 1p"), &measure);
+        env.sh("ibifs umount A");
+    }
+}

@@ -18,6 +18,7 @@ use crate::fuse::inside::{self, ErrnoResult, ListedPart};
 use crate::fuse::namespace::{
     DirectoryEntry, GeneratedText, OpenDeposit, PREFIX_PAGE, PrefixListing,
 };
+use crate::os::access_times::AccessTimes;
 use crate::os::caller::Caller;
 
 /// An open file or directory.
@@ -90,15 +91,17 @@ impl ContentState {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) node: Arc<Node>,
+    access_times: Arc<AccessTimes>,
     opened: Mutex<Option<Arc<OwnedFd>>>,
     /// The current position in the directory, if known.
     position: Mutex<Option<u64>>,
 }
 
 impl Directory {
-    pub(super) fn new(node: Arc<Node>) -> Directory {
+    pub(super) fn new(node: Arc<Node>, access_times: Arc<AccessTimes>) -> Directory {
         Directory {
             node,
+            access_times,
             opened: Mutex::default(),
             position: Mutex::default(),
         }
@@ -110,6 +113,7 @@ impl Directory {
             return Ok(Arc::clone(directory));
         }
         let directory = inside::open_directory(self.node.file()?.as_fd())?;
+        self.access_times.apply_to(&directory);
         let directory = Arc::new(directory);
         *opened = Some(Arc::clone(&directory));
         *self.position.lock() = Some(0);

@@ -247,6 +247,10 @@ impl Inner {
                 (opened.map_err(Blocked::of)?, None)
             }
         };
+        self.access_times.apply_to(&file);
+        // Found as the daemon: the caller may not pass through the store to it.
+        let without = self.access_times.without(file.as_fd());
+        let register = |file: BorrowedFd<'_>| register(without.as_ref().map_or(file, AsFd::as_fd));
         let route = self
             .backings
             .route(node.id, file.as_fd(), access, caller, register);
@@ -305,6 +309,10 @@ impl Inner {
             flags,
             backing,
         })
+    }
+
+    fn directory(&self, node: Arc<Node>) -> Directory {
+        Directory::new(node, Arc::clone(&self.access_times))
     }
 
     fn open_virtual(&self, caller: &Caller, node: &Arc<Node>) -> ErrnoResult<OpenFile> {
@@ -439,7 +447,7 @@ impl Inner {
             } else {
                 FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
             };
-            (Handle::Directory(Directory::new(node)), flags)
+            (Handle::Directory(self.directory(node)), flags)
         } else {
             let handle = match &node.kind {
                 NodeKind::Prefix(prefix) => {
@@ -447,7 +455,7 @@ impl Inner {
                     Handle::Prefix { listing, node }
                 }
                 _ if self.namespace.is_listed_directly(&node) => {
-                    Handle::Level(Directory::new(node))
+                    Handle::Level(self.directory(node))
                 }
                 _ => {
                     let listed = self.namespace.list(caller, &node)?;

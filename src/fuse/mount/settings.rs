@@ -11,6 +11,7 @@ use super::error::OPTION_NAMES;
 use super::world_options::WorldOptions;
 use crate::fuse::fs::Ibifs;
 use crate::fuse::namespace::FALLBACK;
+use crate::os::access_times::AccessTimes;
 use ibi::relation::Language;
 
 /// Options of fstab(5) that concern mount(8) and systemd, or that always apply. They are accepted and
@@ -211,6 +212,15 @@ impl Settings {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.flags.contains(&MountOption::RO)
+    }
+
+    /// What reading does to times of access in a store.
+    pub(super) fn access_times(&self, store: &Path) -> AccessTimes {
+        if self.flags.contains(&MountOption::NoAtime) {
+            AccessTimes::not_kept(store)
+        } else {
+            AccessTimes::kept()
+        }
     }
 
     /// Whether programs cannot be run from the mount.
