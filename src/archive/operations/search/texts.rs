@@ -263,7 +263,14 @@ impl Archive {
         let files = self.acting(act, || -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             Ok(readable_files(&open)?)
-        })?;
+        });
+        let files = match files {
+            Ok(files) => files,
+            // It was removed just now, which is a change that comes later, or only its owner may list it. The items behind
+            // it are read in any case.
+            Err(error) if error.is_refusal() => Vec::new(),
+            Err(error) => return Err(error),
+        };
         let versions = files.iter();
         let versions = versions.flat_map(|it| [it.path.as_slice(), it.version.as_bytes()]);
         let mark = mark_of(std::iter::once(entry.mark.as_slice()).chain(versions));
@@ -319,7 +326,43 @@ impl Archive {
                 Ok(texts.index.put_file(item.id, &FileText { file, text })?)
             }
             Ok(None) => Ok(texts.index.note_stale(&[item.id])?),
+            Err(error) if error.is_refusal() => Ok(texts.index.note_stale(&[item.id])?),
             Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::archive::operations::testing::TestArchive;
+    use crate::formats::search::SearchQuery;
+
+    /// An item is removed while its texts are read, at each step of it: the next one is read all the same.
+    #[test]
+    fn an_item_that_goes_away_keeps_no_other_waiting() {
+        for step in 0..12 {
+            let archive = TestArchive::new();
+            let items = [archive.new_item(), archive.new_item()];
+            for item in &items {
+                std::fs::create_dir_all(archive.file(item, "doc")).expect("a directory");
+                std::fs::write(archive.file(item, "doc/text.txt"), "monsoon").expect("a file");
+            }
+            let texts = Texts::temporary().expect("an index");
+            let (steps, gone) = (Cell::new(0), archive.file(&items[0], ""));
+            let act = |read: &mut dyn FnMut()| {
+                if steps.replace(steps.get() + 1) == step {
+                    std::fs::remove_dir_all(&gone).expect("removed");
+                }
+                read();
+            };
+            let read = archive.update_texts(&texts, &act, &mut |_| SearchStop::GoOn);
+            assert!(read.expect("read"), "step {step}");
+            let monsoon = SearchQuery::parse("monsoon").expect("a query");
+            let is_found = texts.index().words().is_found(&monsoon, items[1].id);
+            assert!(is_found.expect("asked"), "step {step}");
         }
     }
 }
