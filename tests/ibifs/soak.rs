@@ -1,6 +1,9 @@
 //! A long time under load: what the daemon holds, in memory and on disk, does not grow, and a hostile user
 //! keeps no other user waiting.
 
+mod clients;
+mod web;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -92,19 +95,19 @@ fn drop_caches() {
 
 /// The number in the middle. On a busy machine what is closed waits now and then: the most is that of
 /// the machine.
-fn median(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> u64 {
+fn median_of<T>(samples: &[T], of: impl Fn(&T) -> u64) -> u64 {
     let mut numbers: Vec<u64> = samples.iter().map(of).collect();
     numbers.sort_unstable();
     numbers[numbers.len() / 2]
 }
 
-/// How much a number grows in an hour, by the line that fits the samples best.
-fn slope(samples: &[Sample], of: impl Fn(&Sample) -> u64) -> f64 {
+/// How much a number grows in an hour, by the line that fits the samples best: their seconds and numbers.
+fn slope_of<T>(samples: &[T], of: impl Fn(&T) -> (f64, f64)) -> f64 {
     let count = samples.len() as f64;
-    let mean = |of: &dyn Fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / count;
-    let (x, y) = (mean(&|s| s.seconds as f64), mean(&|s| of(s) as f64));
-    let above = mean(&|s| (s.seconds as f64 - x) * (of(s) as f64 - y));
-    let below = mean(&|s| (s.seconds as f64 - x).powi(2));
+    let mean = |of: &dyn Fn(&T) -> f64| samples.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(&|s| of(s).0), mean(&|s| of(s).1));
+    let above = mean(&|s| (of(s).0 - x) * (of(s).1 - y));
+    let below = mean(&|s| (of(s).0 - x).powi(2));
     if below > 0.0 {
         above / below * 3600.0
     } else {
@@ -167,7 +170,8 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
     let (middle, last) = warm.split_at(warm.len() / 2);
     println!("memory: {} KiB at most", after.peak);
     let flat = |what: &str, of: &dyn Fn(&Sample) -> u64, room: u64| {
-        let (was, is, an_hour) = (median(middle, of), median(last, of), slope(warm, of));
+        let (was, is) = (median_of(middle, of), median_of(last, of));
+        let an_hour = slope_of(warm, |sample| (sample.seconds as f64, of(sample) as f64));
         let most = warm.iter().map(of).max().expect("samples");
         println!(
             "{what}: {was}, then {is}, at most {most}; by the line of best fit {an_hour:+.0} an hour"
