@@ -5,6 +5,7 @@
 //! of its directory, which no other process can swap. SQLite opens only files in such a directory, and only
 //! regular files without a second name.
 
+use std::cell::RefCell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
@@ -146,15 +147,21 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Allows readers beside one writer, and makes a second writer wait. While several connections open a new
 /// database, SQLite may refuse this at once, without its own waiting; it is tried again until the timeout.
+/// An error of the disk may leave the database without a log and be no error of SQLite's; it is tried once more, since a
+/// process that gives its rights up could not write such a database.
 pub fn share(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let started = Instant::now();
+    let mut is_left = false;
     loop {
-        match connection.pragma_update(None, "journal_mode", "wal") {
+        let mode = connection
+            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
+        match mode {
+            Ok(mode) if mode != "wal" && !is_left => is_left = true,
             Err(error) if is_busy(&error) && started.elapsed() < BUSY_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
-            other => return other,
+            other => return other.map(drop),
         }
     }
 }
@@ -261,7 +268,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
     let name = unsafe { CStr::from_ptr(path) };
     let is_new = libc::O_CREAT | libc::O_EXCL;
     match meaning(name) {
-        Meaning::Ours => open_ours(name, flags, mode),
+        Meaning::Ours => open_with_first_error(name, flags, mode),
         // SAFETY: as above.
         Meaning::Directory | Meaning::Elsewhere => unsafe { libc::open(path, flags, mode) },
         // A temporary file without a name.
@@ -270,6 +277,32 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
             unsafe { libc::open(path, flags, mode) }
         }
         Meaning::Stranger => refuse(libc::EACCES),
+    }
+}
+
+thread_local! {
+    /// Why the thread could not open a file for writing, and which one.
+    static NOT_WRITTEN: RefCell<Option<(CString, i32)>> = const { RefCell::new(None) };
+}
+
+/// Opens a file. What SQLite cannot open for writing it opens for reading, and where there is no file it would report that
+/// instead of the reason why none could be made.
+fn open_with_first_error(name: &CStr, flags: c_int, mode: c_int) -> c_int {
+    let opened = open_ours(name, flags, mode);
+    let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    if opened >= 0 {
+        NOT_WRITTEN.set(None);
+        return opened;
+    }
+    if flags & libc::O_CREAT != 0 {
+        NOT_WRITTEN.set(Some((name.to_owned(), errno)));
+        return refuse(errno);
+    }
+    match NOT_WRITTEN.take() {
+        Some((not_written, first)) if not_written.as_c_str() == name && errno == libc::ENOENT => {
+            refuse(first)
+        }
+        _ => refuse(errno),
     }
 }
 

@@ -66,7 +66,7 @@ pub use beside::cache_file;
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
-pub use error::StoreError;
+pub use error::{DiskFault, StoreError};
 pub use grants::{Grant, GrantTerms, GrantedItem};
 pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
@@ -149,7 +149,7 @@ impl Store {
         let connection =
             rusqlite::Connection::open_with_flags(path, flags).map_err(database::plain)?;
         connection.busy_timeout(Duration::from_secs(10))?;
-        schema::check(&connection)?;
+        schema::check(&connection).map_err(|error| error.with_cause(&connection))?;
         let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok(Store::beside(connection, directory))
     }
@@ -160,9 +160,12 @@ impl Store {
         check_file(directory.as_fd(), OpenFor::Writing)?;
         let path = file_in(directory.as_fd());
         let mut connection = rusqlite::Connection::open(path).map_err(database::plain)?;
-        database::share(&connection)?;
-        connection.pragma_update(None, "synchronous", "normal")?;
-        schema::migrate(&mut connection)?;
+        let prepared = (|| {
+            database::share(&connection)?;
+            connection.pragma_update(None, "synchronous", "normal")?;
+            schema::migrate(&mut connection)
+        })();
+        prepared.map_err(|error| error.with_cause(&connection))?;
         let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
         Ok((connection, directory))
     }

@@ -13,5 +13,6 @@ mod errors;
 mod fixture;
 mod handover;
 mod kill;
+mod network;
 mod operations;
 mod supervisor;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use crate::archive::store::StoreError;
+use crate::archive::store::{DiskFault, StoreError};
 use crate::archive::tree::{Tree, TreeError};
 use crate::formats::item::{Names, SidecarError};
 use ibi::ParseError;
@@ -204,6 +204,19 @@ impl ArchiveError {
         match Tree::open_as_it_is(path) {
             Err(error) if error.errno() == Errno::NAMETOOLONG => error.into(),
             _ => ArchiveError::no_store(path),
+        }
+    }
+}
+
+impl ArchiveError {
+    /// The fault of the disk that is the cause, if it is one.
+    #[must_use]
+    pub fn disk_fault(&self) -> Option<DiskFault> {
+        match self {
+            ArchiveError::Store(error) => error.disk_fault(),
+            ArchiveError::Tree(error) => DiskFault::of(error.errno()),
+            ArchiveError::ReadOnly => Some(DiskFault::Broken),
+            _ => None,
         }
     }
 }

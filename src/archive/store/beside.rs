@@ -54,9 +54,12 @@ pub(super) fn open(
     }
     let path = database::path_in(directory.as_fd(), name);
     let mut connection = Connection::open(path).map_err(database::plain)?;
-    database::share(&connection)?;
-    connection.pragma_update(None, "synchronous", "normal")?;
-    database::migrate(&mut connection, migrations)?;
+    let prepared = (|| {
+        database::share(&connection)?;
+        connection.pragma_update(None, "synchronous", "normal")?;
+        database::migrate(&mut connection, migrations)
+    })();
+    prepared.map_err(|error| StoreError::from(error).with_cause(&connection))?;
     Ok(Some((connection, directory)))
 }
 

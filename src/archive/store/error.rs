@@ -3,12 +3,34 @@
 use std::io::ErrorKind;
 
 use rusqlite::{Connection, ErrorCode};
+use rustix::io::Errno;
 
 use super::FILE;
 use crate::archive::database::SchemaError;
 use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+
+/// How the disk fails where it refuses a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskFault {
+    /// It is full, or a quota is used up.
+    Full,
+    /// It gives an error, or is read-only.
+    Broken,
+}
+
+impl DiskFault {
+    /// The fault that a system error means, if it is one of the disk.
+    #[must_use]
+    pub fn of(errno: Errno) -> Option<DiskFault> {
+        match errno {
+            Errno::NOSPC | Errno::DQUOT => Some(DiskFault::Full),
+            Errno::IO | Errno::ROFS => Some(DiskFault::Broken),
+            _ => None,
+        }
+    }
+}
 
 /// An error of the relation store.
 #[derive(Debug)]
@@ -114,7 +136,7 @@ impl StoreError {
 
 impl StoreError {
     /// Adds the system's error if SQLite only reports that input or output failed.
-    pub(super) fn with_cause(self, connection: &Connection) -> StoreError {
+    pub(crate) fn with_cause(self, connection: &Connection) -> StoreError {
         let StoreError::Sqlite(error) = self else {
             return self;
         };
@@ -130,6 +152,22 @@ impl StoreError {
                 cause: std::io::Error::from_raw_os_error(errno),
             },
             _ => StoreError::Sqlite(error),
+        }
+    }
+
+    /// The fault of the disk that is the cause, if it is one.
+    pub fn disk_fault(&self) -> Option<DiskFault> {
+        match self {
+            StoreError::System { cause, .. } => Errno::from_io_error(cause).and_then(DiskFault::of),
+            StoreError::Sqlite(error) => match error.sqlite_error_code() {
+                Some(ErrorCode::DiskFull) => Some(DiskFault::Full),
+                Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly) => Some(DiskFault::Broken),
+                _ => None,
+            },
+            StoreError::Server { kind, .. } => {
+                (*kind == ErrorKind::StorageFull).then_some(DiskFault::Full)
+            }
+            _ => None,
         }
     }
 

@@ -267,7 +267,8 @@ impl Local {
             return Ok(item);
         }
         let path = mount_point.join(names.preferred());
-        std::fs::create_dir_all(&path).map_err(|error| not_made(&path, &error))?;
+        std::fs::create_dir_all(&path)
+            .map_err(|error| not_made(self.archive.tree(), &path, &error))?;
         match self.archive.held(names)? {
             Some(item) => Ok(item),
             None => Err(TransferError::System(message!(
@@ -382,16 +383,15 @@ fn unmark(directory: &Tree) -> Result<(), Errno> {
 }
 
 /// The meaning of a mount's error on making an item.
-fn not_made(path: &Path, error: &std::io::Error) -> TransferError {
+fn not_made(tree: &Tree, path: &Path, error: &std::io::Error) -> TransferError {
     match Errno::from_io_error(error) {
         Some(Errno::PERM) => Skip::NotTaken(message!(
             "its name is of the destination's own name space and later than its last date"
         ))
         .into(),
-        _ => TransferError::System(message!(
-            "cannot make '{path}': {error}",
-            path = path.display(),
-            error
-        )),
+        _ => {
+            let path = path.to_string_lossy();
+            tree.io_error(Action::Make, &path, error).into()
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::skip::Skip;
 use crate::archive::ArchiveError;
 use crate::archive::backup::BackupError;
 use crate::archive::scrub::ScrubError;
-use crate::archive::store::StoreError;
+use crate::archive::store::{DiskFault, StoreError};
 use crate::archive::tree::TreeError;
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
@@ -84,6 +84,21 @@ pub enum TransferError {
     Remote(Message),
     /// The item cannot go to this destination; other items may.
     Skip(Skip),
+}
+
+impl TransferError {
+    /// The fault of the disk that is the cause, if it is one.
+    #[must_use]
+    pub fn disk_fault(&self) -> Option<DiskFault> {
+        match self {
+            TransferError::Archive(error) => error.disk_fault(),
+            TransferError::System(_)
+            | TransferError::SameArchive
+            | TransferError::Busy(_)
+            | TransferError::Remote(_)
+            | TransferError::Skip(_) => None,
+        }
+    }
 }
 
 impl Localize for TransferError {

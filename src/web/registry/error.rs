@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use rustix::io::Errno;
+
 use crate::archive::database::{SchemaError, Unfit};
-use crate::archive::store::StoreError;
 use crate::archive::store::engine::TransactionError;
+use crate::archive::store::{DiskFault, StoreError};
 use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
@@ -103,6 +105,15 @@ display_message!(RegistryError);
 impl std::error::Error for RegistryError {}
 
 impl RegistryError {
+    /// The fault of the disk that is the cause, if it is one.
+    pub fn disk_fault(&self) -> Option<DiskFault> {
+        match self {
+            RegistryError::Engine(error) => error.disk_fault(),
+            RegistryError::Directory(error) => Errno::from_io_error(error).and_then(DiskFault::of),
+            _ => None,
+        }
+    }
+
     /// Whether a later request may succeed: the server does not answer, or is busy with others.
     pub fn is_temporary(&self) -> bool {
         matches!(

@@ -17,11 +17,14 @@ const OTHERS: u32 = 0o077;
 /// type is reported when the database is opened.
 pub(super) fn guard(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<(), RegistryError> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    if let Ok(made) = rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR) {
+    let failed = |errno: Errno| RegistryError::Directory(errno.into());
+    let not_made = match rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR) {
         // Independent of the umask. SQLite gives its auxiliary files the same mode.
-        let set = rustix::fs::fchmod(&made, Mode::RUSR | Mode::WUSR);
-        return set.map_err(|errno| RegistryError::Directory(errno.into()));
-    }
+        Ok(made) => {
+            return rustix::fs::fchmod(&made, Mode::RUSR | Mode::WUSR).map_err(failed);
+        }
+        Err(errno) => errno,
+    };
     match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat)
             if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
@@ -32,7 +35,9 @@ pub(super) fn guard(directory: &OwnedFd, name: &OsStr, path: &Path) -> Result<()
                 mode: stat.st_mode & 0o7777,
             })
         }
-        Ok(_) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(RegistryError::Directory(errno.into())),
+        Ok(_) => Ok(()),
+        // SQLite would make it, with a mode that lets others read it.
+        Err(Errno::NOENT) => Err(failed(not_made)),
+        Err(errno) => Err(failed(errno)),
     }
 }

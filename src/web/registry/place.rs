@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{RegistryError, guarded, schema};
 use crate::archive::database::{self, OpenFor};
+use crate::archive::store::StoreError;
 use crate::archive::store::engine::{Connection, Postgres, Sqlite};
 use crate::formats::index_url::{IndexUrl, IndexUrlError};
 
@@ -64,7 +65,8 @@ fn open_file(path: &Path) -> Result<(Connection, OwnedFd), RegistryError> {
     let directory = OwnedFd::from(std::fs::File::open(above).map_err(RegistryError::Directory)?);
     guarded::guard(&directory, name, path)?;
     let mut connection = connect(&directory, name)?;
-    database::migrate(&mut connection, schema::MIGRATIONS)?;
+    let migrated = database::migrate(&mut connection, schema::MIGRATIONS);
+    migrated.map_err(|error| StoreError::from(error).with_cause(&connection))?;
     Ok((Connection::Sqlite(Sqlite::prepared(connection)?), directory))
 }
 
@@ -75,8 +77,9 @@ pub(super) fn connect(
     database::check(directory.as_fd(), name, OpenFor::Writing).map_err(RegistryError::Unfit)?;
     let path = database::path_in(directory.as_fd(), name);
     let connection = rusqlite::Connection::open(path).map_err(database::plain)?;
-    database::share(&connection)?;
-    connection.pragma_update(None, "synchronous", "full")?;
+    let shared = database::share(&connection)
+        .and_then(|()| connection.pragma_update(None, "synchronous", "full"));
+    shared.map_err(|error| StoreError::from(error).with_cause(&connection))?;
     Ok(connection)
 }
 

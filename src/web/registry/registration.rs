@@ -40,6 +40,7 @@ use super::bounds::MOST_HOSTS;
 use super::refusal::{RuleViolation, VerbError};
 use super::requester::{HostLookup, Requester};
 use super::verbs::DocumentRequest;
+use crate::archive::store::DiskFault;
 use crate::formats::query::FormFields;
 use crate::formats::registration::{
     Document, RegistrationAnswer, RegistrationRequest, Verb, verb_of,
@@ -55,6 +56,8 @@ pub enum ReplyStatus {
     Refused,
     /// The server of the database does not answer. The same request may succeed later.
     Away,
+    /// The disk of the database does not take it. The log has the error.
+    Disk(DiskFault),
     /// The resolver failed. The log has the reason.
     Failed,
 }
@@ -93,10 +96,10 @@ impl Registry {
             Err(VerbError::Request(error)) => refused(&error),
             Err(VerbError::Refused(refusal)) => refused(&refusal),
             Err(VerbError::Failed(error)) => {
-                let (status, level) = if error.is_temporary() {
-                    (ReplyStatus::Away, log::Level::Debug)
-                } else {
-                    (ReplyStatus::Failed, log::Level::Error)
+                let (status, level) = match error.disk_fault() {
+                    _ if error.is_temporary() => (ReplyStatus::Away, log::Level::Debug),
+                    Some(fault) => (ReplyStatus::Disk(fault), log::Level::Error),
+                    None => (ReplyStatus::Failed, log::Level::Error),
                 };
                 log::log!(level, "{}: {error}", known.map_or("no verb", Verb::name));
                 let sentence = "the resolver cannot do this now; try again later";

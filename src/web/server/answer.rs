@@ -5,6 +5,7 @@ use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 
 use super::{Responder, compression, threads};
+use crate::archive::store::DiskFault;
 use ibi::pairs::Pairs;
 
 /// An answer that ends a request early, with the reason. Boxed, since it is rare and large.
@@ -73,6 +74,31 @@ pub fn by_language(mut response: Response<Body>) -> Response<Body> {
     let name = HeaderValue::from_static("Accept-Language");
     response.headers_mut().append(header::VARY, name);
     response
+}
+
+/// Refuses what the disk does not take. The log has the error itself.
+pub fn disk(fault: DiskFault) -> Response<Body> {
+    refusal(disk_status(fault), disk_sentence(fault))
+}
+
+/// The status of a fault of the disk.
+pub fn disk_status(fault: DiskFault) -> StatusCode {
+    match fault {
+        DiskFault::Full => StatusCode::INSUFFICIENT_STORAGE,
+        DiskFault::Broken => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+/// What a client is told of it.
+pub fn disk_sentence(fault: DiskFault) -> &'static str {
+    match fault {
+        DiskFault::Full => {
+            "there is no space left on the disk of this service; try again when its administrator has made room"
+        }
+        DiskFault::Broken => {
+            "the disk of this service cannot be written; try again when its administrator has seen to it"
+        }
+    }
 }
 
 /// Refuses temporarily. The client may try again after so many seconds.

@@ -48,7 +48,7 @@ pub(super) fn answer(site: &Site, name: &str) -> Option<Response<Body>> {
             return Some(sent(kind, search_description(site)));
         }
         name => match changes::answer(site, name) {
-            Some(Ok(None)) => return Some(oai::refuse_for_now()),
+            Some(Ok(None)) => return Some(oai::refuse_for_now(site)),
             Some(made) => made.map(Option::unwrap_or_default),
             None => lists::answer(site, name)?,
         },

@@ -5,6 +5,7 @@
 //! first request the update is repeated about every ten minutes, but never takes more than half of the
 //! time.
 
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::file::media_type;
 use super::{Site, act};
 use crate::archive::ArchiveError;
-use crate::archive::store::{HARVEST_FILE, Harvest, ItemId, StoreError, Window};
+use crate::archive::store::{DiskFault, HARVEST_FILE, Harvest, ItemId, StoreError, Window};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::oai::{
     FORMAT, Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
@@ -66,6 +67,8 @@ pub(super) struct Oai {
     /// The number of updates that have ended.
     ended: watch::Sender<u64>,
     wanted: Notify,
+    /// The fault of the disk by which the last update has failed.
+    fault: Mutex<Option<DiskFault>>,
     places: Semaphore,
 }
 
@@ -79,6 +82,7 @@ impl Oai {
             begun: AtomicU64::new(0),
             ended: watch::Sender::new(0),
             wanted: Notify::new(),
+            fault: Mutex::default(),
             places: Semaphore::new(AT_ONCE),
         }
     }
@@ -157,7 +161,7 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
         begin(&site);
     }
     let Ok(_place) = site.oai.places.acquire().await else {
-        return refuse_for_now();
+        return refuse_for_now(&site);
     };
     let make = {
         let site = Arc::clone(&site);
@@ -168,10 +172,12 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
             let kind = "text/xml; charset=utf-8";
             answer::fresh(answer::whole(StatusCode::OK, kind, document))
         }
-        Ok(Ok(None)) => refuse_for_now(),
+        Ok(Ok(None)) => refuse_for_now(&site),
         Ok(Err(error)) => {
             log::warn!("harvesters are not answered: {error}");
-            refuse_for_now()
+            error
+                .disk_fault()
+                .map_or_else(|| refuse_for_now(&site), answer::disk)
         }
         Err(refusal) => refusal,
     }
@@ -189,8 +195,11 @@ pub(super) async fn update(site: &Arc<Site>) {
     let _ = tokio::time::timeout(UPDATE_TIMEOUT, site.oai.gone_through()).await;
 }
 
-/// The protocol's own way of making a harvester try again later.
-pub(super) fn refuse_for_now() -> Response<Body> {
+/// The protocol's own way of making a harvester try again later, or what is wrong with the disk.
+pub(super) fn refuse_for_now(site: &Site) -> Response<Body> {
+    if let Some(fault) = *site.oai.fault.lock() {
+        return answer::disk(fault);
+    }
     let sentence = "the records are being updated; try again later";
     answer::busy(sentence, ASK_AGAIN)
 }
@@ -432,9 +441,14 @@ async fn go_on(site: Arc<Site>) {
     loop {
         let count = oai.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let begin = Instant::now();
-        if let Err(error) = go_through(&site).await {
-            log::warn!("not all records were updated: {error}");
-        }
+        let done = go_through(&site).await;
+        *oai.fault.lock() = match &done {
+            Ok(()) => None,
+            Err(error) => {
+                log::warn!("not all records were updated: {error}");
+                error.disk_fault()
+            }
+        };
         let took = begin.elapsed();
         oai.ended.send_replace(count);
         tokio::time::sleep(took).await;

@@ -224,6 +224,9 @@ fn refused(error: TransferError) -> Refusal {
         | TransferError::SameArchive
         | TransferError::Remote(_) => {
             log::warn!("a hand-over: {error}");
+            if let Some(fault) = error.disk_fault() {
+                return Box::new(answer::disk(fault));
+            }
             let sentence = "the store cannot be changed; the log has the reason";
             refuse(StatusCode::INTERNAL_SERVER_ERROR, sentence)
         }

@@ -38,6 +38,9 @@ pub(super) fn of(error: &RegistryError) -> Response<Body> {
         | RegistryError::NoActor(_)
         | RegistryError::NoDocument(_) => {
             log::error!("{error}");
+            if let Some(fault) = error.disk_fault() {
+                return answer::disk(fault);
+            }
             let sentence = "the resolver's database cannot be used";
             answer::refusal(StatusCode::INTERNAL_SERVER_ERROR, sentence)
         }

@@ -157,6 +157,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
             let answer = xml(StatusCode::SERVICE_UNAVAILABLE, reply.xml);
             return answer::again_later(answer, failure::ASK_AGAIN);
         }
+        ReplyStatus::Disk(fault) => answer::disk_status(fault),
         ReplyStatus::Done => StatusCode::OK,
         ReplyStatus::Refused => StatusCode::BAD_REQUEST,
         ReplyStatus::Failed => StatusCode::INTERNAL_SERVER_ERROR,
