@@ -49,7 +49,7 @@ fn a_user_sees_the_services_of_a_store_that_they_may_read() {
         as() {{ setpriv --reuid 1234 --regid 1234 --clear-groups "$@"; }}
         as ibifs status $store --json | jq -e --argjson pid $(< one.pid) '.[0].services[0].pid == $pid'
         # Their lock says nothing.
-        stop KILL one; as flock --no-fork --shared $store/serving.1 sleep 60 & sleep 0.5; test "$(services)" = '[]'
+        stop KILL one; as flock --no-fork --shared $store/serving.1 sleep 3 & sleep 0.5; test "$(services)" = '[]'
         no as flock --exclusive --nonblock $store/serving.1 true; kill %%; wait
         chmod 700 $store; no as ibifs status $store; chmod 711 $store
         as ibifs status $store --json | jq -e '.[0].services == null'
