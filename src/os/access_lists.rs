@@ -7,9 +7,13 @@ use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use crate::os::caller::Caller;
+use crate::os::opening;
 
 /// The attribute in which a file has its list.
 pub const ATTRIBUTE: &str = "system.posix_acl_access";
+
+/// The longest value of an attribute, in bytes (xattr(7)).
+const LONGEST: usize = 64 * 1024;
 
 /// Tags of entries: owner, a user, group, mask, others (`linux/posix_acl.h`).
 const OWNER: u16 = 0x01;
@@ -35,6 +39,30 @@ pub fn group_of(list: &[u8]) -> Option<u8> {
         found.next()
     };
     Some(permission(GROUP)? & permission(MASK).unwrap_or(0o7))
+}
+
+/// The mode of a file without its access control list. With a list the bits of the group are the list's mask, which may be
+/// more than the group itself has.
+#[must_use]
+pub fn mode_without(list: &[u8], mode: u32) -> u32 {
+    match group_of(list) {
+        Some(group) => mode & (!0o070 | u32::from(group) << 3),
+        None => mode,
+    }
+}
+
+/// The access control list of a file, which may have been opened with O_PATH. None if it has none.
+pub fn list_of(file: impl AsFd) -> Result<Option<Vec<u8>>, Errno> {
+    let path = opening::by_descriptor(file.as_fd());
+    let mut list = vec![0; LONGEST];
+    match rustix::fs::getxattr(path.as_str(), ATTRIBUTE, &mut list) {
+        Ok(length) => {
+            list.truncate(length);
+            Ok(Some(list))
+        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Whether lists that grant and lists that refuse access to files in this directory, which is empty, have an effect for

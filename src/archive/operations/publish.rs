@@ -306,7 +306,7 @@ pub struct Listing {
 pub struct PublicFile {
     /// Its path in the item. That of a directory ends with a slash.
     pub path: Vec<u8>,
-    /// Its permissions, as `chmod` has them.
+    /// Its permissions, as `chmod` has them, without its access control list.
     pub permissions: u32,
     /// Its length in bytes.
     pub length: u64,

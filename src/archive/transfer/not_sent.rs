@@ -87,14 +87,10 @@ impl NotSent {
     }
 }
 
-/// The mode of an entry without its access control list. With a list the bits of the group are the list's mask,
-/// which may be more than the group itself has.
+/// The mode of an entry without its access control list.
 pub(super) fn mode_without_list(mode: u32, attributes: &UserAttributes) -> u32 {
     let list = attributes
         .iter()
         .find(|(name, _)| name == access_lists::ATTRIBUTE.as_bytes());
-    let Some(group) = list.and_then(|(_, list)| access_lists::group_of(list)) else {
-        return mode;
-    };
-    mode & (!0o070 | u32::from(group) << 3)
+    list.map_or(mode, |(_, list)| access_lists::mode_without(list, mode))
 }

@@ -11,6 +11,7 @@ use super::entries::{each_entry_of, next_entries_of};
 use super::place::failed;
 use super::validator::Fingerprint;
 use super::{OpenItem, Place, Tree, TreeError};
+use crate::os::access_lists;
 use crate::os::opening;
 use crate::os::serving;
 use ibi::Timestamp;
@@ -56,9 +57,14 @@ impl Published {
         u32::from(self.mode) & 0o777
     }
 
+    /// The same without its access control list, for a copy that has none.
+    pub fn permissions_without_list(&self) -> Result<u32, Errno> {
+        mode_without_list(&self.file, self.permissions())
+    }
+
     /// Whether it has an access control list, or that cannot be found out.
     pub fn has_access_list(&self) -> bool {
-        let found = rustix::fs::fgetxattr(&self.file, "system.posix_acl_access", &mut [0; 0][..]);
+        let found = rustix::fs::fgetxattr(&self.file, access_lists::ATTRIBUTE, &mut [0; 0][..]);
         !matches!(found, Err(Errno::NODATA | Errno::OPNOTSUPP))
     }
 
@@ -158,12 +164,18 @@ impl Tree {
     }
 }
 
+/// The mode of a file or directory without its access control list.
+fn mode_without_list(file: impl AsFd, mode: u32) -> Result<u32, Errno> {
+    let list = access_lists::list_of(file)?;
+    Ok(list.map_or(mode, |list| access_lists::mode_without(&list, mode)))
+}
+
 /// What the public may know of an entry of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicStat {
     /// What it is.
     pub kind: PublicKind,
-    /// Its permissions, as `chmod` has them.
+    /// Its permissions, as `chmod` has them, without its access control list.
     pub mode: u16,
     /// When its content was last changed, in seconds since 1970 and nanoseconds.
     pub modified: (i64, u32),
@@ -209,9 +221,15 @@ impl OpenItem {
         };
         let has_names = kind == PublicKind::File && attributes.stx_nlink > 1;
         let modified = attributes.stx_mtime;
+        let mode = u32::from(attributes.stx_mode & 0o7777);
+        // Links have no list, and what is asked of one would be asked of its target.
+        let mode = match kind {
+            PublicKind::Link(_) => mode,
+            _ => mode_without_list(&found, mode)?,
+        };
         Ok(PublicStat {
             kind,
-            mode: attributes.stx_mode & 0o7777,
+            mode: u16::try_from(mode).unwrap_or(0),
             modified: (modified.tv_sec, modified.tv_nsec),
             identity: has_names.then_some(attributes.stx_ino),
         })

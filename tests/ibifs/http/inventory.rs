@@ -30,6 +30,18 @@ fn it_has_what_is_public() {
     );
 }
 
+/// Who reads an inventory or a zip file gets no access control lists, and nobody else more rights than the list gave.
+#[test]
+fn modes_are_those_without_lists() {
+    served().prints(
+        r#"setfacl -m u:1234:rw $D/x; setfacl -m u:1234:rwx $D; stat -c '%a %n' $D $D/x | sed "s|$D|doc|"
+        curl -sf "$U/$one?inventory" | sed -n 's/^\([a-z]*\) \([0-9]*\) [0-9.]* \(doc[^ ]*\).*/\1 \2 \3/p'
+        curl -sf "$U/archive.cgi/$one" > z.zip; unzip -Z z.zip | sed -n 's/^\(-[^ ]*\) .* .*doc\/[xy]$/\1/p'"#,
+        "775 doc\n664 doc/x\ndirectory 755 doc\nlink 777 doc/link\nfifo 644 doc/pipe\nfile 644 doc/x\nfile 644 doc/y\n\
+         -rw-r--r--\n-rw-r--r--",
+    );
+}
+
 /// Its entity tag changes with what is in the item, and with nothing else.
 #[test]
 fn its_tag_changes_with_the_item() {

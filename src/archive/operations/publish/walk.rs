@@ -92,10 +92,13 @@ impl<'a> Walk<'a> {
                 listing.has_more = true;
                 break;
             }
+            let Some(permissions) = self.readable(found.permissions_without_list(), &path)? else {
+                continue;
+            };
             listing.files.push(PublicFile {
                 length: if is_directory { 0 } else { found.length() },
                 changed: found.changed(),
-                permissions: found.permissions(),
+                permissions,
                 path,
             });
         }

@@ -288,7 +288,9 @@ async fn file_bytes(
     let length = found.length();
     let attributes = Attributes {
         changed: found.changed(),
-        permissions: found.permissions(),
+        permissions: found
+            .permissions_without_list()
+            .map_err(std::io::Error::from)?,
     };
     let file = Arc::new(found.file.try_clone()?);
     let mut writer = entry::begin(archive, path, &attributes, length)?;
