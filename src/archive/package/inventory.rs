@@ -12,19 +12,19 @@ pub(super) const INVENTORY: &str = "inventory.json";
 pub(super) const SIDECAR: &str = "inventory.json.sha512";
 
 /// Paths by their digest.
-pub(super) type ByDigest = BTreeMap<String, Vec<String>>;
+pub type ByDigest = BTreeMap<String, Vec<String>>;
 
 /// An inventory.
 #[derive(Clone, Debug)]
-pub(super) struct OcflInventory {
+pub struct OcflInventory {
     /// The identifier of the object.
-    pub(super) id: String,
+    pub id: String,
     /// The number of the last version.
-    pub(super) head: u64,
+    pub head: u64,
     /// The paths of content in the object, by digest.
-    pub(super) manifest: ByDigest,
+    pub manifest: ByDigest,
     /// The logical paths of the last version, by digest.
-    pub(super) state: ByDigest,
+    pub state: ByDigest,
     /// All versions, unchanged.
     versions: Map<String, Value>,
     /// All other members, unchanged.
@@ -33,7 +33,7 @@ pub(super) struct OcflInventory {
 
 impl OcflInventory {
     /// The inventory of an object that has no version yet.
-    pub(super) fn new(id: &str) -> OcflInventory {
+    pub fn new(id: &str) -> OcflInventory {
         OcflInventory {
             id: id.to_owned(),
             head: 0,
@@ -45,7 +45,7 @@ impl OcflInventory {
     }
 
     /// Reads an inventory.
-    pub(super) fn parse(bytes: &[u8]) -> Result<OcflInventory, Message> {
+    pub fn parse(bytes: &[u8]) -> Result<OcflInventory, Message> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|error| Message::foreign(error.to_string()))?;
         let Value::Object(mut object) = value else {
@@ -69,7 +69,11 @@ impl OcflInventory {
         }
         let id = text("id", take("id")?)?;
         let head = text("head", take("head")?)?;
-        let number = head.strip_prefix('v').and_then(|head| head.parse().ok());
+        // Another version comes behind it.
+        let number = head
+            .strip_prefix('v')
+            .filter(|digits| !digits.starts_with('+'));
+        let number = number.and_then(|digits| digits.parse::<u32>().ok());
         let manifest = by_digest("manifest", &take("manifest")?)?;
         let Value::Object(versions) = take("versions")? else {
             return Err(message!("its versions are not a JSON object"));
@@ -78,7 +82,9 @@ impl OcflInventory {
         let last = last.ok_or_else(|| message!("it has no state of its head {head}", head))?;
         Ok(OcflInventory {
             id,
-            head: number.ok_or_else(|| message!("its head {head} is not a version", head))?,
+            head: number
+                .map(u64::from)
+                .ok_or_else(|| message!("its head {head} is not a version", head))?,
             state: by_digest("state", last)?,
             manifest,
             versions,
@@ -87,7 +93,7 @@ impl OcflInventory {
     }
 
     /// Adds a version with these files, a time of creation, and a user: a name and an address.
-    pub(super) fn add(&mut self, state: ByDigest, created: &str, user: (&str, &str)) {
+    pub fn add(&mut self, state: ByDigest, created: &str, user: (&str, &str)) {
         self.head += 1;
         let version = json!({
             "created": created,
@@ -109,7 +115,7 @@ impl OcflInventory {
     }
 
     /// The inventory as bytes of the file.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         let mut object = Map::new();
         object.insert("id".into(), json!(self.id));
         object.insert("type".into(), json!("https://ocfl.io/1.1/spec/#inventory"));
@@ -185,5 +191,12 @@ mod tests {
             r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {}, "versions": {}}"#,
             "it has no state of its head v1",
         );
+        for head in ["v18446744073709551615", "v+1", "v", "1"] {
+            let text = r#"{"digestAlgorithm": "sha512", "id": "a", "head": "HEAD", "manifest": {}, "versions": {"HEAD": {"state": {}}}}"#;
+            bad(
+                &text.replace("HEAD", head),
+                &format!("its head {head} is not a version"),
+            );
+        }
     }
 }
