@@ -33,3 +33,5 @@ pub(crate) mod transfer;
 pub mod tree;
 
 pub use operations::*;
+pub use package::OcflInventory;
+pub use transfer::{Inventory, Tokens};

@@ -8,6 +8,7 @@
 //! - [`namespace`]: above and beside the items: which node a name means. No FUSE type.
 //! - [`fs`]: the FUSE adapter. Translates a request, calls, translates the answer.
 //! - [`mount`]: start and stop: options, checks, signals, unmounting.
+//! - [`texts`]: what the parser of names makes of a text, for the fuzz targets.
 
 pub(crate) mod attr;
 pub(crate) mod descriptors;
@@ -17,3 +18,5 @@ pub(crate) mod inode;
 pub(crate) mod inside;
 pub mod mount;
 pub(crate) mod namespace;
+#[doc(hidden)]
+pub mod texts;

@@ -20,6 +20,6 @@ pub mod formats;
 pub mod fuse;
 pub(crate) mod os;
 pub mod web;
-pub(crate) mod world;
+pub mod world;
 
 pub use ::ibi;

@@ -11,3 +11,5 @@ pub(crate) mod harvest;
 pub mod registry;
 pub(crate) mod server;
 pub(crate) mod service;
+#[doc(hidden)]
+pub use server::texts;

@@ -30,6 +30,7 @@
 //! - [`control`]: the socket by which that process is asked.
 //! - [`asking`]: asking that process.
 //! - [`mount`]: start and stop.
+//! - [`texts`]: what parsers make of texts that others sent, for the fuzz targets.
 
 pub mod asking;
 pub(crate) mod backing;
@@ -58,5 +59,6 @@ pub(crate) mod remote;
 pub(crate) mod remote_file;
 pub mod settings;
 pub(crate) mod sources;
+pub mod texts;
 pub(crate) mod trouble;
 pub(crate) mod waiting;

@@ -82,7 +82,7 @@ pub use directory::PublicDirectory;
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use facts::Facts;
-pub use handover::{Handover, HandoverLock, Role};
+pub use handover::{Handover, HandoverLock, HandoverRecord, Role};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};

@@ -46,6 +46,7 @@ mod writing;
 use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
+pub use inventory::OcflInventory;
 pub use opened::{Package, find, open};
 pub use unnamed::{is_packed, stage_unnamed, unpack_package};
 

@@ -15,7 +15,7 @@ use super::base_url::{BaseUrl, BaseUrlError};
 use super::item::{Names, NamesError};
 
 pub use key::{PublicKey, PublicKeyError, SigningKey};
-pub use signed::{SignedList, SignedListError};
+pub use signed::{SignedList, SignedListError, signature_line};
 
 /// The path at which a resolver publishes its list, without the slash.
 pub const PATH: &str = "federatedArchives.txt";

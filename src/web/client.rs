@@ -11,7 +11,7 @@ pub(crate) mod archive_service;
 mod connector;
 pub(crate) mod fetch;
 mod hosts;
-mod redirection;
+pub(crate) mod redirection;
 mod sent;
 mod trust;
 

@@ -3,22 +3,23 @@
 //! The modules of the two services ([`archive`], [`resolver`]) decide the answers; this module accepts,
 //! limits and closes connections.
 
-mod access_log;
+pub(crate) mod access_log;
 mod answer;
 pub mod archive;
 mod clock;
 mod compression;
 mod form;
 mod idle_timeout;
-mod languages;
+pub(crate) mod languages;
 mod metrics;
-mod negotiation;
+pub(crate) mod negotiation;
 mod page;
 mod preference;
 mod prefix;
 pub mod resolver;
 mod share;
 mod striped;
+pub mod texts;
 mod threads;
 mod tls;
 

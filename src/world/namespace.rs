@@ -68,7 +68,7 @@ pub(crate) enum Entries {
 }
 
 /// What a name asks for.
-enum Asked {
+pub(crate) enum Asked {
     /// A node that is known.
     Known(NodeKind),
     /// An item.
@@ -501,7 +501,7 @@ fn link_target(view: View, names: &Names) -> Vec<u8> {
     format!("{climb}/{name}").into_bytes()
 }
 
-fn asked(parent: &Node, name: &OsStr) -> Result<Asked, Trouble> {
+pub(crate) fn asked(parent: &Node, name: &OsStr) -> Result<Asked, Trouble> {
     let text = || name.to_str().ok_or(Trouble::Missing);
     match &parent.kind {
         NodeKind::Root => {

@@ -501,7 +501,7 @@ fn of_status(url: &str, status: u16) -> Trouble {
 }
 
 /// The digest in a header (RFC 9530, section 2): `sha-256=:BASE64:`.
-fn digest_in(value: &str) -> Option<Digest> {
+pub(crate) fn digest_in(value: &str) -> Option<Digest> {
     use base64::Engine;
     let members = value.split(',').map(str::trim);
     let text = members
@@ -512,7 +512,7 @@ fn digest_in(value: &str) -> Option<Digest> {
 }
 
 /// The path after which the page behind this one begins, read without its entries.
-fn next_of(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn next_of(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.strip_suffix(b"\n")?;
     let cut = text.iter().rposition(|byte| *byte == b'\n')?;
     let last = str::from_utf8(&text[cut + 1..]).ok()?;

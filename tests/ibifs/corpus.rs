@@ -51,5 +51,8 @@ fn every_kept_input_keeps_every_promise() {
         assert!(count > 0, "{target} has no corpus");
     }
     println!("{bytes} bytes");
-    assert!(bytes < MOST_BYTES, "minimise it with 'cargo fuzz cmin'");
+    assert!(
+        bytes < MOST_BYTES,
+        "minimise it with 'tests/fuzz/run --merge'"
+    );
 }

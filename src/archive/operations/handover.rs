@@ -76,7 +76,7 @@ impl Handover {
 
 /// All that is recorded of an item's transfers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct HandoverRecord {
+pub struct HandoverRecord {
     /// The transfer under way.
     current: Option<Handover>,
     /// The Archives that were declared gone while they may have held the original.
@@ -88,7 +88,8 @@ const GONE: &str = "gone";
 
 impl HandoverRecord {
     /// The record as a list of pairs.
-    fn to_bytes(&self, names: &Names) -> Vec<u8> {
+    #[must_use]
+    pub fn to_bytes(&self, names: &Names) -> Vec<u8> {
         let mut pairs = Pairs::default();
         pairs.set("ibi", names.to_value());
         if let Some(current) = &self.current {
@@ -106,7 +107,8 @@ impl HandoverRecord {
     }
 
     /// Parses a record; None if it has another form.
-    fn parse(bytes: &[u8]) -> Option<HandoverRecord> {
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Option<HandoverRecord> {
         let pairs = Pairs::parse(bytes).ok()?;
         let gone = pairs.get(GONE).map_or(&[][..], Value::words).iter();
         let gone = gone.map(|word| Some(Names::from(Ibi::parse(word).ok()?)));

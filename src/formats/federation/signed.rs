@@ -79,8 +79,8 @@ impl SignedList {
             text.push_str(&line(ABSENT, &pairs));
         }
         text.push_str(&written(&self.archives));
-        let signature = key.sign(&[CONTEXT, text.as_bytes()].concat());
-        text.push_str(&format!("{SIGNATURE}{signature}\n"));
+        let signature = signature_line(text.as_bytes(), key);
+        text.push_str(&signature);
         text
     }
 
@@ -121,6 +121,13 @@ impl SignedList {
             archives: parse(text, Admitted::All).map_err(SignedListError::List)?,
         })
     }
+}
+
+/// The last line of a list, whose lines before it are this text.
+#[must_use]
+pub fn signature_line(text: &[u8], key: &SigningKey) -> String {
+    let signature = key.sign(&[CONTEXT, text].concat());
+    format!("{SIGNATURE}{signature}\n")
 }
 
 fn line(begin: &str, pairs: &Pairs) -> String {
@@ -216,8 +223,8 @@ mod tests {
         );
         // Signed by the peer, and no list.
         let sign = |text: &str| {
-            let signature = key(1).sign(&[CONTEXT, text.as_bytes()].concat());
-            format!("{text}{SIGNATURE}{signature}\n")
+            let signature = signature_line(text.as_bytes(), &key(1));
+            format!("{text}{signature}")
         };
         assert_eq!(refused(sign("x\n").as_bytes()), SignedListError::Unsigned);
         assert_eq!(

@@ -47,14 +47,14 @@ pub(super) struct Searches {
 }
 
 /// The query of a path below `.find`; None if a name in it has no word.
-fn query_of(path: &str) -> Option<SearchQuery> {
+pub(crate) fn query_of(path: &str) -> Option<SearchQuery> {
     let mut names = path.split('/').map(SearchQuery::parse);
     let first = names.next()??;
     names.try_fold(first, |query, more| Some(query.and(more?)))
 }
 
 /// The name of an item's link.
-fn name_of_link(names: &Names) -> String {
+pub(crate) fn name_of_link(names: &Names) -> String {
     let name = match names.ibip() {
         Some(ibip) => ibip.to_string(),
         None => names.preferred(),
@@ -63,7 +63,7 @@ fn name_of_link(names: &Names) -> String {
 }
 
 /// The name of the item that has a link of this name. No identifier has the sign that links have for slashes.
-fn named_by_link(name: &str) -> Option<Names> {
+pub(crate) fn named_by_link(name: &str) -> Option<Names> {
     if name.contains('/') {
         return None;
     }

@@ -29,7 +29,7 @@ pub enum WorldEntry {
 
 /// What a name of an item that is not held here leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Outside {
+pub(crate) enum Outside {
     /// A level above the item, by its path.
     Level(String),
     /// The item, or what its modifier leads to, by its path.
@@ -100,7 +100,7 @@ fn is_prefix(name: &str) -> bool {
 }
 
 /// What a name means below a path; None if it is no part of an identifier.
-fn outside(path: &str, name: &str) -> Option<Outside> {
+pub(crate) fn outside(path: &str, name: &str) -> Option<Outside> {
     let whole = below(path, name);
     if path.is_empty() && is_prefix(name) {
         return Some(Outside::Level(whole));

@@ -6,7 +6,7 @@ use hyper::{StatusCode, Uri};
 /// The place to which an answer redirects. None for an answer that does not.
 ///
 /// # Errors The place, if it is no URL with `http` or `https`, or leaves TLS.
-pub(super) fn target(
+pub(crate) fn target(
     from: &Uri,
     status: StatusCode,
     headers: &HeaderMap,

@@ -3,7 +3,7 @@
 //! The thread that answers only formats the line. Another thread writes, so that no request waits for the disk; what does
 //! not fit into its queue is counted and reported as lost.
 
-mod line;
+pub(crate) mod line;
 
 use std::fs::File;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! The Archive over HTTP: its service (ibi-resolution(7)), the content of its items, pages, and OAI-PMH.
 
 mod cache;
-mod conditions;
+pub(crate) mod conditions;
 mod content;
 mod crawlers;
 mod dav;
@@ -10,7 +10,7 @@ mod file;
 mod levels;
 mod measure;
 mod oai;
-mod pages;
+pub(crate) mod pages;
 mod pictures;
 mod searches;
 mod service;

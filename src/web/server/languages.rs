@@ -10,7 +10,7 @@ const MOST: usize = 32;
 
 /// The languages in order of preference. A language with a country is followed by the language alone.
 /// Malformed ranges, and languages in which no item can be, are skipped.
-pub fn preferred(headers: &HeaderMap) -> Vec<Language> {
+pub(crate) fn preferred(headers: &HeaderMap) -> Vec<Language> {
     let mut wanted: Vec<(Language, u16)> = ranges(headers, &header::ACCEPT_LANGUAGE)
         .take(MOST)
         .filter_map(range)

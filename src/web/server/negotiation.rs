@@ -26,7 +26,7 @@ pub(super) fn media_type(format: DescriptionFormat) -> &'static str {
 
 /// The format that a request names and does not prefer pages to; None if it wants what every reader gets. A
 /// wildcard names no format.
-pub(super) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
+pub(crate) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
     let accepted = Accepted::by(headers);
     if accepted.names_none() {
         return None;

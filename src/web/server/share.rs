@@ -45,7 +45,7 @@ impl Proxies {
 
     /// The address of the client: the peer or, if that is a proxy, the last address that it forwards for and that is
     /// not a proxy. The client can forge the addresses before it.
-    pub(super) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         for address in forwarded(headers).into_iter().rev() {
             match address {
@@ -58,7 +58,7 @@ impl Proxies {
 
     /// The addresses on the way of a request, as far as proxies name them: the client's first, the peer last. What
     /// another peer says is passed over.
-    pub(super) fn way(&self, peer: IpAddr, headers: &HeaderMap) -> Vec<IpAddr> {
+    pub(crate) fn way(&self, peer: IpAddr, headers: &HeaderMap) -> Vec<IpAddr> {
         let mut way = Vec::new();
         if self.trusts(peer) {
             way.extend(forwarded(headers).into_iter().flatten());

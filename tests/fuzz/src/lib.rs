@@ -4,20 +4,30 @@
 //! through the same ones. A body panics where a promise is broken; that nothing else panics, hangs
 //! or takes memory without bound is what the fuzzer watches.
 
+pub mod answers;
+pub mod descriptions;
 pub mod facts;
 pub mod federations;
+pub mod harvests;
+pub mod headers;
 pub mod identifiers;
 pub mod imports;
 pub mod inventories;
 pub mod levels;
 pub mod links;
+pub mod manifests;
 pub mod metadata;
 pub mod modifiers;
+pub mod names;
 pub mod options;
+pub mod peers;
+pub mod previews;
 pub mod propfinds;
 pub mod queries;
+pub mod searches;
 pub mod services;
 pub mod sidecars;
+pub mod transfers;
 
 use std::fmt::Display;
 
@@ -25,21 +35,31 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 14] = [
+pub const TARGETS: [(&str, Check); 24] = [
+    ("answers", answers::check),
+    ("descriptions", descriptions::check),
     ("facts", facts::check),
     ("federations", federations::check),
+    ("harvests", harvests::check),
+    ("headers", headers::check),
     ("identifiers", identifiers::check),
     ("imports", imports::check),
     ("inventories", inventories::check),
     ("levels", levels::check),
     ("links", links::check),
+    ("manifests", manifests::check),
     ("metadata", metadata::check),
     ("modifiers", modifiers::check),
+    ("names", names::check),
     ("options", options::check),
+    ("peers", peers::check),
+    ("previews", previews::check),
     ("propfinds", propfinds::check),
     ("queries", queries::check),
+    ("searches", searches::check),
     ("services", services::check),
     ("sidecars", sidecars::check),
+    ("transfers", transfers::check),
 ];
 
 /// An error becomes a sentence that can be shown on a terminal: no control characters, and short

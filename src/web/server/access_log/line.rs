@@ -26,7 +26,7 @@ pub enum AccessLogFormat {
 
 /// What is known of a request.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     client: IpAddr,
     at: Duration,
     method: String,
@@ -39,7 +39,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) fn begin<B>(request: &Request<B>, client: IpAddr) -> Line {
+    pub(crate) fn begin<B>(request: &Request<B>, client: IpAddr) -> Line {
         let value = |name: HeaderName| request.headers().get(name).cloned();
         Line {
             client,
@@ -57,7 +57,7 @@ impl Line {
     }
 
     /// The line, with its end, for an answer of so many bytes.
-    pub(super) fn written(&self, format: AccessLogFormat, bytes: u64) -> String {
+    pub(crate) fn written(&self, format: AccessLogFormat, bytes: u64) -> String {
         match format {
             AccessLogFormat::Combined => self.combined(bytes),
             AccessLogFormat::Json => self.json(bytes),

@@ -8,18 +8,18 @@ use axum::http::{HeaderMap, HeaderValue};
 
 /// The validators of a file.
 #[derive(Debug)]
-pub(super) struct FileVersion {
+pub(crate) struct FileVersion {
     /// The strong entity tag, with its quotes.
-    pub(super) tag: String,
+    pub(crate) tag: String,
     /// The time of the last change, to the second. None if HTTP cannot express the date.
-    pub(super) changed: Option<SystemTime>,
+    pub(crate) changed: Option<SystemTime>,
     /// Whether that second was over when the file was examined, so that the date identifies the content.
-    pub(super) is_settled: bool,
+    pub(crate) is_settled: bool,
 }
 
 /// The result of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ConditionResult {
+pub(crate) enum ConditionResult {
     /// The file is sent.
     Send,
     /// The client has the file already: 304.
@@ -30,7 +30,7 @@ pub(super) enum ConditionResult {
 
 /// The part of a file that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FilePart {
+pub(crate) enum FilePart {
     Whole,
     /// From the first offset up to the second, exclusive.
     Range(u64, u64),
@@ -39,7 +39,7 @@ pub(super) enum FilePart {
 }
 
 /// Evaluates the conditions in the order of RFC 9110, section 13.2.2.
-pub(super) fn evaluate(headers: &HeaderMap, version: &FileVersion) -> ConditionResult {
+pub(crate) fn evaluate(headers: &HeaderMap, version: &FileVersion) -> ConditionResult {
     if headers.contains_key(header::IF_MATCH) {
         if !names(headers, header::IF_MATCH, version, Comparison::Strong) {
             return ConditionResult::Failed;
@@ -64,7 +64,7 @@ pub(super) fn evaluate(headers: &HeaderMap, version: &FileVersion) -> ConditionR
 }
 
 /// The requested part. Multiple or malformed ranges are ignored.
-pub(super) fn part(headers: &HeaderMap, version: &FileVersion, length: u64) -> FilePart {
+pub(crate) fn part(headers: &HeaderMap, version: &FileVersion, length: u64) -> FilePart {
     let mut lines = headers.get_all(header::RANGE).iter();
     let (Some(range), None) = (lines.next(), lines.next()) else {
         return FilePart::Whole;

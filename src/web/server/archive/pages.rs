@@ -7,7 +7,7 @@ mod home;
 mod info;
 mod landing;
 mod level;
-mod preview;
+pub(crate) mod preview;
 mod search;
 mod signposts;
 mod view;

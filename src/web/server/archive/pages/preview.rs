@@ -3,8 +3,8 @@
 //! Sound, video, drawings and PDF are shown by the browser, which gets them as any file; of images and of the first page
 //! of a PDF it gets a small picture. Of a text its beginning is part of the page: as lines, as a table (CSV) or formatted (Markdown).
 
-mod markdown;
-mod table;
+pub(crate) mod markdown;
+pub(crate) mod table;
 
 use std::cmp::Reverse;
 use std::os::unix::fs::FileExt;
@@ -192,7 +192,7 @@ fn drawn(site: &Site, found: &Published, path: &[u8], url: &str, alt: &str) -> O
 
 /// The beginning of a text: UTF-8 but for a character that is cut off at its end, else ISO 8859-1. None if it is
 /// no text.
-fn text_of(bytes: &[u8]) -> Option<String> {
+pub(crate) fn text_of(bytes: &[u8]) -> Option<String> {
     if bytes.contains(&0) {
         return None;
     }
@@ -210,7 +210,7 @@ fn text_of(bytes: &[u8]) -> Option<String> {
 }
 
 /// A text as lines, and whether all are shown. Each line is a paragraph: pages show a line feed by its number.
-fn lines(text: &str) -> (Markup, bool) {
+pub(crate) fn lines(text: &str) -> (Markup, bool) {
     let mut is_whole = true;
     let mut lines = text.lines();
     let shown: Vec<&str> = lines.by_ref().take(MOST_LINES).collect();

@@ -15,7 +15,7 @@ use crate::web::server::page::html::escaped;
 const LONGEST: usize = 1024 * 1024;
 
 /// A text that lies in an item at a path, as markup.
-pub(super) fn formatted(text: &str, names: &Names, path: &[u8]) -> Markup {
+pub(crate) fn formatted(text: &str, names: &Names, path: &[u8]) -> Markup {
     let directory = path
         .rsplitn(2, |byte| *byte == b'/')
         .nth(1)

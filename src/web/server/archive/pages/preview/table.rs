@@ -14,7 +14,7 @@ const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
 /// The beginning of a text as a table whose first row has the names of the columns, and whether all of it is shown.
 /// The last row of a text that is not whole is left out. None if there is no row.
-pub(super) fn table(text: &str, separator: Option<u8>, is_whole: bool) -> Option<(Markup, bool)> {
+pub(crate) fn table(text: &str, separator: Option<u8>, is_whole: bool) -> Option<(Markup, bool)> {
     let separator = separator.unwrap_or_else(|| most_frequent(text));
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)

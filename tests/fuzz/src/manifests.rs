@@ -1,0 +1,43 @@
+//! Manifests of bags and of scrubs, and inventories of OCFL objects.
+
+use ibifs::archive::OcflInventory;
+use ibifs::formats::fixity::{
+    manifest_text, notes_text, parse_hex_manifest, parse_manifest, parse_notes,
+};
+
+use super::plain;
+
+/// What is read is written and read back as the same.
+pub fn check(data: &[u8]) {
+    let (manifest, bad) = parse_manifest(data);
+    assert_eq!(
+        parse_manifest(&manifest_text(&manifest)),
+        (manifest.clone(), Vec::new())
+    );
+    assert!(bad.is_sorted());
+    let (by_hex, _) = parse_hex_manifest(data, 64);
+    let by_digest = manifest
+        .iter()
+        .map(|(path, digest)| (path, digest.to_string()));
+    assert!(by_digest.eq(by_hex.iter().map(|(path, digest)| (path, digest.clone()))));
+    let notes = parse_notes(data);
+    assert_eq!(parse_notes(&notes_text(&notes)), notes);
+    match OcflInventory::parse(data) {
+        Ok(inventory) => object(inventory),
+        Err(error) => plain(&error),
+    }
+}
+
+/// An inventory reads back, also with a version more.
+fn object(mut inventory: OcflInventory) {
+    let read = |inventory: &OcflInventory| {
+        let again = OcflInventory::parse(&inventory.to_bytes()).expect("its own text");
+        assert_eq!((&again.id, again.head), (&inventory.id, inventory.head));
+        assert_eq!(again.manifest, inventory.manifest);
+        assert_eq!(again.state, inventory.state);
+    };
+    read(&inventory);
+    let state = inventory.manifest.clone();
+    inventory.add(state, "2026-11-22T00:00:00Z", ("a.org", "http://a.org"));
+    read(&inventory);
+}
