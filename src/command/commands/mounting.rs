@@ -1,7 +1,11 @@
 //! `ibifs mount` and `ibifs umount`.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::beside::Beside;
 use super::{print, remote, say, start};
@@ -17,6 +21,12 @@ const UMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long the users of an unmounted tree may keep its daemon running.
 const UMOUNT_GRACE: Duration = Duration::from_secs(1);
+
+/// How long a daemon that has released its store may take to end.
+const ENDING: Timespec = Timespec {
+    tv_sec: 5,
+    tv_nsec: 0,
+};
 
 pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     if remote::is_url(&options.store) {
@@ -70,6 +80,9 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
         ));
     };
     let before = holder(&mounted.source);
+    let daemon = before
+        .as_ref()
+        .and_then(|it| process_of(&mounted.source, it));
     crate::fuse::mount::unmount_world(&mounted.mount_point);
     let gone = crate::fuse::mount::cut_off_killed(&mounted.mount_point);
     if !gone {
@@ -105,6 +118,10 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
             }
         }
         std::thread::sleep(Duration::from_millis(5));
+    }
+    // It has released the store, and may have other files open until it has ended: the disk could not be unmounted.
+    if let Some(daemon) = daemon {
+        wait_for_end(&daemon);
     }
     if options.output.json {
         say(&print::mount_json(&mounted.source, &mounted.mount_point))?;
@@ -151,16 +168,22 @@ fn other_user(mounted: &Mounted) -> Option<String> {
     mounted.user.filter(is_other).map(super::status::name_of)
 }
 
+/// The process that has a store, if it is seen to be the one that its lock names.
+fn process_of(store: &Path, holder: &Holder) -> Option<OwnedFd> {
+    let number = holder.pid.and_then(|pid| i32::try_from(pid).ok())?;
+    // Opened first, so that the check is about this process even if its number is reused.
+    let process = pidfd_open(Pid::from_raw(number)?, PidfdFlags::empty()).ok()?;
+    is_held_by(store, holder.pid?).then_some(process)
+}
+
 /// Asks the daemon of a store, and no other process, to end; returns whether it was asked.
 fn end_daemon(store: &Path, holder: &Holder) -> bool {
-    use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-    let number = holder.pid.and_then(|pid| i32::try_from(pid).ok());
-    // Opened first, so that the check is about this process even if its number is reused.
-    let daemon = number
-        .and_then(Pid::from_raw)
-        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    let Some((daemon, pid)) = daemon.zip(holder.pid) else {
-        return false;
-    };
-    is_held_by(store, pid) && pidfd_send_signal(&daemon, Signal::TERM).is_ok()
+    let daemon = process_of(store, holder);
+    daemon.is_some_and(|daemon| pidfd_send_signal(&daemon, Signal::TERM).is_ok())
+}
+
+/// Waits until a process that has released its store has ended, for [`ENDING`] at most.
+fn wait_for_end(process: &OwnedFd) {
+    let mut events = [PollFd::new(process, PollFlags::IN)];
+    let _ = poll(&mut events, Some(&ENDING));
 }
