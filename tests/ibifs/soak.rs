@@ -101,6 +101,31 @@ fn median_of<T>(samples: &[T], of: impl Fn(&T) -> u64) -> u64 {
     numbers[numbers.len() / 2]
 }
 
+/// Prints how a number develops, and fails if it is higher in the second half of the samples than in the first, by more than
+/// a tenth and `room`. `seconds` is when a sample was taken.
+#[track_caller]
+fn stays<T>(
+    samples: &[T],
+    seconds: impl Fn(&T) -> u64,
+    what: &str,
+    of: &dyn Fn(&T) -> u64,
+    room: u64,
+) {
+    let (middle, last) = samples.split_at(samples.len() / 2);
+    let (was, is) = (median_of(middle, of), median_of(last, of));
+    let an_hour = slope_of(samples, |sample| {
+        (seconds(sample) as f64, of(sample) as f64)
+    });
+    let most = samples.iter().map(of).max().expect("samples");
+    println!(
+        "{what}: {was}, then {is}, at most {most}; by the line of best fit {an_hour:+.0} an hour"
+    );
+    assert!(
+        is <= was + was / 10 + room,
+        "{what} grew from {was} to {is}"
+    );
+}
+
 /// How much a number grows in an hour, by the line that fits the samples best: their seconds and numbers.
 fn slope_of<T>(samples: &[T], of: impl Fn(&T) -> (f64, f64)) -> f64 {
     let count = samples.len() as f64;
@@ -167,19 +192,9 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
 
     // The first third is for warming up.
     let (_, warm) = samples.split_at(samples.len() / 3);
-    let (middle, last) = warm.split_at(warm.len() / 2);
     println!("memory: {} KiB at most", after.peak);
     let flat = |what: &str, of: &dyn Fn(&Sample) -> u64, room: u64| {
-        let (was, is) = (median_of(middle, of), median_of(last, of));
-        let an_hour = slope_of(warm, |sample| (sample.seconds as f64, of(sample) as f64));
-        let most = warm.iter().map(of).max().expect("samples");
-        println!(
-            "{what}: {was}, then {is}, at most {most}; by the line of best fit {an_hour:+.0} an hour"
-        );
-        assert!(
-            is <= was + was / 10 + room,
-            "{what} grew from {was} to {is}"
-        );
+        stays(warm, |sample| sample.seconds, what, of, room);
     };
     flat("memory (KiB)", &|s| s.memory, 4096);
     flat("descriptors", &|s| s.descriptors, 64);

@@ -9,7 +9,7 @@ use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 use super::clients::{CLIENTS, LONG, Load, read};
-use super::{after, entries, median_of, slope_of};
+use super::{after, entries, stays};
 use crate::http::served::Served;
 use crate::support::{TestEnv, switch};
 
@@ -189,15 +189,8 @@ fn a_long_time_of_clients_leaves_the_service_as_it_was() {
 
     // The first third is for warming up.
     let (_, warm) = samples.split_at(samples.len() / 3);
-    let (middle, last) = warm.split_at(warm.len() / 2);
     let flat = |what: &str, of: &dyn Fn(&Sample) -> u64, room: u64| {
-        let (was, is) = (median_of(middle, of), median_of(last, of));
-        let an_hour = slope_of(warm, |sample| (sample.seconds as f64, of(sample) as f64));
-        println!("{what}: {was}, then {is}; by the line of best fit {an_hour:+.0} an hour");
-        assert!(
-            is <= was + was / 10 + room,
-            "{what} grew from {was} to {is}"
-        );
+        stays(warm, |sample| sample.seconds, what, of, room);
     };
     flat("memory (KiB)", &|s| s.memory, 8192);
     flat("descriptors", &|s| s.descriptors, 64);

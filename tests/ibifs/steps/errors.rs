@@ -16,7 +16,8 @@ const MANY: usize = 1000;
 /// How long a daemon may go on with a change after its caller has gone on.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
-const WAYS: [What; 4] = [
+/// The ways in which a step fails.
+pub(super) const WAYS: [What; 4] = [
     What::Fail(libc::EIO),
     What::FailOn(libc::ENOSPC),
     What::Fail(libc::ENOSPC),

@@ -200,28 +200,51 @@ impl Pair {
         assert_eq!(messages, ["Copy", giver, "Original", taker], "{step}");
     }
 
+    /// Puts the stores back, and starts what runs beside the command: where the service is, the service, and the process
+    /// whose steps are stopped if it is not the command.
+    #[track_caller]
+    fn begin(&self, stopped: Stopped) -> (String, Option<Child>, Option<Supervised>) {
+        self.put_back();
+        let daemon = match stopped {
+            Stopped::Command => None,
+            Stopped::CommandOverMounts => {
+                self.mount(None);
+                None
+            }
+            Stopped::Giver => self.mount(Some("S")),
+            Stopped::Taker => self.mount(Some("D")),
+            Stopped::Sender | Stopped::Service => {
+                let (url, child, supervised) = self.serve(stopped == Stopped::Service);
+                return (url, Some(child), supervised);
+            }
+        };
+        (String::new(), None, daemon)
+    }
+
+    /// Starts the same for the same command again, with nothing stopped.
+    #[track_caller]
+    fn begin_again(&self, stopped: Stopped) -> (String, Option<Child>) {
+        if stopped.is_mounted() {
+            self.mount(None);
+        }
+        if stopped.is_served() {
+            let (url, child, _) = self.serve(false);
+            return (url, Some(child));
+        }
+        (String::new(), None)
+    }
+
     /// Makes the hand-over with a step stopped. False where it ended without having come to that.
     #[track_caller]
     fn stops_at(&self, stopped: Stopped, at: usize, what: What) -> bool {
-        self.put_back();
-        let (mut url, mut service, mut daemon) = (String::new(), None, None);
-        match stopped {
-            Stopped::Command => {}
-            Stopped::CommandOverMounts => drop(self.mount(None)),
-            Stopped::Giver => daemon = self.mount(Some("S")),
-            Stopped::Taker => daemon = self.mount(Some("D")),
-            Stopped::Sender | Stopped::Service => {
-                let (at, child, supervised) = self.serve(stopped == Stopped::Service);
-                (url, service, daemon) = (at, Some(child), supervised);
-            }
-        }
+        let (url, service, daemon) = self.begin(stopped);
         let command = self.transfer(stopped, &url);
         let (supervised, output) = self.run_stopped(command, daemon, at, what);
         let reached = supervised.reached();
         let step = format!("{stopped:?}, {what:?} at {}", supervised.step());
         self.is_safe(&step);
         self.unmount();
-        end(service.take());
+        end(service);
         supervised.wait();
         if !reached {
             assert!(output.status.success(), "{step}: {output:?}");
@@ -229,13 +252,7 @@ impl Pair {
             return false;
         }
         self.is_safe(&step);
-        if stopped.is_mounted() {
-            self.mount(None);
-        }
-        if stopped.is_served() {
-            let (at, child, _) = self.serve(false);
-            (url, service) = (at, Some(child));
-        }
+        let (url, service) = self.begin_again(stopped);
         let again = self.transfer(stopped, &url).output().expect("it runs");
         end(service);
         self.unmount();
@@ -331,37 +348,20 @@ impl Pair {
     /// Cancels the transfer with a step stopped, and again. False where it ended without having come to that.
     #[track_caller]
     fn cancel_stops_at(&self, stopped: Stopped, is_gone: bool, at: usize, what: What) -> bool {
-        self.put_back();
-        let (mut url, mut service, mut daemon) = (String::new(), None, None);
-        match stopped {
-            Stopped::Command => {}
-            Stopped::CommandOverMounts => drop(self.mount(None)),
-            Stopped::Giver => daemon = self.mount(Some("S")),
-            Stopped::Taker => daemon = self.mount(Some("D")),
-            Stopped::Sender | Stopped::Service => {
-                let (at, child, supervised) = self.serve(stopped == Stopped::Service);
-                (url, service, daemon) = (at, Some(child), supervised);
-            }
-        }
+        let (url, service, daemon) = self.begin(stopped);
         let command = self.cancel(stopped, &url, is_gone);
         let (supervised, output) = self.run_stopped(command, daemon, at, what);
         let reached = supervised.reached();
         let step = format!("cancel, {stopped:?}, {what:?} at {}", supervised.step());
         self.is_safe(&step);
         self.unmount();
-        end(service.take());
+        end(service);
         supervised.wait();
         self.is_safe(&step);
         if !reached {
             assert!(output.status.success(), "{step}: {output:?}");
         } else {
-            if stopped.is_mounted() {
-                self.mount(None);
-            }
-            if stopped.is_served() {
-                let (at, child, _) = self.serve(false);
-                (url, service) = (at, Some(child));
-            }
+            let (url, service) = self.begin_again(stopped);
             let again = self.cancel(stopped, &url, is_gone);
             let again = { again }.output().expect("it runs");
             end(service);

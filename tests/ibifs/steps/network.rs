@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::errors::WAYS;
 use super::supervisor::{Supervised, What};
 use crate::support::{TestEnv, switch};
 
@@ -17,13 +18,6 @@ const MANY: usize = 1000;
 
 /// How long a service may go on after its client has the answer.
 const AFTERWARDS: Duration = Duration::from_millis(20);
-
-const WAYS: [What; 4] = [
-    What::Fail(libc::EIO),
-    What::FailOn(libc::ENOSPC),
-    What::Fail(libc::ENOSPC),
-    What::FailOn(libc::EIO),
-];
 
 /// Whose steps fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
