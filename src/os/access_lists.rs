@@ -15,6 +15,9 @@ pub const ATTRIBUTE: &str = "system.posix_acl_access";
 /// The longest value of an attribute, in bytes (xattr(7)).
 const LONGEST: usize = 64 * 1024;
 
+/// The length of a list of some thirty entries, for which nothing is allocated where there is none.
+const USUAL: usize = 256;
+
 /// Tags of entries: owner, a user, group, mask, others (`linux/posix_acl.h`).
 const OWNER: u16 = 0x01;
 const USER: u16 = 0x02;
@@ -54,15 +57,19 @@ pub fn mode_without(list: &[u8], mode: u32) -> u32 {
 /// The access control list of a file, which may have been opened with O_PATH. None if it has none.
 pub fn list_of(file: impl AsFd) -> Result<Option<Vec<u8>>, Errno> {
     let path = opening::by_descriptor(file.as_fd());
-    let mut list = vec![0; LONGEST];
-    match rustix::fs::getxattr(path.as_str(), ATTRIBUTE, &mut list) {
-        Ok(length) => {
+    let mut usual = [0; USUAL];
+    let list = match rustix::fs::getxattr(path.as_str(), ATTRIBUTE, &mut usual) {
+        Ok(length) => usual[..length].to_vec(),
+        Err(Errno::RANGE) => {
+            let mut list = vec![0; LONGEST];
+            let length = rustix::fs::getxattr(path.as_str(), ATTRIBUTE, &mut list)?;
             list.truncate(length);
-            Ok(Some(list))
+            list
         }
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(None),
-        Err(errno) => Err(errno),
-    }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    Ok(Some(list))
 }
 
 /// Whether lists that grant and lists that refuse access to files in this directory, which is empty, have an effect for

@@ -13,6 +13,13 @@ pub struct Process {
     pub started: u64,
 }
 
+/// The name of this host, as uname(2) has it.
+#[must_use]
+pub fn host_name() -> String {
+    let node = rustix::system::uname();
+    node.nodename().to_string_lossy().into_owned()
+}
+
 impl Process {
     /// This process.
     #[must_use]

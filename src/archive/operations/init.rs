@@ -16,6 +16,7 @@ use crate::formats::hex::Hex;
 use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
+use crate::os::identity::host_name;
 use crate::os::random;
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::{Ibi, Ibip, Rep, RepPrefix};
@@ -214,10 +215,7 @@ fn unfinished(path: &Path) -> Option<Facts> {
 /// The machine's own host name if it is fully qualified, else a random name below it, so that two
 /// stores on one laptop never mint the same name.
 fn default_host() -> Result<String, Errno> {
-    let node = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .to_ascii_lowercase();
+    let node = host_name().to_ascii_lowercase();
     if node.contains('.') && RepPrefix::from_host(&node, 80).is_ok() {
         return Ok(node);
     }

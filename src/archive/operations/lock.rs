@@ -414,18 +414,20 @@ fn shared_directory(store: &Path) -> Result<Option<OwnedFd>, Errno> {
     }
 }
 
+/// Whether a process has a file locked alone.
+pub(super) fn is_locked(file: &std::fs::File) -> bool {
+    // This takes a free lock for an instant; a process that wants it then retries. `/proc/locks`
+    // would not disturb others, but it skips lines while other processes lock and unlock.
+    let locked = rustix::fs::flock(file, READER);
+    // Dropping the files takes longer, so the lock is released here.
+    let _ = rustix::fs::flock(file, FlockOperation::Unlock);
+    locked == Err(Errno::WOULDBLOCK)
+}
+
 /// Returns the current holder of the store, if it is locked.
 pub fn holder(store: &Path) -> Option<Holder> {
     let file = read(store);
-    // This takes a free lock for an instant; a process that wants it then retries. `/proc/locks`
-    // would not disturb others, but it skips lines while other processes lock and unlock.
-    let is_held = |file| {
-        let locked = rustix::fs::flock(file, READER);
-        // Dropping the files takes longer, so the lock is released here.
-        let _ = rustix::fs::flock(file, FlockOperation::Unlock);
-        locked == Err(Errno::WOULDBLOCK)
-    };
-    let is_held = file.as_ref().is_some_and(is_held)
+    let is_held = file.as_ref().is_some_and(is_locked)
         || shared_directory(store).err() == Some(Errno::WOULDBLOCK);
     is_held.then(|| named_holder(store, file.as_ref()))
 }

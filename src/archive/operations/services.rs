@@ -5,12 +5,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 
 use super::ArchiveError;
-use super::lock::word_in;
+use super::lock::{is_locked, word_in};
 use crate::archive::tree::Tree;
-use crate::os::identity::Process;
+use crate::os::identity::{Process, host_name};
 use crate::os::serving::Server;
 use ibi::Timestamp;
 use ibi::pairs::{percent_decode, percent_encode};
@@ -66,7 +65,7 @@ impl ServiceRecord {
         // Another host may not see that a file is locked.
         let host = match Server::of(tree.root()) {
             Server::Kernel => String::new(),
-            Server::Process | Server::Machine => format!("{}.", host().replace('/', "_")),
+            Server::Process | Server::Machine => format!("{}.", host_name().replace('/', "_")),
         };
         for number in 1..=MOST {
             let file = tree.open_own(&format!("{SERVICE_FILES}{host}{number}"))?;
@@ -94,7 +93,7 @@ impl ServiceRecord {
         let process = Process::own();
         let (pid, started) = (process.pid.to_string(), process.started.to_string());
         let words = [
-            ("host", host().as_str()),
+            ("host", host_name().as_str()),
             ("machine", &process.machine),
             ("pid", &pid),
             ("started", &started),
@@ -127,6 +126,7 @@ pub fn services(store: &Path) -> Option<Vec<(Service, ServiceState)>> {
         let Some(file) = tree.read_own(&name).ok()? else {
             continue;
         };
+        // A service that starts at this instant takes the next file.
         let is_locked = is_locked(&file);
         let mut text = Vec::new();
         if file.take(LONGEST).read_to_end(&mut text).is_err() {
@@ -143,14 +143,6 @@ pub fn services(store: &Path) -> Option<Vec<(Service, ServiceState)>> {
         }
     }
     Some(found)
-}
-
-/// Whether a process has a file locked. This takes a free lock for an instant; a service that starts takes the next file
-/// then.
-fn is_locked(file: &std::fs::File) -> bool {
-    let locked = rustix::fs::flock(file, FlockOperation::NonBlockingLockShared);
-    let _ = rustix::fs::flock(file, FlockOperation::Unlock);
-    locked == Err(Errno::WOULDBLOCK)
 }
 
 fn parse(text: &[u8]) -> Option<Service> {
@@ -170,10 +162,4 @@ fn parse(text: &[u8]) -> Option<Service> {
         url: word("url")?,
         since: Timestamp::parse_rfc3339(&word("since")?).ok(),
     })
-}
-
-/// The name of this host.
-fn host() -> String {
-    let node = rustix::system::uname();
-    node.nodename().to_string_lossy().into_owned()
 }

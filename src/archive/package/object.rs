@@ -164,7 +164,7 @@ fn complete(work: &ExportDirectory, object: &OwnedFd, path: &str) -> Result<(), 
     };
     let (wanted, sidecar) = (read(INVENTORY)?, read(SIDECAR)?);
     if inventory_of(object).is_err() && wanted != text {
-        // Somebody else has changed it.
+        // Another program has changed it.
         return Ok(());
     }
     for (name, text) in [(INVENTORY, wanted), (SIDECAR, sidecar)] {

@@ -11,6 +11,7 @@ use super::engine::{self, INDEX, Postgres, Sqlite};
 use super::{SOON, StoreError, copy, duplicate};
 use crate::archive::database::{self, OpenFor, Unfit};
 use crate::formats::index_url::IndexUrl;
+use crate::os::identity::host_name;
 use ibi::message;
 
 /// The most characters of a host's name in that of a file.
@@ -22,13 +23,13 @@ pub fn cache_file(file: &'static str, index: Option<&IndexUrl>) -> Cow<'static, 
     if index.is_none() {
         return Cow::Borrowed(file);
     }
-    let host = rustix::system::uname()
-        .nodename()
-        .to_string_lossy()
-        .into_owned();
     let is_plain =
         |character: &char| character.is_ascii_alphanumeric() || "-.".contains(*character);
-    let host: String = host.chars().filter(is_plain).take(LONGEST_HOST).collect();
+    let host: String = host_name()
+        .chars()
+        .filter(is_plain)
+        .take(LONGEST_HOST)
+        .collect();
     Cow::Owned(format!("{file}.{host}"))
 }
 

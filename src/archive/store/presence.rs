@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::engine::{Connection, Postgres, Sync, params};
 use super::{SOON, Store, StoreError, random_number, spawn};
 use crate::formats::index_url::IndexUrl;
-use crate::os::identity::Process;
+use crate::os::identity::{Process, host_name};
 
 /// How often a row is renewed.
 pub const BEAT: Duration = Duration::from_secs(3);
@@ -133,8 +133,7 @@ impl Store {
 
     fn insert_row(&self, id: i64, sharing: Sharing) -> Result<(), StoreError> {
         let own = Process::own();
-        let node = rustix::system::uname();
-        let name = node.nodename().to_string_lossy().into_owned();
+        let name = host_name();
         let connection = self.lock();
         let started = Instant::now();
         let insert = || {

@@ -1,7 +1,7 @@
 //! Items that arrive from other Archives: `handover/incoming/<key>`, a directory of each until it is complete.
 //!
-//! What receives an item holds a shared lock of its directory. What nobody has continued for [`LIFETIME`] is
-//! abandoned: who finds it so takes the lock alone, looks again, and removes it. A lock that is waited for may
+//! What receives an item holds a shared lock of its directory. What was not continued for [`LIFETIME`] is
+//! abandoned: a process that finds it so takes the lock alone, looks again, and removes it. A lock that is waited for may
 //! be that of a directory that is removed, so the name is looked up again afterwards.
 
 use std::os::fd::OwnedFd;
@@ -30,7 +30,7 @@ impl Tree {
     }
 
     /// Opens the directory of an arriving item with a shared lock, and makes it where it is missing. Its
-    /// lifetime begins anew. Returns None where another process holds the lock alone.
+    /// lifetime begins again. Returns None where another process holds the lock alone.
     pub fn open_arriving(&self, key: &str) -> Result<Option<OwnedFd>, TreeError> {
         let path = Tree::arriving_path(key);
         let failed = |action| move |errno| self.error(action, &Tree::arriving_path(key), errno);
@@ -78,7 +78,7 @@ impl Tree {
         }
     }
 
-    /// The keys of arriving items that nobody has continued for [`LIFETIME`].
+    /// The keys of arriving items that were not continued for [`LIFETIME`].
     pub fn abandoned_arrivals(&self, now: SystemTime) -> Result<Vec<String>, TreeError> {
         let root = format!("{HANDOVER}/{INCOMING}");
         let opened = match self.open_far(root.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY) {

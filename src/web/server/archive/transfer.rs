@@ -245,13 +245,13 @@ async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Removes what is left of items that nobody has continued to send for long enough.
+/// Removes what is left of items that no sender has continued for long enough.
 pub(super) fn remove_abandoned(tree: &Tree) -> Result<(), TreeError> {
     let now = SystemTime::now();
     for key in tree.abandoned_arrivals(now)? {
         if tree.remove_abandoned(&key, now)? {
             let path = Tree::arriving_path(&key);
-            log::info!("{path} is removed: nobody has continued to send it for 7 days");
+            log::info!("{path} is removed: no sender has continued it for 7 days");
         }
     }
     Ok(())
