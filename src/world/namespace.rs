@@ -603,6 +603,8 @@ mod tests {
             (NodeKind::Root, "8JMKD3MGP8W", "Prefix(\"8JMKD3MGP8W\")"),
             (NodeKind::Root, "6RPa7umaZ", "Prefix(\"6RPa7umaZ\")"),
             (NodeKind::Root, "sid.inpe.br", "Level(\"sid.inpe.br\")"),
+            (NodeKind::Root, "no", "Level(\"no\")"),
+            (level("no"), "esnotes8JMK", "Level(\"no/esnotes8JMK\")"),
             (NodeKind::Root, ".Trash-0", "Missing"),
             (NodeKind::Root, ".world", "Missing"),
             (

@@ -15,12 +15,18 @@ use crate::formats::fixity::Digest;
 /// an identifier.
 #[must_use]
 pub fn meaning(level: &str, name: &str) -> Option<(String, bool)> {
-    let kind = if level.is_empty() {
-        NodeKind::Root
-    } else if level.contains(['.', '/']) {
-        NodeKind::Level(level.to_owned())
-    } else {
-        NodeKind::Prefix(level.to_owned())
+    let root = Node {
+        id: ROOT,
+        kind: NodeKind::Root,
+    };
+    let kind = match level {
+        "" => NodeKind::Root,
+        level if level.contains('/') => NodeKind::Level(level.to_owned()),
+        // What is in the root alone is a level of reps, with or without a dot, or a prefix of IBIps.
+        level => match asked(&root, OsStr::new(level)).ok()? {
+            Asked::Known(kind) => kind,
+            Asked::Item(..) | Asked::Related(..) => return None,
+        },
     };
     let parent = Node { id: ROOT, kind };
     match asked(&parent, OsStr::new(name)).ok()? {

@@ -135,6 +135,8 @@ mod tests {
             ("", "8JMKD3MGP8W", level("8JMKD3MGP8W")),
             ("", "6RPa7umaZ", level("6RPa7umaZ")),
             ("", "sid.inpe.br", level("sid.inpe.br")),
+            ("", "no", level("no")),
+            ("no", "esnotes8JMK", level("no/esnotes8JMK")),
             ("", ".Trash-0", None),
             ("", ".git", None),
             ("", "a:b", None),
