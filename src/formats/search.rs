@@ -116,8 +116,11 @@ impl Searched {
     }
 }
 
-/// The longest range of years.
+/// By how many years the last year of a range may be later than its first.
 const MOST_YEARS: u16 = 500;
+
+/// How many years the ranges of a query may have together. The index looks each of them up by itself.
+const MOST_YEARS_OF_ALL: usize = 1000;
 
 /// How many terms of a query count.
 const MOST_TERMS: usize = 64;
@@ -137,6 +140,16 @@ enum What {
     Years(u16, u16),
 }
 
+impl What {
+    /// How many years it names.
+    fn years(&self) -> usize {
+        match self {
+            What::Words(_) | What::Begin(_) => 0,
+            What::Years(first, last) => usize::from(last - first) + 1,
+        }
+    }
+}
+
 /// What a user searches for. It has at least one word that an item must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
@@ -147,22 +160,36 @@ impl SearchQuery {
     /// Reads a query. None if no word is left that an item must have.
     #[must_use]
     pub fn parse(text: &str) -> Option<SearchQuery> {
-        let mut terms = Vec::new();
+        let mut query = SearchQuery { terms: Vec::new() };
         let mut rest = text.trim_start();
-        while !rest.is_empty() && terms.len() < MOST_TERMS {
+        while !rest.is_empty() && query.terms.len() < MOST_TERMS {
             let (term, after) = next_term(rest);
-            terms.extend(term);
+            if let Some(term) = term {
+                query.add(term);
+            }
             rest = after.trim_start();
         }
-        let is_any = terms.iter().any(|term| !term.is_excluded);
-        is_any.then_some(SearchQuery { terms })
+        let is_any = query.terms.iter().any(|term| !term.is_excluded);
+        is_any.then_some(query)
+    }
+
+    /// Adds a term, if it is a new one and the query is not too long with it.
+    fn add(&mut self, term: Term) {
+        let years: usize = self.terms.iter().map(|term| term.what.years()).sum();
+        if self.terms.len() < MOST_TERMS
+            && years + term.what.years() <= MOST_YEARS_OF_ALL
+            && !self.terms.contains(&term)
+        {
+            self.terms.push(term);
+        }
     }
 
     /// This query with the terms of another one.
     #[must_use]
     pub fn and(mut self, other: SearchQuery) -> SearchQuery {
-        self.terms.extend(other.terms);
-        self.terms.truncate(MOST_TERMS);
+        for term in other.terms {
+            self.add(term);
+        }
         self
     }
 
@@ -353,8 +380,35 @@ mod tests {
 
     #[test]
     fn queries_are_bounded() {
-        let many = "a ".repeat(10_000);
+        let many: String = (0..10_000).map(|number| format!("a{number} ")).collect();
         let query = SearchQuery::parse(&many).expect("a query");
-        assert_eq!(query.clone().and(query).terms.len(), MOST_TERMS);
+        assert_eq!(query.terms.len(), MOST_TERMS);
+        let other = SearchQuery::parse("b").expect("a query");
+        assert_eq!(query.and(other).terms.len(), MOST_TERMS);
+    }
+
+    #[test]
+    fn a_term_counts_once() {
+        let once = SearchQuery::parse("year:1000-1500 a -b").expect("a query");
+        let often = "year:1000-1500 a -b ".repeat(9);
+        assert_eq!(SearchQuery::parse(&often).as_ref(), Some(&once));
+        assert_eq!(once.clone().and(once.clone()), once);
+    }
+
+    #[test]
+    fn few_years_are_looked_up() {
+        for sign in ["", "-"] {
+            let ranges = (1000..1064).map(|year| format!("{sign}year:{year}-{} ", year + 500));
+            let query = SearchQuery::parse(&format!("a {}", ranges.collect::<String>()));
+            let expression = query.expect("a query").expression();
+            let years = expression.matches('"').count() / 2 - 1;
+            assert!(
+                (500..=MOST_YEARS_OF_ALL).contains(&years),
+                "{years} years: {expression}"
+            );
+        }
+        // Ranges as users write them all count.
+        let text = "year:1800-2000 year:1950-2026 -year:1990-1999";
+        assert_eq!(SearchQuery::parse(text).expect("a query").terms.len(), 3);
     }
 }

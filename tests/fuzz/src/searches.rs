@@ -27,7 +27,7 @@ pub fn check(data: &[u8]) {
         let found = found(&query);
         let expression = query.expression();
         assert!(
-            expression.len() <= 64 * 8 * 1024 + 8 * text.len(),
+            expression.len() <= 16 * 1024 + 2 * text.len(),
             "{} bytes",
             expression.len()
         );
