@@ -79,7 +79,8 @@ impl IndexUrl {
     }
 }
 
-/// A text that may be a URL, for messages: dots are in the place of a password.
+/// A text that may be a URL, for messages: dots are in the place of a password, or of all if it is not clear where one
+/// ends.
 #[must_use]
 pub fn without_password(text: &str) -> String {
     const HIDDEN: &str = "...";
@@ -91,6 +92,9 @@ pub fn without_password(text: &str) -> String {
         Some((user, place)) => (Some(user), place),
         None => (None, rest),
     };
+    if user.is_some_and(|user| user.contains("password=")) {
+        return format!("{scheme}://{HIDDEN}");
+    }
     let user = user.map(|user| match user.split_once(':') {
         Some((name, _)) => format!("{name}:{HIDDEN}@"),
         None => format!("{user}@"),
@@ -130,6 +134,8 @@ mod tests {
         for (text, hidden) in [
             ("postgres://u:a@b/c@h:5/d?x=y", "postgres://u:...@h:5/d?x=y"),
             ("postgres://u@h/d", "postgres://u@h/d"),
+            ("postgres://u@h/d?password=p@q", "postgres://..."),
+            ("postgres://u@h:5/d?a=b&password=p@q", "postgres://..."),
             (
                 "postgres://u@h/d?password=p&a=b&password=q",
                 "postgres://u@h/d?password=...&a=b&password=...",
