@@ -33,5 +33,5 @@ pub(crate) mod transfer;
 pub mod tree;
 
 pub use operations::*;
-pub use package::OcflInventory;
+pub use package::{OcflInventory, texts};
 pub use transfer::{Inventory, Tokens};

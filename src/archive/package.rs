@@ -27,6 +27,7 @@
 //! - [`opened`]: reads and verifies a package.
 //! - [`filling`]: makes an item from a package.
 //! - [`unnamed`]: what becomes a new item.
+//! - [`texts`]: what is unpacked of bytes that others sent, for the fuzz targets.
 
 mod bagit;
 mod files;
@@ -38,6 +39,7 @@ mod object;
 mod ocfl;
 mod opened;
 mod reading;
+pub mod texts;
 mod unnamed;
 mod unpack;
 mod work;

@@ -3,6 +3,8 @@
 //! They are not trusted: no name leads out of the directory, no name is made twice, nothing is made but directories and
 //! regular files, and not more than fits on the disk. The directory is nobody else's meanwhile.
 
+use std::cell::Cell;
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -24,9 +26,13 @@ use ibi::{Timestamp, message};
 const MOST_ENTRIES: usize = 1_000_000;
 /// The longest path, in bytes.
 const LONGEST_PATH: usize = 4096;
+/// The longest part of a text of others in an error, in bytes.
+const LONGEST_SHOWN: usize = 1024;
 /// From so many bytes on, an archive file must not unpack to more than [`MOST_TIMES`] its length.
 const FREE: u64 = 1 << 30;
 const MOST_TIMES: u64 = 1000;
+/// The longest headers of an entry of a tar file, in bytes: its long name and its extensions, which are read into memory.
+const LONGEST_HEADERS: u64 = 1 << 20;
 
 /// A format of files that have others in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +44,7 @@ pub(super) enum ArchiveFormat {
 
 impl ArchiveFormat {
     /// The format of a file, by its first bytes. It is read from its start afterwards.
-    pub(super) fn of(file: &mut File) -> std::io::Result<Option<ArchiveFormat>> {
+    pub(super) fn of(file: &mut (impl Read + Seek)) -> std::io::Result<Option<ArchiveFormat>> {
         let mut start = Vec::new();
         Read::by_ref(file).take(512).read_to_end(&mut start)?;
         file.seek(SeekFrom::Start(0))?;
@@ -58,13 +64,16 @@ impl ArchiveFormat {
 
 /// Whether a file is a zip file that holds a bag in a directory of its own (RFC 8493, section 5).
 pub(super) fn is_zipped_bag(path: &Path) -> bool {
+    File::open(path).is_ok_and(holds_bag)
+}
+
+pub(super) fn holds_bag(file: impl Read + Seek) -> bool {
     let is_declaration = |name: &str| {
         let parts = name.split_once('/');
         parts.is_some_and(|(_, below)| below == DECLARATION)
     };
-    let file = File::open(path).ok();
-    let archive = file.and_then(|file| zip::ZipArchive::new(std::io::BufReader::new(file)).ok());
-    archive.is_some_and(|archive| {
+    let archive = zip::ZipArchive::new(std::io::BufReader::new(file));
+    archive.is_ok_and(|archive| {
         let mut names = archive.file_names();
         names.any(|name| name.is_ok_and(|name| is_declaration(&name)))
     })
@@ -78,9 +87,21 @@ pub(super) fn unpack(
     count: &mut dyn FnMut(u64),
 ) -> Result<(), PackageError> {
     let length = file.metadata().map_or(0, |found| found.len());
+    let most = length.saturating_mul(MOST_TIMES).max(FREE);
+    unpack_at_most(most, file, format, to, count)
+}
+
+/// Unpacks at most so many bytes.
+pub(super) fn unpack_at_most(
+    most: u64,
+    file: impl Read + Seek,
+    format: ArchiveFormat,
+    to: &Path,
+    count: &mut dyn FnMut(u64),
+) -> Result<(), PackageError> {
     let mut unpacking = Unpacking {
         to,
-        most: length.saturating_mul(MOST_TIMES).max(FREE),
+        most,
         written: 0,
         entries: 0,
         count,
@@ -113,10 +134,8 @@ struct Unpacking<'a> {
 }
 
 impl Unpacking<'_> {
-    fn zip(&mut self, file: File) -> Result<(), PackageError> {
-        let broken = |error: zip::result::ZipError| {
-            PackageError::broken("zip", Message::foreign(error.to_string()))
-        };
+    fn zip(&mut self, file: impl Read + Seek) -> Result<(), PackageError> {
+        let broken = |error: zip::result::ZipError| PackageError::broken("zip", said(&error));
         let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
         for number in 0..archive.len() {
             let found = archive.by_index_raw(number).map_err(broken)?;
@@ -149,12 +168,23 @@ impl Unpacking<'_> {
     }
 
     fn tar(&mut self, reader: impl Read) -> Result<(), PackageError> {
+        let left = Cell::new(LONGEST_HEADERS);
         let broken = |error: std::io::Error| {
-            PackageError::broken("tar", Message::foreign(error.to_string()))
+            let what = if left.get() == 0 {
+                message!("the headers of an entry are longer than 1 MiB")
+            } else {
+                said(&error)
+            };
+            PackageError::broken("tar", what)
         };
-        let mut archive = tar::Archive::new(reader);
+        let mut archive = tar::Archive::new(Limited {
+            reader,
+            left: &left,
+        });
         for entry in archive.entries().map_err(broken)? {
             let found = entry.map_err(broken)?;
+            // Its content, which is read or passed over, and then the headers of the next one.
+            left.set(found.size().saturating_add(LONGEST_HEADERS));
             let name = found.path_bytes().into_owned();
             let header = found.header();
             let mode = header.mode().map_err(broken)?;
@@ -175,6 +205,7 @@ impl Unpacking<'_> {
                 self.directory(&entry)?;
             } else if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
                 self.file(&entry, found)?;
+                left.set(LONGEST_HEADERS);
             } else if kind.is_symlink() || kind.is_hard_link() {
                 return Err(is_link(&entry));
             } else {
@@ -192,7 +223,7 @@ impl Unpacking<'_> {
         mode: u32,
         time: Option<SystemTime>,
     ) -> Result<Unpacked, PackageError> {
-        let shown = shown(name);
+        let shown = start_shown(name);
         self.entries += 1;
         if self.entries > MOST_ENTRIES {
             let most = MOST_ENTRIES;
@@ -263,9 +294,9 @@ impl Unpacking<'_> {
         let mut buffer = vec![0; 1 << 16];
         let mut written = 0;
         loop {
-            let read = content.read(&mut buffer).map_err(|error| {
-                PackageError::broken(&entry.shown, Message::foreign(error.to_string()))
-            })?;
+            let read = content
+                .read(&mut buffer)
+                .map_err(|error| PackageError::broken(&entry.shown, said(&error)))?;
             let bytes = buffer.get(..read).unwrap_or_default();
             if bytes.is_empty() {
                 break;
@@ -283,6 +314,34 @@ impl Unpacking<'_> {
             writing::set_modified(&file, time).map_err(made(entry))?;
         }
         Ok(())
+    }
+}
+
+/// What a library says of a file; it may repeat a name.
+fn said(error: &impl Display) -> Message {
+    Message::foreign(start_shown(error.to_string().as_bytes()))
+}
+
+/// A text of others for one line on a terminal, of bounded length.
+fn start_shown(text: &[u8]) -> String {
+    shown(text.get(..LONGEST_SHOWN).unwrap_or(text))
+}
+
+/// A reader that fails after so many bytes.
+struct Limited<'a, R> {
+    reader: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Limited<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let left = self.left.get();
+        if left == 0 {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        let read = Read::by_ref(&mut self.reader).take(left).read(buffer)?;
+        self.left.set(left - read as u64);
+        Ok(read)
     }
 }
 
@@ -317,4 +376,105 @@ fn zip_time(time: zip::DateTime) -> Option<SystemTime> {
     let time = Timestamp::parse_rfc3339(&text).ok()?;
     let seconds = u64::try_from(time.seconds()).ok()?;
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::os::testing::TemporaryDirectory;
+
+    /// The header of an entry of a tar file.
+    fn header(kind: tar::EntryType, size: u64) -> Vec<u8> {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("x").expect("a name");
+        header.set_mode(0o644);
+        header.set_mtime(0);
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_cksum();
+        header.as_bytes().to_vec()
+    }
+
+    fn unpacked(reader: impl Read) -> (Result<(), PackageError>, usize) {
+        let directory = TemporaryDirectory::new();
+        let mut unpacking = Unpacking {
+            to: directory.path(),
+            most: FREE,
+            written: 0,
+            entries: 0,
+            count: &mut |_| {},
+        };
+        let result = unpacking.tar(reader);
+        let listed = std::fs::read_dir(directory.path()).expect("a directory");
+        (result, listed.count())
+    }
+
+    /// Compressed, a name of a gibibyte has a mebibyte.
+    #[test]
+    fn long_headers_are_not_read_into_memory() {
+        for kind in [
+            tar::EntryType::GNULongName,
+            tar::EntryType::GNULongLink,
+            tar::EntryType::XHeader,
+        ] {
+            let first = header(tar::EntryType::Regular, 0);
+            let long = header(kind, 64 << 20);
+            let mut read = 0;
+            let endless = std::io::Cursor::new([first, long].concat());
+            let mut endless = endless.chain(std::io::repeat(b'a'));
+            let counted = Counted(&mut endless, &mut read);
+            let (result, files) = unpacked(counted);
+            let error = result.expect_err("refused").to_string();
+            assert!(error.contains("longer than 1 MiB"), "{error}");
+            assert_eq!(files, 1);
+            assert!(read < 2 << 20, "{read} bytes");
+        }
+    }
+
+    #[test]
+    fn errors_can_be_shown() {
+        let with_name = |path: &[u8]| {
+            let mut header = tar::Header::new_gnu();
+            header.as_mut_bytes()[..path.len()].copy_from_slice(path);
+            header.set_size(0);
+            header
+        };
+        let mut strange = with_name(b"\x1b[31mred\n");
+        strange.as_old_mut().mode = *b"wrong!!!";
+        strange.set_cksum();
+        let (result, _) = unpacked(strange.as_bytes().as_slice());
+        let error = result.expect_err("no number").to_string();
+        assert!(error.contains("%1B[31mred%0A"), "{error}");
+
+        let long = header(tar::EntryType::GNULongName, 512 << 10);
+        let mut bytes = [long, vec![b'a'; 512 << 10]].concat();
+        bytes.extend(header(tar::EntryType::Regular, 0));
+        let (result, _) = unpacked(bytes.as_slice());
+        let error = result.expect_err("a long name").to_string();
+        assert!(error.len() < 4096, "{} bytes", error.len());
+    }
+
+    #[test]
+    fn long_content_needs_no_long_headers() {
+        let content = vec![b'a'; 3 << 20];
+        let mut bytes = header(tar::EntryType::Regular, content.len() as u64);
+        bytes.extend(&content);
+        // What is said of all entries is passed over.
+        bytes.extend(header(tar::EntryType::XGlobalHeader, content.len() as u64));
+        bytes.extend(&content);
+        bytes.extend([0; 1024]);
+        let (result, files) = unpacked(bytes.as_slice());
+        result.expect("unpacked");
+        assert_eq!(files, 1);
+    }
+
+    struct Counted<'a, R>(R, &'a mut u64);
+
+    impl<R: Read> Read for Counted<'_, R> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let read = self.0.read(buffer)?;
+            *self.1 += read as u64;
+            Ok(read)
+        }
+    }
 }
