@@ -5,6 +5,7 @@
 //! or takes memory without bound is what the fuzzer watches.
 
 pub mod answers;
+pub mod databases;
 pub mod descriptions;
 pub mod facts;
 pub mod federations;
@@ -20,6 +21,7 @@ pub mod metadata;
 pub mod modifiers;
 pub mod names;
 pub mod options;
+pub mod packed;
 pub mod peers;
 pub mod previews;
 pub mod propfinds;
@@ -35,8 +37,9 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 24] = [
+pub const TARGETS: [(&str, Check); 26] = [
     ("answers", answers::check),
+    ("databases", databases::check),
     ("descriptions", descriptions::check),
     ("facts", facts::check),
     ("federations", federations::check),
@@ -52,6 +55,7 @@ pub const TARGETS: [(&str, Check); 24] = [
     ("modifiers", modifiers::check),
     ("names", names::check),
     ("options", options::check),
+    ("packed", packed::check),
     ("peers", peers::check),
     ("previews", previews::check),
     ("propfinds", propfinds::check),
