@@ -223,3 +223,30 @@ fn an_ordinary_user_has_the_items_of_others() {
     let expected = format!("{shown}\n0\n0\n{shown}\ntext\n0\n0\n0\n0\n0");
     says(&output, 0, &expected, "");
 }
+
+/// Copies that an ordinary user makes belong to that user. What let a program act as its owner or group in the original
+/// does not let others act as that user.
+#[test]
+fn a_users_copy_of_a_set_id_program_acts_as_nobody_else() {
+    let env = TestEnv::new();
+    let made = as_user(
+        &env,
+        "",
+        "cd home; ibifs init S --host u.example.org > /dev/null; mkdir m; ibifs mount S m
+         mkdir -p m/.mint/x/doc; getfattr --only-values -n user.ibi.rep m/.mint/x > x; ibifs umount m",
+    );
+    says(&made, 0, "", "");
+    env.sh("cd home/S/col/$(cat home/x)/doc; cp /bin/true tool; chmod 6755 tool; mkdir set; chmod 3755 set; mkfifo pipe; chmod 2644 pipe");
+    let backup = as_user(
+        &env,
+        "",
+        "cd home; ibifs backup S D > /dev/null; cd D/col/$(< x)/doc; stat -c '%n %a %U' tool set pipe
+         cd ~; ibifs backup S D > /dev/null; cd D/col/$(< x)/doc; stat -c '%n %a' set",
+    );
+    says(
+        &backup,
+        0,
+        "tool 755 nobody\nset 1755 nobody\npipe 644 nobody\nset 1755",
+        "",
+    );
+}

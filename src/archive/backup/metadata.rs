@@ -54,20 +54,26 @@ fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
     )
 }
 
-/// Only root may change owners; an ordinary user's copies belong to that user.
-fn as_far_as_allowed(given: Result<(), Errno>) -> Result<(), Errno> {
-    match given {
-        Err(Errno::PERM) => Ok(()),
-        other => other,
-    }
+/// The bits that let a program act as the owner or group of its file.
+const SET_IDS: u32 = 0o6000;
+
+/// The permission bits for a copy after its owner and group were set. Only root may change owners: an ordinary
+/// user's copies belong to that user, and must not let others act as that user.
+fn mode_after(given: Result<(), Errno>, stat: &Stat) -> Result<Mode, Errno> {
+    let refused = match given {
+        Ok(()) => 0,
+        Err(Errno::PERM) => SET_IDS,
+        Err(other) => return Err(other),
+    };
+    Ok(Mode::from_raw_mode(stat.st_mode & 0o7777 & !refused))
 }
 
 /// Copies the metadata of a file to a new file.
 pub(super) fn file(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
     let (uid, gid) = owner(stat);
-    as_far_as_allowed(rustix::fs::fchown(to, uid, gid))?;
     // After the owner, whose change removes set-user-ID bits and capabilities.
-    rustix::fs::fchmod(to, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+    let mode = mode_after(rustix::fs::fchown(to, uid, gid), stat)?;
+    rustix::fs::fchmod(to, mode)?;
     attributes(from, to)?;
     rustix::fs::futimens(to, &times(stat))
 }
@@ -75,13 +81,15 @@ pub(super) fn file(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errn
 /// Copies the metadata of a directory to another one, where they differ.
 pub(super) fn directory(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
     let now = rustix::fs::fstat(to)?;
+    let mut given = Ok(());
     if (now.st_uid, now.st_gid) != (stat.st_uid, stat.st_gid) {
         let (uid, gid) = owner(stat);
-        as_far_as_allowed(rustix::fs::fchown(to, uid, gid))?;
+        given = rustix::fs::fchown(to, uid, gid);
     }
+    let mode = mode_after(given, stat)?;
     let now = rustix::fs::fstat(to)?;
-    if now.st_mode != stat.st_mode {
-        rustix::fs::fchmod(to, Mode::from_raw_mode(stat.st_mode & 0o7777))?;
+    if Mode::from_raw_mode(now.st_mode) != mode {
+        rustix::fs::fchmod(to, mode)?;
     }
     attributes(from, to)?;
     if modified(&now) == modified(stat) {
@@ -95,9 +103,8 @@ pub(super) fn directory(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(),
 pub(super) fn special(stat: &Stat, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
     let (uid, gid) = owner(stat);
     let flags = AtFlags::SYMLINK_NOFOLLOW;
-    as_far_as_allowed(rustix::fs::chownat(directory, name, uid, gid, flags))?;
+    let mode = mode_after(rustix::fs::chownat(directory, name, uid, gid, flags), stat)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-        let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
         rustix::fs::chmodat(directory, name, mode, AtFlags::empty())?;
     }
     rustix::fs::utimensat(directory, name, &times(stat), flags)
