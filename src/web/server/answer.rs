@@ -63,16 +63,31 @@ pub fn fresh(response: Response<Body>) -> Response<Body> {
 }
 
 /// Marks an answer as dependent on the media types that the reader accepts.
-pub fn by_accept(mut response: Response<Body>) -> Response<Body> {
-    let name = HeaderValue::from_static("Accept");
-    response.headers_mut().append(header::VARY, name);
-    response
+pub fn by_accept(response: Response<Body>) -> Response<Body> {
+    by(response, "Accept")
 }
 
 /// Marks an answer as dependent on the language of the reader.
-pub fn by_language(mut response: Response<Body>) -> Response<Body> {
-    let name = HeaderValue::from_static("Accept-Language");
-    response.headers_mut().append(header::VARY, name);
+pub fn by_language(response: Response<Body>) -> Response<Body> {
+    by(response, "Accept-Language")
+}
+
+/// Marks an answer as dependent on a header of the request (RFC 9110, section 12.5.5). Each is named once.
+pub fn by(mut response: Response<Body>, header: &'static str) -> Response<Body> {
+    let headers = response.headers_mut();
+    let others = headers.get_all(header::VARY).iter();
+    let mut names: Vec<&str> = others.filter_map(|value| value.to_str().ok()).collect();
+    let known = names
+        .iter()
+        .flat_map(|value| value.split(','))
+        .map(str::trim);
+    if known.clone().any(|name| name.eq_ignore_ascii_case(header)) {
+        return response;
+    }
+    names.push(header);
+    if let Ok(names) = HeaderValue::from_str(&names.join(", ")) {
+        headers.insert(header::VARY, names);
+    }
     response
 }
 

@@ -6,11 +6,12 @@ use std::convert::Infallible;
 use axum::body::{Body, HttpBody};
 use axum::http::header::{
     ACCEPT_ENCODING, ACCEPT_RANGES, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue,
-    VARY,
 };
 use axum::http::{HeaderMap, Request, Response, StatusCode};
 use tower::{Service, service_fn};
 use tower_http::compression::{Compression, Predicate};
+
+use super::answer;
 
 /// The shortest answer that is compressed, in bytes: a shorter one is one packet in any case.
 const SHORTEST: u64 = 1024;
@@ -23,7 +24,7 @@ pub(super) async fn encoded(
     if !is_text(&answer) {
         return answer;
     }
-    let answer = varied(answer);
+    let answer = answer::by(answer, "Accept-Encoding");
     let Some(accepted) = accepted else {
         return answer;
     };
@@ -79,15 +80,4 @@ fn length(answer: &Response<Body>) -> Option<u64> {
     let header = answer.headers().get(CONTENT_LENGTH);
     let header = header.and_then(|value| value.to_str().ok()?.parse().ok());
     header.or_else(|| answer.body().size_hint().exact())
-}
-
-/// Marks an answer as dependent on the header.
-fn varied(mut answer: Response<Body>) -> Response<Body> {
-    let others = answer.headers().get_all(VARY).iter();
-    let mut names: Vec<&str> = others.filter_map(|value| value.to_str().ok()).collect();
-    names.push("Accept-Encoding");
-    if let Ok(names) = HeaderValue::from_str(&names.join(", ")) {
-        answer.headers_mut().insert(VARY, names);
-    }
-    answer
 }

@@ -4,7 +4,7 @@ pub(super) mod accept;
 pub(super) mod html;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, HeaderValue, VARY};
+use axum::http::header::{CONTENT_LANGUAGE, CONTENT_SECURITY_POLICY, HeaderValue};
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
 use maud::{Markup, html};
@@ -143,9 +143,7 @@ impl<W: Words> Page<'_, W> {
     }
 
     fn sent(&self, content_type: &'static str, body: String) -> Response<Body> {
-        let mut response = answer::whole(self.status, content_type, body);
-        let varies = HeaderValue::from_static("Accept, Accept-Language");
-        response.headers_mut().insert(VARY, varies);
-        answer::fresh(response)
+        let response = answer::whole(self.status, content_type, body);
+        answer::fresh(answer::by_language(answer::by_accept(response)))
     }
 }

@@ -308,7 +308,7 @@ fn modifiers_lead_to_related_items() {
             &format!(
                 "get -L -H 'Accept-Language: {languages}' \"$U/$one+\"; line vary -H 'Accept-Language: {languages}' \"$U/$one+\""
             ),
-            &format!("{text}\nAccept\nAccept-Language"),
+            &format!("{text}\nAccept, Accept-Language"),
         );
     }
     prints(
