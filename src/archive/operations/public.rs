@@ -92,12 +92,11 @@ impl Archive {
         act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Relations, ArchiveError> {
+        let last = || self.last_edition_shown(&item.names, act, dependencies);
+        let relations = self.relations_with(item, last)?;
         let mut shown = Relations::new();
-        for (name, names) in self.relations(item)?.into_iter().take(MOST_LOOKED_AT) {
-            if name == "lastedition" {
-                let last = self.last_edition_shown(&item.names, act, dependencies)?;
-                shown.push((name, last));
-            } else if self.is_shown(&names, act, dependencies)? {
+        for (name, names) in relations.into_iter().take(MOST_LOOKED_AT) {
+            if name == "lastedition" || self.is_shown(&names, act, dependencies)? {
                 shown.push((name, names));
             }
         }

@@ -90,29 +90,35 @@ impl Archive {
         }
     }
 
-    /// The declarations by other items that count for this one. An item that is not held here has no
-    /// sidecar. For it, those count whose authors may write the sidecar of `asker`, the item from
-    /// which it was reached.
+    /// The declarations by other items, of the kinds that `is_wanted` selects, that count for this one.
+    /// An item that is not held here has no sidecar. For it, those count whose authors may write the
+    /// sidecar of `asker`, the item from which it was reached.
+    ///
+    /// Whether one counts is found out when it is taken, since that opens both items.
     fn relations_to_item(
         &self,
         names: &Names,
         asker: &Names,
-    ) -> Result<Vec<(RelationKind, Item)>, ArchiveError> {
+        is_wanted: impl Fn(&RelationKind) -> bool,
+    ) -> Result<impl Iterator<Item = (RelationKind, Item)>, ArchiveError> {
         let mut declarations = self.store.relations_to(names)?;
-        if declarations.is_empty() {
-            return Ok(declarations);
-        }
-        let subject = match self.store.find_by_names(names)? {
-            Some(item) if item.state == State::Deleted => None,
-            Some(item) => Some(item),
-            None => self.held(asker)?,
-        };
-        let Some(subject) = subject else {
-            return Ok(Vec::new());
-        };
+        declarations.retain(|(kind, _)| is_wanted(kind));
         declarations.truncate(MOST_DECLARATIONS);
-        declarations.retain(|(_, declarer)| self.may_declare_at(declarer, &subject));
-        Ok(declarations)
+        let subject = if declarations.is_empty() {
+            None
+        } else {
+            match self.store.find_by_names(names)? {
+                Some(item) if item.state == State::Deleted => None,
+                Some(item) => Some(item),
+                None => self.held(asker)?,
+            }
+        };
+        let count = move |subject: Item| {
+            declarations
+                .into_iter()
+                .filter(move |(_, declarer)| self.may_declare_at(declarer, &subject))
+        };
+        Ok(subject.map(count).into_iter().flatten())
     }
 
     /// The relations that other items declare with this one, without those that its own sidecar
@@ -125,6 +131,18 @@ impl Archive {
         let own = self.store.relations_of(item.id)?;
         let mut declarations = self.store.relations_to(&item.names)?;
         declarations.truncate(MOST_DECLARATIONS);
+        let has = |wanted| declarations.iter().any(|(kind, _)| *kind == wanted);
+        // An item has one of these: the one in its own sidecar, else the first.
+        let next = if has(RelationKind::EditionOf) {
+            self.next_edition(&item.names)?
+        } else {
+            None
+        };
+        let metadata = if has(RelationKind::MetadataOf) {
+            self.metadata(&item.names)?
+        } else {
+            None
+        };
         for (kind, declarer) in declarations {
             let is_the_other = |known: &RelationKind| {
                 known.inverse(None) == Some(kind) || kind.inverse(None) == Some(*known)
@@ -132,10 +150,9 @@ impl Archive {
             let declaring_kinds = own
                 .iter()
                 .any(|(known, names)| is_the_other(known) && names.matches(&declarer.names));
-            // An item has one of these: the one in its own sidecar, else the first.
             let target = match kind {
-                RelationKind::EditionOf => self.next_edition(&item.names)?,
-                RelationKind::MetadataOf => self.metadata(&item.names)?,
+                RelationKind::EditionOf => next.as_ref(),
+                RelationKind::MetadataOf => metadata.as_ref(),
                 _ => None,
             };
             let is_followed = match target {
@@ -163,11 +180,8 @@ impl Archive {
                 return Ok(Some(self.complete(&target)?));
             }
         }
-        let pointing = self.relations_to_item(names, asker)?;
-        Ok(pointing
-            .into_iter()
-            .find(|(known, _)| known == back)
-            .map(|(_, item)| item.names))
+        let mut pointing = self.relations_to_item(names, asker, |known| known == back)?;
+        Ok(pointing.next().map(|(_, item)| item.names))
     }
 
     /// The next edition, if it has one.
@@ -193,6 +207,11 @@ impl Archive {
     /// The item of which this one is the metadata, if any.
     pub fn metadata_of(&self, item: &Item) -> Result<Option<Names>, ArchiveError> {
         self.points_back(item, &RelationKind::MetadataOf)
+    }
+
+    /// The edition before an item, if it has one.
+    pub fn previous_edition(&self, item: &Item) -> Result<Option<Names>, ArchiveError> {
+        self.points_back(item, &RelationKind::EditionOf)
     }
 
     /// The last edition; the item itself if it has no next one.
@@ -263,7 +282,8 @@ impl Archive {
                 }
             }
         }
-        for (kind, item) in self.relations_to_item(&own, &own)? {
+        let is_translation = |kind: &RelationKind| matches!(kind, RelationKind::Translation(_));
+        for (kind, item) in self.relations_to_item(&own, &own, is_translation)? {
             if let RelationKind::Translation(language) = kind {
                 add(Some(language), own.clone(), false);
                 sources.push(item.names);
@@ -280,10 +300,9 @@ impl Archive {
                     }
                 }
             }
-            for (kind, item) in self.relations_to_item(&source, &asker)? {
-                if kind == RelationKind::TranslationOf {
-                    add(item.language, item.names, false);
-                }
+            let is_source = |kind: &RelationKind| *kind == RelationKind::TranslationOf;
+            for (_, item) in self.relations_to_item(&source, &asker, is_source)? {
+                add(item.language, item.names, false);
             }
         }
         Ok(found)
@@ -378,11 +397,20 @@ impl Archive {
 
     /// All relations of an item with their targets, under the names of ibi(7) and ibi-resolution(7).
     pub fn relations(&self, item: &Item) -> Result<Relations, ArchiveError> {
+        self.relations_with(item, || self.last_edition(&item.names))
+    }
+
+    /// [`Archive::relations`], with the last edition that `last` finds.
+    pub(super) fn relations_with(
+        &self,
+        item: &Item,
+        last: impl FnOnce() -> Result<Names, ArchiveError>,
+    ) -> Result<Relations, ArchiveError> {
         let mut relations = Relations::new();
         if item.state == State::Deleted {
             return Ok(relations);
         }
-        match self.last_edition(&item.names) {
+        match last() {
             Ok(last) => relations.push(("lastedition".to_owned(), last)),
             // Editions in a circle have no last one. The others are returned, and help to correct it.
             Err(ArchiveError::Cycle { .. }) => {}
@@ -391,10 +419,7 @@ impl Archive {
         let single = [
             ("nextedition", self.next_edition(&item.names)?),
             ("metadata", self.metadata(&item.names)?),
-            (
-                "editionof",
-                self.points_back(item, &RelationKind::EditionOf)?,
-            ),
+            ("editionof", self.previous_edition(item)?),
             ("metadataof", self.metadata_of(item)?),
             (
                 "translationof",
@@ -434,11 +459,9 @@ impl Archive {
         if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
             return Ok(Some(self.complete(&names)?));
         }
-        let pointing = self.relations_to_item(&item.names, &item.names)?;
-        Ok(pointing
-            .into_iter()
-            .find(|(known, _)| !known.is_inverse() && inverse(known) == *kind)
-            .map(|(_, source)| source.names))
+        let is_direct = |known: &RelationKind| !known.is_inverse() && inverse(known) == *kind;
+        let mut pointing = self.relations_to_item(&item.names, &item.names, is_direct)?;
+        Ok(pointing.next().map(|(_, source)| source.names))
     }
 }
 

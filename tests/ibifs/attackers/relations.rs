@@ -1,6 +1,8 @@
 //! A user who owns one item changes nothing that is said of the items of others, whichever way the claim
 //! comes; it is shown, and followed by nothing.
 
+use std::time::{Duration, Instant};
+
 use crate::http::served::Served;
 use crate::support::TestEnv;
 
@@ -185,6 +187,34 @@ fn claims_are_shown_and_not_followed() {
         "chmod 700 A/$(<own); get -H 'Accept: application/json' $U/$(<plain) | jq '.claims | length'",
         "0",
     );
+}
+
+/// A thousand items of a user that claim to be what one item has are looked at once each for a command and a page.
+#[test]
+fn many_claims_delay_nobody() {
+    let env = fixture();
+    let script = "ibifs umount A
+        for time in {11..20}.{11..12}.{10..59}; do
+            item=x.org/y/2001/01.$time; mkdir -p A.store/col/$item/doc
+            printf '%s\n' \"ibi {rep $item}\" \"$(sed -n 2p good)\" \"ibi.editionof {rep $(<plain)}\" \"ibi.metadataof {rep $(<plain)}\" > A.store/col/$item/.ibi
+            chown 60001:60001 A.store/col/$item/.ibi
+        done
+        ibifs reindex A.store > /dev/null; ibifs mount A.store A";
+    sh(&env, script);
+    let begun = Instant::now();
+    prints(
+        &env,
+        "ibifs show --json A/$(<plain) | jq '.claims | length'; readlink \"A/$(<plain)!\" | grep -c x.org || :",
+        "2000\n0",
+    );
+    let served = Served::start(&env, "A");
+    served.prints(
+        &env,
+        "get -H 'Accept: application/json' $U/$(<plain) | jq '.claims | length'",
+        "100",
+    );
+    let taken = begun.elapsed();
+    assert!(taken < Duration::from_secs(20), "{taken:?}");
 }
 
 /// What is on disk alone decides: the answers are the same with the index made newly, after repairs, and

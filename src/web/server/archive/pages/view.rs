@@ -148,7 +148,7 @@ impl ItemView {
         most_files: usize,
     ) -> Result<ItemView, ArchiveError> {
         let archive = &site.archive;
-        let mut relations = archive.relations_shown(item, &act, &Dependencies::default())?;
+        let mut relations = archive.relations_shown(item, &act, &Dependencies::none())?;
         let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
             found
@@ -178,11 +178,15 @@ impl ItemView {
             }
         }
         let claims = claims(site, item)?;
-        let earlier = editions(site, &previous_edition, "editionof")?;
-        let later = editions(site, &next_edition, "nextedition")?;
+        let earlier = editions(site, &previous_edition, |held| {
+            archive.previous_edition(held)
+        })?;
+        let later = editions(site, &next_edition, |held| {
+            archive.next_edition(&held.names)
+        })?;
         let description = description(site, item);
         let main_path = archive
-            .content_path(item, None, &act, &Dependencies::default())
+            .content_path(item, None, &act, &Dependencies::none())
             .unwrap_or_default();
         Ok(ItemView {
             names: item.names.clone(),
@@ -193,7 +197,7 @@ impl ItemView {
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
             changed: archive
-                .updated(item, &act, &Dependencies::default())
+                .updated(item, &act, &Dependencies::none())
                 .unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
@@ -209,7 +213,7 @@ impl ItemView {
             metadata,
             metadata_of,
             claims,
-            has_metadata_text: archive.has_metadata_text(item, &act, &Dependencies::default())?,
+            has_metadata_text: archive.has_metadata_text(item, &act, &Dependencies::none())?,
             listing: archive.listing(item, b"", most_files, &act)?,
         })
     }
@@ -268,7 +272,7 @@ impl ItemView {
 fn claims(site: &Site, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
     let archive = &site.archive;
     let mut claims = Vec::new();
-    let dependencies = Dependencies::default();
+    let dependencies = Dependencies::none();
     for (kind, names) in archive.claims(item)? {
         if !archive.is_shown(&names, &act, &dependencies)? {
             continue;
@@ -286,26 +290,27 @@ fn claims(site: &Site, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveE
     Ok(claims)
 }
 
-/// The editions that follow a neighbouring one, in the direction of a relation, with itself. Editions that say of
-/// each other that they are the next, in a circle, end at [`MOST_EDITIONS`].
+/// The public editions that follow a neighbouring one, with itself; `follow` finds the next one. Editions that say
+/// of each other that they are the next, in a circle, end at [`MOST_EDITIONS`].
 fn editions(
     site: &Site,
     neighbour: &Option<OtherItem>,
-    relation: &str,
+    follow: impl Fn(&Item) -> Result<Option<Names>, ArchiveError>,
 ) -> Result<Vec<OtherItem>, ArchiveError> {
+    let archive = &site.archive;
     let mut editions: Vec<OtherItem> = Vec::new();
     let mut next = neighbour.as_ref().map(|other| other.names.clone());
     while let Some(names) = next.take() {
         let edition = OtherItem::of(site, names, Titled::Yes)?;
-        let held = site.archive.held(&edition.names)?;
+        let held = archive.held(&edition.names)?;
         editions.push(edition);
         if let Some(held) = held
             && editions.len() < MOST_EDITIONS
+            && let Some(names) = follow(&held)?
+            && archive.is_shown(&names, &act, &Dependencies::none())?
+            && !editions.iter().any(|other| other.names.matches(&names))
         {
-            let dependencies = Dependencies::default();
-            let mut relations = site.archive.relations_shown(&held, &act, &dependencies)?;
-            let known = |names: &Names| editions.iter().any(|other| other.names.matches(names));
-            next = taken(&mut relations, relation).filter(|names| !known(names));
+            next = Some(names);
         }
     }
     Ok(editions)
