@@ -18,6 +18,7 @@ use ibi::{display_message, message};
 use serde_json::{Value, json};
 
 use crate::formats::description::{Description, DescriptionFormat};
+use crate::formats::metadata::Element;
 
 /// Short names of styles, and their names in the repository of the Citation Style Language.
 const STYLES: &[(&str, &str)] = &[
@@ -37,8 +38,7 @@ const ABNT: &str = "associacao-brasileira-de-normas-tecnicas";
 const WITH_IMPRINT: [&str; 5] = ["book", "chapter", "paper-conference", "report", "thesis"];
 /// Those for which it prints the place and a comma alone, even if there is none, and the publisher without what
 /// belongs between them.
-const WITH_PLACE: [&str; 7] = [
-    "collection",
+const WITH_PLACE: [&str; 6] = [
     "dataset",
     "document",
     "graphic",
@@ -128,9 +128,18 @@ pub fn style_names() -> impl Iterator<Item = &'static str> {
     short.chain(archived.copied().filter(is_other))
 }
 
-/// The styles with a short name.
-pub fn short_style_names() -> impl Iterator<Item = &'static str> {
-    STYLES.iter().map(|(short, _)| *short)
+/// The styles with a short name, each with what it is called on a page: cities and universities are words, the others
+/// abbreviations.
+pub fn short_styles() -> impl Iterator<Item = (&'static str, String)> {
+    STYLES.iter().map(|(short, _)| {
+        let called = match *short {
+            "chicago" => "Chicago".to_owned(),
+            "harvard" => "Harvard".to_owned(),
+            "vancouver" => "Vancouver".to_owned(),
+            other => other.to_uppercase(),
+        };
+        (*short, called)
+    })
 }
 
 /// The citation of an item as one line of text.
@@ -159,8 +168,16 @@ pub fn cite(
     let Some(item) = item else {
         return Err(CitationError::NotCited { name });
     };
+    let year = description
+        .record
+        .core
+        .first(Element::Date)
+        .unwrap_or_default();
     match shielded(|| format(&item, archived, language)) {
-        Some(line) => line.ok_or(CitationError::NoBibliography { name }),
+        // APA has a comma before the month, which the library writes also where only the year is known.
+        Some(line) => line
+            .map(|line| line.replace(&format!("({year},)"), &format!("({year})")))
+            .ok_or(CitationError::NoBibliography { name }),
         None => Err(CitationError::NotCited { name }),
     }
 }
@@ -275,7 +292,7 @@ impl fmt::Display for CitationLanguage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::metadata::{BibliographicRecord, Element, RecordKind};
+    use crate::formats::metadata::{BibliographicRecord, RecordKind};
 
     fn description(record: BibliographicRecord) -> Description {
         Description {
@@ -340,6 +357,22 @@ mod tests {
                 abnt.starts_with("SILVA, Ana. Rain.") && abnt.ends_with(&end),
                 "{abnt}"
             );
+        }
+    }
+
+    /// An item that is described by title, creator and year alone.
+    #[test]
+    fn a_set_of_files_of_a_year_is_cited() {
+        let mut record = BibliographicRecord::default();
+        record.core.push(Element::Title, "Rain");
+        record.core.push(Element::Creator, "Silva, Ana");
+        record.core.push(Element::Date, "2026");
+        for kind in ["Collection", "Text"] {
+            let mut record = record.clone();
+            record.core.push(Element::Type, kind);
+            let cited = cite(&description(record), "apa", CitationLanguage::English);
+            let expected = "Silva, A. (2026). Rain. http://urlib.net/8JMKD3MGP8W/34PGRBS";
+            assert_eq!(cited.as_deref(), Ok(expected), "{kind}");
         }
     }
 

@@ -71,7 +71,7 @@ macro_rules! words {
 }
 
 /// The types of BibTeX and biblatex, EndNote, CSL 1.0.2, DataCite 4 (resourceTypeGeneral), schema.org, and the DCMI
-/// type vocabulary.
+/// type vocabulary. A "collection" of CSL is one of papers in an archive, not any set of files.
 #[rustfmt::skip]
 const WORDS: &[Words] = words! {
     Article       "article"       "Journal Article"        "article-journal"  "JournalArticle"       "ScholarlyArticle" "Text"
@@ -91,7 +91,7 @@ const WORDS: &[Words] = words! {
     Sound         "audio"         "Music"                  "song"             "Sound"                "AudioObject"      "Sound"
     MovingImage   "video"         "Film or Broadcast"      "motion_picture"   "Audiovisual"          "VideoObject"      "MovingImage"
     WebPage       "online"        "Web Page"               "webpage"          "Text"                 "WebPage"          "Text"
-    Collection    "misc"          "Generic"                "collection"       "Collection"           "Collection"       "Collection"
+    Collection    "misc"          "Generic"                "document"         "Collection"           "Collection"       "Collection"
     Other         "misc"          "Generic"                "document"         "Other"                "CreativeWork"     "Text"
 };
 

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::view::{self, ItemView, OtherItem};
 use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
-use crate::formats::citation::short_style_names;
+use crate::formats::citation::short_styles;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::metadata::{DublinCore, Element};
 use crate::web::server::page::html::link;
@@ -116,14 +116,13 @@ fn linked(text: &str) -> Markup {
 /// Links to citations: each is computed when it is asked for, which takes longer than a page.
 fn citations(words: &ArchiveWords, item: &ItemView) -> Markup {
     let formats = [
-        DescriptionFormat::Bibtex,
-        DescriptionFormat::Ris,
-        DescriptionFormat::Csl,
+        (DescriptionFormat::Bibtex, "BibTeX"),
+        (DescriptionFormat::Ris, "RIS"),
+        (DescriptionFormat::Csl, "CSL-JSON"),
     ];
     html! {
         ul class="inline" {
-            @for style in short_style_names() {
-                @let name = style.to_uppercase();
+            @for (style, name) in short_styles() {
                 @let copied = format!("{}: {name}", words.copied);
                 li {
                     (link(&view::citation_url(&item.names, style), &name)) " "
@@ -132,8 +131,8 @@ fn citations(words: &ArchiveWords, item: &ItemView) -> Markup {
                     }
                 }
             }
-            @for format in formats {
-                li { (link(&view::description_url(&item.names, format), format.word())) }
+            @for (format, name) in formats {
+                li { (link(&view::description_url(&item.names, format), name)) }
             }
         }
         output {}
