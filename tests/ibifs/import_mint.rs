@@ -201,7 +201,7 @@ fn packed_bags_are_imported() {
         find . -name '.ibifs-import*' | wc -l"#,
         "2 items: 2 written, 0 unchanged\n2 packages, 2 taken in\n2 packages, 0 taken in\n\
          taken: zips/ONE.zip: ONE\n1 package, 1 taken in\n1 package, 1 would be taken in\n1 package, 1 taken in\n\
-         not taken: plain.tar: 'plain.tar' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one\n\
-         ibifs: 'other' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one\n1\n0",
+         not taken: plain.tar: 'plain.tar' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one, or make one item of all of it with 'ibifs import --mint'\n\
+         ibifs: 'other' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one, or make one item of all of it with 'ibifs import --mint'\n1\n0",
     );
 }

@@ -152,7 +152,8 @@ impl Localize for PackageError {
                 message!("another export is running in this directory; wait until it ends")
             }
             PackageError::Nothing { path } => message!(
-                "'{path}' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one",
+                "'{path}' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one, \
+                 or make one item of all of it with 'ibifs import --mint'",
                 path = path.display()
             ),
             PackageError::Broken { path, what } => message!(
@@ -161,8 +162,7 @@ impl Localize for PackageError {
                 what
             ),
             PackageError::Nameless => message!(
-                "the package does not name its item; deposit its files with \
-                 'cp -a PACKAGE/data MNT/.mint/NAME'"
+                "the package does not name its item; mint one for it with 'ibifs import --mint'"
             ),
         }
     }

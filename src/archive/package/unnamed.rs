@@ -52,8 +52,12 @@ pub fn stage_unnamed(
     let mut file = File::open(source).map_err(failed(source))?;
     let format = ArchiveFormat::of(&mut file).map_err(failed(source))?;
     let Some(format) = format else {
-        let what = message!("it is neither a directory nor a zip or tar file");
-        return Err(PackageError::broken(&source.display().to_string(), what));
+        let path = source.display();
+        let what = message!(
+            "'{path}' is neither a directory nor a zip or tar file; --mint makes items of these alone",
+            path
+        );
+        return Err(PackageError::Unfit { what });
     };
     let root = unpacked(file, format, staging, count)?;
     stage_directory(&root, &item, Ownership::Ours, count).map(|()| item)

@@ -60,6 +60,9 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         searched: options.search,
         index: options.index.clone(),
     };
+    if let Some(host) = &setup.host {
+        check_host(host)?;
+    }
     let progress = ProgressLine::of_items(|| items_below(&store));
     let (archive, report) = Archive::init(&store, &setup, Box::new(SystemClock), &mut |items| {
         progress.at(items);
@@ -166,6 +169,23 @@ fn ask_for_host() -> Result<Option<String>, Failure> {
         .map_err(|error| Failure::new(Exit::Failed, message!("standard input: {error}", error)))?;
     let host = line.trim();
     Ok((!host.is_empty()).then(|| host.to_owned()))
+}
+
+/// Refuses what is often typed for the name of a host.
+fn check_host(host: &str) -> Result<(), Failure> {
+    if host.contains('/') {
+        return Err(usage(message!(
+            "'{host}' is no host name but a URL or a path; give the name alone, such as archive.example.org, and the URL with --url",
+            host
+        )));
+    }
+    if !host.is_ascii() {
+        return Err(usage(message!(
+            "host '{host}' has letters beyond ASCII; give the name as it is in the DNS, where such a part begins with 'xn--'",
+            host
+        )));
+    }
+    Ok(())
 }
 
 /// The number of items in an adopted tree: four levels of directories, which are read quickly.
