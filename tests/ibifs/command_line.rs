@@ -514,6 +514,9 @@ fn show_finds_items_by_every_name() {
         3,
     );
     refuses(&env, "ibifs show hello --store A", 2);
+    // A label that does not exist is a path, not an identifier.
+    refuses(&env, "ibifs show A/.mint/.none", 3);
+    env.complains("ibifs show A/.mint/.none", "'A/.mint/.none': No such file");
     refuses(&env, "ibifs show $(<rep) --store nowhere", 3);
     refuses(&env, "ibifs show \"$(<rep)+(pt)\" --store A", 3);
     refuses(&env, "IBIFS_STORE=nowhere ibifs show $(<rep)", 3);
@@ -755,4 +758,18 @@ fn refusals_say_what_to_do() {
         );
     }
     complains("ibifs ls -h", "[possible values: original, copy, deleted]");
+}
+
+/// What users type for the name of the host gets an answer that says what to type instead.
+#[test]
+fn a_host_that_is_none_is_explained() {
+    let env = TestEnv::new();
+    for (host, why) in [
+        ("https://archive.example.org", "the URL with --url"),
+        ("archive.example.org/x", "the URL with --url"),
+        ("arquivo.çã.example.br", "begins with 'xn--'"),
+    ] {
+        env.complains(&format!("ibifs init A.store --host {host}"), why);
+    }
+    env.prints("ls -d A.store 2> /dev/null || true", "");
 }

@@ -45,6 +45,11 @@ fn items_are_found_by_words_and_fields() {
     );
     env.exits("ibifs find nothing-like-it --store A", 3);
     env.complains("ibifs find '\"' --store A", "has no word");
+    // Most commands name the store first.
+    env.complains(
+        "ibifs find A nothing-like-it --store A",
+        "name a store with '--store A'",
+    );
     // It has words of items that not everybody may read.
     env.prints("stat -c %a A.store/search.sqlite3", "600");
     env.prints("ibifs umount A; ibifs fsck A.store", "4 items, 0 findings");

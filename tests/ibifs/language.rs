@@ -499,7 +499,7 @@ fn refusals_are_in_portuguese() {
     complains(
         "ibifs unrelate A/$(cat one) --metadata 2>&1 | sed 's/ de .*: /: /' >&2; exit ${PIPESTATUS[0]}",
         3,
-        "ibi.metadata: não existe tal coisa",
+        "ibi.metadata: não existe tal item ou relação",
     );
     complains(
         "ibifs backup A A/copy",

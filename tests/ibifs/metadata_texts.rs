@@ -27,6 +27,20 @@ fn an_unknown_field_fails_where_it_is_written() {
     }
 }
 
+/// A shell that writes a text ignores that close(2) fails; `ibifs show`, which users type next, says what is wrong.
+#[test]
+fn what_a_shell_wrote_is_judged_when_the_item_is_shown() {
+    let env = TestEnv::new().with_a();
+    env.prints(
+        "mint A one > /dev/null; item=$(rep A/.mint/one); echo 'title: Rain' > A/$item:; ibifs show A/$item 2>&1 | grep -c metadata: || true
+         printf 'titel: Rain\nrain\n' > A/$item:; ibifs show A/$item 2>&1 > /dev/null | cut -d';' -f1
+         ibifs show A/$item --json 2> /dev/null | jq -r .state",
+        "0\nibifs: metadata: line 1 has the unknown field 'titel'\n\
+         ibifs: metadata: line 2 of the metadata is not 'name: value': 'rain'\n\
+         ibifs: metadata: the record has no title\nOriginal",
+    );
+}
+
 /// Old texts arrive with their items, whole, and fsck reports them.
 #[test]
 fn a_collection_with_unknown_fields_is_copied() {

@@ -228,7 +228,7 @@ impl Localize for ArchiveError {
             ArchiveError::Tree(error) => error.message(),
             ArchiveError::Ibi(error) => error.message(),
             ArchiveError::ClosedStore { path } => message!(
-                "'{path}' may not be read: permission denied; use the mount point of the store, or run the command as the owner of the store",
+                "'{path}' may not be read: permission denied; run the command as the owner of the store, or work in its mount",
                 path = path.display()
             ),
             ArchiveError::Missing { path } => message!(
@@ -236,7 +236,7 @@ impl Localize for ArchiveError {
                 path = path.display()
             ),
             ArchiveError::NotAStore { path } => message!(
-                "'{path}' is not a store (it has no archive.ibi); create one with 'ibifs init {path}'",
+                "'{path}' is not a store (it has no archive.ibi), and no store is mounted there; mount one, or create one with 'ibifs init {path}'",
                 path = path.display()
             ),
             ArchiveError::IsAStore { path } => message!(

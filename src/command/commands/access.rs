@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
 use rustix::io::Errno;
 
 use crate::archive::{Archive, ArchiveError, Holder, Related, SystemClock, holder, is_held_by};
@@ -86,6 +87,12 @@ impl StoreAccess {
                 ),
             )),
         }
+    }
+
+    /// Whether this user may not read the store.
+    pub(super) fn is_shut(&self) -> bool {
+        let index = self.store.join(crate::archive::store::FILE);
+        rustix::fs::access(index, Access::READ_OK) == Err(Errno::ACCESS)
     }
 
     /// The Archive, for reading.
@@ -190,7 +197,7 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     };
     if Mounted::containing(&resolved).is_some() {
         for above in resolved.ancestors() {
-            if let Some(names) = names_by_attribute(&access, above)? {
+            if let Some(names) = names_by_attribute(above) {
                 return Ok(Some(Named { access, names }));
             }
         }
@@ -257,17 +264,23 @@ fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
             ),
         ));
     }
+    // No part of an identifier begins with a dot: '.mint' and its like.
+    if below.starts_with('.') {
+        let (path, error) = (path.display(), std::io::Error::from(Errno::NOENT));
+        return Err(Failure::new(
+            Exit::NotFound,
+            message!("'{path}': {error}", path, error),
+        ));
+    }
     let names = by_identifier(&access, below)?;
     Ok(Some(Named { access, names }))
 }
 
-fn names_by_attribute(access: &StoreAccess, path: &Path) -> Result<Option<Names>, Failure> {
-    for attribute in ["user.ibi.rep", "user.ibi.ibip"] {
-        if let Some(name) = attribute_of(path, attribute) {
-            return Ok(Some(by_identifier(access, &name)?));
-        }
-    }
-    Ok(None)
+/// Both names of an item, as its directory in a mount has them: a user of the mount need not be able to enter the store.
+pub(super) fn names_by_attribute(path: &Path) -> Option<Names> {
+    let name = |attribute| Ibi::parse(&attribute_of(path, attribute)?).ok();
+    let names = ["user.ibi.rep", "user.ibi.ibip"].map(name);
+    Names::collect(names.into_iter().flatten())
 }
 
 /// The value of an attribute, as text.
@@ -393,7 +406,7 @@ pub(super) fn refused(what: &Message, error: Errno) -> Failure {
             Exit::Refused,
             message!("the clock has been set back or too many mint at once; try again"),
         ),
-        Errno::NOENT | Errno::NODATA => (Exit::NotFound, message!("it does not exist")),
+        Errno::NOENT | Errno::NODATA => (Exit::NotFound, message!("no such item or relation")),
         Errno::NOTCONN => (
             Exit::Failed,
             message!("the daemon of the mount is gone; mount the store again"),

@@ -5,8 +5,6 @@ mod mounted;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::fs::Access;
-use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::access::StoreAccess;
@@ -57,11 +55,19 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     };
     let access = StoreAccess::for_identifier(options.store.as_deref(), &words)?;
     let (found, has_more) = match &access.mount_point {
-        Some(mount_point) if is_shut(&access.store) => mounted::search(mount_point, options)?,
+        Some(mount_point) if access.is_shut() => mounted::search(mount_point, options)?,
         _ => in_store(&access.read()?, &wanted, options)?,
     };
     if found.is_empty() {
-        let none = message!("no item has all of these words");
+        // Most commands name the store first.
+        let is_store = |word: &&String| StoreAccess::at(Path::new(word)).is_ok();
+        let none = match options.words.first().filter(is_store) {
+            Some(store) => message!(
+                "no item has all of these words; '{store}' was searched for as one of them: name a store with '--store {store}'",
+                store
+            ),
+            None => message!("no item has all of these words"),
+        };
         return Err(Failure::new(Exit::NotFound, none));
     }
     if options.output.json {
@@ -76,12 +82,6 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Done)
-}
-
-/// Whether this user may not read a store.
-fn is_shut(store: &Path) -> bool {
-    let index = store.join(crate::archive::store::FILE);
-    rustix::fs::access(index, Access::READ_OK) == Err(Errno::ACCESS)
 }
 
 /// At most so many items of a store, and whether there are more.

@@ -1,5 +1,7 @@
 //! `ibifs show`, `ibifs ls` and `ibifs id`: items and identifiers.
 
+mod mounted;
+
 use std::path::Path;
 
 use super::access::{self, StoreAccess};
@@ -9,11 +11,17 @@ use crate::archive::{Archive, ArchiveError};
 use crate::command::cli::{Id, IdCommand, List, Show};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
+use crate::command::language::localized;
+use crate::command::terminal::OneLine;
 use crate::formats::item::{Names, State};
-use crate::formats::metadata::Element;
+use crate::formats::metadata::{Element, MetadataProblem};
 use ibi::Ibi;
+use ibi::message;
 use ibi::persistent::{PersistentError, PersistentName, Reader};
 use ibi::relation::from_portable;
+
+/// The most problems of a metadata text that are printed.
+const MOST_PROBLEMS: usize = 3;
 
 /// A persistent name, also one with a modifier in the portable spelling of a mount.
 fn explained(text: &str) -> Result<PersistentName, PersistentError> {
@@ -35,6 +43,32 @@ fn completed(text: &str, store: &Path) -> Result<Result<PersistentName, Persiste
 
 pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
+    let print = |details: &print::ItemDetails<'_>| {
+        say(&if options.output.json {
+            print::item_json(details)
+        } else {
+            print::item_text(details)
+        })
+    };
+    let problems = match &named.access.mount_point {
+        Some(mount_point) if named.access.is_shut() => {
+            mounted::show(mount_point, &named.names, print)?
+        }
+        _ => show_from_index(&named, print)?,
+    };
+    // A shell that wrote the text did not report that close(2) refused it.
+    for problem in problems.iter().take(MOST_PROBLEMS) {
+        let message = message!("metadata: {problem}", problem);
+        eprintln!("ibifs: {}", OneLine(localized(&message)));
+    }
+    Ok(Exit::Done)
+}
+
+/// Prints an item, and returns the problems of its metadata text.
+fn show_from_index(
+    named: &access::Named,
+    print: impl FnOnce(&print::ItemDetails<'_>) -> Result<(), Failure>,
+) -> Result<Vec<MetadataProblem>, Failure> {
     let archive = named.access.read()?;
     let item = archive.store().find_by_names(&named.names)?;
     let Some(mut item) = item else {
@@ -51,20 +85,15 @@ pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
     let title = title(&archive, &item);
-    let details = print::ItemDetails {
+    print(&print::ItemDetails {
         item: &item,
         title: title.as_deref(),
         link: &archive.facts().persistent_url(&item.names),
         relations: &relations,
         claims: &claims,
         aliases: &aliases,
-    };
-    say(&if options.output.json {
-        print::item_json(&details)
-    } else {
-        print::item_text(&details)
     })?;
-    Ok(Exit::Done)
+    Ok(archive.metadata_problems(&item.names))
 }
 
 /// The title in an item's description, if this user may read it.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::access::{self, Named, StoreAccess};
 use super::inherited::Inherited;
-use super::relations::relate_through;
+use super::relations::{check_in_mount, relate_through};
 use super::{language, print, say};
 use crate::archive::{Process, Relative};
 use crate::command::cli::Mint;
@@ -85,7 +85,11 @@ fn mint_through(
     let path = match relative {
         None => mount_point.join(".mint").join(&label),
         Some(relative) => {
-            access.read()?.check_relative(&Process, relative)?;
+            if access.is_shut() {
+                check_in_mount(access, relative)?;
+            } else {
+                access.read()?.check_relative(&Process, relative)?;
+            }
             let tail = match relative {
                 Relative::EditionOf(_) => "!".to_owned(),
                 Relative::TranslationOf(_, language) => format!("+({language})"),
@@ -102,7 +106,7 @@ fn mint_through(
             return mint_and_relate(access, relative, doc);
         }
         (Err(error), _) => {
-            if error == rustix::io::Errno::AGAIN {
+            if error == rustix::io::Errno::AGAIN && !access.is_shut() {
                 access.read()?.check_wait()?;
             }
             if error == rustix::io::Errno::ACCESS {

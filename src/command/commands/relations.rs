@@ -1,8 +1,8 @@
 //! `ibifs relate` and `ibifs unrelate`.
 
-use super::access::{self, Named};
+use super::access::{self, Named, StoreAccess};
 use super::{language, print, say, usage};
-use crate::archive::Process;
+use crate::archive::{Process, Relative};
 use crate::command::cli::{Relate, Unrelate};
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
@@ -51,6 +51,24 @@ fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno
     let (kind, names) = (kind.pair_name(), &named.names);
     let kind = kind.strip_prefix("ibi.").unwrap_or(&kind);
     access::refused(&message!("ibi.{kind} of {names}", kind, names), error)
+}
+
+/// What a mount says against a relation of a new item with one that is there, for a user who may not enter the store: after
+/// the mint it would be too late.
+pub(super) fn check_in_mount(access: &StoreAccess, relative: &Relative) -> Result<(), Failure> {
+    let named = Named {
+        access: access.clone(),
+        names: relative.source().clone(),
+    };
+    let kind = relative.kind();
+    let Some(path) = access.path_in_mount(&named.names) else {
+        return Ok(());
+    };
+    if access::attribute_of(&path, &attribute_name(&kind)).is_some() {
+        return Err(refused_relation(&kind, &named, rustix::io::Errno::EXIST));
+    }
+    rustix::fs::access(access::bytes(&path), rustix::fs::Access::WRITE_OK)
+        .map_err(|error| refused_relation(&kind, &named, error))
 }
 
 pub(super) fn relate_through(

@@ -9,13 +9,19 @@ use crate::formats::metadata::{MetadataProblem, MetadataProblemKind, check};
 use ibi::message::{Localize, Message};
 
 impl Archive {
-    /// The findings about the metadata text of an item; none if it has no text, or one that cannot be read from the
-    /// disk.
+    /// What should be corrected in the metadata text of an item; nothing if it has no text, or one that cannot be read
+    /// from the disk.
+    #[must_use]
+    pub fn metadata_problems(&self, names: &Names) -> Vec<MetadataProblem> {
+        match self.tree.read_metadata_text(&Place::of(names)) {
+            Ok(Some(text)) => check(&text),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The findings about the metadata text of an item.
     pub(super) fn metadata_findings(&self, names: &Names) -> Vec<CheckFinding> {
-        let Ok(Some(text)) = self.tree.read_metadata_text(&Place::of(names)) else {
-            return Vec::new();
-        };
-        let problems = check(&text);
+        let problems = self.metadata_problems(names);
         let mut findings = Vec::new();
         for code in [
             CheckCode::UnknownField,
