@@ -109,7 +109,7 @@ pub struct Watch {
 /// `ibifs find`
 #[derive(Debug, Args)]
 pub struct Find {
-    /// Words, phrases in quotation marks, FIELD:WORD, -WORD for none of it, BEGIN*
+    /// Words, phrases in quotation marks, FIELD:WORD, -WORD to exclude it, BEGIN*
     #[arg(value_name = "WORDS", required_unless_present_any = ["creator", "year", "type"])]
     pub words: Vec<String>,
     /// A creator or contributor
