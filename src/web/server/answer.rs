@@ -111,7 +111,7 @@ pub fn disk_sentence(fault: DiskFault) -> &'static str {
             "there is no space left on the disk of this service; try again when its administrator has made room"
         }
         DiskFault::Broken => {
-            "the disk of this service cannot be written; try again when its administrator has seen to it"
+            "the disk of this service fails; try again when its administrator has seen to it"
         }
     }
 }

@@ -196,7 +196,8 @@ impl Exchange {
                 is_made(step) || needless.any(|needless| is_like(&step_there, needless))
             };
             let is_needed = |(number, step): &(usize, &String)| {
-                !is_needless(step) && !is_synced(&steps, at - 1 + number)
+                let at = at - 1 + number;
+                !is_needless(step) && !is_synced(&steps, at) && !is_last_of_log(&steps, at)
             };
             let needed = refused.iter().enumerate().find(is_needed);
             let around = &steps[at.saturating_sub(4)..steps.len().min(at + 6)];
@@ -296,6 +297,16 @@ fn is_synced(steps: &[String], index: usize) -> bool {
         }
     }
     false
+}
+
+/// Whether a step is the sync of SQLite's log with which a database is closed: what has to be durable was synced when it was
+/// committed, and what may be lost with a power cut until the next such commit, the record of a copy, is found again.
+fn is_last_of_log(steps: &[String], index: usize) -> bool {
+    let (what, file) = steps[index].split_once(' ').unwrap_or_default();
+    let is_later_write = |step: &String| step.starts_with("pwrite") && step.ends_with(file);
+    what == "fsync"
+        && file.ends_with("relations.sqlite3-wal")
+        && !steps[index..].iter().any(is_later_write)
 }
 
 fn unnumbered(step: &str) -> String {

@@ -112,9 +112,14 @@ pub(super) fn of(error: &ArchiveError) -> Response<Body> {
     }
 }
 
-/// The answer if the store cannot be read.
+/// The answer if the store cannot be read, or if the disk does not take what a search has to write first.
 pub(super) fn fault(error: &ArchiveError) -> Response<Body> {
     log::error!("a request fails: {error}");
+    if let ArchiveError::Store(error) = error
+        && let Some(fault) = error.disk_fault()
+    {
+        return answer::disk(fault);
+    }
     answer::refusal(
         StatusCode::INTERNAL_SERVER_ERROR,
         "the store cannot be read; the log has the reason",
@@ -155,6 +160,15 @@ mod tests {
         check(ArchiveError::ReadOnly, 500);
         let what = ibi::message!("item.rep");
         check(StoreError::Broken { what }.into(), 500);
+        for (code, status) in [
+            (rusqlite::ffi::SQLITE_FULL, 507),
+            (rusqlite::ffi::SQLITE_IOERR_FSYNC, 503),
+            (rusqlite::ffi::SQLITE_CORRUPT, 500),
+        ] {
+            let error = rusqlite::ffi::Error::new(code);
+            let error = StoreError::Sqlite(rusqlite::Error::SqliteFailure(error, None));
+            check(error.into(), status);
+        }
     }
 
     #[test]
