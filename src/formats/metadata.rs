@@ -180,7 +180,7 @@ impl DublinCore {
 }
 
 /// Makes a value one line: white space with line breaks becomes a single space, and characters that XML 1.0
-/// forbids are removed.
+/// forbids, or that control a terminal, are removed.
 fn one_line(value: &str) -> String {
     let mut line = String::with_capacity(value.len());
     for character in value.chars() {
@@ -190,7 +190,8 @@ fn one_line(value: &str) -> String {
                     line.push(' ');
                 }
             }
-            '\0'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {}
+            '\u{fffe}' | '\u{ffff}' => {}
+            _ if character.is_control() => {}
             _ => line.push(character),
         }
     }
@@ -233,6 +234,8 @@ mod tests {
             ("a\u{0}b\u{7}c\u{fffe}d\u{ffff}", Some("abcd")),
             (" \u{0} x \u{1} ", Some("x")),
             ("a\u{2028}b\u{85}c", Some("a b c")),
+            // Also those that control a terminal, and that XML 1.0 allows.
+            ("a\u{7f}b\u{9b}31mc\u{80}", Some("ab31mc")),
             ("  \u{0}\n", None),
             ("", None),
             ("São José — 日本 😀", Some("São José — 日本 😀")),
