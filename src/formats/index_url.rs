@@ -16,6 +16,8 @@ pub enum IndexUrlError {
     Form(String),
     /// It has a password, which everybody could read who may read `archive.ibi` or the list of processes.
     Password,
+    /// It has an `@` that does not end the user. It may be that of a password, or of a user before one.
+    At,
 }
 
 impl Localize for IndexUrlError {
@@ -27,6 +29,9 @@ impl Localize for IndexUrlError {
             ),
             IndexUrlError::Password => message!(
                 "a password has no place in the URL of a database; write it into ~/.pgpass or the file that PGPASSFILE names"
+            ),
+            IndexUrlError::At => message!(
+                "the URL of a database has an @ twice; write %40 for one that is part of the user or of a parameter"
             ),
         }
     }
@@ -52,6 +57,9 @@ impl IndexUrl {
         let (user, place) = rest.split_once('@').ok_or_else(refuse)?;
         if user.contains(':') || place.contains("password=") {
             return Err(IndexUrlError::Password);
+        }
+        if place.contains('@') {
+            return Err(IndexUrlError::At);
         }
         let (host, database) = place.split_once('/').ok_or_else(refuse)?;
         let database = database.split('?').next().unwrap_or_default();
@@ -171,5 +179,14 @@ mod tests {
             let refused = IndexUrl::parse(secret).expect_err(secret);
             assert_eq!(refused, IndexUrlError::Password);
         }
+        for twice in [
+            "postgres://me@example.org:secret@h/d",
+            "postgres://u@h/d@x",
+            "postgres://u@h:5432/d?sslm@ode=require",
+        ] {
+            let refused = IndexUrl::parse(twice).expect_err(twice);
+            assert_eq!(refused, IndexUrlError::At);
+        }
+        IndexUrl::parse("postgres://me%40example.org@h/d").expect("a URL");
     }
 }
