@@ -1,7 +1,7 @@
 //! The inventory of an OCFL object: the parts that ibifs reads and writes. No input or output.
 
-use ibi::message;
 use ibi::message::Message;
+use ibi::{Quoted, message};
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ impl OcflInventory {
         if algorithm != "sha512" {
             return Err(message!(
                 "its digests are {algorithm}, and ibifs reads sha512",
-                algorithm
+                algorithm = Quoted(&algorithm)
             ));
         }
         let id = text("id", take("id")?)?;
@@ -79,12 +79,13 @@ impl OcflInventory {
             return Err(message!("its versions are not a JSON object"));
         };
         let last = versions.get(&head).and_then(|version| version.get("state"));
-        let last = last.ok_or_else(|| message!("it has no state of its head {head}", head))?;
+        let last = last
+            .ok_or_else(|| message!("it has no state of its head {head}", head = Quoted(&head)))?;
         Ok(OcflInventory {
             id,
-            head: number
-                .map(u64::from)
-                .ok_or_else(|| message!("its head {head} is not a version", head))?,
+            head: number.map(u64::from).ok_or_else(|| {
+                message!("its head {head} is not a version", head = Quoted(&head))
+            })?,
             state: by_digest("state", last)?,
             manifest,
             versions,
@@ -181,7 +182,12 @@ mod tests {
         bad("{}", "it has no digestAlgorithm");
         bad(
             r#"{"digestAlgorithm": "md5"}"#,
-            "its digests are md5, and ibifs reads sha512",
+            "its digests are 'md5', and ibifs reads sha512",
+        );
+        // What is printed of it does not control a terminal.
+        bad(
+            r#"{"digestAlgorithm": "\u001b[31mred"}"#,
+            r"its digests are '\u{1b}[31mred', and ibifs reads sha512",
         );
         bad(
             r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {"a": 1}}"#,
@@ -189,13 +195,13 @@ mod tests {
         );
         bad(
             r#"{"digestAlgorithm": "sha512", "id": "a", "head": "v1", "manifest": {}, "versions": {}}"#,
-            "it has no state of its head v1",
+            "it has no state of its head 'v1'",
         );
         for head in ["v18446744073709551615", "v+1", "v", "1"] {
             let text = r#"{"digestAlgorithm": "sha512", "id": "a", "head": "HEAD", "manifest": {}, "versions": {"HEAD": {"state": {}}}}"#;
             bad(
                 &text.replace("HEAD", head),
-                &format!("its head {head} is not a version"),
+                &format!("its head '{head}' is not a version"),
             );
         }
     }

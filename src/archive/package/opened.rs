@@ -22,8 +22,8 @@ use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
 use ibi::Ibi;
-use ibi::message;
 use ibi::pairs::Pairs;
+use ibi::{Quoted, message};
 
 /// The path of a file's content, and its digest in hexadecimal digits.
 #[derive(Clone, Debug)]
@@ -220,7 +220,10 @@ fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> 
         let content = content.ok_or_else(|| {
             PackageError::broken(
                 INVENTORY,
-                message!("it does not name the place of {digest}", digest),
+                message!(
+                    "it does not name the place of {digest}",
+                    digest = Quoted(digest)
+                ),
             )
         })?;
         for path in paths {
