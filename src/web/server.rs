@@ -22,6 +22,7 @@ mod striped;
 pub mod texts;
 mod threads;
 mod tls;
+mod vary;
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode};
 
-use super::{Responder, compression, threads};
+use super::{Responder, compression, threads, vary};
 use crate::archive::store::DiskFault;
 use ibi::pairs::Pairs;
 
@@ -64,31 +64,12 @@ pub fn fresh(response: Response<Body>) -> Response<Body> {
 
 /// Marks an answer as dependent on the media types that the reader accepts.
 pub fn by_accept(response: Response<Body>) -> Response<Body> {
-    by(response, "Accept")
+    vary::by(response, "Accept")
 }
 
 /// Marks an answer as dependent on the language of the reader.
 pub fn by_language(response: Response<Body>) -> Response<Body> {
-    by(response, "Accept-Language")
-}
-
-/// Marks an answer as dependent on a header of the request (RFC 9110, section 12.5.5). Each is named once.
-pub fn by(mut response: Response<Body>, header: &'static str) -> Response<Body> {
-    let headers = response.headers_mut();
-    let others = headers.get_all(header::VARY).iter();
-    let mut names: Vec<&str> = others.filter_map(|value| value.to_str().ok()).collect();
-    let known = names
-        .iter()
-        .flat_map(|value| value.split(','))
-        .map(str::trim);
-    if known.clone().any(|name| name.eq_ignore_ascii_case(header)) {
-        return response;
-    }
-    names.push(header);
-    if let Ok(names) = HeaderValue::from_str(&names.join(", ")) {
-        headers.insert(header::VARY, names);
-    }
-    response
+    vary::by(response, "Accept-Language")
 }
 
 /// Refuses what the disk does not take. The log has the error itself.

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, Request, Response, StatusCode};
 use tower::{Service, service_fn};
 use tower_http::compression::{Compression, Predicate};
 
-use super::answer;
+use super::vary;
 
 /// The shortest answer that is compressed, in bytes: a shorter one is one packet in any case.
 const SHORTEST: u64 = 1024;
@@ -24,7 +24,7 @@ pub(super) async fn encoded(
     if !is_text(&answer) {
         return answer;
     }
-    let answer = answer::by(answer, "Accept-Encoding");
+    let answer = vary::by(answer, "Accept-Encoding");
     let Some(accepted) = accepted else {
         return answer;
     };
