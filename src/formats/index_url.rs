@@ -55,7 +55,7 @@ impl IndexUrl {
             .ok_or_else(refuse)?;
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let (user, place) = rest.split_once('@').ok_or_else(refuse)?;
-        if user.contains(':') || place.contains("password=") {
+        if user.contains(':') || rest.contains("password=") {
             return Err(IndexUrlError::Password);
         }
         if place.contains('@') {
@@ -175,7 +175,11 @@ mod tests {
             let refused = IndexUrl::parse(wrong).expect_err(wrong);
             assert_eq!(refused, IndexUrlError::Form(wrong.to_owned()));
         }
-        for secret in ["postgres://u:p@h/d", "postgres://u@h/d?password=p"] {
+        for secret in [
+            "postgres://u:p@h/d",
+            "postgres://u@h/d?password=p",
+            "postgres://u?password=p@h/d",
+        ] {
             let refused = IndexUrl::parse(secret).expect_err(secret);
             assert_eq!(refused, IndexUrlError::Password);
         }
