@@ -69,7 +69,7 @@ pub(super) async fn send(
     };
     let response = match reply {
         ContentReply::Answer(response) => response,
-        ContentReply::Zip(item, layout) => zip::answer(site, *item, layout),
+        ContentReply::Zip(item, layout) => zip::answer(site, *item, layout).await,
         ContentReply::File {
             source: Source::Open(found),
             name,

@@ -18,11 +18,12 @@ use axum::http::header::{self, HeaderValue};
 use axum::http::{Response, StatusCode};
 use tokio::sync::Semaphore;
 
-use super::Site;
 use super::file::attachment;
+use super::{Site, failure};
 use crate::archive::store::Item;
 use crate::web::server::answer;
 use body::ZipBody;
+use error::ZipError;
 
 /// The most zip files that are sent at a time.
 const MOST_AT_ONCE: usize = 64;
@@ -50,8 +51,9 @@ pub(super) enum Layout {
     Bag,
 }
 
-/// Answers with an item that the public may read.
-pub(super) fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Response<Body> {
+/// Answers with an item that the public may read. Its first entries are found before the answer begins: what may be wrong
+/// with the item as a whole, such as its removal, is still said by the status.
+pub(super) async fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Response<Body> {
     let places = match layout {
         Layout::Item => 1,
         Layout::Bag => PLACES_OF_A_BAG,
@@ -61,7 +63,14 @@ pub(super) fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Response<B
         return answer::busy(sentence, ASK_AGAIN);
     };
     let name = item.names.preferred().replace('/', "_");
-    let body = Body::new(ZipBody::new(Arc::clone(site), item, layout, turn));
+    let body = match ZipBody::begin(site, item, layout, turn).await {
+        Ok(body) => Body::new(body),
+        Err(ZipError::Archive(error)) => return failure::of(&error),
+        Err(error) => {
+            log::warn!("{name} as a zip file: {error}");
+            return answer::busy("the server is busy; try again later", ASK_AGAIN);
+        }
+    };
     let mut response = answer::fresh(answer::whole(StatusCode::OK, "application/zip", body));
     let lines = response.headers_mut();
     lines.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));

@@ -42,19 +42,24 @@ pub(super) struct ZipBody {
 }
 
 impl ZipBody {
-    pub(super) fn new(
-        site: Arc<Site>,
+    /// Finds the first entries of an item. The rest is found while the file is sent.
+    pub(super) async fn begin(
+        site: &Arc<Site>,
         item: Item,
         layout: Layout,
         turn: OwnedSemaphorePermit,
-    ) -> ZipBody {
+    ) -> Result<ZipBody, ZipError> {
+        let item = Arc::new(item);
+        let first = entries(site, &item, Vec::new()).await?;
         let buffer = Buffer::default();
-        ZipBody {
-            name: item.names.preferred(),
-            writing: Some(Box::pin(write(site, item, layout, buffer.clone()))),
+        let name = item.names.preferred();
+        let writing = write(Arc::clone(site), item, first, layout, buffer.clone());
+        Ok(ZipBody {
+            name,
+            writing: Some(Box::pin(writing)),
             buffer,
             _turn: turn,
-        }
+        })
     }
 }
 
@@ -150,11 +155,11 @@ impl Write for Buffer {
 /// Writes an item, entry by entry.
 async fn write(
     site: Arc<Site>,
-    item: Item,
+    item: Arc<Item>,
+    first: Listing,
     layout: Layout,
     buffer: Buffer,
 ) -> Result<(), ZipError> {
-    let item = Arc::new(item);
     let mut manifest = (layout == Layout::Bag).then(BagManifest::default);
     let above = match layout {
         Layout::Item => format!("{}/", item.names.preferred()),
@@ -162,9 +167,8 @@ async fn write(
     };
     let above = above.into_bytes();
     let mut archive = ZipArchiveWriter::new(buffer.clone());
-    let (mut after, mut flagged) = (Vec::new(), Vec::new());
+    let (mut listing, mut flagged) = (first, Vec::new());
     loop {
-        let listing = entries(&site, &item, after).await?;
         let most = match layout {
             Layout::Item => MOST_ENTRIES,
             Layout::Bag => MOST_IN_A_BAG,
@@ -199,7 +203,9 @@ async fn write(
             buffer.sent().await;
         }
         match listing.files.into_iter().next_back() {
-            Some(last) if listing.has_more => after = last.path,
+            Some(last) if listing.has_more => {
+                listing = entries(&site, &item, last.path).await?;
+            }
             _ => break,
         }
     }
