@@ -113,7 +113,7 @@ fn a_user_gets_no_right() {
          no grep -q fuse said; grep -qx 65534 said; [ $(grep -c 'Permission denied' why) -ge 2 ]
          cat A/$(< own)/doc/mine; [ \"$(stat -c %u A/$(< own)/doc/mine)\" = 65534 ]; [ ! -e A/$(< roots)/doc/x ]
          chmod 700 A.store; status=0; as ibifs work A/$(< own) -- true 2> why || status=$?; [ $status = 4 ]
-         grep -q 'use the mount point of the store' why
+         grep -q 'works in it through the mount only' why
          ibifs umount A; ibifs fsck A.store",
     );
 }
