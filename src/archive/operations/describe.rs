@@ -105,6 +105,12 @@ impl Archive {
         })
     }
 
+    /// The title in an item's description. The rest of it is not looked up.
+    pub fn title(&self, item: &Item, act: RunAs<'_>) -> Result<Option<String>, ArchiveError> {
+        let record = self.record_about(item, None, act)?;
+        Ok(record.core.first(Element::Title).map(str::to_owned))
+    }
+
     /// The present date in UTC: year, month and day.
     fn today(&self) -> (u16, u8, u8) {
         let date = Timestamp::from_unix(self.clock.now().seconds(), 0).to_rfc3339();

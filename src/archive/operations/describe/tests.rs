@@ -44,6 +44,8 @@ fn a_record_always_has_names_date_and_type() {
         .expect("a record");
     assert_eq!(document, core.to_oai_dc());
     assert!(archive.described(&item, None, &denied).is_err());
+    assert_eq!(archive.title(&item, &own).expect("a record"), None);
+    assert!(archive.title(&item, &denied).is_err());
 }
 
 #[test]
@@ -54,6 +56,8 @@ fn a_text_of_the_item_adds_to_its_record() {
     std::fs::write(archive.file(&item, METADATA_TEXT), text).expect("written");
     let core = archive.described(&item, None, &own).expect("a record");
     assert_eq!(values(&core, Element::Title), ["A map"]);
+    let title = archive.title(&item, &own).expect("a record");
+    assert_eq!(title.as_deref(), Some("A map"));
     // What the text states is not added a second time.
     assert_eq!(values(&core, Element::Date).len(), 1, "{core:?}");
     assert_eq!(values(&core, Element::Type).len(), 1, "{core:?}");

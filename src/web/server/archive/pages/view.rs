@@ -327,8 +327,13 @@ pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
 }
 
 fn description(site: &Site, item: &Item) -> Option<Description> {
-    match site.archive.description(item, None, &act) {
-        Ok(description) => Some(description),
+    known(item, site.archive.description(item, None, &act))
+}
+
+/// What the public may know of an item.
+fn known<T>(item: &Item, found: Result<T, ArchiveError>) -> Option<T> {
+    match found {
+        Ok(found) => Some(found),
         Err(error) => {
             log::debug!("the metadata of {} are not shown: {error}", item.names);
             None
@@ -336,8 +341,9 @@ fn description(site: &Site, item: &Item) -> Option<Description> {
     }
 }
 
+/// Its title. None if it is not public.
 pub(super) fn title(site: &Site, item: &Item) -> Option<String> {
-    title_of(&description(site, item)?)
+    known(item, site.archive.title(item, &act)).flatten()
 }
 
 fn title_of(description: &Description) -> Option<String> {
