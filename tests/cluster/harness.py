@@ -116,7 +116,7 @@ class Database:
         run(*self.as_user, f"{self.programs}/initdb", "--locale=C", "--encoding=UTF8", "--auth=trust",
             "--username=postgres", "-D", self.data, cwd="/")
         with open(f"{self.data}/postgresql.conf", "a") as settings:
-            settings.write(f"listen_addresses = '{SERVER}'\nmax_connections = 400\nfsync = on\n"
+            settings.write(f"listen_addresses = '{SERVER}'\nmax_connections = 400\nfsync = on\ndynamic_shared_memory_type = mmap\n"
                            # Otherwise a standby whose server has died sleeps for up to five seconds before it is promoted.
                            "wal_retrieve_retry_interval = '100ms'\n"
                            f"unix_socket_directories = '{self.base}'\ninclude_if_exists = '{self.MORE_SETTINGS}'\n")

@@ -155,6 +155,8 @@ impl Postgres {
             "listen_addresses = '127.0.0.1'".to_owned(),
             format!("unix_socket_directories = '{below}'"),
             "max_connections = 200".to_owned(),
+            // In files of its directory: segments of POSIX outlast a server that is killed.
+            "dynamic_shared_memory_type = mmap".to_owned(),
             format!("fsync = {}", is_on(self.setup.fsync)),
             format!("ssl = {}", is_on(self.setup.tls)),
             format!("ssl_cert_file = '{below}/server.pem'"),
