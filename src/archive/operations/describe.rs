@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::{Archive, ArchiveError};
+use super::{Archive, ArchiveError, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{
@@ -50,6 +50,18 @@ impl Archive {
         from: Option<&Names>,
         act: RunAs<'_>,
     ) -> Result<Description, ArchiveError> {
+        let relations = self.relations_shown(item, act, &Dependencies::none())?;
+        self.description_with(item, from, &relations, act)
+    }
+
+    /// [`Archive::description`], with the relations that the reader is shown.
+    pub fn description_with(
+        &self,
+        item: &Item,
+        from: Option<&Names>,
+        relations: &Relations,
+        act: RunAs<'_>,
+    ) -> Result<Description, ArchiveError> {
         let mut record = self.record_about(item, from, act)?;
         let mut core = DublinCore::default();
         for name in [
@@ -76,7 +88,7 @@ impl Archive {
             core.push(Element::Language, language.to_string());
         }
         let mut related: Vec<(DescribedRelation, String)> = Vec::new();
-        for (name, names) in self.relations_shown(item, act, &Dependencies::default())? {
+        for (name, names) in relations {
             let relation = match name.as_str() {
                 "nextedition" | "lastedition" => DescribedRelation::LaterEdition,
                 "editionof" => DescribedRelation::EarlierEdition,
@@ -84,7 +96,7 @@ impl Archive {
                 _ => continue,
             };
             if !names.matches(&item.names) {
-                let url = self.facts.persistent_url(&names);
+                let url = self.facts.persistent_url(names);
                 if !related.iter().any(|(_, known)| *known == url) {
                     related.push((relation, url.clone()));
                 }

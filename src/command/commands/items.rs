@@ -14,7 +14,7 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::{Names, State};
-use crate::formats::metadata::{Element, MetadataProblem};
+use crate::formats::metadata::MetadataProblem;
 use ibi::Ibi;
 use ibi::message;
 use ibi::persistent::{PersistentError, PersistentName, Reader};
@@ -98,15 +98,11 @@ fn show_from_index(
 
 /// The title in an item's description, if this user may read it.
 fn title(archive: &Archive, item: &Item) -> Option<String> {
-    let description = match archive.description(item, None, &|read| read()) {
-        Ok(description) => description,
-        Err(error) => {
-            log::debug!("the description of {}: {error}", item.names);
-            return None;
-        }
-    };
-    let title = description.record.core.first(Element::Title);
-    title.map(str::to_owned)
+    let title = archive.title(item, &|read| read());
+    title.unwrap_or_else(|error| {
+        log::debug!("the description of {}: {error}", item.names);
+        None
+    })
 }
 
 pub(super) fn list(options: &List) -> Result<Exit, Failure> {

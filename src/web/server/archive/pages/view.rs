@@ -149,6 +149,8 @@ impl ItemView {
     ) -> Result<ItemView, ArchiveError> {
         let archive = &site.archive;
         let mut relations = archive.relations_shown(item, &act, &Dependencies::none())?;
+        let description = archive.description_with(item, None, &relations, &act);
+        let description = known(item, description);
         let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
             found
@@ -184,7 +186,6 @@ impl ItemView {
         let later = editions(site, &next_edition, |held| {
             archive.next_edition(&held.names)
         })?;
-        let description = description(site, item);
         let main_path = archive
             .content_path(item, None, &act, &Dependencies::none())
             .unwrap_or_default();
@@ -323,11 +324,7 @@ fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
 
 /// The item's Dublin Core. None if it is not public.
 pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
-    Some(description(site, item)?.record.core)
-}
-
-fn description(site: &Site, item: &Item) -> Option<Description> {
-    known(item, site.archive.description(item, None, &act))
+    known(item, site.archive.described(item, None, &act))
 }
 
 /// What the public may know of an item.
