@@ -52,7 +52,7 @@ use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
 pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED};
-pub use metadata::{UserAttributes, attributes_of};
+pub use metadata::{SET_IDS, UserAttributes, attributes_of};
 use unit::Vanished;
 
 /// The areas that are copied before the index, each with the number of levels above its units.

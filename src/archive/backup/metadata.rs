@@ -55,7 +55,7 @@ fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
 }
 
 /// The bits that let a program act as the owner or group of its file.
-const SET_IDS: u32 = 0o6000;
+pub const SET_IDS: u32 = 0o6000;
 
 /// The permission bits for a copy after its owner and group were set. Only root may change owners: an ordinary
 /// user's copies belong to that user, and must not let others act as that user.

@@ -2,13 +2,10 @@
 
 use rustix::fs::Stat;
 
-use crate::archive::backup::UserAttributes;
+use crate::archive::backup::{SET_IDS, UserAttributes};
 use crate::os::access_lists;
 use ibi::message::Message;
 use ibi::plural;
-
-/// The bits that let a program act as the owner or group of its file.
-const SET_IDS: u32 = 0o6000;
 
 /// How many entries of an item have what is not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::archive::store::{Item, ItemId};
+use crate::archive::tree::{METADATA_TEXT, SIDECAR};
 use crate::archive::{ArchiveError, Claims, Relations};
 use crate::command::commands::access::{attribute_of, names_by_attribute};
 use crate::command::commands::print::ItemDetails;
@@ -45,7 +46,7 @@ pub(super) fn show(
         let here = names_by_attribute(&mount_point.join(&name));
         here.or_else(|| Ibi::parse(&name).ok().map(Names::from))
     };
-    let sidecar = std::fs::read(path.join(".ibi")).ok();
+    let sidecar = std::fs::read(path.join(SIDECAR)).ok();
     let sidecar = sidecar.and_then(|bytes| Sidecar::parse(&bytes).ok());
     let mut relations = Relations::new();
     for name in RELATIONS {
@@ -82,7 +83,7 @@ pub(super) fn show(
         claims: &Claims::new(),
         aliases: &aliases.map(ToString::to_string).collect::<Vec<_>>(),
     })?;
-    let text = std::fs::read(path.join(".ibi.metadata")).ok();
+    let text = std::fs::read(path.join(METADATA_TEXT)).ok();
     Ok(text.map(|text| check(&text)).unwrap_or_default())
 }
 

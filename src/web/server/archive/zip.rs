@@ -23,7 +23,6 @@ use super::{Site, failure};
 use crate::archive::store::Item;
 use crate::web::server::answer;
 use body::ZipBody;
-use error::ZipError;
 
 /// The most zip files that are sent at a time.
 const MOST_AT_ONCE: usize = 64;
@@ -63,14 +62,17 @@ pub(super) async fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Resp
         return answer::busy(sentence, ASK_AGAIN);
     };
     let name = item.names.preferred().replace('/', "_");
-    let body = match ZipBody::begin(site, item, layout, turn).await {
-        Ok(body) => Body::new(body),
-        Err(ZipError::Archive(error)) => return failure::of(&error),
-        Err(error) => {
-            log::warn!("{name} as a zip file: {error}");
-            return answer::busy("the server is busy; try again later", ASK_AGAIN);
-        }
+    let item = Arc::new(item);
+    let found = {
+        let (site, item) = (Arc::clone(site), Arc::clone(&item));
+        answer::aside(move || body::entries(&site, &item, b"")).await
     };
+    let first = match found {
+        Ok(Ok(first)) => first,
+        Ok(Err(error)) => return failure::of(&error),
+        Err(refusal) => return refusal,
+    };
+    let body = Body::new(ZipBody::new(Arc::clone(site), item, first, layout, turn));
     let mut response = answer::fresh(answer::whole(StatusCode::OK, "application/zip", body));
     let lines = response.headers_mut();
     lines.insert(header::ACCEPT_RANGES, HeaderValue::from_static("none"));

@@ -20,7 +20,7 @@ use super::entry::{self, Attributes};
 use super::error::{MOST_ENTRIES, MOST_IN_A_BAG, ZipError};
 use crate::archive::store::Item;
 use crate::archive::tree::Published;
-use crate::archive::{Clock, Listing, SystemClock};
+use crate::archive::{ArchiveError, Clock, Listing, SystemClock};
 use crate::web::server::archive::file::{PIECE, read};
 use crate::web::server::archive::{Site, act};
 use crate::web::server::threads::aside;
@@ -42,24 +42,21 @@ pub(super) struct ZipBody {
 }
 
 impl ZipBody {
-    /// Finds the first entries of an item. The rest is found while the file is sent.
-    pub(super) async fn begin(
-        site: &Arc<Site>,
-        item: Item,
+    /// The zip file of an item with these first entries. The rest is found while the file is sent.
+    pub(super) fn new(
+        site: Arc<Site>,
+        item: Arc<Item>,
+        first: Listing,
         layout: Layout,
         turn: OwnedSemaphorePermit,
-    ) -> Result<ZipBody, ZipError> {
-        let item = Arc::new(item);
-        let first = entries(site, &item, Vec::new()).await?;
+    ) -> ZipBody {
         let buffer = Buffer::default();
-        let name = item.names.preferred();
-        let writing = write(Arc::clone(site), item, first, layout, buffer.clone());
-        Ok(ZipBody {
-            name,
-            writing: Some(Box::pin(writing)),
+        ZipBody {
+            name: item.names.preferred(),
+            writing: Some(Box::pin(write(site, item, first, layout, buffer.clone()))),
             buffer,
             _turn: turn,
-        })
+        }
     }
 }
 
@@ -204,7 +201,8 @@ async fn write(
         }
         match listing.files.into_iter().next_back() {
             Some(last) if listing.has_more => {
-                listing = entries(&site, &item, last.path).await?;
+                let (site, item) = (Arc::clone(&site), Arc::clone(&item));
+                listing = aside(move || entries(&site, &item, &last.path)).await??;
             }
             _ => break,
         }
@@ -237,10 +235,9 @@ fn flag(buffer: &Buffer, path: &[u8]) {
     }
 }
 
-async fn entries(site: &Arc<Site>, item: &Arc<Item>, after: Vec<u8>) -> Result<Listing, ZipError> {
-    let (site, item) = (Arc::clone(site), Arc::clone(item));
-    let found = aside(move || site.archive.entries(&item, &after, ENTRIES_AT_ONCE, &act));
-    Ok(found.await??)
+/// The entries of an item after a path.
+pub(super) fn entries(site: &Site, item: &Item, after: &[u8]) -> Result<Listing, ArchiveError> {
+    site.archive.entries(item, after, ENTRIES_AT_ONCE, &act)
 }
 
 /// Opens a file. None if the reader may not read it any more, or it is gone.
