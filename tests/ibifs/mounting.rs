@@ -514,6 +514,25 @@ fn file_handles_hold_while_the_kernel_knows_the_file() {
     );
 }
 
+/// The kernel forgets files by the thousand in one request when it needs memory; the daemon frees what it keeps of them
+/// in no more time than it takes to go through them.
+#[test]
+fn files_that_the_kernel_forgets_are_freed_at_once() {
+    let env = TestEnv::new().with_a();
+    env.prints(
+        &format!(
+            "{PRELUDE}
+         known() {{ getfattr --only-values -n user.ibi.held A | cut -d ' ' -f 2; }}
+         cd A/$(mint A x)/doc; touch $(seq 4000); cd - > /dev/null
+         find A -size +1M; echo $(($(known) > 4000))
+         daemon=$(sed -n 's/^pid //p' A.store/lock | cut -d ' ' -f 1)
+         kill -STOP $daemon; echo 2 > /proc/sys/vm/drop_caches; kill -CONT $daemon
+         sleep 2; echo $(($(known) < 2000))"
+        ),
+        "1\n1",
+    );
+}
+
 /// Takes a file's handle, or opens the file by it.
 const HANDLES: &str = "
 import ctypes, errno, os, struct, sys

@@ -27,8 +27,9 @@ const SLOW: Duration = Duration::from_micros(400);
 /// a simulation of four processes, of whose requests each tenth waits for 1 ms, 1,600 requests take 57 ms with 16
 /// and 77 ms with none.
 const AFTER_SLOW: usize = 16;
-/// How long a worker parks after a forget, for which no process waits. Rows `find-cold` and `stat-cold`: dropping
-/// the caches, which they include, forgets each node.
+/// How long a worker parks after a forget, for which no process waits, and how long it does not after that: fuser
+/// hands over the nodes of one request one by one, and does not tell them from those of others. Rows `find-cold` and
+/// `find-stat-cold`: dropping the caches, which they include, forgets each node.
 const PARKED_AFTER_FORGET: Duration = Duration::from_millis(20);
 /// How many requests a worker takes between two measurements of its idle time, by which more workers wait for
 /// requests. Rows `2p-*` with four processors or more; with fewer, as on the machine of `RESULTS.md`,
@@ -79,6 +80,7 @@ struct Worker {
     idle: Duration,
     since: Instant,
     finished: Instant,
+    parked_after_forget: Option<Instant>,
     place: Arc<Place>,
     following: Following,
 }
@@ -119,6 +121,17 @@ impl Worker {
             pool.unpark(1);
         }
         (self.requests, self.idle, self.since) = (0, Duration::ZERO, now);
+    }
+
+    /// Whether to park after a forget now.
+    fn parks_after_forget(&mut self) -> bool {
+        let now = Instant::now();
+        let rests = |at| now.saturating_duration_since(at) < 2 * PARKED_AFTER_FORGET;
+        if self.parked_after_forget.is_some_and(rests) {
+            return false;
+        }
+        self.parked_after_forget = Some(now);
+        true
     }
 }
 
@@ -196,6 +209,7 @@ impl WorkerPool {
                     idle: Duration::ZERO,
                     since: began,
                     finished: began,
+                    parked_after_forget: None,
                     place: self.placement.join(),
                     following: Following::new(began),
                 });
@@ -238,7 +252,10 @@ impl WorkerPool {
 
     /// After a forget: the kernel sends them by the thousand, and no process waits for them.
     pub(super) fn forgot(&self) {
-        if self.is_surplus() {
+        if self.is_surplus()
+            && WORKER
+                .with_borrow_mut(|worker| worker.as_mut().is_some_and(Worker::parks_after_forget))
+        {
             self.park(PARKED_AFTER_FORGET);
         }
     }
