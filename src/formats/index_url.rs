@@ -2,7 +2,9 @@
 //! `postgres://USER@HOST:PORT/DATABASE`.
 
 use std::fmt;
+use std::path::PathBuf;
 
+use super::query::percent_decoded;
 use ibi::message::{Localize, Message};
 use ibi::{Quoted, display_message, message};
 
@@ -55,7 +57,7 @@ impl IndexUrl {
             .ok_or_else(refuse)?;
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
         let (user, place) = rest.split_once('@').ok_or_else(refuse)?;
-        if user.contains(':') || rest.contains("password=") {
+        if user.contains(':') || rest.contains("password=") || has_password(place) {
             return Err(IndexUrlError::Password);
         }
         if place.contains('@') {
@@ -85,6 +87,40 @@ impl IndexUrl {
             .map_or(self.0.as_str(), |(_, place)| place);
         place.split('?').next().unwrap_or(place)
     }
+
+    /// The URL without `sslrootcert`, which the library that connects does not know, and the file that it names.
+    #[must_use]
+    pub fn without_certificates(&self) -> (String, Option<PathBuf>) {
+        let Some((base, query)) = self.0.split_once('?') else {
+            return (self.0.clone(), None);
+        };
+        let mut certificates = None;
+        let mut kept = Vec::new();
+        for part in query.split('&') {
+            match part.strip_prefix("sslrootcert=") {
+                Some(file) => {
+                    let decoded = percent_decoded(file);
+                    certificates = Some(PathBuf::from(decoded.as_deref().unwrap_or(file)));
+                }
+                None => kept.push(part),
+            }
+        }
+        let url = if kept.is_empty() {
+            base.to_owned()
+        } else {
+            format!("{base}?{}", kept.join("&"))
+        };
+        (url, certificates)
+    }
+}
+
+/// Whether a parameter is a password, however its name is written.
+fn has_password(place: &str) -> bool {
+    let (_, query) = place.split_once('?').unwrap_or_default();
+    query.split('&').any(|part| {
+        let name = part.split('=').next().unwrap_or_default();
+        percent_decoded(name).as_deref() == Some("password")
+    })
 }
 
 /// A text that may be a URL, for messages: dots are in the place of a password, or of all if it is not clear where one
@@ -155,6 +191,27 @@ mod tests {
     }
 
     #[test]
+    fn certificates_are_taken_from_the_url() {
+        for (text, url, file) in [
+            (
+                "postgres://u@h/d?sslmode=require&sslrootcert=/a%20b",
+                "postgres://u@h/d?sslmode=require",
+                Some("/a b"),
+            ),
+            (
+                "postgres://u@h/d?sslrootcert=c",
+                "postgres://u@h/d",
+                Some("c"),
+            ),
+            ("postgres://u@h/d", "postgres://u@h/d", None),
+        ] {
+            let parsed = IndexUrl::parse(text).expect(text);
+            let expected = (url.to_owned(), file.map(PathBuf::from));
+            assert_eq!(parsed.without_certificates(), expected);
+        }
+    }
+
+    #[test]
     fn a_url_names_user_host_and_database() {
         let url = "postgres://ibifs@db.example.org:5433/archive?sslmode=require";
         let parsed = IndexUrl::parse(url).expect(url);
@@ -178,6 +235,7 @@ mod tests {
         for secret in [
             "postgres://u:p@h/d",
             "postgres://u@h/d?password=p",
+            "postgres://u@h/d?a=b&pass%77ord=p",
             "postgres://u?password=p@h/d",
         ] {
             let refused = IndexUrl::parse(secret).expect_err(secret);

@@ -20,6 +20,12 @@ pub fn check(data: &[u8]) {
             assert!(!text.contains("password="), "{text}");
             let (user, _) = text.split_once('@').expect("a user");
             assert_eq!(user.matches(':').count(), 1, "{text}");
+            // What the library is given is again a URL, which names no other server and no file of certificates.
+            let (without, file) = url.without_certificates();
+            let rest = IndexUrl::parse(&without).expect(&without);
+            assert_eq!(rest.place(), place);
+            assert_eq!(rest.without_certificates(), (without, None));
+            assert_eq!(file.is_some(), rest != url, "{text}");
         }
         Err(error) => sentence(&error),
     }

@@ -1,6 +1,5 @@
 //! Where a server is, as whom it is asked, and how the connection is protected.
 
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,7 +9,6 @@ use tokio_postgres::{Client, Config, NoTls};
 use super::{described, password, tls};
 use crate::archive::store::StoreError;
 use crate::formats::index_url::IndexUrl;
-use crate::formats::query::percent_decoded;
 use ibi::message::Message;
 
 /// How long a connection to one of several hosts of a URL is tried.
@@ -39,7 +37,7 @@ impl Address {
             place: place.clone(),
             what,
         };
-        let (text, certificates) = without_certificates(url.as_str());
+        let (text, certificates) = url.without_certificates();
         let mut config = Config::from_str(&text).map_err(|error| refuse(described(&error)))?;
         config
             .application_name("ibifs")
@@ -108,46 +106,9 @@ impl Address {
     }
 }
 
-/// The URL without `sslrootcert`, which the library does not know, and the file that it names.
-fn without_certificates(url: &str) -> (String, Option<PathBuf>) {
-    let Some((base, query)) = url.split_once('?') else {
-        return (url.to_owned(), None);
-    };
-    let mut certificates = None;
-    let mut kept = Vec::new();
-    for part in query.split('&') {
-        match part.strip_prefix("sslrootcert=") {
-            Some(file) => {
-                let decoded = percent_decoded(file);
-                certificates = Some(PathBuf::from(decoded.as_deref().unwrap_or(file)));
-            }
-            None => kept.push(part),
-        }
-    }
-    let text = if kept.is_empty() {
-        base.to_owned()
-    } else {
-        format!("{base}?{}", kept.join("&"))
-    };
-    (text, certificates)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn certificates_are_taken_from_the_url() {
-        let (url, file) =
-            without_certificates("postgres://u@h/d?sslmode=require&sslrootcert=/a%20b");
-        assert_eq!(url, "postgres://u@h/d?sslmode=require");
-        assert_eq!(file, Some(PathBuf::from("/a b")));
-        let (url, file) = without_certificates("postgres://u@h/d?sslrootcert=c");
-        assert_eq!(
-            (url.as_str(), file),
-            ("postgres://u@h/d", Some(PathBuf::from("c")))
-        );
-    }
 
     /// Without TLS, a password and the index would be readable on the network.
     #[test]
