@@ -175,10 +175,10 @@ class Database:
         return run(f"{self.programs}/pg_dump", *self.at(), "-U", USER, database)
 
     def restore(self, database, dump):
-        """Puts a dump in the place of what a database holds. Connections to it are closed."""
+        """Puts a dump in the place of what a database holds, at once. Connections to it are closed."""
         self.sql("postgres", f"DROP DATABASE {database} WITH (FORCE)")
         self.create(database)
-        run(f"{self.programs}/psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", *self.at(),
+        run(f"{self.programs}/psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-o", "/dev/null", *self.at(),
             "-U", USER, "-d", database, input=dump)
 
 

@@ -1,6 +1,6 @@
 //! Archives whose index is in PostgreSQL. `IBIFS_TEST_INDEX=postgres` runs the other modules on it, too.
 
-use crate::support::{Postgres, TcpProxy, TestEnv};
+use crate::support::{Postgres, Stop, TcpProxy, TestEnv};
 use std::time::{Duration, Instant};
 
 /// All that a store does with its index it does with one in a server; the tree is the same.
@@ -196,11 +196,40 @@ fn one_machine_writes() {
     env.prints(
         r#"ibifs status s | grep '^host' | sed 's/[0-9]* s ago/N s ago/'; ibifs ls s | wc -l
         psql -q "$(< url)" -c "UPDATE host SET beat = beat - INTERVAL '16 seconds'"
+        psql -At "$(< url)" -c "SELECT pg_sleep(greatest(0, 16 - extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())))"
         ibifs mint s | wc -l; psql -At "$(< url)" -c 'SELECT count(*) FROM host'; ibifs mount s m
         ibifs status m --json | jq -r '.[0].hosts[] | [.mount_point, .pid] | @tsv' > seen
         test "$(cat seen)" = "$(realpath m)$(printf '\t')$(daemon s)"; kill -9 $(daemon s); ibifs umount m 2> /dev/null
         ibifs mint s | wc -l; ibifs fsck s"#,
-        "host     elsewhere, process 7, /mnt/a, heard of N s ago\n1\n2\n0\n2\n3 items, 0 findings",
+        "host     elsewhere, process 7, /mnt/a, heard of N s ago\n1\n\n2\n0\n2\n3 items, 0 findings",
+    );
+}
+
+/// While the server is down no host can be heard of: none counts as dead when it is back, however long that took. Nor does
+/// a dump that is being put back end anything.
+#[test]
+fn nobody_dies_of_the_server() {
+    let server = Postgres::start();
+    let database = server.create_database();
+    let env = TestEnv::new();
+    env.sh(&format!(
+        r#"echo {url} > url; ibifs init s --host a.example.org --index "$(< url)" > /dev/null; mkdir m; ibifs mount -o shared s m
+        mint m one; psql -q "$(< url)" -c "INSERT INTO host VALUES (1, 1, 'elsewhere', 'machine', 7, 7, '/mnt/a', clock_timestamp(), clock_timestamp() - INTERVAL '1 hour')""#,
+        url = server.url(&database)
+    ));
+    server.stop(Stop::Fast);
+    server.start_again();
+    env.prints(
+        r#"until mkdir m/.mint/two 2> /dev/null; do sleep 0.1; done; sleep 4
+        psql -At "$(< url)" -c 'SELECT count(*) FROM host'; ibifs status s | grep -o 'heard of . s ago' | grep -c ."#,
+        "2\n2",
+    );
+    env.prints(
+        r#"pg_dump "$(< url)" > dump; psql -q "$(< url)" -c 'DROP OWNED BY CURRENT_USER CASCADE'
+        { mkdir m/.mint/three 2>&1 || true; } | sed 's/.*: //'
+        psql -q -1 "$(< url)" < dump > /dev/null; until mkdir m/.mint/three 2> /dev/null; do sleep 0.1; done
+        ibifs umount m; ibifs fsck s | tail -n 1"#,
+        "Resource temporarily unavailable\n4 items, 0 findings",
     );
 }
 

@@ -1,7 +1,8 @@
 //! Which processes write an index in a server. flock(2) keeps processes of one machine apart; those of others see a row
 //! of the table `host`.
 //!
-//! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server. Each transaction that writes
+//! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server, and from its start on: nobody
+//! could renew a row while it was down. Each transaction that writes
 //! looks for its own row, so that a process that was taken for dead, and goes on later, writes nothing. Whoever removes
 //! the row of another takes over the recovery marks of that one.
 
@@ -18,6 +19,9 @@ use crate::os::identity::{Process, host_name};
 
 /// How often a row is renewed.
 pub const BEAT: Duration = Duration::from_secs(3);
+
+/// How soon it is tried again after that has failed.
+const BEAT_AGAIN: Duration = Duration::from_secs(1);
 
 /// For how many seconds a row counts.
 const LAPSE: i64 = 15;
@@ -82,7 +86,7 @@ pub(super) struct Presence {
 
 const HOSTS: &str = "SELECT id, name, machine, pid, started, mount_point, shared,
     CAST(extract(epoch FROM clock_timestamp() - since) AS BIGINT) AS open_for,
-    CAST(extract(epoch FROM clock_timestamp() - beat) AS BIGINT) AS silent_for,
+    CAST(extract(epoch FROM clock_timestamp() - greatest(beat, pg_postmaster_start_time())) AS BIGINT) AS silent_for,
     (SELECT count(*) FROM unsettled WHERE abs(unsettled.host) = host.id)
       + (SELECT count(*) FROM touched WHERE abs(touched.host) = host.id)
       + (SELECT count(*) FROM joint WHERE abs(joint.host) = host.id) AS marks
@@ -342,14 +346,17 @@ fn rows(connection: &Connection) -> Result<Vec<HostRow>, StoreError> {
 /// Renews a row while it is needed. A command that ends soon has no second connection.
 fn renew(url: &IndexUrl, id: &AtomicI64, end: &Receiver<()>) {
     let mut server = None;
-    while end.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+    let mut pause = BEAT;
+    while end.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        pause = BEAT_AGAIN;
         if server.is_none() {
             server = Postgres::connect(url, SOON).ok();
         }
         let Some(server) = &server else { continue };
         let sql = "UPDATE host SET beat = clock_timestamp() WHERE id = ?1";
-        if let Err(error) = server.execute(sql, params![id.load(Ordering::SeqCst)]) {
-            log::debug!("the server of the index is away: {}", error.cause());
+        match server.execute(sql, params![id.load(Ordering::SeqCst)]) {
+            Ok(()) => pause = BEAT,
+            Err(error) => log::debug!("the server of the index is away: {}", error.cause()),
         }
     }
 }

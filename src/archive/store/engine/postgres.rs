@@ -507,8 +507,9 @@ impl Postgres {
             SqlState::READ_ONLY_SQL_TRANSACTION => ErrorKind::ReadOnlyFilesystem,
             _ => ErrorKind::Other,
         };
-        // Classes of codes: connection, the server ends, too many connections or no memory.
-        let is_away = ["08", "57P", "53"]
+        // Classes of codes: connection, the server ends, too many connections or no memory. And a table is missing: a
+        // dump is being put back.
+        let is_away = ["08", "57P", "53", SqlState::UNDEFINED_TABLE.code()]
             .iter()
             .any(|class| said.code().code().starts_with(class));
         if is_away && kind == ErrorKind::Other {
