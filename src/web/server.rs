@@ -267,6 +267,7 @@ async fn answered(
 /// Listens, and serves until the process receives SIGTERM or SIGINT. `start` receives the bound address.
 pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
     crate::os::limits::raise_descriptor_limit();
+    crate::os::memory::share_between_threads();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(MOST_ASIDE)
