@@ -147,11 +147,7 @@ pub fn make(
     copier.levels(b"", 1, Vanished::Collect, is_left, &mut Vec::new())?;
     settling::settle(from, destination, &mut copier, &vanished, clock)?;
     if let Err(error) = copy_accesses(from, &to) {
-        log::warn!(
-            "the backup lacks {}: {}",
-            store::ACCESSES_FILE,
-            error.cause()
-        );
+        log::warn!("the backup lacks {}: {error}", store::ACCESSES_FILE);
     }
     let tally = copier.tally;
     to.sync_all()?;

@@ -66,7 +66,7 @@ pub use beside::cache_file;
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
-pub use error::{DiskFault, StoreError};
+pub use error::{BesideError, DiskFault, StoreError};
 pub use grants::{Grant, GrantTerms, GrantedItem};
 pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};

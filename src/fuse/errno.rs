@@ -55,17 +55,18 @@ fn of_store(error: &StoreError) -> Errno {
         StoreError::Away { .. } | StoreError::Conflict => Errno::AGAIN,
         StoreError::InUse { .. } => Errno::BUSY,
         StoreError::Lapsed => Errno::STALE,
-        StoreError::Sqlite(_) | StoreError::System { .. } | StoreError::Server { .. } => {
-            match error.kind() {
-                ErrorKind::StorageFull => Errno::NOSPC,
-                ErrorKind::QuotaExceeded => Errno::DQUOT,
-                ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
-                ErrorKind::ResourceBusy => Errno::AGAIN,
-                ErrorKind::OutOfMemory => Errno::NOMEM,
-                ErrorKind::PermissionDenied => Errno::ACCESS,
-                _ => Errno::IO,
-            }
-        }
+        StoreError::Sqlite(_)
+        | StoreError::System { .. }
+        | StoreError::Server { .. }
+        | StoreError::Beside(_) => match error.kind() {
+            ErrorKind::StorageFull => Errno::NOSPC,
+            ErrorKind::QuotaExceeded => Errno::DQUOT,
+            ErrorKind::ReadOnlyFilesystem => Errno::ROFS,
+            ErrorKind::ResourceBusy => Errno::AGAIN,
+            ErrorKind::OutOfMemory => Errno::NOMEM,
+            ErrorKind::PermissionDenied => Errno::ACCESS,
+            _ => Errno::IO,
+        },
         StoreError::Newer { .. }
         | StoreError::Older { .. }
         | StoreError::Broken { .. }
@@ -88,7 +89,11 @@ impl From<TreeError> for Errno {
 
 impl From<ArchiveError> for Errno {
     fn from(error: ArchiveError) -> Errno {
-        log::debug!("refused: {error}");
+        match &error {
+            // An administrator would not learn of it otherwise.
+            ArchiveError::Store(StoreError::Beside(_)) => log::warn!("{error}"),
+            _ => log::debug!("refused: {error}"),
+        }
         of(&error)
     }
 }
@@ -99,6 +104,7 @@ mod tests {
 
     use super::*;
     use crate::archive::Holder;
+    use crate::archive::store::BesideError;
     use crate::archive::tree::Action;
     use crate::formats::item::{Names, Sidecar};
     use ibi::distributor::WaitTooLong;
@@ -162,6 +168,7 @@ mod tests {
             ArchiveError::Store(StoreError::InUse { .. }) => 45,
             ArchiveError::Store(StoreError::Lapsed) => 46,
             ArchiveError::IndexInFile { .. } => 47,
+            ArchiveError::Store(StoreError::Beside(_)) => 48,
         }
     }
 
@@ -301,6 +308,17 @@ mod tests {
             ),
             (store(StoreError::Lapsed), Errno::STALE),
             (ArchiveError::IndexInFile { path: path() }, Errno::INVAL),
+            (
+                store(StoreError::Beside(Box::new(BesideError {
+                    file: what(),
+                    remedy: what(),
+                    error: StoreError::System {
+                        error: QueryReturnedNoRows,
+                        cause: Errno::NOSPC.into(),
+                    },
+                }))),
+                Errno::NOSPC,
+            ),
         ]
     }
 
@@ -312,7 +330,7 @@ mod tests {
             assert_eq!(of(error), *errno, "{error}");
         }
         // The last row of the match above.
-        assert_eq!(table.len(), 48);
+        assert_eq!(table.len(), 49);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod answers;
 mod attackers;
 mod backup;
 mod beneath;
+mod beside;
 mod claim;
 mod clock;
 mod cluster;

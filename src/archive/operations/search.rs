@@ -15,6 +15,8 @@ mod written;
 
 use std::collections::HashSet;
 
+use log::Level;
+
 use super::{Archive, ArchiveError, RunAs};
 use crate::archive::store::{
     Found, Item, ItemId, Progress, SearchEntry, SearchIndex, StoreError, cache_file,
@@ -92,17 +94,22 @@ impl Archive {
         };
         let index = self.facts.index.as_ref();
         let (file, texts) = (&*cache_file(file, index), &*cache_file(texts, index));
-        let is_temporary = |file: &str, error: &StoreError| {
-            log::info!("{file} is made for this process alone: {}", error.cause());
+        let is_temporary = |error: &StoreError| {
+            let level = match error {
+                StoreError::Beside(error) if error.is_damage() => Level::Warn,
+                // A user who may not write the store searches so.
+                _ => Level::Info,
+            };
+            log::log!(level, "all is read for this process alone: {error}");
         };
         let descriptions = SearchIndex::open(self.tree.root(), file).or_else(|error| {
-            is_temporary(file, &error);
+            is_temporary(&error);
             SearchIndex::temporary()
         })?;
         let texts = match self.facts.searched {
             Searched::Descriptions => None,
             Searched::Texts => Some(Texts::open(self.tree.root(), texts).or_else(|error| {
-                is_temporary(texts, &error);
+                is_temporary(&error);
                 Texts::temporary()
             })?),
         };

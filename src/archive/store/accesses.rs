@@ -6,8 +6,8 @@
 use std::os::fd::BorrowedFd;
 
 use super::StoreError;
-use super::beside::Shared;
-use super::engine::{Sync, params};
+use super::beside::{Named, Shared};
+use super::engine::{Connection, Sync, params};
 use crate::archive::database::OpenFor;
 use crate::formats::index_url::IndexUrl;
 use ibi::message;
@@ -24,6 +24,13 @@ const MIGRATIONS: &[&str] = &["
     ) STRICT, WITHOUT ROWID;
 "];
 
+fn named() -> Named {
+    let remedy = message!(
+        "end the services of the store, and put the file of a backup in its place, or remove it: then counting starts over"
+    );
+    Named::new(ACCESSES_FILE, remedy)
+}
+
 /// The open database.
 #[derive(Debug)]
 pub struct Accesses(Shared);
@@ -36,9 +43,7 @@ impl Accesses {
         index: Option<&IndexUrl>,
     ) -> Result<Accesses, StoreError> {
         let opened = Accesses::opened(directory, index, OpenFor::Writing)?;
-        opened.ok_or_else(|| StoreError::Broken {
-            what: message!("{file} is gone again", file = ACCESSES_FILE),
-        })
+        opened.ok_or_else(|| named().missing())
     }
 
     /// Opens the counts if there are any.
@@ -54,7 +59,14 @@ impl Accesses {
         index: Option<&IndexUrl>,
         purpose: OpenFor,
     ) -> Result<Option<Accesses>, StoreError> {
-        let opened = Shared::open(directory, index, ACCESSES_FILE, purpose, MIGRATIONS)?;
+        let opened = Shared::open(
+            directory,
+            index,
+            ACCESSES_FILE,
+            &named(),
+            purpose,
+            MIGRATIONS,
+        )?;
         Ok(opened.map(Accesses))
     }
 
@@ -64,7 +76,7 @@ impl Accesses {
         counted: impl IntoIterator<Item = (&'a String, &'a u64)>,
     ) -> Result<(), StoreError> {
         let counted: Vec<_> = counted.into_iter().collect();
-        self.0.connection.transact(Sync::Later, |connection| {
+        let add = |connection: &Connection| {
             for (name, count) in &counted {
                 let count = i64::try_from(**count).unwrap_or(i64::MAX);
                 connection.execute(
@@ -74,16 +86,17 @@ impl Accesses {
                 )?;
             }
             Ok(())
-        })
+        };
+        self.0
+            .run(|connection| connection.transact(Sync::Later, add))
     }
 
     /// The number of accesses to an item.
     pub fn of(&self, name: &str) -> Result<u64, StoreError> {
         let sql = "SELECT count FROM access WHERE name = ?1";
-        let found: Option<i64> = self
-            .0
-            .connection
-            .first(sql, params![name], |row| row.get(0))?;
+        let first =
+            |connection: &Connection| connection.first(sql, params![name], |row| row.get(0));
+        let found: Option<i64> = self.0.run(first)?;
         Ok(found.map_or(0, |count| u64::try_from(count).unwrap_or(0)))
     }
 

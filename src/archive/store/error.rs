@@ -32,6 +32,41 @@ impl DiskFault {
     }
 }
 
+/// An error of a database beside the index.
+#[derive(Debug)]
+pub struct BesideError {
+    /// The file.
+    pub file: Message,
+    /// What helps if it is damaged, and what is lost with it.
+    pub remedy: Message,
+    /// The error; never one of this kind.
+    pub error: StoreError,
+}
+
+impl BesideError {
+    /// Whether the database is damaged, as [`StoreError::is_damage`] is of the index.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        self.error.is_damage()
+    }
+}
+
+impl Localize for BesideError {
+    fn message(&self) -> Message {
+        let (file, remedy) = (&self.file, &self.remedy);
+        match &self.error {
+            StoreError::Broken { what } => message!("{file}: {what}; {remedy}", file, what, remedy),
+            error if error.is_damage() => message!(
+                "{file} is damaged ({error}); {remedy}",
+                file,
+                error = error.cause(),
+                remedy
+            ),
+            error => error.message_of(file),
+        }
+    }
+}
+
 /// An error of the relation store.
 #[derive(Debug)]
 pub enum StoreError {
@@ -97,6 +132,8 @@ pub enum StoreError {
         /// The item that has it.
         holder: Box<Names>,
     },
+    /// An error of a database beside the index.
+    Beside(Box<BesideError>),
 }
 
 impl From<SchemaError> for StoreError {
@@ -121,6 +158,7 @@ impl StoreError {
             StoreError::Away { .. } | StoreError::Conflict => return ErrorKind::WouldBlock,
             StoreError::InUse { .. } => return ErrorKind::ResourceBusy,
             StoreError::Lapsed => return ErrorKind::StaleNetworkFileHandle,
+            StoreError::Beside(beside) => return beside.error.kind(),
             _ => return ErrorKind::Other,
         };
         match error.sqlite_error_code() {
@@ -167,11 +205,12 @@ impl StoreError {
             StoreError::Server { kind, .. } => {
                 (*kind == ErrorKind::StorageFull).then_some(DiskFault::Full)
             }
+            StoreError::Beside(beside) => beside.error.disk_fault(),
             _ => None,
         }
     }
 
-    /// Whether the database is damaged, and not only in use, inaccessible or newer than this program.
+    /// Whether the index is damaged, and not only in use, inaccessible or newer than this program.
     pub fn is_damage(&self) -> bool {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase, Unknown};
         match self {
@@ -187,7 +226,8 @@ impl StoreError {
             | StoreError::Conflict
             | StoreError::InUse { .. }
             | StoreError::Lapsed
-            | StoreError::Taken { .. } => false,
+            | StoreError::Taken { .. }
+            | StoreError::Beside(_) => false,
         }
     }
 }
@@ -201,41 +241,40 @@ impl StoreError {
             other => other.message(),
         }
     }
-}
 
-impl Localize for StoreError {
-    fn message(&self) -> Message {
+    /// The sentence, of a database in this file.
+    fn message_of(&self, file: &Message) -> Message {
         match self {
             StoreError::Sqlite(error) if self.is_damage() => message!(
                 "{file} is damaged ({error}); 'ibifs reindex' rebuilds it from the tree",
-                file = FILE,
+                file,
                 error = Message::foreign(error.to_string())
             ),
             StoreError::NotAFile => message!(
                 "{file} is not a regular file; remove it and run 'ibifs reindex'",
-                file = FILE
+                file
             ),
             StoreError::Sqlite(error) => message!(
                 "{file}: {error}",
-                file = FILE,
+                file,
                 error = Message::foreign(error.to_string())
             ),
-            StoreError::System { cause, .. } => message!("{file}: {cause}", file = FILE, cause),
+            StoreError::System { cause, .. } => message!("{file}: {cause}", file, cause),
             StoreError::Newer { found, known } => message!(
                 "{file} has schema {found}, this ibifs knows {known}; use a newer ibifs",
-                file = FILE,
+                file,
                 found,
                 known
             ),
             StoreError::Older { found } => message!(
                 "{file} has the older schema {found}; mount the store or run 'ibifs reindex' once",
-                file = FILE,
+                file,
                 found
             ),
             StoreError::Broken { what } => {
                 message!(
                     "{file}: {what}; 'ibifs reindex' rebuilds it from the tree",
-                    file = FILE,
+                    file,
                     what
                 )
             }
@@ -261,7 +300,14 @@ impl Localize for StoreError {
             StoreError::Taken { name, holder } => {
                 message!("'{name}' is already recorded for {holder}", name, holder)
             }
+            StoreError::Beside(beside) => beside.message(),
         }
+    }
+}
+
+impl Localize for StoreError {
+    fn message(&self) -> Message {
+        self.message_of(&Message::verbatim(FILE))
     }
 }
 
@@ -272,6 +318,7 @@ impl std::error::Error for StoreError {
         match self {
             StoreError::Sqlite(error) => Some(error),
             StoreError::System { cause, .. } => Some(cause),
+            StoreError::Beside(beside) => Some(&beside.error),
             StoreError::NotAFile
             | StoreError::Newer { .. }
             | StoreError::Older { .. }

@@ -11,14 +11,14 @@
 
 mod changes;
 
-use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::os::fd::BorrowedFd;
 
-use super::StoreError;
-use super::beside::Shared;
+use super::beside::{Named, Shared};
 use super::engine::{Connection, Sync, params};
 use super::query::limit;
-use crate::archive::database::{self, OpenFor};
+use super::{StoreError, beside};
+use crate::archive::database::OpenFor;
 use crate::formats::index_url::IndexUrl;
 use ibi::message;
 
@@ -139,6 +139,28 @@ impl Window {
     }
 }
 
+fn named() -> Named {
+    let remedy = message!(
+        "end the services of the store and remove it: then harvesters collect all records again, and deletions of records whose items are still there are forgotten"
+    );
+    Named::new(HARVEST_FILE, remedy)
+}
+
+fn opened(
+    directory: BorrowedFd<'_>,
+    index: Option<&IndexUrl>,
+    purpose: OpenFor,
+) -> Result<Option<Shared>, StoreError> {
+    Shared::open(
+        directory,
+        index,
+        HARVEST_FILE,
+        &named(),
+        purpose,
+        MIGRATIONS,
+    )
+}
+
 /// The open database.
 #[derive(Debug)]
 pub struct Harvest {
@@ -153,10 +175,8 @@ impl Harvest {
         directory: BorrowedFd<'_>,
         index: Option<&IndexUrl>,
     ) -> Result<Harvest, StoreError> {
-        let opened = Shared::open(directory, index, HARVEST_FILE, OpenFor::Writing, MIGRATIONS)?;
-        let database = opened.ok_or_else(|| StoreError::Broken {
-            what: message!("{file} is gone again", file = HARVEST_FILE),
-        })?;
+        let opened = opened(directory, index, OpenFor::Writing)?;
+        let database = opened.ok_or_else(|| named().missing())?;
         Ok(Harvest {
             database: Mutex::new(database),
             is_kept: true,
@@ -169,9 +189,7 @@ impl Harvest {
         from: Option<&IndexUrl>,
         to: Option<&IndexUrl>,
     ) -> Result<(), StoreError> {
-        let Some(source) =
-            Shared::open(directory, from, HARVEST_FILE, OpenFor::Reading, MIGRATIONS)?
-        else {
+        let Some(source) = opened(directory, from, OpenFor::Reading)? else {
             return Ok(());
         };
         let target = Harvest::open(directory, to)?;
@@ -184,10 +202,9 @@ impl Harvest {
 
     /// Opens a database that ends with this process.
     pub fn temporary() -> Result<Harvest, StoreError> {
-        let mut connection = rusqlite::Connection::open("")?;
-        database::migrate(&mut connection, MIGRATIONS)?;
+        let (connection, named) = beside::temporary(MIGRATIONS)?;
         Ok(Harvest {
-            database: Mutex::new(Shared::over(connection, None)?),
+            database: Mutex::new(Shared::over(connection, &named, None)?),
             is_kept: false,
         })
     }
@@ -197,8 +214,12 @@ impl Harvest {
         self.is_kept
     }
 
-    fn lock(&self) -> MappedMutexGuard<'_, Connection> {
-        MutexGuard::map(self.database.lock(), |database| &mut database.connection)
+    /// Runs an action on the database.
+    fn run<T>(
+        &self,
+        act: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.database.lock().run(act)
     }
 
     /// Runs `act` in a write transaction, so that nothing else is written or listed meanwhile.
@@ -206,7 +227,7 @@ impl Harvest {
         &self,
         act: impl FnMut(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.lock().transact(Sync::Later, act)
+        self.run(|connection| connection.transact(Sync::Later, act))
     }
 
     /// Records the present state of items. An item whose state differs from the one reported before
@@ -247,7 +268,7 @@ impl Harvest {
     }
 
     fn known(&self, name: &str) -> Result<Option<ReportedRecord>, StoreError> {
-        known_of(&self.lock(), name)
+        self.run(|connection| known_of(connection, name))
     }
 
     /// At most `most` of the records in a window.
@@ -302,18 +323,19 @@ impl Harvest {
 
     /// How many records are in a window.
     pub fn count(&self, window: &Window) -> Result<u64, StoreError> {
-        let connection = self.lock();
         let [first, last] = window.span();
-        let sql = format!(
-            "SELECT count(*) FROM record WHERE datestamp BETWEEN ?1 AND ?2
-                 AND (CAST(?3 AS TEXT) IS NULL OR name > ?3 AND name < ?4) AND {}",
-            window.of_form(&connection)
-        );
         let (from, until) = (
             window.from.unwrap_or(i64::MIN),
             window.until.unwrap_or(i64::MAX),
         );
-        let count: i64 = connection.value(&sql, params![from, until, first, last])?;
+        let count: i64 = self.run(|connection| {
+            let sql = format!(
+                "SELECT count(*) FROM record WHERE datestamp BETWEEN ?1 AND ?2
+                     AND (CAST(?3 AS TEXT) IS NULL OR name > ?3 AND name < ?4) AND {}",
+                window.of_form(connection)
+            );
+            connection.value(&sql, params![from, until, first, last])
+        })?;
         Ok(u64::try_from(count).unwrap_or(0))
     }
 
@@ -321,8 +343,7 @@ impl Harvest {
     pub fn names_after(&self, name: &str, most: usize) -> Result<Vec<String>, StoreError> {
         let sql =
             "SELECT name FROM record WHERE name > ?1 AND mark IS NOT NULL ORDER BY name LIMIT ?2";
-        self.lock()
-            .each(sql, params![name, limit(most)], |row| row.get(0))
+        self.run(|connection| connection.each(sql, params![name, limit(most)], |row| row.get(0)))
     }
 
     /// What the names of records begin with, as `of` has it from a name: at most so many. Each is found by one step
@@ -332,31 +353,33 @@ impl Harvest {
         of: &dyn Fn(&str) -> String,
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
         let sql = "SELECT name FROM record WHERE name > ?1 ORDER BY name LIMIT 1";
-        let mut found: Vec<String> = Vec::new();
-        let mut after = String::new();
-        while found.len() < most {
-            let next: Option<String> = connection.first(sql, params![&after], |row| row.get(0))?;
-            let Some(name) = next else {
-                break;
-            };
-            let beginning = of(&name);
-            // The character after the slash.
-            after = format!("{beginning}0");
-            found.push(beginning);
-        }
-        Ok(found)
+        self.run(|connection| {
+            let mut found: Vec<String> = Vec::new();
+            let mut after = String::new();
+            while found.len() < most {
+                let next: Option<String> =
+                    connection.first(sql, params![&after], |row| row.get(0))?;
+                let Some(name) = next else {
+                    break;
+                };
+                let beginning = of(&name);
+                // The character after the slash.
+                after = format!("{beginning}0");
+                found.push(beginning);
+            }
+            Ok(found)
+        })
     }
 
     /// The earliest datestamp of all records; None if the database is empty.
     pub fn earliest(&self) -> Result<Option<i64>, StoreError> {
-        self.lock().value("SELECT min(datestamp) FROM record", &[])
+        self.run(|connection| connection.value("SELECT min(datestamp) FROM record", &[]))
     }
 
     /// Whether all records of the store have been noted.
     pub fn is_whole(&self) -> Result<bool, StoreError> {
-        self.lock().exists("SELECT 1 FROM whole", &[])
+        self.run(|connection| connection.exists("SELECT 1 FROM whole", &[]))
     }
 
     /// Records that all records of the store have been noted.
@@ -590,15 +613,16 @@ mod tests {
     #[test]
     fn pages_go_by_the_index() {
         let harvest = Harvest::temporary().expect("a database");
-        let connection = harvest.lock();
-        let with_form = with_form(&connection);
+        let with_form = harvest.run(|connection| Ok(with_form(connection)));
+        let with_form = with_form.expect("a condition");
         for (condition, index) in [("TRUE", "record_by_date"), (with_form, "record_with_form")] {
             let sql = format!(
                 "EXPLAIN QUERY PLAN SELECT name, datestamp, mark IS NULL FROM record
                  WHERE (datestamp, name) > (1, 'a') AND datestamp <= 9 AND {condition}
                  ORDER BY datestamp, name LIMIT 10"
             );
-            let plan = connection.first(&sql, &[], |row| row.get("detail"));
+            let plan =
+                harvest.run(|connection| connection.first(&sql, &[], |row| row.get("detail")));
             let plan: String = plan.expect("a plan").expect("a line");
             let expected = format!("SEARCH record USING INDEX {index} ");
             assert!(plan.starts_with(&expected), "{plan}");

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::{Mode, OFlags};
 
-use super::{StoreError, beside};
+use super::StoreError;
+use super::beside::{self, Named};
 use crate::archive::database::OpenFor;
 use ibi::message;
 
@@ -35,6 +36,7 @@ const MIGRATIONS: &[&str] = &["
 pub struct PictureCache {
     /// With the number of bytes that were written since it was last looked how many there are.
     open: Mutex<(Connection, u64)>,
+    named: Named,
     /// The directory of the database; SQLite uses its path until the connection above is closed.
     _directory: OwnedFd,
 }
@@ -45,24 +47,37 @@ impl PictureCache {
         // A file may become secret after it was drawn. SQLite gives its log the same permissions.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let _ = rustix::fs::openat(directory, file, flags, Mode::from_raw_mode(0o600));
-        let opened = beside::open(directory, file, OpenFor::Writing, MIGRATIONS)?;
-        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
-            what: message!("{file} is gone again", file),
-        })?;
-        forget(&connection, MOST_BYTES)?;
-        Ok(PictureCache {
+        let remedy =
+            message!("end the services of the store and remove it: then pictures are drawn again");
+        let named = Named::new(file, remedy);
+        let opened = beside::open(directory, file, &named, OpenFor::Writing, MIGRATIONS)?;
+        let (connection, directory) = opened.ok_or_else(|| named.missing())?;
+        let cache = PictureCache {
             open: Mutex::new((connection, 0)),
+            named,
             _directory: directory,
-        })
+        };
+        cache.run(|connection, _| forget(connection, MOST_BYTES))?;
+        Ok(cache)
+    }
+
+    /// Runs an action on the database, with the number of bytes that were written. Its errors name the file.
+    fn run<T>(
+        &self,
+        act: impl FnOnce(&Connection, &mut u64) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut open = self.open.lock();
+        let (connection, written) = &mut *open;
+        act(connection, written).map_err(|error| self.named.error_in(connection, error))
     }
 
     /// The picture with this key.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
-        let open = self.open.lock();
-        let mut statement = open
-            .0
-            .prepare_cached("SELECT bytes FROM picture WHERE key = ?1")?;
-        Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+        let sql = "SELECT bytes FROM picture WHERE key = ?1";
+        self.run(|connection, _| {
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_row([key], |row| row.get(0)).optional()?)
+        })
     }
 
     /// Keeps a picture.
@@ -77,17 +92,18 @@ impl PictureCache {
         most: u64,
         look_after: u64,
     ) -> Result<(), StoreError> {
-        let mut open = self.open.lock();
-        let (connection, written) = &mut *open;
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO picture (key, bytes) VALUES (?1, ?2)")?
-            .execute(params![key, bytes])?;
-        *written += bytes.len() as u64;
-        if *written >= look_after {
-            *written = 0;
-            forget(connection, most)?;
-        }
-        Ok(())
+        let sql = "INSERT OR REPLACE INTO picture (key, bytes) VALUES (?1, ?2)";
+        self.run(|connection, written| {
+            connection
+                .prepare_cached(sql)?
+                .execute(params![key, bytes])?;
+            *written += bytes.len() as u64;
+            if *written >= look_after {
+                *written = 0;
+                forget(connection, most)?;
+            }
+            Ok(())
+        })
     }
 }
 

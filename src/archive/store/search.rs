@@ -5,13 +5,14 @@
 
 mod texts;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use rustix::fs::{Mode, OFlags};
 
-use super::{ChangeNumber, ItemId, StoreError, beside, query};
+use super::beside::{self, Named};
+use super::{ChangeNumber, ItemId, StoreError, query};
 use crate::archive::database::{self, OpenFor};
 use crate::formats::search::{SearchField, SearchQuery};
 use ibi::message;
@@ -88,6 +89,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct SearchIndex {
     connection: Mutex<Connection>,
+    named: Named,
     /// The columns of its words.
     fields: &'static [SearchField],
     /// The directory of the database; SQLite uses its path until the connection above is closed.
@@ -109,11 +111,18 @@ impl SearchIndex {
         // It has words of descriptions that not everybody may read. SQLite gives its log the same permissions.
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let _ = rustix::fs::openat(directory, file, flags, Mode::from_raw_mode(0o600));
-        let opened = beside::open(directory, file, OpenFor::Writing, migrations)?;
-        let (connection, directory) = opened.ok_or_else(|| StoreError::Broken {
-            what: message!("{file} is gone again", file),
-        })?;
-        Ok(SearchIndex::over(connection, Some(directory), fields))
+        let remedy = message!(
+            "end the mount and the services of the store and remove it: then the next search makes it again"
+        );
+        let named = Named::new(file, remedy);
+        let opened = beside::open(directory, file, &named, OpenFor::Writing, migrations)?;
+        let (connection, directory) = opened.ok_or_else(|| named.missing())?;
+        Ok(SearchIndex::over(
+            connection,
+            named,
+            Some(directory),
+            fields,
+        ))
     }
 
     /// Opens a database that ends with this process.
@@ -125,60 +134,78 @@ impl SearchIndex {
         migrations: &[&str],
         fields: &'static [SearchField],
     ) -> Result<SearchIndex, StoreError> {
-        let mut connection = Connection::open("")?;
-        database::migrate(&mut connection, migrations)?;
-        Ok(SearchIndex::over(connection, None, fields))
+        let (connection, named) = beside::temporary(migrations)?;
+        Ok(SearchIndex::over(connection, named, None, fields))
     }
 
     fn over(
         connection: Connection,
+        named: Named,
         directory: Option<OwnedFd>,
         fields: &'static [SearchField],
     ) -> SearchIndex {
         connection.set_prepared_statement_cache_capacity(32);
         SearchIndex {
             connection: Mutex::new(connection),
+            named,
             fields,
             _directory: directory,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock()
+    /// Runs an action on the database. Its errors name the file.
+    fn run<T>(
+        &self,
+        act: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.connection.lock();
+        act(&mut connection).map_err(|error| self.named.error_in(&connection, error))
+    }
+
+    /// Runs a change in one transaction.
+    fn transact<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.run(|connection| {
+            let transaction = database::writing(connection)?;
+            let value = change(&transaction)?;
+            transaction.commit()?;
+            Ok(value)
+        })
     }
 
     /// How far the items are recorded; None if none ever was.
     pub fn progress(&self) -> Result<Option<Progress>, StoreError> {
-        progress(&self.lock())
+        self.run(|connection| progress(connection))
     }
 
     /// Removes all, and begins with the items as they are at a change.
     pub fn start_over(&self, change: ChangeNumber) -> Result<Progress, StoreError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
         let now = Progress {
             change,
             item: Some(ItemId(0)),
         };
         // Another process may have done so meanwhile.
         let is_of_epoch = |found: &Progress| found.change.epoch == change.epoch;
-        if let Some(found) = progress(&transaction)?.filter(is_of_epoch) {
-            return Ok(found);
-        }
-        transaction.execute_batch(
-            "DELETE FROM entry; DELETE FROM value; INSERT INTO words (words) VALUES ('delete-all');",
-        )?;
-        set_progress(&transaction, now)?;
-        transaction.commit()?;
-        Ok(now)
+        self.transact(|transaction| {
+            if let Some(found) = progress(transaction)?.filter(is_of_epoch) {
+                return Ok(found);
+            }
+            transaction.execute_batch(
+                "DELETE FROM entry; DELETE FROM value; INSERT INTO words (words) VALUES ('delete-all');",
+            )?;
+            set_progress(transaction, now)?;
+            Ok(now)
+        })
     }
 
     /// Has all items of the epoch read again; until then they are found as before.
     pub fn read_again(&self) -> Result<(), StoreError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        transaction.execute("UPDATE progress SET item = 0", [])?;
-        Ok(transaction.commit()?)
+        self.transact(|transaction| {
+            transaction.execute("UPDATE progress SET item = 0", [])?;
+            Ok(())
+        })
     }
 
     /// Records items and removes others, after which the items are recorded up to `until`. Does nothing, and returns
@@ -190,41 +217,34 @@ impl SearchIndex {
         from: Progress,
         until: Progress,
     ) -> Result<bool, StoreError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        if progress(&transaction)? != Some(from) {
-            return Ok(false);
-        }
-        for item in gone {
-            remove(&transaction, item.0)?;
-        }
-        for entry in entries {
-            let known: Option<Vec<u8>> = transaction
-                .prepare_cached("SELECT mark FROM entry WHERE item = ?1")?
-                .query_row([entry.item], |row| row.get(0))
-                .optional()?;
-            if known.as_ref() == Some(&entry.mark) {
-                continue;
+        self.transact(|transaction| {
+            if progress(transaction)? != Some(from) {
+                return Ok(false);
             }
-            if known.is_some() {
-                remove(&transaction, entry.item)?;
+            for item in gone {
+                remove(transaction, item.0)?;
             }
-            put(&transaction, entry, self.fields)?;
-        }
-        set_progress(&transaction, until)?;
-        transaction.commit()?;
-        Ok(true)
+            for entry in entries {
+                let known = mark(transaction, entry.item)?;
+                if known.as_ref() == Some(&entry.mark) {
+                    continue;
+                }
+                if known.is_some() {
+                    remove(transaction, entry.item)?;
+                }
+                put(transaction, entry, self.fields)?;
+            }
+            set_progress(transaction, until)?;
+            Ok(true)
+        })
     }
 
     /// Records one item, or removes it.
     pub fn put(&self, item: ItemId, entry: Option<&SearchEntry>) -> Result<(), StoreError> {
-        let mut connection = self.lock();
-        let transaction = database::writing(&mut connection)?;
-        remove(&transaction, item.0)?;
-        if let Some(entry) = entry {
-            put(&transaction, entry, self.fields)?;
-        }
-        Ok(transaction.commit()?)
+        self.transact(|transaction| {
+            remove(transaction, item.0)?;
+            entry.map_or(Ok(()), |entry| put(transaction, entry, self.fields))
+        })
     }
 
     /// At most `most` items found, after the first `skipped` of them.
@@ -235,29 +255,31 @@ impl SearchIndex {
         most: usize,
     ) -> Result<Found, StoreError> {
         let expression = wanted.expression();
-        let connection = self.lock();
-        let count: usize = {
-            let mut statement = connection.prepare_cached(
-                "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
-            )?;
-            let limit = query::limit(MOST_RANKED + 1);
-            let count: i64 = statement.query_row(params![expression, limit], |row| row.get(0))?;
-            usize::try_from(count).unwrap_or(usize::MAX)
-        };
-        let order = if count > MOST_RANKED {
-            "rowid DESC".to_owned()
-        } else {
-            format!("{RANK}, rowid DESC")
-        };
-        let sql = format!(
-            "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY {order} LIMIT ?2 OFFSET ?3"
-        );
-        let limits = params![
-            expression,
-            query::limit(most.saturating_add(1)),
-            query::limit(skipped)
-        ];
-        let mut items = beside::each(&connection, &sql, limits, |row| Ok(ItemId(row.get(0)?)))?;
+        let mut items = self.run(|connection| {
+            let count: usize = {
+                let mut statement = connection.prepare_cached(
+                    "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
+                )?;
+                let limit = query::limit(MOST_RANKED + 1);
+                let count: i64 =
+                    statement.query_row(params![expression, limit], |row| row.get(0))?;
+                usize::try_from(count).unwrap_or(usize::MAX)
+            };
+            let order = if count > MOST_RANKED {
+                "rowid DESC".to_owned()
+            } else {
+                format!("{RANK}, rowid DESC")
+            };
+            let sql = format!(
+                "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY {order} LIMIT ?2 OFFSET ?3"
+            );
+            let limits = params![
+                expression,
+                query::limit(most.saturating_add(1)),
+                query::limit(skipped)
+            ];
+            beside::each(connection, &sql, limits, |row| Ok(ItemId(row.get(0)?)))
+        })?;
         let has_more = items.len() > most;
         items.truncate(most);
         Ok(Found { items, has_more })
@@ -265,10 +287,11 @@ impl SearchIndex {
 
     /// Whether an item is among those found.
     pub fn is_found(&self, wanted: &SearchQuery, item: ItemId) -> Result<bool, StoreError> {
-        let connection = self.lock();
-        let mut statement =
-            connection.prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 AND rowid = ?2")?;
-        Ok(statement.exists(params![wanted.expression(), item.0])?)
+        let sql = "SELECT 1 FROM words WHERE words MATCH ?1 AND rowid = ?2";
+        self.run(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.exists(params![wanted.expression(), item.0])?)
+        })
     }
 
     /// At most `most` values of a field after one, in the order of their bytes, each with the number of items
@@ -279,23 +302,29 @@ impl SearchIndex {
         after: &str,
         most: usize,
     ) -> Result<Vec<(String, u64)>, StoreError> {
-        let connection = self.lock();
-        beside::each(
-            &connection,
-            "SELECT text, count(*) FROM value WHERE field = ?1 AND text > ?2
-             GROUP BY text ORDER BY text LIMIT ?3",
-            params![field.name(), after, query::limit(most)],
-            |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs())),
-        )
+        let sql = "SELECT text, count(*) FROM value WHERE field = ?1 AND text > ?2
+             GROUP BY text ORDER BY text LIMIT ?3";
+        let limits = params![field.name(), after, query::limit(most)];
+        self.run(|connection| {
+            beside::each(connection, sql, limits, |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            })
+        })
     }
 
     /// The number of items that are recorded.
     pub fn count(&self) -> Result<u64, StoreError> {
-        let count: i64 = self
-            .lock()
-            .query_row("SELECT count(*) FROM entry", [], |row| row.get(0))?;
+        let sql = "SELECT count(*) FROM entry";
+        let count: i64 =
+            self.run(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?))?;
         Ok(count.unsigned_abs())
     }
+}
+
+/// The digest of what is recorded of an item.
+fn mark(connection: &Connection, item: i64) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT mark FROM entry WHERE item = ?1")?;
+    Ok(statement.query_row([item], |row| row.get(0)).optional()?)
 }
 
 fn progress(connection: &Connection) -> Result<Option<Progress>, StoreError> {
@@ -467,5 +496,31 @@ mod tests {
         index.start_over(at(6, 1)).expect("started");
         assert_eq!(index.count().expect("a number"), 0);
         assert_eq!(found(&index, "drought"), Vec::<i64>::new());
+    }
+
+    #[test]
+    fn a_full_disk_is_named_with_the_file() {
+        use crate::archive::store::DiskFault;
+        use crate::os::testing::TemporaryDirectory;
+        use std::os::fd::AsFd;
+
+        let place = TemporaryDirectory::new();
+        let directory = place.opened();
+        let index = SearchIndex::open(directory.as_fd(), "search.sqlite3").expect("a database");
+        let limited = index.run(|connection| {
+            Ok(connection.pragma_update_and_check(None, "max_page_count", 20, |_| Ok(()))?)
+        });
+        limited.expect("a limit");
+        let entries: Vec<SearchEntry> = (0..1_000)
+            .map(|item| entry(item, &format!("title{item}"), "Lima, J", "2011"))
+            .collect();
+        let start = index.start_over(at(5, 1)).expect("started");
+        let error = index.record(&entries, &[], start, progress_at(5, 9));
+        let error = error.expect_err("full");
+        assert_eq!(
+            error.to_string(),
+            "search.sqlite3: database or disk is full"
+        );
+        assert_eq!(error.disk_fault(), Some(DiskFault::Full));
     }
 }

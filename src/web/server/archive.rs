@@ -26,7 +26,6 @@ use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::archive::store::ACCESSES_FILE;
 use crate::archive::{Archive, scrub};
 use crate::formats::base_url::BaseUrl;
 use crate::os::caller::Caller;
@@ -108,7 +107,7 @@ impl Site {
     /// # Errors The system refuses, and nothing may be served.
     pub fn give_up_root(&self) -> std::io::Result<()> {
         if let Err(error) = oai::open(self) {
-            log::warn!("records cannot be harvested: {}", error.cause());
+            log::warn!("records cannot be harvested: {error}");
         }
         if let Err(error) = searches::open(self) {
             log::warn!("nothing is found by its words: {error}");
@@ -252,11 +251,7 @@ async fn write_accesses(site: &Arc<Site>) {
     let site = Arc::clone(site);
     let written = answer::aside(move || site.accesses.write(&site.archive)).await;
     if let Ok(Err(error)) = written {
-        log::warn!(
-            "accesses are counted but cannot be written down: {}; see what {ACCESSES_FILE} is, or \
-             remove it",
-            error.cause()
-        );
+        log::warn!("accesses are counted but cannot be written down: {error}");
     }
 }
 

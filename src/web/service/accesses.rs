@@ -23,12 +23,11 @@ impl AccessCounter {
         *self.new.lock().entry(item).or_default() += 1;
     }
 
-    /// Opens the file before the process drops its privileges. A failure is reported by the first
-    /// [`AccessCounter::write`] that has something to write.
+    /// Opens the file before the process drops its privileges, without which it may not be opened later.
     pub fn open(&self, archive: &Archive) {
         match store::Accesses::open(archive.tree().root(), archive.facts().index.as_ref()) {
             Ok(open) => *self.written.lock() = Some(open),
-            Err(error) => log::debug!("accesses: {}", error.cause()),
+            Err(error) => log::warn!("accesses are counted in memory alone: {error}"),
         }
     }
 
@@ -45,10 +44,7 @@ impl AccessCounter {
             written.as_ref().map_or(Ok(0), |written| written.of(item))
         })();
         let earlier = earlier.unwrap_or_else(|error: StoreError| {
-            log::warn!(
-                "how often items were reached before is not known: {}",
-                error.cause()
-            );
+            log::warn!("how often items were reached before is not known: {error}");
             0
         });
         earlier + self.new.lock().get(item).copied().unwrap_or(0)

@@ -152,7 +152,7 @@ impl Archive {
                     // Those of before this start were not noticed.
                     reading.looked = Some(Instant::now());
                     if let Err(error) = texts.look_again() {
-                        log::warn!("the texts of files cannot be read: {}", error.cause());
+                        log::warn!("the texts of files cannot be read: {error}");
                         return;
                     }
                 } else if self.are_texts_current(texts).unwrap_or(false) {

@@ -78,7 +78,7 @@ impl WrittenFiles {
             let noted = TextIndex::open_existing(archive.tree.root(), &file)
                 .and_then(|index| index.map_or(Ok(()), |index| index.note_stale(&items)));
             if let Err(error) = noted {
-                log::debug!("{file}: written files are noticed later: {}", error.cause());
+                log::debug!("written files are noticed later: {error}");
             }
         }
     }

@@ -5,7 +5,7 @@
 
 use super::Harvest;
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::params;
+use crate::archive::store::engine::{Row, params};
 use crate::archive::store::query;
 
 /// What was last noticed of a record.
@@ -67,36 +67,38 @@ impl Harvest {
 
     fn known_since(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT coalesce(since, 0) FROM whole";
-        self.lock().first(sql, &[], |row| row.get(0))
+        self.run(|connection| connection.first(sql, &[], |row| row.get(0)))
     }
 
     /// The second of the oldest of the last so many changes, and whether there are others before.
     fn oldest_of(&self, until: i64, most: usize) -> Result<Option<(i64, bool)>, StoreError> {
-        let connection = self.lock();
         let sql = "SELECT datestamp FROM record WHERE datestamp <= ?1 ORDER BY datestamp DESC, name DESC LIMIT 1 OFFSET ?2";
         let skipped = query::limit(most.saturating_sub(1));
-        if let Some(found) = connection.first(sql, params![until, skipped], |row| row.get(0))? {
-            return Ok(Some((found, true)));
-        }
-        let first: Option<i64> = connection.value("SELECT min(datestamp) FROM record", &[])?;
-        Ok(first
-            .filter(|first| *first <= until)
-            .map(|first| (first, false)))
+        self.run(|connection| {
+            if let Some(found) = connection.first(sql, params![until, skipped], |row| row.get(0))? {
+                return Ok(Some((found, true)));
+            }
+            let first: Option<i64> = connection.value("SELECT min(datestamp) FROM record", &[])?;
+            Ok(first
+                .filter(|first| *first <= until)
+                .map(|first| (first, false)))
+        })
     }
 
     /// The second with which the part after that of `first` begins.
     fn end_of_part(&self, first: i64, until: i64, part: usize) -> Result<Option<i64>, StoreError> {
-        let connection = self.lock();
-        let after = |from: i64, skipped: i64| {
-            let sql = "SELECT datestamp FROM record WHERE datestamp >= ?1 AND datestamp <= ?2
-                ORDER BY datestamp, name LIMIT 1 OFFSET ?3";
-            connection.first(sql, params![from, until, skipped], |row| row.get(0))
-        };
-        match after(first, query::limit(part))? {
-            // More than a part have the same second, and it is not divided.
-            Some(at) if at == first => after(first.saturating_add(1), 0),
-            at => Ok(at),
-        }
+        self.run(|connection| {
+            let after = |from: i64, skipped: i64| {
+                let sql = "SELECT datestamp FROM record WHERE datestamp >= ?1 AND datestamp <= ?2
+                    ORDER BY datestamp, name LIMIT 1 OFFSET ?3";
+                connection.first(sql, params![from, until, skipped], |row| row.get(0))
+            };
+            match after(first, query::limit(part))? {
+                // More than a part have the same second, and it is not divided.
+                Some(at) if at == first => after(first.saturating_add(1), 0),
+                at => Ok(at),
+            }
+        })
     }
 
     /// The part that begins with a second, with the changes up to another.
@@ -111,7 +113,7 @@ impl Harvest {
              FROM record
              WHERE datestamp >= ?1 AND datestamp <= ?2 ORDER BY datestamp, name";
         let last = next.map_or(until, |next| next - 1);
-        let records = self.lock().each(sql, params![first, last], |row| {
+        let read = |row: &Row<'_>| {
             let change = match (row.get("is_deleted")?, row.get("is_new")?) {
                 (true, _) => RecordChange::Deleted,
                 (false, true) => RecordChange::Created,
@@ -122,7 +124,8 @@ impl Harvest {
                 datestamp: row.get("datestamp")?,
                 change,
             })
-        })?;
+        };
+        let records = self.run(|connection| connection.each(sql, params![first, last], read))?;
         Ok(ChangePart { records, next })
     }
 }

@@ -9,12 +9,11 @@ use std::os::fd::BorrowedFd;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Params, params};
 use rustix::fs::AtFlags;
 
 use super::super::beside;
-use super::{SearchIndex, StoreError, query};
-use crate::archive::database;
+use super::{SearchIndex, StoreError, mark, query};
 use crate::archive::store::ItemId;
 use crate::formats::search::SearchField;
 
@@ -109,25 +108,20 @@ impl TextIndex {
 
     /// The digest of what is recorded of an item.
     pub fn mark(&self, item: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
-        let connection = self.index.lock();
-        let mut statement = connection.prepare_cached("SELECT mark FROM entry WHERE item = ?1")?;
-        Ok(statement.query_row([item.0], |row| row.get(0)).optional()?)
+        self.index.run(|connection| mark(connection, item.0))
     }
 
     /// The files of an item that were read, in the order of their paths.
     pub fn files(&self, item: ItemId) -> Result<Vec<FileVersion>, StoreError> {
-        let connection = self.index.lock();
-        beside::each(
-            &connection,
-            "SELECT path, version FROM file WHERE item = ?1 ORDER BY path",
-            [item.0],
-            |row| {
+        let sql = "SELECT path, version FROM file WHERE item = ?1 ORDER BY path";
+        self.index.run(|connection| {
+            beside::each(connection, sql, [item.0], |row| {
                 Ok(FileVersion {
                     path: row.get(0)?,
                     version: row.get(1)?,
                 })
-            },
-        )
+            })
+        })
     }
 
     /// The text of a file of an item, of at most so many bytes. None if it was not read.
@@ -137,27 +131,27 @@ impl TextIndex {
         path: &[u8],
         longest: usize,
     ) -> Result<Option<String>, StoreError> {
-        let connection = self.index.lock();
-        let mut statement =
-            connection.prepare_cached("SELECT text FROM file WHERE item = ?1 AND path = ?2")?;
-        let found: Option<Vec<u8>> = statement
-            .query_row(params![item.0, path], |row| row.get(0))
-            .optional()?;
+        let sql = "SELECT text FROM file WHERE item = ?1 AND path = ?2";
+        let found: Option<Vec<u8>> = self.index.run(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let found = statement.query_row(params![item.0, path], |row| row.get(0));
+            Ok(found.optional()?)
+        })?;
         Ok(found.map(|bytes| expanded(&bytes, longest)))
     }
 
     /// Records the text of a file.
     pub fn put_file(&self, item: ItemId, file: &FileText) -> Result<(), StoreError> {
-        let connection = self.index.lock();
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO file VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![
-                item.0,
-                file.file.path,
-                file.file.version,
-                compressed(&file.text)
-            ])?;
-        Ok(())
+        let values = params![
+            item.0,
+            file.file.path,
+            file.file.version,
+            compressed(&file.text)
+        ];
+        self.execute(
+            "INSERT OR REPLACE INTO file VALUES (?1, ?2, ?3, ?4)",
+            values,
+        )
     }
 
     /// Forgets the files of an item but these.
@@ -167,14 +161,14 @@ impl TextIndex {
         if gone.is_empty() {
             return Ok(());
         }
-        let mut connection = self.index.lock();
-        let transaction = database::writing(&mut connection)?;
-        for file in gone {
-            transaction
-                .prepare_cached("DELETE FROM file WHERE item = ?1 AND path = ?2")?
-                .execute(params![item.0, file.path])?;
-        }
-        Ok(transaction.commit()?)
+        self.index.transact(|transaction| {
+            for file in gone {
+                transaction
+                    .prepare_cached("DELETE FROM file WHERE item = ?1 AND path = ?2")?
+                    .execute(params![item.0, file.path])?;
+            }
+            Ok(())
+        })
     }
 
     /// Records items of which a file may have changed.
@@ -182,34 +176,36 @@ impl TextIndex {
         if items.is_empty() {
             return Ok(());
         }
-        let mut connection = self.index.lock();
-        let transaction = database::writing(&mut connection)?;
-        for item in items {
-            transaction
-                .prepare_cached("INSERT OR IGNORE INTO stale VALUES (?1)")?
-                .execute([item.0])?;
-        }
-        Ok(transaction.commit()?)
+        self.index.transact(|transaction| {
+            for item in items {
+                transaction
+                    .prepare_cached("INSERT OR IGNORE INTO stale VALUES (?1)")?
+                    .execute([item.0])?;
+            }
+            Ok(())
+        })
     }
 
     /// The items of which a file may have changed, and that are not taken yet.
     pub fn stale(&self, most: usize) -> Result<Vec<ItemId>, StoreError> {
-        let connection = self.index.lock();
-        beside::each(
-            &connection,
-            "SELECT item FROM stale ORDER BY item LIMIT ?1",
-            [query::limit(most)],
-            |row| Ok(ItemId(row.get(0)?)),
-        )
+        let sql = "SELECT item FROM stale ORDER BY item LIMIT ?1";
+        self.index.run(|connection| {
+            beside::each(connection, sql, [query::limit(most)], |row| {
+                Ok(ItemId(row.get(0)?))
+            })
+        })
     }
 
     /// Records that the files of an item are about to be looked at.
     pub fn take_stale(&self, item: ItemId) -> Result<(), StoreError> {
-        let connection = self.index.lock();
-        connection
-            .prepare_cached("DELETE FROM stale WHERE item = ?1")?
-            .execute([item.0])?;
-        Ok(())
+        self.execute("DELETE FROM stale WHERE item = ?1", [item.0])
+    }
+
+    fn execute(&self, sql: &str, values: impl Params) -> Result<(), StoreError> {
+        self.index.run(|connection| {
+            connection.prepare_cached(sql)?.execute(values)?;
+            Ok(())
+        })
     }
 }
 

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use super::file::media_type;
 use super::{Site, act};
 use crate::archive::ArchiveError;
-use crate::archive::store::{DiskFault, HARVEST_FILE, Harvest, ItemId, StoreError, Window};
+use crate::archive::store::{DiskFault, Harvest, ItemId, StoreError, Window};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::oai::{
     FORMAT, Header, ListPosition, ListSelection, OaiAnswer, OaiArguments, OaiContent, OaiError,
@@ -113,8 +113,7 @@ pub(super) fn harvest(site: &Site) -> Result<&Harvest, StoreError> {
         Err(error) if archive.facts().index.is_some() => return Err(error),
         Err(error) => {
             log::warn!(
-                "the records of harvesters cannot be stored, and all of them are sent again after the next start: {}; see what {HARVEST_FILE} is, or remove it",
-                error.cause()
+                "the records of harvesters cannot be stored, and all of them are sent again after the next start: {error}"
             );
             Harvest::temporary()?
         }

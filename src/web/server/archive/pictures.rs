@@ -111,7 +111,7 @@ impl Pictures {
         self.stored.get_or_init(|| {
             let opened = archive.picture_cache();
             let not_kept = |error: StoreError| {
-                log::warn!("pictures are kept in memory alone: {}", error.cause());
+                log::warn!("pictures are kept in memory alone: {error}");
             };
             opened.map_err(not_kept).ok()
         });
