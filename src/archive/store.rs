@@ -243,10 +243,12 @@ fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), StoreErr
 
 /// A duplicate of the descriptor, which stays open until SQLite has finished.
 fn duplicate(directory: BorrowedFd<'_>) -> Result<OwnedFd, StoreError> {
+    let cannot_open = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
     directory
         .try_clone_to_owned()
-        .map_err(|error| StoreError::Broken {
-            what: message!("its directory cannot be kept open: {error}", error),
+        .map_err(|cause| StoreError::System {
+            error: rusqlite::Error::SqliteFailure(cannot_open, None),
+            cause,
         })
 }
 
@@ -262,4 +264,20 @@ fn check_file(directory: BorrowedFd<'_>, purpose: OpenFor) -> Result<(), StoreEr
             what: unfit.message(),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ibifs reindex` and `ibifs fsck --repair` set a damaged index aside.
+    #[test]
+    fn no_free_descriptor_is_no_damage() {
+        // SAFETY: no process has so many descriptors; the number is only passed to the system, which refuses it.
+        let directory = unsafe { BorrowedFd::borrow_raw(i32::MAX) };
+        let error = duplicate(directory).expect_err("no directory");
+        assert!(!error.is_damage());
+        let begin = "relations.sqlite3: ";
+        assert!(error.to_string().starts_with(begin), "{error}");
+    }
 }
