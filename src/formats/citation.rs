@@ -176,7 +176,10 @@ pub fn cite(
     match shielded(|| format(&item, archived, language)) {
         // APA has a comma before the month, which the library writes also where only the year is known.
         Some(line) => line
-            .map(|line| line.replace(&format!("({year},)"), &format!("({year})")))
+            .map(|line| match year {
+                "" => line,
+                year => line.replace(&format!("({year},)"), &format!("({year})")),
+            })
             .ok_or(CitationError::NoBibliography { name }),
         None => Err(CitationError::NotCited { name }),
     }
@@ -374,6 +377,16 @@ mod tests {
             let expected = "Silva, A. (2026). Rain. http://urlib.net/8JMKD3MGP8W/34PGRBS";
             assert_eq!(cited.as_deref(), Ok(expected), "{kind}");
         }
+    }
+
+    #[test]
+    fn a_title_is_cited_as_it_is() {
+        let mut record = BibliographicRecord::default();
+        record.core.push(Element::Title, "The pair (,) in lists");
+        record.core.push(Element::Creator, "Silva, Ana");
+        let cited = cite(&description(record), "apa", CitationLanguage::English);
+        let cited = cited.unwrap_or_else(|error| panic!("{error}"));
+        assert!(cited.contains("(n.d.). The pair (,) in lists."), "{cited}");
     }
 
     /// ABNT NBR 6023 has words for a place and a publisher that are not known.

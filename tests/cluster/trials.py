@@ -66,7 +66,9 @@ class Minting:
                         begun, ended, wall, label, name = line.split()
                         mints.append(Mint(host, int(begun), int(ended), int(wall), label, name))
                 os.remove(path)
-        self.refused = collections.Counter(mint.name[1:] for mint in mints if mint.name[0] == "!")
+        refused = [mint for mint in mints if mint.name[0] == "!"]
+        self.refused = collections.Counter(mint.name[1:] for mint in refused)
+        self.refused_at = sorted(mint.ended / 1e9 for mint in refused)
         self.mints = sorted((mint for mint in mints if mint.name[0] != "!"), key=lambda mint: mint.ended)
         self.named = [mint for mint in self.mints if mint.name != "-"]
 
@@ -537,7 +539,8 @@ def away(cluster, options):
             if others:
                 went_on = [mint for mint in minting.mints if cut * 1e9 < mint.ended < back * 1e9]
                 check(went_on, "the other hosts did not mint meanwhile")
-                check(not minting.refused, f"other hosts: {dict(minting.refused)}")
+                check(not minting.refused, f"other hosts: {dict(minting.refused)}, "
+                      f"{[round(at - cut, 1) for at in minting.refused_at][::20]} s after the {order}, until {back - cut:.1f} s")
                 check_history(minting.named)
                 check_there(archive, minting.named)
             for what in ("stat of a rep", "read below a rep", "write below a rep", "list an item"):

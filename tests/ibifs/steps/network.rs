@@ -190,9 +190,12 @@ impl Exchange {
             // What failed once is made with the next number.
             let is_made =
                 |step: &String| made.iter().any(|made| unnumbered(made) == unnumbered(step));
+            // The log has the error of what the index says last.
+            let is_logged = shown(&output).contains("cannot write the ledger: ");
+            let last = is_logged.then_some(&"pwrite64 relations.sqlite3-wal");
             let is_needless = |step: &String| {
                 let step_there = step.replace("S/", "").replace("D/", "");
-                let mut needless = self.needless.iter().chain(CLOSING);
+                let mut needless = self.needless.iter().chain(CLOSING).chain(last);
                 is_made(step) || needless.any(|needless| is_like(&step_there, needless))
             };
             let is_needed = |(number, step): &(usize, &String)| {
