@@ -516,9 +516,10 @@ def away(cluster, options):
                 reader = host.work("reading", host.mount_point, json.dumps(items), seconds)
                 return json.loads(reader.communicate(timeout=seconds + 30)[0])
 
-            before, _ = read_rate()
             with contextlib.ExitStack() as stack:
+                # The others use the same processors before and during.
                 minting = others and stack.enter_context(Minting(archive, hosts=others))
+                before, _ = read_rate()
                 host.order(order)
                 cut = time.monotonic()
                 during, longest = read_rate()
