@@ -144,9 +144,9 @@ pub fn without_password(text: &str) -> String {
         None => format!("{user}@"),
     });
     let place = place.split_inclusive(['?', '&']).map(|part| {
-        let end = part.strip_suffix('&').map_or("", |_| "&");
+        let end = part.strip_suffix(['?', '&']).unwrap_or(part).len();
         match part.strip_prefix("password=") {
-            Some(_) => format!("password={HIDDEN}{end}"),
+            Some(_) => format!("password={HIDDEN}{}", &part[end..]),
             None => part.to_owned(),
         }
     });
@@ -183,6 +183,10 @@ mod tests {
             (
                 "postgres://u@h/d?password=p&a=b&password=q",
                 "postgres://u@h/d?password=...&a=b&password=...",
+            ),
+            (
+                "postgres://u:a@password=?x=y",
+                "postgres://u:...@password=...?x=y",
             ),
             ("r.db", "r.db"),
         ] {
