@@ -65,7 +65,12 @@ impl IndexUrl {
         }
         let (host, database) = place.split_once('/').ok_or_else(refuse)?;
         let database = database.split('?').next().unwrap_or_default();
-        let is_complete = !user.is_empty() && !host.is_empty() && !database.is_empty();
+        // Parameters follow the database.
+        let is_complete = !user.is_empty()
+            && !user.contains(['/', '?'])
+            && !host.is_empty()
+            && !host.contains('?')
+            && !database.is_empty();
         if !is_plain || !is_complete || text.len() > LONGEST_URL || text.contains(['{', '}']) {
             return Err(refuse());
         }
@@ -230,6 +235,10 @@ mod tests {
             "postgres://u@h",
             "postgres://u@h/",
             "postgres://u@/d",
+            "postgres://u@?h/d",
+            "postgres://u@h?x=/d",
+            "postgres://u/x@h/d",
+            "postgres://u?x@h/d",
             "postgres://u@h/d\n",
             "postgres://u@h/d{}",
         ] {
