@@ -5,7 +5,7 @@
 # LOAD `grow` mints and copies in as it likes; `steady` keeps as many items and files as there were.
 # Before each operation it writes what it is about to do, and since when, to `at-NUMBER`, for
 # whoever watches; at the end it prints how many operations it did, its longest one in seconds and
-# which that was, and what it was refused.
+# which that was, and with which errors which of them were refused.
 import errno, os, random, shutil, subprocess, sys, time
 
 number, seconds, load = int(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
@@ -241,7 +241,7 @@ while time.time() < end:
         all = items()
         action(either(random.choice(all)), random.choice(all))
     except OSError as error:
-        refused.add(errno.errorcode[error.errno])
+        refused.add('%s:%s' % (errno.errorcode[error.errno], action.__name__))
     took = time.time() - started
     if action not in (copy, renew, rsync, tar) and took > longest:
         longest, slowest = took, action.__name__
