@@ -2,9 +2,9 @@
 
 use std::env;
 
-/// Without optimization 270,000 addresses in the binary depend on where it is loaded, and a start of it spends three
-/// quarters of its time on them. The tests start it thousands of times, so an unoptimized binary is loaded at one
-/// place. Where a release is loaded stays random (ld(1), -pie).
+/// Without optimization 265,000 addresses in the binary depend on where it is loaded, and most of the time of a start
+/// goes to them. The tests start it thousands of times, so an unoptimized binary is loaded at one place. Where a
+/// release is loaded stays random (ld(1), -pie).
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let is = |name: &str, wanted: &str| env::var(name).is_ok_and(|value| value == wanted);

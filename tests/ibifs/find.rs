@@ -23,7 +23,6 @@ fn library() -> TestEnv {
 const FOUND: &str = r#"
 found() { ibifs find --store A.store --json "$@" > found.json 2> why || test $? = 3; named < found.json; }
 named() { jq -r '.[].rep' | while read -r rep; do grep -lx "$rep" tides maps banon; done | tr '\n' ' '; }
-sorted() { tr ' ' '\n' | sed '/^$/d' | sort | tr '\n' ' '; }
 "#;
 
 #[test]

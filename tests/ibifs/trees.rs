@@ -362,7 +362,6 @@ fn a_removed_directory_is_empty_for_who_is_in_it() {
     python_with(
         Needs::OpenAfterRemoval,
         "
-import time
 def nowhere():
     # Until what knew it in the other tree has been forgotten and closed.
     time.sleep(.05)

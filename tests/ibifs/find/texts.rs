@@ -23,7 +23,6 @@ looked() { found --complete "$@"; }
 names() { ${as:-} sh -c 'for link in "A/.find/$1"/*; do readlink "$link" || true; done' - "$1" | sed 's;^\(\.\./\)*;;' | named | sorted | sed 's/ $//'; }
 tree() { for try in $(seq 60); do names=$(names "$1"); test -z "$names" || break; sleep 0.5; done; echo -n "$names "; }
 gone() { for try in $(seq 60); do test -n "$(names "$1")" || return 0; sleep 0.5; done; echo "$1 is found"; }
-sorted() { tr ' ' '\n' | sed '/^$/d' | sort | tr '\n' ' '; }
 as_user() { setpriv --reuid=60001 --regid=60001 --clear-groups "$@"; }
 "#;
 

@@ -315,6 +315,8 @@ no() { ! "$@" 2> /dev/null; }
 daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
 mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
+# Sorts words.
+sorted() { tr ' ' '\n' | sed '/^$/d' | sort | tr '\n' ' '; }
 # Where the database $1 of a resolver is.
 registry_at() { printf '%s' "$1"; }
 # Executes a command instead of the shell.
