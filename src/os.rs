@@ -6,6 +6,8 @@
 //! - [`processors`]: the processors on which threads run.
 //! - [`charging`]: the user to whom written disk blocks are charged.
 //! - [`opening`]: opening files that other users own, without waiting for them.
+//! - [`entries`]: the names in an open directory.
+//! - [`deep`]: paths of any length and directories of any depth.
 //! - [`serving`]: whether a filesystem is a disk, or files that a server has.
 //! - [`renaming`]: renaming that replaces nothing, on any filesystem.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
@@ -25,6 +27,8 @@ pub(crate) mod caller;
 pub(crate) mod charging;
 pub(crate) mod confinement;
 pub(crate) mod credentials;
+pub(crate) mod deep;
+pub(crate) mod entries;
 pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod memory;

@@ -11,8 +11,6 @@
 //!
 //! - [`action`]: the actions that an error names.
 //! - [`place`]: where items lie, and the errors of operations on them.
-//! - [`entries`]: the names in an open directory.
-//! - [`deep`]: paths of any length and directories of any depth.
 //! - [`new_directory`]: mode and owner of a directory that is made.
 //! - [`root`]: the open store directory.
 //! - [`names`]: the names in a directory of the store.
@@ -37,8 +35,6 @@
 mod abilities;
 mod action;
 mod arriving;
-mod deep;
-mod entries;
 mod files;
 mod handover;
 mod items;
@@ -60,11 +56,11 @@ mod validator;
 mod walk;
 
 pub use crate::archive::owner::Owner;
+pub use crate::os::deep::{DeepEntry, clear, joined, open_far};
+pub use crate::os::entries::each_entry_of;
 pub use abilities::Lack;
 pub use action::Action;
 pub use arriving::LIFETIME;
-pub use deep::{DeepEntry, clear, joined, open_far};
-pub use entries::each_entry_of;
 pub use handover::HANDOVER;
 pub use levels::shown_to_declare;
 pub use listing::Directories;

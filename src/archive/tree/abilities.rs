@@ -8,11 +8,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::action::Action;
-use super::deep::clear;
 use super::place::{TreeError, failed};
 use super::root::Tree;
 use crate::archive::finding::findings;
 use crate::os::access_lists;
+use crate::os::deep::clear;
 use crate::os::serving;
 
 findings! {

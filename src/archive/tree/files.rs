@@ -7,9 +7,9 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Action;
-use super::deep::{DeepEntry, open_far, walk};
 use super::place::failed;
 use super::{Tree, TreeError};
+use crate::os::deep::{DeepEntry, open_far, walk};
 
 impl Tree {
     /// Opens something below the store by a path of any length, never through a symbolic link.
@@ -43,8 +43,8 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::deep::HELD;
     use super::*;
+    use crate::os::deep::HELD;
     use crate::os::testing::TemporaryDirectory;
 
     /// A tree deeper than the directories held open, with a second directory at every level to return to.

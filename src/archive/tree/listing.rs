@@ -5,10 +5,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::deep::{DeepEntry, open_far, walk_noting};
 use super::place::failed;
 use super::validator::Fingerprint;
 use super::{Action, OpenItem, Tree, TreeError};
+use crate::os::deep::{DeepEntry, open_far, walk_noting};
 
 /// An item with more directories than this has no record of their state.
 const MOST_DIRECTORIES: usize = 1024;

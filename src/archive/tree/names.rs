@@ -3,9 +3,9 @@
 use ibi::rep::component_key;
 use rustix::fs::OFlags;
 
-use super::entries::each_name_of;
 use super::place::failed;
 use super::{Action, Tree, TreeError};
+use crate::os::entries::each_entry_of;
 
 impl Tree {
     /// Calls `visit` with every name in a directory and whether the name is a directory.
@@ -13,7 +13,7 @@ impl Tree {
         let directory = self
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(failed(Action::Open, path))?;
-        each_name_of(&directory, path, visit)
+        each_entry_of(&directory, visit).map_err(failed(Action::List, path))
     }
 
     /// The spelling of a name in a directory, compared without regard to case.

@@ -7,11 +7,11 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::Action;
-use super::entries::{each_entry_of, next_entries_of};
 use super::place::failed;
 use super::validator::Fingerprint;
 use super::{OpenItem, Place, Tree, TreeError};
 use crate::os::access_lists;
+use crate::os::entries::{each_entry_of, next_entries_of};
 use crate::os::opening;
 use crate::os::serving;
 use ibi::Timestamp;

@@ -9,13 +9,13 @@ use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
-use super::deep::clear;
 use super::new_directory::{give_to, open_below};
 use super::place::SIDECAR;
 use super::place::{Filled, Place, TreeError, failed};
 use super::root::Tree;
 use crate::archive::owner::Owner;
 use crate::os::charging;
+use crate::os::deep::clear;
 use crate::os::renaming;
 use crate::os::writing;
 

@@ -6,10 +6,10 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::Action;
-use super::deep::joined;
-use super::entries::each_typed_of;
 use super::place::failed;
 use super::{Area, Tree, TreeError};
+use crate::os::deep::joined;
+use crate::os::entries::each_typed_of;
 use ibi::rep::component_key;
 
 impl Tree {

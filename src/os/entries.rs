@@ -5,19 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{AtFlags, FileType, RawDir, RawDirEntry};
 use rustix::io::Errno;
 
-use super::place::failed;
-use super::{Action, TreeError};
-
 /// The memory for one read of a directory, in bytes.
 const BUFFER: usize = 32 * 1024;
-
-pub(super) fn each_name_of(
-    directory: &OwnedFd,
-    path: &str,
-    visit: impl FnMut(&[u8], bool),
-) -> Result<(), TreeError> {
-    each_entry_of(directory, visit).map_err(failed(Action::List, path))
-}
 
 /// Calls `visit` with every name in an open directory and whether the name is a directory.
 pub fn each_entry_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], bool)) -> Result<(), Errno> {
@@ -26,7 +15,8 @@ pub fn each_entry_of(directory: &OwnedFd, mut visit: impl FnMut(&[u8], bool)) ->
     })
 }
 
-pub(super) fn each_typed_of(
+/// Calls `visit` with every name in an open directory and its type.
+pub fn each_typed_of(
     directory: &OwnedFd,
     mut visit: impl FnMut(&[u8], FileType),
 ) -> Result<(), Errno> {
@@ -40,7 +30,7 @@ pub(super) fn each_typed_of(
 
 /// Calls `visit` with the names that one read of an open directory gives, from where the last one ended, and whether
 /// each is a directory. Returns false at the end.
-pub(super) fn next_entries_of(
+pub fn next_entries_of(
     directory: BorrowedFd<'_>,
     mut visit: impl FnMut(&[u8], bool),
 ) -> Result<bool, Errno> {

@@ -8,13 +8,13 @@ use rustix::fs::{AtFlags, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::entries::each_entry_of;
-use crate::os::opening;
+use super::opening;
 
 /// The longest path that is passed to the system in one call.
 const PIECE: usize = 4000;
 
 /// How many directories a walk holds open, the deepest ones.
-pub(super) const HELD: usize = 64;
+pub const HELD: usize = 64;
 
 /// How a directory is opened for listing it.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
@@ -84,16 +84,16 @@ fn open_piece(from: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
     opening::beneath(from, path, flags, resolve)
 }
 
-/// Walks what lies below a directory, like [`super::Tree::each_deep_entry`].
+/// Calls `visit` with all that lies below the directory `path` of an open directory. The paths are relative to `path`.
 ///
 /// Each directory is opened from the one above it: with whole paths, the time would grow with the square of
 /// the depth.
-pub(super) fn walk(from: &OwnedFd, path: &[u8], visit: impl FnMut(DeepEntry)) -> Result<(), Errno> {
+pub fn walk(from: &OwnedFd, path: &[u8], visit: impl FnMut(DeepEntry)) -> Result<(), Errno> {
     walk_noting(from, path, visit, |_, _| ())
 }
 
 /// Like [`walk`]; `note` gets every directory before it is listed, with its path.
-pub(super) fn walk_noting(
+pub fn walk_noting(
     from: &OwnedFd,
     path: &[u8],
     mut visit: impl FnMut(DeepEntry),
