@@ -10,6 +10,8 @@
 //! - [`deep`]: paths of any length and directories of any depth.
 //! - [`serving`]: whether a filesystem is a disk, or files that a server has.
 //! - [`renaming`]: renaming that replaces nothing, on any filesystem.
+//! - [`directory`]: a directory in which other users may write, and all in it by descriptor.
+//! - [`private_directory`]: a directory that only this user may enter.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
 //! - [`identity`]: which process this is, for processes of other machines.
 //! - [`limits`]: the limit on open files of this process.
@@ -28,6 +30,8 @@ pub(crate) mod charging;
 pub(crate) mod confinement;
 pub(crate) mod credentials;
 pub(crate) mod deep;
+#[allow(dead_code, reason = "the commands that need it follow")]
+pub(crate) mod directory;
 pub(crate) mod entries;
 pub(crate) mod identity;
 pub(crate) mod limits;
@@ -35,6 +39,8 @@ pub(crate) mod memory;
 pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod opening;
+#[allow(dead_code, reason = "the commands that need it follow")]
+pub(crate) mod private_directory;
 pub(crate) mod processors;
 pub(crate) mod random;
 pub(crate) mod renaming;
