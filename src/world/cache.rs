@@ -20,13 +20,14 @@ mod wholes;
 use std::fmt;
 use std::fs::{DirBuilder, File};
 use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::FlockOperation;
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
@@ -94,7 +95,11 @@ impl std::error::Error for CacheError {}
 /// A cache that this process alone uses.
 #[derive(Debug)]
 pub(crate) struct Cache {
+    /// The directory as its user named it, for messages and other processes.
+    name: PathBuf,
+    /// The same directory by its descriptor: who may rename it, or a directory above it, changes nothing for this process.
     directory: PathBuf,
+    _opened: OwnedFd,
     /// Keeps others out while it is open.
     _lock: File,
     state: Mutex<State>,
@@ -163,26 +168,30 @@ fn blocks(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK).max(1) * BLOCK
 }
 
-/// Makes the directory of a cache, for its user alone. One that is there must belong to the user, and others may not
-/// write it.
-fn make_directory(directory: &Path) -> Result<(), CacheError> {
+/// Makes the directory of a cache, for its user alone, and opens it. One that is there must belong to the user, and
+/// others may not write it.
+fn open_directory(directory: &Path) -> Result<OwnedFd, CacheError> {
     let failed = |error| CacheError::Directory(directory.to_owned(), error);
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(directory).map_err(failed)?;
-    let about = std::fs::metadata(directory).map_err(failed)?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    let opened = opened.map_err(|errno| failed(errno.into()))?;
+    let about = rustix::fs::fstat(&opened).map_err(|errno| failed(errno.into()))?;
     let user = rustix::process::geteuid().as_raw();
-    if about.uid() != user || about.mode() & 0o022 != 0 {
+    if about.st_uid != user || about.st_mode & 0o022 != 0 {
         return Err(CacheError::Open(directory.to_owned()));
     }
-    Ok(())
+    Ok(opened)
 }
 
 impl Cache {
     /// The cache in a directory, which is made if it is missing, with a limit in bytes.
-    pub(crate) fn open(directory: &Path, limit: Option<u64>) -> Result<Arc<Cache>, CacheError> {
-        let failed = |error| CacheError::Directory(directory.to_owned(), error);
-        make_directory(directory)?;
+    pub(crate) fn open(name: &Path, limit: Option<u64>) -> Result<Arc<Cache>, CacheError> {
+        let failed = |error| CacheError::Directory(name.to_owned(), error);
+        let opened = open_directory(name)?;
+        let directory = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
         let mut lock = File::options()
             .write(true)
             .create(true)
@@ -192,7 +201,7 @@ impl Cache {
         match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(CacheError::Used(directory.to_owned()));
+                return Err(CacheError::Used(name.to_owned()));
             }
             Err(errno) => return Err(failed(errno.into())),
         }
@@ -209,7 +218,9 @@ impl Cache {
         }
         std::fs::create_dir(&temporary).map_err(failed)?;
         let cache = Arc::new(Cache {
-            directory: directory.to_owned(),
+            name: name.to_owned(),
+            directory,
+            _opened: opened,
             _lock: lock,
             state: Mutex::default(),
             temporary: AtomicU64::new(0),
@@ -261,7 +272,12 @@ impl Cache {
         Ok(())
     }
 
-    /// The directory.
+    /// The directory as its user named it.
+    pub(crate) fn name(&self) -> &Path {
+        &self.name
+    }
+
+    /// The directory, for this process alone.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
@@ -273,7 +289,7 @@ impl Cache {
             let mut state = self.state.lock();
             let pinned = state.pinned();
             if pinned > limit {
-                return Err(CacheError::Pinned(self.directory.clone(), pinned));
+                return Err(CacheError::Pinned(self.name.clone(), pinned));
             }
             state.limit = limit;
         }

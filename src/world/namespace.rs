@@ -367,7 +367,7 @@ impl Namespace {
             "{} cache {} mount {number} mounts {{{mounts}}} pinned {} pinned_bytes {pinned_bytes} \
              pinned_items {{{}}} items {} nodes {} passthrough {} requests {} silent {{{}}}",
             self.cache.usage(),
-            path(self.cache.directory()),
+            path(self.cache.name()),
             pinned.len(),
             within(pinned.into_iter()),
             self.items.len(),

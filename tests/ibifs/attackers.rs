@@ -2,6 +2,7 @@
 //! other people's files where the daemon and the commands go: nothing outside the store is touched
 //! or printed.
 
+mod caches;
 mod canary;
 mod declaring;
 mod labels;

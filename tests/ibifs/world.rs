@@ -15,7 +15,7 @@ use crate::support::TestEnv;
 use proxy::Proxy;
 
 /// An Archive with some items, which is served, and mounted at `M` by way of a proxy.
-struct World {
+pub struct World {
     // Dropped in this order.
     proxy: Proxy,
     served: Served,
@@ -59,7 +59,7 @@ impl World {
     }
 
     /// The Archive, served behind a proxy.
-    fn new() -> World {
+    pub fn new() -> World {
         World::of(World::archive())
     }
 
@@ -97,7 +97,7 @@ impl World {
     }
 
     #[track_caller]
-    fn prints(&self, script: &str, expected: &str) {
+    pub fn prints(&self, script: &str, expected: &str) {
         let printed = self.sh(script);
         assert_eq!(printed, expected, "printed by: {script}");
     }
