@@ -74,7 +74,8 @@ pub struct Entry {
     pub path: Vec<u8>,
     /// What it is.
     pub kind: EntryKind,
-    /// Permission bits, as `chmod` has them.
+    /// Permission bits, as `chmod` has them, without set-user-ID and set-group-ID: who copies the entry would give these
+    /// rights of their own.
     pub mode: u16,
     /// Time of the last change: seconds since 1970, and nanoseconds.
     pub modified: (i64, u32),
@@ -175,7 +176,7 @@ impl Entry {
         (mode <= 0o7777 && is_time).then_some(Entry {
             path,
             kind,
-            mode,
+            mode: mode & 0o1777,
             modified,
         })
     }
@@ -339,7 +340,7 @@ mod tests {
         ibi {ibip 8JMKD3MGP8W/34PGRBS}\n\
         directory 755 1700000000.000000001 .\n\
         text 644 1.000000000 .ibi ibi%20x%0A\n\
-        directory 2755 1.500000000 doc\n\
+        directory 1755 1.500000000 doc\n\
         file 644 -1.000000000 doc/a%20b 12 1f-2-3 -\n\
         file 644 1.000000000 doc/c 0 1 \
         e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 77\n\
@@ -362,6 +363,15 @@ mod tests {
                 b"doc/s"
             );
         }
+    }
+
+    #[test]
+    fn no_entry_has_set_id_bits() {
+        let head = "inventory 1\nibi {ibip 8JMKD3MGP8W/34PGRBS}\n";
+        let text = format!("{head}directory 7755 1.0 doc\nfile 6755 1.0 doc/x 0 1 -\nend\n");
+        let page = Page::parse(text.as_bytes()).expect("a page");
+        let modes = page.entries.iter().map(|entry| entry.mode);
+        assert_eq!(modes.collect::<Vec<_>>(), [0o1755, 0o755]);
     }
 
     #[test]

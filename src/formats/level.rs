@@ -228,7 +228,12 @@ impl LevelStat {
         let mode = u16::from_str_radix(mode, 8).ok()?;
         let (seconds, nanoseconds) = time.split_once('.')?;
         let modified = (seconds.parse().ok()?, nanoseconds.parse().ok()?);
-        (mode <= 0o7777 && modified.1 < 1_000_000_000).then_some(LevelStat { mode, modified })
+        // As of entries of an item: no set-user-ID and set-group-ID.
+        let is_good = mode <= 0o7777 && modified.1 < 1_000_000_000;
+        is_good.then_some(LevelStat {
+            mode: mode & 0o1777,
+            modified,
+        })
     }
 }
 
@@ -352,7 +357,7 @@ impl fmt::Display for LevelPage {
 mod tests {
     use super::*;
 
-    const ROOT: &str = "level 1\nof 755 1700000000.000000001 .\nlevel 2775 -1.000000000 localhost\n\
+    const ROOT: &str = "level 1\nof 755 1700000000.000000001 .\nlevel 1775 -1.000000000 localhost\n\
         level 755 1.000000000 sid.inpe.br\nprefix 755 1.000000000 8JMKD3MGP8W\n";
     const YEAR: &str = "level 1\nof 755 1.000000000 sid.inpe.br/mtc-m18@80/2009\n\
         item 02.16.17.46\nitem 07.21.14.43.05\n";

@@ -10,6 +10,7 @@ mod lock;
 mod minting;
 mod names;
 mod offline;
+mod peers;
 mod powers;
 mod public;
 mod races;

@@ -5,7 +5,7 @@ mod archive;
 mod beside;
 pub mod cache;
 mod copying;
-mod proxy;
+pub mod proxy;
 mod reading;
 mod tree;
 mod trouble;
