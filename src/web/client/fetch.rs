@@ -75,8 +75,8 @@ impl Client {
         let first: Uri = fetch.url.parse().map_err(|_| ClientError::Url)?;
         let mut uri = first.clone();
         for _ in 0..=MOST_REDIRECTIONS {
-            // Another host is one that the server has named: a stranger.
-            let (pool, reach): (_, Reach) = if uri.host() == first.host() {
+            // Another host or port is one that the server has named: a stranger.
+            let (pool, reach): (_, Reach) = if redirection::is_same_server(&first, &uri) {
                 (&self.inner, self.reach)
             } else {
                 (&self.strange, self.strangers)

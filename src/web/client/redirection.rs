@@ -26,6 +26,20 @@ pub(crate) fn target(
     found.map(Some).ok_or(text)
 }
 
+/// Whether two URLs are of one server: the same host and the same port, or the ports that HTTP has without and with TLS.
+pub(crate) fn is_same_server(first: &Uri, next: &Uri) -> bool {
+    let place = |uri: &Uri| {
+        let is_tls = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let is_usual = port == 443 && is_tls || port == 80 && !is_tls;
+        (
+            uri.host().map(str::to_ascii_lowercase),
+            (!is_usual).then_some(port),
+        )
+    };
+    place(first) == place(next)
+}
+
 /// A reference that a URL has (RFC 3986, 5.2), as far as servers use them in redirections.
 fn joined(from: &Uri, text: &str) -> Option<Uri> {
     let (scheme, authority) = (from.scheme_str()?, from.authority()?);
@@ -91,6 +105,34 @@ mod tests {
         ] {
             assert_eq!(to(from, bad), Err(bad.to_owned()));
         }
+    }
+
+    #[test]
+    fn another_port_is_another_server() {
+        let is_same = |first: &str, next: &str| {
+            is_same_server(
+                &first.parse().expect("a URL"),
+                &next.parse().expect("a URL"),
+            )
+        };
+        for same in [
+            "http://10.0.0.1/y",
+            "http://10.0.0.1:80/",
+            "https://10.0.0.1/",
+            "https://10.0.0.1:443/",
+        ] {
+            assert!(is_same("http://10.0.0.1/x", same), "{same}");
+        }
+        assert!(is_same("http://a.org:1905/", "https://A.org:1905/"));
+        for other in [
+            "http://10.0.0.2/",
+            "http://10.0.0.1:81/",
+            "http://10.0.0.1:443/",
+            "https://10.0.0.1:80/",
+        ] {
+            assert!(!is_same("http://10.0.0.1/x", other), "{other}");
+        }
+        assert!(!is_same("http://a.org:1905/", "https://a.org/"));
     }
 
     #[test]
