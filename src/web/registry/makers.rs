@@ -60,6 +60,17 @@ impl Registry {
         Ok(is_of_an_archive(&self.lock(), &IdentifierMaker::of(ibi))?)
     }
 
+    /// The registered Archive that was the first to be recorded as the maker of a prefix.
+    ///
+    /// # Errors The database cannot be read.
+    pub fn first_maker(&self, maker: &IdentifierMaker) -> Result<Option<ArchiveId>, RegistryError> {
+        let select = "SELECT archive FROM maker WHERE name = ?1 ORDER BY noted_at, archive LIMIT 1";
+        let found = self
+            .lock()
+            .each(select, params![&maker.0], |row| row.get("archive"))?;
+        Ok(found.into_iter().next().map(ArchiveId))
+    }
+
     /// Records that an Archive makes the identifiers of a prefix. Returns whether that is new.
     ///
     /// # Errors The database cannot be written.

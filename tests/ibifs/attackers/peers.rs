@@ -1,8 +1,11 @@
-//! An Archive that lies: to those who mount its items, and who follow where it redirects to.
+//! An Archive that lies: to those who mount its items, who follow where it redirects to, and who ask a resolver for
+//! the original of another Archive's item.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::http::served::{Served, registry};
+use crate::http::stub::{Reply, Stub};
 use crate::support::TestEnv;
 use crate::world::proxy::{answering, serving};
 
@@ -55,4 +58,102 @@ fn no_redirection_leads_to_another_port() {
         "No route to host\n1",
     );
     assert_eq!(requests.load(Ordering::Relaxed), 0);
+}
+
+/// An item of the stub Archive 0 by its rep, by other spellings, and by an IBIp of the address 127.0.0.1.
+fn spellings() -> [String; 4] {
+    let prefix = ibi::ibip::IbipPrefix::from_address([127, 0, 0, 1].into(), 80);
+    [
+        "stub.example.org/s0/2009/02.16.17.46".to_owned(),
+        "Stub.Example.org/S0@80/2009/02.16.17.46".to_owned(),
+        "stub.example.org./s0.1905/2009/02.16.17.46".to_owned(),
+        format!("{prefix}/34PGRBT"),
+    ]
+}
+
+/// Starts an Archive that claims the original of everything.
+fn liar() -> Stub {
+    Stub::start(1, |query| {
+        let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+        let form = if ibi.matches('/').count() == 3 {
+            "rep"
+        } else {
+            "ibip"
+        };
+        Reply::Text(format!(
+            "ibi {{{form} {ibi}}} state Original contenttype Data url http://evil.example/x urlkey 1234567890 \
+             state.lastedition Original contenttype.lastedition Data url.lastedition http://evil.example/y"
+        ))
+    })
+}
+
+/// Prints the status, and where a reader is sent, of an item as it is and with its original required.
+fn goes(env: &TestEnv, resolver: &Served, item: &str) -> String {
+    resolver.sh(
+        env,
+        &format!(
+            "for path in '{item}' '{item}?ibiurl.requireditemstatus=Original'; do
+                 curl -s -o /dev/null -w '%{{http_code}}%{{redirect_url}} ' \"$U/$path\"; done"
+        ),
+    )
+}
+
+const COPY_ONLY: &str = "302http://evil.example/x 503 ";
+const ACCEPTED: &str = "302http://evil.example/x 302http://evil.example/x ";
+
+/// While the Archive that made an identifier does not answer, another's claim to the original is worth a copy.
+#[test]
+fn no_original_is_claimed_of_an_archive_that_is_silent() {
+    let env = TestEnv::new();
+    let registry = registry(&env, "r.db");
+    let is_silent = Arc::new(AtomicBool::new(true));
+    let silence = Arc::clone(&is_silent);
+    let maker = Stub::start(0, move |_| match silence.load(Ordering::Relaxed) {
+        true => Reply::Never,
+        false => Reply::Text(String::new()),
+    });
+    maker.include(&registry);
+    liar().include(&registry);
+    let resolver = Served::resolver(&env, "");
+    let items = spellings();
+    for item in &items {
+        assert_eq!(goes(&env, &resolver, item), COPY_ONLY, "{item}");
+    }
+    assert_eq!(
+        goes(&env, &resolver, &format!("{}!", items[0])),
+        "302http://evil.example/y 503 "
+    );
+    // Another maker's, of which no Archive is registered.
+    assert_eq!(
+        goes(&env, &resolver, "example.org/other/2009/02.16.17.46"),
+        ACCEPTED
+    );
+    // The maker answers, and does not have it: it was transferred.
+    is_silent.store(false, Ordering::Relaxed);
+    assert_eq!(goes(&env, &resolver, &items[0]), ACCEPTED);
+}
+
+/// The same of an Archive that was stopped or has never been there, until it is unregistered.
+#[test]
+fn no_original_is_claimed_of_an_archive_that_was_stopped() {
+    let env = TestEnv::new();
+    let registry = registry(&env, "r.db");
+    let maker = Stub::start(0, |_| Reply::Never);
+    maker.include(&registry);
+    maker.exclude(&registry);
+    liar().include(&registry);
+    let resolver = Served::resolver(&env, "");
+    let items = spellings();
+    for item in &items {
+        assert_eq!(goes(&env, &resolver, item), COPY_ONLY, "{item}");
+    }
+    resolver.prints(
+        &env,
+        &format!(
+            "ibifs resolver unregister --db r.db {}
+             for i in $(seq 500); do curl -s -o /dev/null -w '%{{http_code}}' \"$U/{}?ibiurl.requireditemstatus=Original\" | grep 302 && break; sleep .02; done",
+            maker.service, items[0]
+        ),
+        "302",
+    );
 }

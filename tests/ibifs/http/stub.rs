@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ibifs::formats::query::Query;
-use ibifs::web::registry::{ArchiveKey, Inclusion, Registry};
+use ibifs::web::registry::{Inclusion, Registry};
 
 use ibifs::archive::{Clock, SystemClock};
 
@@ -74,6 +74,23 @@ impl Stub {
 
     /// Registers and includes it, with the prefixes that it announces.
     pub fn announce(&self, registry: &Registry, prefixes: &str) {
+        let (inclusion, now) = (self.inclusion(prefixes), SystemClock.now());
+        registry
+            .register(&inclusion.service, &inclusion.key, &now)
+            .expect("registered");
+        registry.include(&inclusion, &now).expect("included");
+        // Hashing a key takes much memory, which the allocator keeps, and each fork of the tests' process
+        // copies its page tables.
+        // SAFETY: takes no pointer.
+        unsafe { libc::malloc_trim(0) };
+    }
+
+    /// Excludes it, as when it is stopped.
+    pub fn exclude(&self, registry: &Registry) {
+        registry.exclude(&self.inclusion("")).expect("excluded");
+    }
+
+    fn inclusion(&self, prefixes: &str) -> Inclusion {
         let key = "1234567890";
         let query = format!(
             "archiveaddress={}&archiveserviceibi={}&archiveip=127.0.0.1&archiveprotocol=HTTP\
@@ -82,16 +99,7 @@ impl Stub {
             self.service,
             prefixes.replace(' ', "%20")
         );
-        let inclusion = Inclusion::of(&Query::parse(&query).expect("a query")).expect("good");
-        let (key, now) = (ArchiveKey::parse(key).expect("a key"), SystemClock.now());
-        registry
-            .register(&inclusion.service, &key, &now)
-            .expect("registered");
-        registry.include(&inclusion, &now).expect("included");
-        // Hashing a key takes much memory, which the allocator keeps, and each fork of the tests' process
-        // copies its page tables.
-        // SAFETY: takes no pointer.
-        unsafe { libc::malloc_trim(0) };
+        Inclusion::of(&Query::parse(&query).expect("a query")).expect("good")
     }
 
     /// The queries that it has got with this subject, oldest first.

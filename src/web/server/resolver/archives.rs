@@ -52,6 +52,8 @@ pub(super) struct Archives {
     absent: AtomicUsize,
     /// The makers of identifiers that are Archives registered with peers.
     of_peers: RwLock<HashSet<IdentifierMaker>>,
+    /// The services of the Archives that are registered here or with a peer, by whose identifiers these have.
+    makers: RwLock<HashMap<IdentifierMaker, Vec<String>>>,
     /// Which included Archives have answered.
     memory: Memory,
     /// Which Archives of lists have answered.
@@ -106,10 +108,13 @@ impl Archives {
         let (included, federated) = (self.included(), self.lists());
         *self.included.write() = Arc::new(Asked::new(&places.included, &included));
         *self.federated.write() = Arc::new(Asked::new(&places.federated, &federated));
-        self.absent.store(places.absent, Ordering::Relaxed);
+        let absent = places.absent.len() + places.unknown;
+        self.absent.store(absent, Ordering::Relaxed);
         let of_peers = places.included.iter().filter(|place| place.id.is_none());
         let makers = of_peers.flat_map(|place| IdentifierMaker::of_names(place.service));
         *self.of_peers.write() = makers.collect();
+        let included = places.included.iter().map(|place| place.service);
+        *self.makers.write() = makers_of(included.chain(places.absent.iter().copied()));
     }
 
     fn included(&self) -> Arc<Asked> {
@@ -161,6 +166,19 @@ impl Archives {
     /// Whether the prefix of an identifier belongs to an Archive that is registered with a peer.
     pub(super) fn is_of_a_peer(&self, ibi: &Ibi) -> bool {
         self.of_peers.read().contains(&IdentifierMaker::of(ibi))
+    }
+
+    /// The services that have identifiers of this maker, of Archives that are registered, included or not.
+    pub(super) fn makers(&self, maker: &IdentifierMaker) -> Vec<String> {
+        self.makers.read().get(maker).cloned().unwrap_or_default()
+    }
+
+    /// The service of an Archive that is registered here.
+    pub(super) fn service_of(&self, archive: ArchiveId) -> Option<String> {
+        let sources = self.sources.lock();
+        let mut registered = sources.registered.iter();
+        let found = registered.find(|known| known.id == archive)?;
+        Some(service_key(&found.service))
     }
 
     /// The included Archives that probably answer for an identifier, the most probable first: the only one whose
@@ -249,6 +267,21 @@ impl Asked {
     fn of_service(&self, service: &str) -> Option<&Arc<ArchiveService>> {
         self.all.get(*self.by_service.get(service)?)
     }
+}
+
+/// The services with the identifiers of each maker.
+fn makers_of<'a>(
+    services: impl Iterator<Item = &'a Names>,
+) -> HashMap<IdentifierMaker, Vec<String>> {
+    let mut makers: HashMap<IdentifierMaker, Vec<String>> = HashMap::new();
+    for service in services {
+        for maker in IdentifierMaker::of_names(service) {
+            makers.entry(maker).or_default().push(service_key(service));
+        }
+    }
+    // As above: so many have their identifiers from another Archive.
+    makers.retain(|_, services| services.len() <= MOST_CLAIMANTS);
+    makers
 }
 
 /// The prefixes of the names of a service.

@@ -162,12 +162,14 @@ struct ReceivedAnswer {
 
 impl QueryRound<'_> {
     async fn run(&self) -> RoundResult {
+        let makers = self.makers().await;
         let mut round = Answering {
             answers: Answers::new(),
             asked: Vec::new(),
             // An Archive that is registered and not included may still hold the item.
             tally: AnswerTally {
                 silent: self.resolver.archives.absent(),
+                makers: makers.into_iter().map(|maker| (maker, false)).collect(),
                 ..AnswerTally::default()
             },
         };
@@ -175,6 +177,36 @@ impl QueryRound<'_> {
         // Pending answers are still received, since their connections could not be reused otherwise.
         round.answers.detach_all();
         result.unwrap_or_else(|| round.tally.result())
+    }
+
+    /// The services of the Archives to which the prefix of the identifier belongs: a service with such an identifier, or
+    /// the first that was recorded as its maker, if the original is required.
+    async fn makers(&self) -> Vec<String> {
+        let archives = &self.resolver.archives;
+        let Ok(maker) = Ibi::parse(&self.question.ibi).map(|ibi| IdentifierMaker::of(&ibi)) else {
+            return Vec::new();
+        };
+        let known = archives.makers(&maker);
+        if !known.is_empty() || !self.is_original_required {
+            return known;
+        }
+        let registry = Arc::clone(&self.resolver.registry);
+        let first = threads::aside(move || registry.first_maker(&maker)).await;
+        match first {
+            Ok(Ok(first)) => first
+                .and_then(|first| archives.service_of(first))
+                .into_iter()
+                .collect(),
+            // Readers are answered without the database, as far as they can be.
+            Ok(Err(error)) => {
+                log::debug!("{error}");
+                Vec::new()
+            }
+            Err(error) => {
+                log::error!("{error}");
+                Vec::new()
+            }
+        }
     }
 
     /// Asks until an answer ends the round. None if the answers have to be weighed.
@@ -389,13 +421,16 @@ impl QueryRound<'_> {
     fn take(
         &self,
         archive: Arc<ArchiveService>,
-        answer: Option<ReceivedAnswer>,
+        mut answer: Option<ReceivedAnswer>,
         tally: &mut AnswerTally,
     ) -> Option<RoundResult> {
-        let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
-        if let Some(answer) = &answer {
-            self.remember(&archive, answer);
+        if let Some(answer) = &mut answer {
+            tally.note_answer(&archive);
+            let is_accepted = tally.accepts(&archive);
+            answer.is_hearsay |= !is_accepted && !self.question.steps().is_empty();
+            self.remember(&archive, answer, is_accepted);
         }
+        let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
         let round = self.weigh(archive, answer, tally)?;
         if !is_hearsay {
             return Some(round);
@@ -407,10 +442,16 @@ impl QueryRound<'_> {
     }
 
     /// Remembers an Archive that has what is requested, or holds the original and knows where that is.
-    fn remember(&self, archive: &Arc<ArchiveService>, answer: &ReceivedAnswer) {
+    fn remember(&self, archive: &Arc<ArchiveService>, answer: &ReceivedAnswer, is_accepted: bool) {
         let is_itself = self.question.steps().is_empty();
         let is_original = match &answer.meaning {
-            AnswerMeaning::Reached(reached) if is_itself => reached.state == Some(State::Original),
+            AnswerMeaning::Reached(reached) if is_itself => {
+                let is_original = is_accepted && reached.state == Some(State::Original);
+                if is_original {
+                    self.note_original(archive);
+                }
+                is_original
+            }
             AnswerMeaning::Reached(_) => !answer.is_hearsay,
             AnswerMeaning::Onward(_) if !is_itself && !answer.is_hearsay => true,
             _ => return,
@@ -431,9 +472,6 @@ impl QueryRound<'_> {
             Some(AnswerMeaning::Unsatisfying) => tally.is_known = true,
             Some(AnswerMeaning::Deleted) => tally.is_deleted = true,
             Some(AnswerMeaning::Reached(reached)) => {
-                if reached.state == Some(State::Original) && self.question.steps().is_empty() {
-                    self.note_original(&archive);
-                }
                 match (self.is_original_required, reached.state) {
                     (false, _) => return Some(RoundResult::Found(archive, reached)),
                     (true, Some(State::Original)) => tally.originals.push((archive, reached)),
@@ -444,7 +482,7 @@ impl QueryRound<'_> {
                 if !self.is_original_required {
                     return Some(RoundResult::Onward(next));
                 }
-                tally.onward.get_or_insert(next);
+                tally.onward.push((archive, next));
             }
         }
         None

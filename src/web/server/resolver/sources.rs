@@ -45,9 +45,10 @@ pub(super) struct Places<'a> {
     pub(super) included: Vec<Place<'a>>,
     /// Those of lists, which are asked after these.
     pub(super) federated: Vec<Place<'a>>,
-    /// The number of Archives that are registered here or with a peer and cannot be asked, and of peers of which
-    /// nothing is known.
-    pub(super) absent: usize,
+    /// The services of Archives that are registered here or with a peer and cannot be asked.
+    pub(super) absent: Vec<&'a Names>,
+    /// The number of peers of which nothing is known.
+    pub(super) unknown: usize,
 }
 
 /// Services and addresses that are in use.
@@ -112,11 +113,11 @@ impl Sources {
         for service in registered.chain(of_peers.flat_map(|peer| &peer.absent)) {
             if !taken.has(service) {
                 taken.take(service);
-                places.absent += 1;
+                places.absent.push(service);
             }
         }
         let unknown = self.peers.iter().filter(|(_, peer)| peer.is_none());
-        places.absent += unknown.count();
+        places.unknown = unknown.count();
         for (reach, list) in &self.lists {
             for archive in list {
                 if taken.take_both(&archive.service, &archive.url) {

@@ -39,17 +39,37 @@ pub(super) struct AnswerTally {
     pub(super) has_copy: bool,
     pub(super) is_deleted: bool,
     pub(super) is_known: bool,
-    pub(super) onward: Option<ArchiveQuery>,
+    pub(super) onward: Vec<(Arc<ArchiveService>, ArchiveQuery)>,
     /// The first result from an Archive that does not hold the original, and how long to wait for one that
     /// does.
     pub(super) hearsay: Option<(Instant, RoundResult)>,
     pub(super) silent: usize,
+    /// The services of the registered Archives to which the prefix of the identifier belongs, and whether each has
+    /// answered.
+    pub(super) makers: Vec<(String, bool)>,
 }
 
 impl AnswerTally {
+    /// Notes that an Archive has answered.
+    pub(super) fn note_answer(&mut self, archive: &ArchiveService) {
+        let mut makers = self.makers.iter_mut();
+        if let Some((_, has_answered)) = makers.find(|(maker, _)| *maker == archive.service) {
+            *has_answered = true;
+        }
+    }
+
+    /// Whether what an Archive claims to be the original is taken for it: it is of its own prefix, or the Archives of
+    /// that prefix have answered and do not claim it, or the prefix is that of no registered Archive. Anything else is
+    /// worth a copy: who has the original is silent.
+    pub(super) fn accepts(&self, archive: &ArchiveService) -> bool {
+        let mut makers = self.makers.iter();
+        makers.clone().all(|(_, has_answered)| *has_answered)
+            || makers.any(|(maker, _)| *maker == archive.service)
+    }
+
     /// Whether the answers decide, so that Archives of lists are not asked.
     pub(super) fn is_settled(&self) -> bool {
-        self.hearsay.is_some() || self.onward.is_some() || !self.originals.is_empty()
+        self.hearsay.is_some() || !self.onward.is_empty() || !self.originals.is_empty()
     }
 
     /// The result of all answers.
@@ -57,8 +77,14 @@ impl AnswerTally {
         if let Some((_, round)) = self.hearsay {
             return round;
         }
-        if self.originals.len() > 1 {
-            let suspects = self.originals.iter();
+        let mut originals = std::mem::take(&mut self.originals);
+        let mut onward = std::mem::take(&mut self.onward);
+        let claims = originals.len() + onward.len();
+        originals.retain(|(archive, _)| self.accepts(archive));
+        onward.retain(|(archive, _)| self.accepts(archive));
+        self.has_copy |= originals.len() + onward.len() < claims;
+        if originals.len() > 1 {
+            let suspects = originals.iter();
             let mut suspects: Vec<String> = suspects
                 .map(|(archive, _)| archive.address.clone())
                 .collect();
@@ -66,9 +92,9 @@ impl AnswerTally {
             return RoundResult::Alert(Alert::Suspects(suspects));
         }
         let (silent, is_known) = (self.silent, self.is_known || self.is_deleted);
-        match (self.originals.pop(), self.onward) {
+        match (originals.pop(), onward.into_iter().next()) {
             (Some((archive, reached)), _) => RoundResult::Found(archive, reached),
-            (None, Some(next)) => RoundResult::Onward(next),
+            (None, Some((_, next))) => RoundResult::Onward(next),
             (None, None) if self.has_copy => RoundResult::Alert(Alert::CopiesOnly { silent }),
             (None, None) if self.is_deleted && silent == 0 => RoundResult::Alert(Alert::Deleted),
             (None, None) => RoundResult::Alert(Alert::Unknown { silent, is_known }),
