@@ -1,6 +1,7 @@
 //! What is particular to Linux, for the Archive and both front ends. Knows nothing of items or identifiers.
 //!
-//! - [`credentials`]: the user and the group that a thread acts as.
+//! - [`credentials`]: what a thread takes of a caller, and gives back.
+//! - [`umask`]: the umask of a thread.
 //! - [`random`]: random numbers of the system.
 //! - [`mounts`]: the table of mounts.
 //! - [`processors`]: the processors on which threads run.
@@ -48,4 +49,5 @@ pub(crate) mod serving;
 pub(crate) mod starting;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod umask;
 pub(crate) mod writing;

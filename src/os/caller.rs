@@ -15,11 +15,12 @@ mod status;
 use std::cell::Cell;
 
 use rustix::io::Errno;
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::thread::CapabilitySet;
 
-use crate::os::charging::{self, Acts, ChargedUser};
-use crate::os::credentials;
-use powers::{LOST, LOST_WITH_THE_USER, OVER_FILES, Powers, set_groups};
+use crate::os::charging::{self, ChargedUser};
+use crate::os::credentials::{self, OF_THE_USER, OVER_FILES};
+use crate::os::umask;
+use powers::{LOST, Powers};
 use process::{HAS_NO_GROUPS, MAY_ACT};
 pub use process::{give_up_groups, set_no_new_privileges};
 pub use status::ThreadGroup;
@@ -36,8 +37,6 @@ pub struct Caller {
 }
 
 thread_local! {
-    /// This thread's umask, once it has one of its own.
-    static UMASK: Cell<Option<u32>> = const { Cell::new(None) };
     /// The user as whom this thread acts between requests, see [`Caller::act_by_default`].
     static DEFAULT: Cell<Option<Caller>> = const { Cell::new(None) };
 }
@@ -46,8 +45,17 @@ thread_local! {
 pub fn act_as_process() {
     if process::acts_as_others() {
         DEFAULT.set(None);
-        back();
+        if let Err(errno) = credentials::stay(credentials::OURSELVES) {
+            // Later operations for the process then fail, which is safe.
+            log::error!("this thread acts as another user still: {errno}");
+        }
     }
+}
+
+/// Compares this thread, at the end of a request, with what it was before it acted as a caller, in debug builds.
+pub fn check_thread() {
+    credentials::check();
+    umask::check();
 }
 
 /// Whether this process can act as the users who send requests. The test runs in a separate thread.
@@ -69,55 +77,6 @@ pub fn can_act_as_others() -> bool {
     tried.join().unwrap_or(false)
 }
 
-/// Makes this thread act as the process, or as its default user.
-fn back() {
-    credentials::become_ourselves();
-    if let Some(staying) = DEFAULT.get()
-        && credentials::become_other(staying.uid, staying.gid).is_err()
-    {
-        // Reads of the default user still work, with more system calls.
-        DEFAULT.set(None);
-        credentials::become_ourselves();
-    }
-}
-
-/// Restores the thread's own user and group when the read ends, also by a panic.
-struct ReadingAsCaller {
-    #[allow(dead_code, reason = "held, not read")]
-    acts: Acts,
-}
-
-impl Drop for ReadingAsCaller {
-    fn drop(&mut self) {
-        back();
-    }
-}
-
-/// Restores the thread's own credentials when the act ends, also by a panic.
-struct Acting {
-    own: Option<CapabilitySets>,
-    #[allow(dead_code, reason = "held, not read")]
-    acts: Acts,
-}
-
-impl Drop for Acting {
-    fn drop(&mut self) {
-        back();
-        let groups: &[u32] = match DEFAULT.get() {
-            None => &[0],
-            Some(_) => &[],
-        };
-        if let Err(errno) = set_groups(groups) {
-            log::error!("this thread's groups are not its own: {errno}");
-        }
-        if let Some(own) = self.own
-            && own.effective.contains(CapabilitySet::SYS_RESOURCE)
-        {
-            charging::set_effective(own, own.effective);
-        }
-    }
-}
-
 impl Caller {
     /// The user `nobody`, who owns no files and has the permissions of others.
     pub const NOBODY: Caller = Caller {
@@ -135,7 +94,7 @@ impl Caller {
         umask: u32,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        set_umask(umask);
+        let _umask = umask::take(umask);
         self.act(make)
     }
 
@@ -185,10 +144,8 @@ impl Caller {
         if DEFAULT.get() == Some(*self) || charging::is_acting() {
             return read();
         }
-        let _reading = ReadingAsCaller {
-            acts: charging::act(),
-        };
-        credentials::become_other(self.uid, self.gid)?;
+        let _acts = charging::act();
+        let _taken = credentials::take((self.uid, self.gid), None, |own| own - OF_THE_USER)?;
         read()
     }
 
@@ -200,9 +157,9 @@ impl Caller {
         if !self.is_other() || !*HAS_NO_GROUPS {
             return;
         }
-        match credentials::become_other(self.uid, self.gid) {
+        match credentials::stay((self.uid, self.gid)) {
             Ok(()) => DEFAULT.set(Some(*self)),
-            Err(_) => back(),
+            Err(_) => act_as_process(),
         }
     }
 
@@ -224,20 +181,10 @@ impl Caller {
             // Already as this caller: within a request a thread acts for one caller only.
             return act();
         }
-        let acts = charging::act();
-        let own = match DEFAULT.get() {
-            None => charging::own_capabilities(),
-            Some(_) => rustix::thread::capabilities(None).ok(),
-        };
-        let _acting = Acting { own, acts };
-        set_groups(&powers.groups)?;
-        credentials::become_other(self.uid, self.gid)?;
-        if let Some(own) = own {
-            let kept = own.effective - LOST;
-            if kept | powers.capabilities != own.effective - LOST_WITH_THE_USER {
-                charging::set_effective(own, kept | powers.capabilities);
-            }
-        }
+        let _acts = charging::act();
+        let _taken = credentials::take((self.uid, self.gid), Some(&powers.groups), |own| {
+            (own - LOST) | powers.capabilities
+        })?;
         act()
     }
 
@@ -345,22 +292,6 @@ impl Caller {
 /// number 0, a thread that is not visible here.
 pub fn is_interrupted(thread: u32) -> bool {
     status::is_interrupted(thread)
-}
-
-fn set_umask(umask: u32) {
-    let known = UMASK.get();
-    if known == Some(umask) {
-        return;
-    }
-    // SAFETY: neither call takes a pointer. The first detaches this thread's umask (and working
-    // directory, which we never use) from the other threads'. Where it is refused the umask is set
-    // for all of them.
-    unsafe {
-        if known.is_some() || libc::unshare(libc::CLONE_FS) == 0 {
-            UMASK.set(Some(umask));
-        }
-        libc::umask(umask);
-    }
 }
 
 #[cfg(test)]

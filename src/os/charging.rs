@@ -8,12 +8,12 @@
 //! The database is never written this way: its files are the Archive's, and it may use the reserve when users
 //! are refused.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use rustix::io::Errno;
-use rustix::thread::{CapabilitySet, CapabilitySets};
+use rustix::thread::CapabilitySet;
 
-use crate::os::credentials;
+use crate::os::credentials::{self, Taken};
 
 /// A user to whom blocks are charged, and that user's group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,21 +28,9 @@ thread_local! {
     /// The user whom [`charged`] charges in this thread.
     static CHARGED: Cell<Option<ChargedUser>> = const { Cell::new(None) };
     /// The user whose numbers this thread has now.
-    static WRITING_AS: Cell<Option<ChargedUser>> = const { Cell::new(None) };
+    static WRITING_AS: RefCell<Option<(ChargedUser, Taken)>> = const { RefCell::new(None) };
     /// Whether this thread has all credentials of a user, who is then charged in any case.
     static ACTING: Cell<bool> = const { Cell::new(false) };
-    /// This thread's capabilities while it acts as the process.
-    static OWN: Cell<Option<CapabilitySets>> = const { Cell::new(None) };
-}
-
-/// This thread's capabilities while it acts as the process. First called while it does.
-pub fn own_capabilities() -> Option<CapabilitySets> {
-    if let Some(own) = OWN.get() {
-        return Some(own);
-    }
-    let own = rustix::thread::capabilities(None).ok()?;
-    OWN.set(Some(own));
-    Some(own)
 }
 
 /// The user whom [`charged`] charges in this thread; None for the process.
@@ -158,42 +146,19 @@ pub fn charged_to_and_keep<T>(
 }
 
 fn begin(user: ChargedUser) -> Result<(), Errno> {
-    if WRITING_AS.get() == Some(user) {
+    let is_same = WRITING_AS.with_borrow(|now| now.as_ref().is_some_and(|(now, _)| *now == user));
+    if is_same {
         return Ok(());
     }
     stop();
-    let own = own_capabilities();
-    WRITING_AS.set(Some(user));
-    if let Err(errno) = credentials::become_other(user.uid, user.gid) {
-        stop();
-        return Err(errno);
-    }
-    // The change of the user number has dropped the capabilities over files as well; they are restored here.
-    if let Some(own) = own {
-        set_effective(own, own.effective - CapabilitySet::SYS_RESOURCE);
-    }
+    let taken = credentials::take((user.uid, user.gid), None, |own| {
+        own - CapabilitySet::SYS_RESOURCE
+    })?;
+    WRITING_AS.set(Some((user, taken)));
     Ok(())
 }
 
 /// Makes this thread act as the process again.
 pub fn stop() {
-    if WRITING_AS.get().is_none() {
-        return;
-    }
-    WRITING_AS.set(None);
-    credentials::become_ourselves();
-    if let Some(own) = own_capabilities() {
-        set_effective(own, own.effective);
-    }
-}
-
-/// Sets the effective capabilities of this thread.
-pub fn set_effective(own: CapabilitySets, effective: CapabilitySet) {
-    let wanted = CapabilitySets {
-        effective: effective & own.permitted,
-        ..own
-    };
-    if let Err(error) = rustix::thread::set_capabilities(None, wanted) {
-        log::debug!("cannot act with {effective:?}: {error}");
-    }
+    drop(WRITING_AS.take());
 }

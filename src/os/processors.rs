@@ -9,6 +9,9 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
+use crate::os::credentials;
+use crate::os::umask;
+
 /// How often a wakeup is measured.
 const WAKEUPS: usize = 15;
 /// How long the thread sleeps that is woken: long enough for its processor to halt, if it does.
@@ -170,9 +173,10 @@ pub fn wakeup_time() -> Option<Duration> {
 }
 
 /// Spawns a thread that continues what a request began. The new thread would inherit the binding of the
-/// calling one; it is an ordinary thread of the process instead. It takes no signals of the process: one that it did
+/// calling one, and share its umask; it is an ordinary thread of the process instead. It takes no signals of the process: one that it did
 /// not block would end the process, however well its main thread waits for it.
 pub fn spawn_unbound(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    debug_assert!(!credentials::has_taken(), "it would act as the caller, too");
     // SAFETY: takes no pointer; 0 is the calling thread.
     let is_bound = unsafe { libc::sched_getscheduler(0) } == libc::SCHED_IDLE;
     let thread = std::thread::Builder::new().name(name.to_owned());
@@ -180,6 +184,7 @@ pub fn spawn_unbound(name: &str, run: impl FnOnce() + Send + 'static) -> std::io
         if is_bound && let Err(error) = unbind(own_thread()) {
             log::debug!("a thread stays on one processor: {error}");
         }
+        umask::detach();
         run();
     };
     let mask = block_all_signals();

@@ -18,6 +18,7 @@ mod relations;
 mod reserve;
 mod resolver;
 mod rollback;
+mod threads;
 mod two_names;
 mod unit;
 pub mod waits;

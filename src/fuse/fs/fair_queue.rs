@@ -13,6 +13,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use crate::fuse::inside::ErrnoResult;
+use crate::os::caller::check_thread;
 use crate::os::processors;
 
 /// How many requests of one user may wait; the next one is refused with EAGAIN.
@@ -168,6 +169,7 @@ impl FairQueue {
             let mut next = given.lock().take().map(|job| (user, job));
             while let Some((user, job)) = next {
                 job(Ok(()));
+                check_thread();
                 next = shared.next(user, of_one);
             }
         });

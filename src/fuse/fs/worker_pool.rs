@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::placement::{Asker, Following, Place, Placement, PlacementWatch};
+use crate::os::caller::check_thread;
 use crate::os::charging;
 
 // The constants name the rows of `tests/bench/RESULTS.md` that pay for them.
@@ -143,6 +144,7 @@ pub(super) struct RequestGuard<'a> {
 
 impl Drop for RequestGuard<'_> {
     fn drop(&mut self) {
+        check_thread();
         self.pool.finish(self.began);
     }
 }

@@ -1,26 +1,14 @@
 //! The rights of a caller beside its user and first group, and which of them a thread takes while it acts as
 //! the caller.
 
-use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use super::status;
+use crate::os::credentials::OF_THE_USER;
 
-/// The capabilities over files of other users. A thread that acts as another user drops these.
-pub(super) const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
-    .union(CapabilitySet::DAC_OVERRIDE)
-    .union(CapabilitySet::DAC_READ_SEARCH)
-    .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
-    .union(CapabilitySet::LINUX_IMMUTABLE)
-    .union(CapabilitySet::MKNOD);
-
-/// The capabilities that an acting thread drops, including CAP_SYS_RESOURCE, which grants root's reserve on a
-/// disk and overrides quotas.
-pub(super) const LOST: CapabilitySet = LOST_WITH_THE_USER.union(CapabilitySet::SYS_RESOURCE);
-
-/// What the kernel drops when the filesystem user changes from 0, see capabilities(7).
-pub(super) const LOST_WITH_THE_USER: CapabilitySet = OVER_FILES.union(CapabilitySet::MAC_OVERRIDE);
+/// The capabilities that a thread that acts as another user has only if that user has them: also
+/// CAP_SYS_RESOURCE, which grants root's reserve on a disk and overrides quotas.
+pub(super) const LOST: CapabilitySet = OF_THE_USER.union(CapabilitySet::SYS_RESOURCE);
 
 /// Groups and capabilities of a process beside its user and first group.
 #[derive(Debug)]
@@ -45,16 +33,5 @@ impl Powers {
             groups: status::groups(&status),
             capabilities: status::capabilities(pid, &status) & LOST,
         }
-    }
-}
-
-/// Sets the supplementary groups of this thread alone.
-pub(super) fn set_groups(groups: &[u32]) -> Result<(), Errno> {
-    // SAFETY: the pointer and length describe a live slice; the raw system call, unlike the C
-    // library's function, changes this thread only.
-    let set = unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) };
-    match set {
-        0 => Ok(()),
-        _ => Err(Errno::PERM),
     }
 }

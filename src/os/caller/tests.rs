@@ -144,3 +144,161 @@ fn what_the_filesystem_refuses_to_the_charged_user_is_done_by_the_process() {
     assert_eq!((done, tried), (Ok(()), vec![user, own]));
     assert_eq!(credentials::acted_as(), own);
 }
+
+/// The kernel's view of the calling thread.
+fn of_the_kernel() -> ((u32, u32), Vec<u32>, CapabilitySet, i32) {
+    let groups = rustix::process::getgroups().expect("listed");
+    let capabilities = rustix::thread::capabilities(None).expect("read");
+    (
+        credentials::acted_as(),
+        groups
+            .into_iter()
+            .map(rustix::process::Gid::as_raw)
+            .collect(),
+        capabilities.effective,
+        // SAFETY: takes no pointer; 0 is the calling thread.
+        unsafe { libc::sched_getscheduler(0) },
+    )
+}
+
+/// Acts as each of these callers after each other one, and compares the thread with what it was.
+fn act_in_turn() {
+    let before = of_the_kernel();
+    let users = [(0, 0), (0, 60_001), (60_001, 0), (60_002, 60_001)];
+    let powers = [
+        CapabilitySet::empty(),
+        OVER_FILES,
+        CapabilitySet::FOWNER,
+        CapabilitySet::FSETID | CapabilitySet::SYS_RESOURCE,
+        LOST,
+    ];
+    let callers: Vec<_> = users
+        .iter()
+        .flat_map(|user| powers.map(|capabilities| (*user, capabilities)))
+        .flat_map(|(user, capabilities)| {
+            [vec![], vec![60_003]].map(|groups| (user, capabilities, groups))
+        })
+        .collect();
+    let act = |((uid, gid), capabilities, groups): &((u32, u32), CapabilitySet, Vec<u32>)| {
+        let caller = Caller {
+            uid: *uid,
+            gid: *gid,
+            pid: 0,
+        };
+        let (capabilities, groups) = (*capabilities, groups.clone());
+        let powers = Powers {
+            groups: groups.clone(),
+            capabilities,
+        };
+        let acted = caller.act_with(&powers, || Ok::<_, Errno>(of_the_kernel()));
+        let expected = (before.2 - LOST) | (capabilities & own_permitted());
+        assert_eq!(
+            acted,
+            Ok(((*uid, *gid), groups, expected, before.3)),
+            "{caller:?}"
+        );
+        check_thread();
+        assert_eq!(of_the_kernel(), before, "after {caller:?} with {powers:?}");
+        let written =
+            charging::charged_to_and_keep(caller.charged_user(), || Ok(of_the_kernel().0));
+        assert_eq!(written, Ok((*uid, *gid)));
+    };
+    for first in &callers {
+        for second in &callers {
+            act(first);
+            act(second);
+        }
+        let (user, ..) = first;
+        let caller = Caller {
+            uid: user.0,
+            gid: user.1,
+            pid: 0,
+        };
+        assert_eq!(
+            caller.read(|| Ok::<_, Errno>(credentials::acted_as())),
+            Ok(*user)
+        );
+        assert_eq!(of_the_kernel(), before);
+    }
+}
+
+fn own_permitted() -> CapabilitySet {
+    rustix::thread::capabilities(None).expect("read").permitted
+}
+
+/// Whatever the callers may do, and whatever the process may: what a thread takes for one it gives back.
+#[test]
+fn a_thread_is_itself_again_after_each_caller() {
+    if !can_act_as_others() {
+        return;
+    }
+    for missing in [
+        CapabilitySet::empty(),
+        CapabilitySet::SYS_RESOURCE,
+        CapabilitySet::SYS_NICE,
+        CapabilitySet::SYS_ADMIN,
+        CapabilitySet::SYS_RESOURCE | CapabilitySet::SYS_NICE | CapabilitySet::SYS_ADMIN,
+        CapabilitySet::FOWNER | CapabilitySet::MKNOD,
+    ] {
+        let thread = std::thread::spawn(move || {
+            let mut own = rustix::thread::capabilities(None).expect("read");
+            own.permitted -= missing;
+            own.effective -= missing;
+            rustix::thread::set_capabilities(None, own).expect("fewer");
+            act_in_turn();
+        });
+        thread
+            .join()
+            .unwrap_or_else(|_| panic!("without {missing:?}"));
+    }
+}
+
+/// Capabilities of a caller in another user namespace are none over files here.
+#[test]
+fn a_caller_in_a_user_namespace_takes_nothing_along() {
+    let namespace = ["--user", "--map-root-user", "sleep", "60"];
+    let child = std::process::Command::new("unshare")
+        .args(namespace)
+        .spawn();
+    let mut child = child.expect("unshare(1) of util-linux");
+    let name = || std::fs::read_to_string(format!("/proc/{}/comm", child.id()));
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while name().is_ok_and(|name| name != "sleep\n") && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    let powers = Powers::of(child.id());
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert_eq!(powers.capabilities, CapabilitySet::empty());
+}
+
+/// A thread that cannot take all of a caller takes nothing.
+#[test]
+fn what_is_refused_is_not_taken_in_part() {
+    if !can_act_as_others() {
+        return;
+    }
+    for missing in [CapabilitySet::SETUID, CapabilitySet::SETGID] {
+        let thread = std::thread::spawn(move || {
+            let mut own = rustix::thread::capabilities(None).expect("read");
+            own.permitted -= missing;
+            own.effective -= missing;
+            rustix::thread::set_capabilities(None, own).expect("fewer");
+            let before = of_the_kernel();
+            for (uid, gid) in [(60_001, 60_001), (60_001, 0), (0, 60_001)] {
+                let caller = Caller { uid, gid, pid: 0 };
+                let powers = Powers {
+                    groups: vec![gid],
+                    capabilities: CapabilitySet::empty(),
+                };
+                let ran = caller.act_with(&powers, || Ok::<_, Errno>(credentials::acted_as()));
+                assert!(ran == Err(Errno::PERM) || ran == Ok((uid, gid)), "{ran:?}");
+                check_thread();
+                assert_eq!(of_the_kernel(), before, "{caller:?}");
+            }
+        });
+        thread
+            .join()
+            .unwrap_or_else(|_| panic!("without {missing:?}"));
+    }
+}
