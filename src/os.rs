@@ -4,6 +4,7 @@
 //! - [`umask`]: the umask of a thread.
 //! - [`random`]: random numbers of the system.
 //! - [`mounts`]: the table of mounts.
+//! - [`answering`]: system calls that may never be answered.
 //! - [`processors`]: the processors on which threads run.
 //! - [`charging`]: the user to whom written disk blocks are charged.
 //! - [`opening`]: opening files that other users own, without waiting for them.
@@ -26,6 +27,7 @@
 
 pub(crate) mod access_lists;
 pub(crate) mod access_times;
+pub(crate) mod answering;
 pub(crate) mod caller;
 pub(crate) mod charging;
 pub(crate) mod confinement;

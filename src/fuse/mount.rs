@@ -219,18 +219,43 @@ pub(crate) fn check_mount_point(mount_point: &Path) -> Result<PathBuf, MountErro
         cause,
     };
     detach_dead_mount(mount_point);
-    let resolved = std::fs::canonicalize(mount_point)
+    check_mounts_at(&resolve(mount_point))?;
+    let resolved = table::canonical(mount_point)
+        .ok_or_else(|| bad(message!("a filesystem on the way to it does not answer")))?
         .map_err(|error| dead_mount_above(mount_point).unwrap_or_else(|| bad(error.message())))?;
+    check_mounts_at(&resolved)?;
     if !resolved.is_dir() {
         return Err(bad(message!("not a directory")));
     }
-    // Only the topmost mount matters; mounts below it are hidden.
-    let mounts = mounts();
-    let seen = mounts.iter().rfind(|mount| mount.mount_point == resolved);
-    if seen.is_some_and(|mount| mount.is_ours() || mount.is_world()) {
-        return Err(MountError::Mounted { path: resolved });
-    }
     Ok(resolved)
+}
+
+/// Refuses a path at which a store is mounted, or that lies in what another user has mounted, by the table of mounts
+/// alone.
+fn check_mounts_at(path: &Path) -> Result<(), MountError> {
+    let mounts = mounts();
+    // Only the topmost mount matters; mounts below it are hidden.
+    let seen = mounts.iter().rfind(|mount| mount.mount_point == path);
+    if seen.is_some_and(|mount| mount.is_ours() || mount.is_world()) {
+        return Err(MountError::Mounted {
+            path: path.to_owned(),
+        });
+    }
+    let above = mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.mount_point));
+    let above = above.max_by_key(|mount| mount.mount_point.as_os_str().len());
+    match above.filter(|mount| mount.is_of_another()) {
+        None => Ok(()),
+        Some(mount) => Err(MountError::MountPoint {
+            path: path.to_owned(),
+            cause: message!(
+                "user {user} has mounted a filesystem at '{place}'; unmount it, or name another directory",
+                user = mount.user.unwrap_or_default(),
+                place = mount.mount_point.display()
+            ),
+        }),
+    }
 }
 
 /// Waits for a daemon that is shutting down. umount(8) returns when the mount has disappeared, but its daemon
@@ -256,7 +281,7 @@ fn detach_dead_mount(mount_point: &Path) {
     let is_ours =
         |mount: &&Mounted| (mount.is_ours() || mount.is_world()) && mount.mount_point == resolved;
     for _ in mounts().iter().filter(is_ours) {
-        if !is_dead(&resolved) {
+        if table::is_dead(&resolved) != Some(true) {
             return;
         }
         log::warn!(
@@ -265,12 +290,6 @@ fn detach_dead_mount(mount_point: &Path) {
         );
         unmount_or_log(&resolved);
     }
-}
-
-/// Whether the daemon of a mount has exited. The kernel may cache the attributes of the root, but always asks
-/// the daemon for statfs.
-fn is_dead(mount_point: &Path) -> bool {
-    rustix::fs::statfs(mount_point).err() == Some(rustix::io::Errno::NOTCONN)
 }
 
 /// Detaches the dead mounts of a store that this process has opened, at all mount points: bind mounts of a
@@ -289,7 +308,8 @@ fn dead_mount_above(path: &Path) -> Option<MountError> {
     let mounts = mounts();
     let is_above = |mount: &&Mounted| mount.is_ours() && path.starts_with(&mount.mount_point);
     let mount = mounts.iter().rfind(is_above)?;
-    is_dead(&mount.mount_point).then(|| MountError::Dead {
+    let is_dead = table::is_dead(&mount.mount_point) == Some(true);
+    is_dead.then(|| MountError::Dead {
         store: mount.source.clone(),
         mount_point: mount.mount_point.clone(),
     })
@@ -336,13 +356,13 @@ fn is_killed(pid: u32) -> bool {
 pub fn resolve(mount_point: &Path) -> PathBuf {
     let through_parent = || {
         let absolute = std::path::absolute(mount_point).ok()?;
-        let parent = std::fs::canonicalize(absolute.parent()?).ok()?;
+        let parent = table::canonical(absolute.parent()?)?.ok()?;
         Some(parent.join(absolute.file_name()?))
     };
     let is_mounted = |path: &PathBuf| mounts().iter().any(|mount| mount.mount_point == *path);
     through_parent()
         .filter(is_mounted)
-        .or_else(|| std::fs::canonicalize(mount_point).ok())
+        .or_else(|| table::canonical(mount_point)?.ok())
         .or_else(through_parent)
         .unwrap_or_else(|| mount_point.to_owned())
 }

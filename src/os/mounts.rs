@@ -23,6 +23,24 @@ pub struct Mounted {
     pub user: Option<u32>,
 }
 
+impl Mounted {
+    /// Whether root or the user of this process has mounted it. Other users give their mounts any type and source, and
+    /// answer or not: nothing of theirs counts, and nothing in them is opened without being asked for.
+    pub fn is_trusted(&self) -> bool {
+        self.user.is_some_and(is_trusted)
+    }
+
+    /// Whether another user has mounted it by FUSE.
+    pub fn is_of_another(&self) -> bool {
+        self.user.is_some_and(|user| !is_trusted(user))
+    }
+}
+
+/// Whether a user is root, or the one of this process.
+pub fn is_trusted(user: u32) -> bool {
+    user == 0 || user == rustix::process::geteuid().as_raw()
+}
+
 /// The mounts that this process sees; empty where `/proc` cannot be read.
 pub fn mounts() -> Vec<Mounted> {
     read_table("self").unwrap_or_default()
@@ -104,6 +122,25 @@ mod tests {
         );
         assert_eq!(mounted.source, PathBuf::from("/store\\x"));
         assert_eq!(mounted.kind, "fuse.ibifs");
+    }
+
+    #[test]
+    fn mounts_of_root_and_of_this_user_are_trusted() {
+        let own = rustix::process::geteuid().as_raw();
+        for (options, expected) in [
+            ("rw,user_id=0,group_id=0".to_owned(), (true, false)),
+            (
+                format!("rw,user_id={own},group_id=0,allow_other"),
+                (true, false),
+            ),
+            (format!("rw,user_id={},group_id=0", own + 1), (false, true)),
+            ("rw".to_owned(), (false, false)),
+        ] {
+            let line = format!("36 35 0:42 / /m rw - fuse.ibifs /store {options}");
+            let mounted = parse(line.as_bytes()).expect("a good line");
+            let found = (mounted.is_trusted(), mounted.is_of_another());
+            assert_eq!(found, expected, "{options}");
+        }
     }
 
     #[test]

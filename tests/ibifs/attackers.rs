@@ -8,6 +8,7 @@ mod declaring;
 mod labels;
 mod lock;
 mod minting;
+mod mounts;
 mod names;
 mod offline;
 mod peers;

@@ -13,6 +13,7 @@ use crate::archive::{Archive, ArchiveError, Holder, Related, SystemClock, holder
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use crate::fuse::mount::{Mounted, mounts};
+use crate::os::mounts::is_trusted;
 use ibi::message::{Localize, Message};
 use ibi::persistent::{Identifier, PersistentError, PersistentName, Reader, is_link};
 use ibi::relation::{Request, split_name};
@@ -29,22 +30,23 @@ impl StoreAccess {
     /// The store or mount that contains a path.
     pub(super) fn at(path: &Path) -> Result<StoreAccess, Failure> {
         let found = std::fs::canonicalize(path).ok().and_then(|path| {
-            let mounted = Mounted::containing(&path).map(StoreAccess::of_mount);
-            mounted.or_else(|| {
-                let store = path
-                    .ancestors()
-                    .find(|above| above.join("archive.ibi").is_file())?;
-                Some(StoreAccess::of_store(store))
-            })
+            if let Some(mounted) = Mounted::containing(&path) {
+                return Some(StoreAccess::of_mount(mounted));
+            }
+            let store = path
+                .ancestors()
+                .find(|above| above.join("archive.ibi").is_file())?;
+            Some(Ok(StoreAccess::of_store(store)))
         });
-        found.ok_or_else(|| ArchiveError::not_found(path).into())
+        found.unwrap_or_else(|| Err(ArchiveError::not_found(path).into()))
     }
 
-    fn of_mount(mounted: Mounted) -> StoreAccess {
-        StoreAccess {
+    fn of_mount(mounted: Mounted) -> Result<StoreAccess, Failure> {
+        check_owner(&mounted)?;
+        Ok(StoreAccess {
             store: mounted.source,
             mount_point: Some(mounted.mount_point),
-        }
+        })
     }
 
     /// A store, by its path.
@@ -71,7 +73,7 @@ impl StoreAccess {
         }
         let mut ours: Vec<Mounted> = mounts().into_iter().filter(Mounted::is_ours).collect();
         match (ours.pop(), ours.is_empty()) {
-            (Some(only), true) => Ok(StoreAccess::of_mount(only)),
+            (Some(only), true) => StoreAccess::of_mount(only),
             (None, _) => Err(Failure::new(
                 Exit::Usage,
                 message!(
@@ -115,6 +117,23 @@ impl StoreAccess {
     /// An item's directory in the mount.
     pub(super) fn path_in_mount(&self, names: &Names) -> Option<PathBuf> {
         Some(self.mount_point.as_ref()?.join(names.preferred()))
+    }
+}
+
+/// Refuses the store that a mount names if another user owns it, who decides which database is asked.
+pub(super) fn check_owner(mounted: &Mounted) -> Result<(), Failure> {
+    match std::fs::symlink_metadata(&mounted.source) {
+        Ok(found) if !is_trusted(found.uid()) => Err(Failure::new(
+            Exit::Refused,
+            message!(
+                "the store '{store}', which is mounted at '{path}', belongs to user {user}; name the store itself if you trust that user",
+                store = mounted.source.display(),
+                path = mounted.mount_point.display(),
+                user = found.uid()
+            ),
+        )),
+        // What is not there, or may not be seen, is refused where it is opened.
+        _ => Ok(()),
     }
 }
 

@@ -62,6 +62,12 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// What another user has mounted there.
+fn of_another(path: &Path) -> Option<Mounted> {
+    let mut mounts = crate::fuse::mount::mounts().into_iter();
+    mounts.rfind(|mount| mount.mount_point == path && mount.is_of_another())
+}
+
 pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
     let shown = options.mount_point.display();
     let path = crate::fuse::mount::resolve(&options.mount_point);
@@ -74,6 +80,16 @@ pub(super) fn umount(options: &Umount) -> Result<Exit, Failure> {
         .filter(Mounted::is_ours)
         .rfind(|mount| mount.mount_point == path);
     let Some(mounted) = mounted else {
+        if let Some(other) = of_another(&path) {
+            return Err(Failure::new(
+                Exit::Refused,
+                message!(
+                    "user {user} has mounted the filesystem at '{shown}'; unmount it with 'umount'",
+                    user = other.user.unwrap_or_default(),
+                    shown
+                ),
+            ));
+        }
         return Err(Failure::new(
             Exit::NotFound,
             message!("no store is mounted at '{shown}'", shown),

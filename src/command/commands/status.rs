@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::access::StoreAccess;
+use super::access::{StoreAccess, check_owner};
 use super::say;
 use crate::archive::store::{HostState, Sharing};
 use crate::archive::{
@@ -41,7 +41,11 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
             .collect(),
     };
     let stores: Vec<StoreReport> = match &options.store {
-        None => ours().map(StoreReport::from).collect(),
+        // A store of another user is not opened before it is named.
+        None => ours()
+            .filter(|mount| check_owner(mount).is_ok())
+            .map(StoreReport::from)
+            .collect(),
         Some(_) if !worlds.is_empty() => Vec::new(),
         Some(path) => {
             let access = StoreAccess::at(path)?;

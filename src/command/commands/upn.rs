@@ -47,7 +47,10 @@ pub(super) fn run(options: &Upn) -> Result<Exit, Failure> {
 fn only_mounted() -> Result<std::path::PathBuf, Failure> {
     let mut ours = mounts().into_iter().filter(Mounted::is_ours);
     match (ours.next(), ours.next()) {
-        (Some(only), None) => Ok(only.source),
+        (Some(only), None) => {
+            super::access::check_owner(&only)?;
+            Ok(only.source)
+        }
         (None, _) => Err(usage(message!("no store is mounted; name a store"))),
         (Some(_), Some(_)) => Err(usage(message!(
             "several stores are mounted; name one of them"

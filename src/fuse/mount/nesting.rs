@@ -69,7 +69,7 @@ mod tests {
             kind: kind.to_owned(),
             source: source.into(),
             is_fixed: false,
-            user: None,
+            user: Some(0),
         }
     }
 
