@@ -43,12 +43,34 @@ display_message!(IndexUrlError);
 
 impl std::error::Error for IndexUrlError {}
 
+/// Who has named the server of a URL, and so decides where a password goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedBy {
+    /// The caller, on the command line.
+    Caller,
+    /// `archive.ibi` of a store of root or of the caller.
+    Store,
+    /// `archive.ibi` of a store of another user.
+    StoreOfAnother,
+}
+
 /// The URL of a database in a server, which has an index or a registry.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct IndexUrl(String);
+#[derive(Clone, Debug)]
+pub struct IndexUrl {
+    text: String,
+    named_by: NamedBy,
+}
+
+impl PartialEq for IndexUrl {
+    fn eq(&self, other: &IndexUrl) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for IndexUrl {}
 
 impl IndexUrl {
-    /// Checks the form of a URL. Nothing is looked up.
+    /// Checks the form of a URL, which counts as named by a store of another user. Nothing is looked up.
     pub fn parse(text: &str) -> Result<IndexUrl, IndexUrlError> {
         let refuse = || IndexUrlError::Form(text.to_owned());
         let rest = text
@@ -74,30 +96,45 @@ impl IndexUrl {
         if !is_plain || !is_complete || text.len() > LONGEST_URL || text.contains(['{', '}']) {
             return Err(refuse());
         }
-        Ok(IndexUrl(text.to_owned()))
+        Ok(IndexUrl {
+            text: text.to_owned(),
+            named_by: NamedBy::StoreOfAnother,
+        })
+    }
+
+    /// The same URL, named by this one.
+    #[must_use]
+    pub fn named_by(self, named_by: NamedBy) -> IndexUrl {
+        IndexUrl { named_by, ..self }
+    }
+
+    /// Who has named the server.
+    #[must_use]
+    pub fn origin(&self) -> NamedBy {
+        self.named_by
     }
 
     /// The URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
     }
 
     /// Host, port and database, for messages.
     #[must_use]
     pub fn place(&self) -> &str {
         let place = self
-            .0
+            .text
             .split_once('@')
-            .map_or(self.0.as_str(), |(_, place)| place);
+            .map_or(self.text.as_str(), |(_, place)| place);
         place.split('?').next().unwrap_or(place)
     }
 
     /// The URL without `sslrootcert`, which the library that connects does not know, and the file that it names.
     #[must_use]
     pub fn without_certificates(&self) -> (String, Option<PathBuf>) {
-        let Some((base, query)) = self.0.split_once('?') else {
-            return (self.0.clone(), None);
+        let Some((base, query)) = self.text.split_once('?') else {
+            return (self.text.clone(), None);
         };
         let mut certificates = None;
         let mut kept = Vec::new();
@@ -170,7 +207,7 @@ pub enum IndexPlace {
 
 impl fmt::Display for IndexUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.text)
     }
 }
 

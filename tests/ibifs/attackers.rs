@@ -4,6 +4,7 @@
 
 mod caches;
 mod canary;
+mod databases;
 mod declaring;
 mod labels;
 mod lock;

@@ -2,10 +2,14 @@
 
 use std::path::Path;
 
+use rustix::fs::AtFlags;
+
 use super::lock::Hold;
 use super::{Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, SystemClock, lock, own_files};
 use crate::archive::store::{HostState, Sharing, Store};
 use crate::archive::tree::Tree;
+use crate::formats::index_url::NamedBy;
+use crate::os::mounts::is_trusted;
 use ibi::pairs::Pairs;
 
 /// A lock on a store: no other process can open it for writing.
@@ -85,8 +89,7 @@ impl Archive {
         let hosts = || -> Result<Vec<HostState>, ArchiveError> {
             // Nothing is made in a store that may be damaged.
             let tree = Tree::open_as_it_is(path)?;
-            let text = tree.read_small(own_files::FACTS)?.unwrap_or_default();
-            match &Facts::parse(&text)?.index {
+            match &facts_of(&tree)?.index {
                 None => Ok(Vec::new()),
                 index => Ok(Store::open_read_only(tree.root(), index.as_ref())?.hosts()?),
             }
@@ -186,7 +189,27 @@ impl Archive {
         Archive::refuse_other_directories(path)?;
         Archive::refuse_unfinished(path)?;
         let tree = Tree::open(path)?;
-        let text = tree.read_small(own_files::FACTS)?.unwrap_or_default();
-        Ok((Facts::parse(&text)?, tree))
+        Ok((facts_of(&tree)?, tree))
     }
+}
+
+/// Reads `archive.ibi`, and by whom its server counts as named. The server that a store of another user names gets no password of this one.
+pub(super) fn facts_of(tree: &Tree) -> Result<Facts, ArchiveError> {
+    let text = tree.read_small(own_files::FACTS)?.unwrap_or_default();
+    let mut facts = Facts::parse(&text)?;
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    let owners = [
+        rustix::fs::fstat(tree.root()),
+        rustix::fs::statat(tree.root(), own_files::FACTS, flags),
+    ];
+    let is_own = owners
+        .iter()
+        .all(|found| found.is_ok_and(|found| is_trusted(found.st_uid)));
+    let named_by = if is_own {
+        NamedBy::Store
+    } else {
+        NamedBy::StoreOfAnother
+    };
+    facts.index = facts.index.map(|url| url.named_by(named_by));
+    Ok(facts)
 }

@@ -14,7 +14,7 @@ use crate::archive::scrub::{MOST_PARTS, ScrubPart};
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
-use crate::formats::index_url::{IndexPlace, IndexUrl, without_password};
+use crate::formats::index_url::{IndexPlace, IndexUrl, NamedBy, without_password};
 use crate::formats::search::Searched;
 use crate::web::registry::RegistryPlace;
 use crate::web::server::resolver::PeerResolver;
@@ -95,7 +95,8 @@ impl<P: TypedValueParser> TypedValueParser for HidingPassword<P> {
 
 /// The URL of an index in a database server.
 pub(super) fn index_url(text: &str) -> Result<IndexUrl, Invalid> {
-    IndexUrl::parse(text).map_err(|error| Invalid(error.message()))
+    let url = IndexUrl::parse(text).map_err(|error| Invalid(error.message()))?;
+    Ok(url.named_by(NamedBy::Caller))
 }
 
 /// Where an index is: in a database server, or in a file of the store.

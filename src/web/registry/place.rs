@@ -9,7 +9,7 @@ use super::{RegistryError, guarded, schema};
 use crate::archive::database::{self, OpenFor};
 use crate::archive::store::StoreError;
 use crate::archive::store::engine::{Connection, Postgres, Sqlite};
-use crate::formats::index_url::{IndexUrl, IndexUrlError};
+use crate::formats::index_url::{IndexUrl, IndexUrlError, NamedBy};
 
 /// How long a command waits for a server.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -34,7 +34,10 @@ impl RegistryPlace {
                 .any(|scheme| text.starts_with(scheme))
         };
         match text.to_str().filter(is_url) {
-            Some(url) => IndexUrl::parse(url).map(RegistryPlace::Server),
+            Some(url) => {
+                let url = IndexUrl::parse(url)?.named_by(NamedBy::Caller);
+                Ok(RegistryPlace::Server(url))
+            }
             None => Ok(RegistryPlace::File(text.into())),
         }
     }

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
+use super::super::open::facts_of;
 use super::super::search::{PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, TEXT_FILE};
 use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
@@ -45,8 +46,7 @@ pub(super) fn open_index(
 ) -> Result<Option<Store>, ArchiveError> {
     let path = tree.path().join(store::FILE);
     let found = |code| CheckFinding::new(code, store::FILE);
-    let text = tree.read_small(own_files::FACTS).ok().flatten();
-    let facts = text.and_then(|text| Facts::parse(&text).ok());
+    let facts = facts_of(tree).ok();
     let url = facts.and_then(|facts| facts.index);
     if url.is_none() && path.symlink_metadata().is_err() {
         report.add(found(CheckCode::IndexMissing));

@@ -36,6 +36,9 @@ use ibi::message::{Localize, Message};
 /// How long a server that was away is not asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long a connection may take, with the greeting of the server, however patient its statements are.
+const CONNECT: Duration = Duration::from_secs(5);
+
 /// How many statements a connection keeps prepared.
 const MOST_PREPARED: usize = 256;
 
@@ -429,7 +432,9 @@ impl Postgres {
                 what: message!("it did not answer a moment ago"),
             });
         }
-        let made = self.block_on(self.address.connect());
+        let address = &self.address;
+        let connected = async move { tokio::time::timeout(CONNECT, address.connect()).await };
+        let made = self.block_on(connected).and_then(Result::ok);
         match made {
             Some(Ok(client)) => {
                 let client = Arc::new(client);

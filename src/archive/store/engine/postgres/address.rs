@@ -8,7 +8,8 @@ use tokio_postgres::{Client, Config, NoTls};
 
 use super::{described, password, tls};
 use crate::archive::store::StoreError;
-use crate::formats::index_url::IndexUrl;
+use crate::formats::index_url::{IndexUrl, NamedBy};
+use ibi::message;
 use ibi::message::Message;
 
 /// How long a connection to one of several hosts of a URL is tried.
@@ -27,6 +28,8 @@ pub(super) struct Address {
     pub(super) place: String,
     config: Config,
     tls: Option<tls::Connector>,
+    /// Whether there is a password that this server does not get.
+    is_withheld: bool,
 }
 
 impl Address {
@@ -45,13 +48,15 @@ impl Address {
             .tcp_user_timeout(UNACKNOWLEDGED)
             .keepalives(true)
             .keepalives_idle(UNACKNOWLEDGED);
-        if let Some(password) = password::find(&config).map_err(refuse)? {
-            config.password(password);
-        }
-        let is_local = config.get_hosts().iter().all(|host| match host {
-            Host::Tcp(name) => name == "localhost" || name == "127.0.0.1" || name == "::1",
-            Host::Unix(_) => true,
-        });
+        // An address beside the name of a host is where the connection goes.
+        let is_where_it_says = config.get_hostaddrs().is_empty();
+        let hosts = config.get_hosts();
+        let is_local = is_where_it_says
+            && hosts.iter().all(|host| match host {
+                Host::Tcp(name) => name == "localhost" || name == "127.0.0.1" || name == "::1",
+                Host::Unix(_) => true,
+            });
+        let is_socket = is_local && hosts.iter().all(|host| matches!(host, Host::Unix(_)));
         let is_plain = match config.get_ssl_mode() {
             SslMode::Disable => true,
             SslMode::Prefer => is_local && certificates.is_none(),
@@ -62,7 +67,39 @@ impl Address {
         } else {
             Some(tls::connector(certificates.as_deref()).map_err(refuse)?)
         };
-        Ok(Address { place, config, tls })
+        let mut is_withheld = false;
+        if let Some(password) = password::find(&config).map_err(refuse)? {
+            let is_named =
+                is_where_it_says && (password.is_for_these || url.origin() == NamedBy::Caller);
+            let is_protected = url.origin() == NamedBy::Store && (is_socket || tls.is_some());
+            if is_named || is_protected {
+                config.password(password.text);
+            } else {
+                is_withheld = true;
+            }
+            if tls.is_some() {
+                // Where a server, or who is in between, refuses TLS, the password would be sent as it is.
+                config.ssl_mode(SslMode::Require);
+            }
+        }
+        Ok(Address {
+            place,
+            config,
+            tls,
+            is_withheld,
+        })
+    }
+
+    /// Why no connection was made.
+    fn refused(&self, error: &tokio_postgres::Error) -> Message {
+        let what = described(error);
+        if !self.is_withheld {
+            return what;
+        }
+        message!(
+            "{what}; a password is sent to a server that archive.ibi names only by TLS and for a store of your own, or if PGHOST and PGPORT, or host and port in the file of passwords, name it",
+            what
+        )
     }
 
     /// Connects. The task of the connection runs on the runtime that polls this.
@@ -73,7 +110,7 @@ impl Address {
                     .config
                     .connect(tls.clone())
                     .await
-                    .map_err(|error| described(&error))?;
+                    .map_err(|error| self.refused(&error))?;
                 tokio::spawn(connection);
                 client
             }
@@ -82,7 +119,7 @@ impl Address {
                     .config
                     .connect(NoTls)
                     .await
-                    .map_err(|error| described(&error))?;
+                    .map_err(|error| self.refused(&error))?;
                 tokio::spawn(connection);
                 client
             }

@@ -1,4 +1,5 @@
-//! The password for a server: `PGPASSWORD`, or a line of `~/.pgpass`, as libpq finds them.
+//! The password for a server: `PGPASSWORD`, or a line of `~/.pgpass`, as libpq finds them; and whether the user has
+//! named that server beside it.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -9,13 +10,37 @@ use tokio_postgres::config::Host;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// The password for what a configuration connects to, if there is any.
-pub(super) fn find(config: &Config) -> Result<Option<String>, Message> {
-    if let Some(password) = std::env::var("PGPASSWORD")
-        .ok()
-        .filter(|text| !text.is_empty())
-    {
-        return Ok(Some(password));
+/// A password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Password {
+    pub(super) text: String,
+    /// Whether it was found with the host and the port of each server, and not with `*`: it is for these.
+    pub(super) is_for_these: bool,
+}
+
+/// The hosts and ports of a configuration.
+fn servers(config: &Config) -> Vec<(&str, String)> {
+    let ports = config.get_ports();
+    let hosts = config.get_hosts().iter().enumerate();
+    let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+    let servers = hosts.map(|(at, host)| match host {
+        Host::Tcp(host) => (host.as_str(), port(at).to_string()),
+        Host::Unix(_) => ("localhost", port(at).to_string()),
+    });
+    servers.collect()
+}
+
+/// The password for what a configuration connects to, if there is any. Several servers must have the same.
+pub(super) fn find(config: &Config) -> Result<Option<Password>, Message> {
+    let servers = servers(config);
+    let variable = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+    if let Some(text) = variable("PGPASSWORD") {
+        let host = variable("PGHOST");
+        let port = variable("PGPORT").unwrap_or_else(|| "5432".to_owned());
+        let mut others = servers.iter();
+        let is_for_these =
+            others.all(|server| Some(server.0) == host.as_deref() && server.1 == port);
+        return Ok(Some(Password { text, is_for_these }));
     }
     let named = std::env::var_os("PGPASSFILE").map(PathBuf::from);
     let file = named.or_else(|| {
@@ -36,23 +61,27 @@ pub(super) fn find(config: &Config) -> Result<Option<String>, Message> {
         let error = error.message();
         message!("{path}: {error}", path = file.display(), error)
     })?;
-    let host = match config.get_hosts().first() {
-        Some(Host::Tcp(host)) => host.as_str(),
-        _ => "localhost",
-    };
-    let port = config
-        .get_ports()
-        .first()
-        .copied()
-        .unwrap_or(5432)
-        .to_string();
     let user = config.get_user().unwrap_or_default();
     let database = config.get_dbname().unwrap_or(user);
-    Ok(in_file(&text, [host, &port, database, user]))
+    let mut found = servers
+        .iter()
+        .map(|(host, port)| in_file(&text, [host, port, database, user]));
+    let Some(Some(mut password)) = found.next() else {
+        return Ok(None);
+    };
+    for other in found {
+        match other {
+            Some(other) if other.text == password.text => {
+                password.is_for_these &= other.is_for_these;
+            }
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(password))
 }
 
 /// The password of the first line whose fields match.
-fn in_file(text: &str, wanted: [&str; 4]) -> Option<String> {
+fn in_file(text: &str, wanted: [&str; 4]) -> Option<Password> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .find_map(|line| {
@@ -63,7 +92,10 @@ fn in_file(text: &str, wanted: [&str; 4]) -> Option<String> {
                     .iter()
                     .zip(wanted)
                     .all(|(field, wanted)| field == "*" || field == wanted);
-            is_ours.then(|| password.clone())
+            is_ours.then(|| Password {
+                text: password.clone(),
+                is_for_these: place[..2] == wanted[..2],
+            })
         })
 }
 
@@ -88,10 +120,14 @@ mod tests {
 
     #[test]
     fn the_first_line_that_matches_counts() {
-        let text = "# h:5432:d:u:no\nh:5432:other:u:no\nh:*:d:u:se\\:cr\\\\et\n*:*:*:*:any\n";
-        let found = |host: &str| in_file(text, [host, "5432", "d", "u"]);
-        assert_eq!(found("h").as_deref(), Some("se:cr\\et"));
-        assert_eq!(found("other").as_deref(), Some("any"));
+        let text = "# h:5432:d:u:no\nh:5432:other:u:no\nh:*:d:u:se\\:cr\\\\et\nn:5432:*:*:own\n*:*:*:*:any\n";
+        let found = |host: &str| {
+            let found = in_file(text, [host, "5432", "d", "u"])?;
+            Some((found.text, found.is_for_these))
+        };
+        assert_eq!(found("h"), Some(("se:cr\\et".to_owned(), false)));
+        assert_eq!(found("n"), Some(("own".to_owned(), true)));
+        assert_eq!(found("other"), Some(("any".to_owned(), false)));
         assert_eq!(in_file("h:1:d:u\n", ["h", "1", "d", "u"]), None);
     }
 }
