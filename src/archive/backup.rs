@@ -43,8 +43,8 @@ use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
 use crate::archive::{
-    Archive, BACKUP_NOTE, Clock, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE,
-    SERVICE_FILES, TEXT_FILE,
+    Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
+    SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
 };
 use crate::formats::item::{Names, State};
 pub use content::copy_content;
@@ -75,7 +75,8 @@ pub fn count(from: &Tree) -> Option<u64> {
 /// files made for the backup, indices that can be made again, and the record of what harvesters have received,
 /// which a restored store must not claim to know.
 fn is_left(path: &[u8]) -> bool {
-    let own: [&[u8]; 6] = [
+    let own: [&[u8]; 7] = [
+        DATABASE.as_bytes(),
         b"lock",
         b"ledger",
         b"staging",

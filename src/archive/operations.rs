@@ -12,7 +12,7 @@
 //!
 //! The modules by their subjects:
 //!
-//! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `clock`, `facts`, `own_files`, `full_disk`.
+//! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `clock`, `facts`, `own_files`, `one_database`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
@@ -46,6 +46,7 @@ mod lock;
 mod lookup;
 mod mint;
 mod name_spaces;
+mod one_database;
 mod open;
 mod own_files;
 mod peers;
@@ -89,7 +90,7 @@ pub use lock::{holder, is_held_by};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use open::StoreLock;
-pub use own_files::{BACKUP_NOTE, FACTS};
+pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
 pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};

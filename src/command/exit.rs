@@ -124,6 +124,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::IndexInUse { .. }
             | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }
+            | ArchiveError::OtherDatabase { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::NotMintedHere(_)
             | ArchiveError::MayNotName { .. }

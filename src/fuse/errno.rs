@@ -17,7 +17,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::ClosedStore { .. } => Errno::ACCESS,
         ArchiveError::NotAStore { .. } | ArchiveError::Missing { .. } => Errno::NOENT,
         ArchiveError::IsAStore { .. } | ArchiveError::IndexInUse { .. } => Errno::EXIST,
-        ArchiveError::Unfinished { .. } => Errno::BUSY,
+        ArchiveError::Unfinished { .. } | ArchiveError::OtherDatabase { .. } => Errno::BUSY,
         ArchiveError::IndexInFile { .. } => Errno::INVAL,
         ArchiveError::NotStoreOwner { .. } => Errno::ACCESS,
         ArchiveError::Facts { .. }
@@ -168,6 +168,7 @@ mod tests {
             ArchiveError::Store(StoreError::InUse { .. }) => 45,
             ArchiveError::Store(StoreError::Lapsed) => 46,
             ArchiveError::IndexInFile { .. } => 47,
+            ArchiveError::OtherDatabase { .. } => 48,
             ArchiveError::Store(StoreError::Beside(_)) => 48,
         }
     }
@@ -308,6 +309,14 @@ mod tests {
             ),
             (store(StoreError::Lapsed), Errno::STALE),
             (ArchiveError::IndexInFile { path: path() }, Errno::INVAL),
+            (
+                ArchiveError::OtherDatabase {
+                    place: name(),
+                    why: what(),
+                    record: path(),
+                },
+                Errno::BUSY,
+            ),
             (
                 store(StoreError::Beside(Box::new(BesideError {
                     file: what(),

@@ -66,6 +66,15 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
+    /// Another database has the index, and may be written.
+    OtherDatabase {
+        /// Host, port and name of that one.
+        place: String,
+        /// Who writes it, or why that is not known.
+        why: Message,
+        /// The file that records it.
+        record: PathBuf,
+    },
     /// `archive.ibi` cannot be read.
     Facts {
         /// The cause.
@@ -256,6 +265,12 @@ impl Localize for ArchiveError {
                 path = path.display(),
                 note = path.join(super::own_files::BACKUP_NOTE).display()
             ),
+            ArchiveError::OtherDatabase { place, why, record } => message!(
+                "the index of this store is in {place} ({why}), and archive.ibi names another database; name that one again, end what writes it, or remove '{record}' if it is gone for good",
+                place,
+                why,
+                record = record.display()
+            ),
             ArchiveError::Facts { what } => {
                 message!(
                     "archive.ibi: {what}; correct it, or restore it from a backup",
@@ -396,6 +411,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::IndexInUse { .. }
             | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }
+            | ArchiveError::OtherDatabase { .. }
             | ArchiveError::Facts { .. }
             | ArchiveError::NameSpaces { .. }
             | ArchiveError::NotStoreOwner { .. }

@@ -5,7 +5,9 @@ use std::path::Path;
 use rustix::fs::AtFlags;
 
 use super::lock::Hold;
-use super::{Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, SystemClock, lock, own_files};
+use super::{
+    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, SystemClock, lock, one_database, own_files,
+};
 use crate::archive::store::{HostState, Sharing, Store};
 use crate::archive::tree::Tree;
 use crate::formats::index_url::NamedBy;
@@ -106,6 +108,7 @@ impl Archive {
         changed_facts: ChangedFacts,
     ) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
+        one_database::record(&tree, facts.index.as_ref())?;
         let store = Store::open(tree.root(), facts.index.as_ref())?;
         store.enter(match lock {
             Hold::Alone(_) => Sharing::Alone,

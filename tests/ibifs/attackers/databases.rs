@@ -1,5 +1,5 @@
 //! A server that pretends to be the database of a store: it gets no password that is not for it, and no command
-//! waits for it.
+//! waits for it. And a second database for one tree.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -170,6 +170,25 @@ fn a_password_goes_where_it_belongs() {
         "PGPASSWORD=secret timeout -k 1 20 ibifs resolver list --db '{plain}' 2> said && exit 1; test $? -lt 100"
     ));
     assert_eq!(near.heard(), ["secret"]);
+}
+
+/// A dump of the index in a second database, which archive.ibi names while hosts write the first one: it is not written
+/// beside that. When nothing writes the first one any more, the index has moved.
+#[test]
+fn a_second_database_of_one_tree_is_refused() {
+    let env = TestEnv::new().with_postgres();
+    env.sh(
+        r#"ibifs init S --host a.example.org --index "$(database)" > /dev/null; first=$(sed -n 's/^index //p' S/archive.ibi)
+        mkdir m n; ibifs mount -o shared S m; mkdir m/.mint/one; second=$(database)
+        pg_dump "$first" | psql -q "$second" > /dev/null; psql -q "$second" -c 'DELETE FROM host'; cp S/archive.ibi facts; sed -i "s|^index .*|index $second|" S/archive.ibi
+        code=0; timeout -k 1 30 ibifs mount -o shared S n 2> said || code=$?; test $code = 4
+        grep -q "the index of this store is in ${first#*@} (process [0-9]* of" said; grep -q "remove '$PWD/S/database'" said
+        no timeout -k 1 30 ibifs mint S
+        cp facts S/archive.ibi; ibifs mount -o shared S n; mkdir n/.mint/two; test $(ibifs ls S | wc -l) = 3; ibifs umount n; ibifs umount m
+        sed -i "s|^index .*|index $second|" S/archive.ibi; ibifs reindex S; ibifs mint S > /dev/null
+        test "$(cat S/database)" = "$second"; ibifs fsck S; ibifs backup S copy; test ! -e copy/database
+        ibifs reindex S --to file; test ! -e S/database"#,
+    );
 }
 
 /// A server that takes connections and says nothing is away after some seconds.

@@ -16,9 +16,10 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 19] = [
+const OWN: [&str; 20] = [
     ".",
     own_files::FACTS,
+    own_files::DATABASE,
     own_files::NAME_SPACES,
     LEDGER,
     lock::FILE,

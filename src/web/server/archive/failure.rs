@@ -45,6 +45,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::NotAStore { .. }
         | ArchiveError::Missing { .. }
         | ArchiveError::Unfinished { .. }
+        | ArchiveError::OtherDatabase { .. }
         | ArchiveError::Facts { .. }
         | ArchiveError::NameSpaces { .. }
         | ArchiveError::FactsChanged
