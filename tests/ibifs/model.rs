@@ -380,14 +380,16 @@ impl Trial {
             let (other, _) = claim.split_once(", and ")?.1.split_once(" says ")?;
             Some(format!("{item} {kind} {other}"))
         };
-        let is_grave = |line: &&str| line.ends_with("(warning)") || line.ends_with("(error)");
-        let grave = printed.lines().filter(is_grave);
-        let mut met: Vec<String> = grave
-            .map(|line| mentions_of(line).unwrap_or_else(|| line.to_owned()))
+        let is_grave = |line: &str| line.ends_with("(warning)") || line.ends_with("(error)");
+        let grave = |line: &str| is_grave(line).then(|| line.to_owned());
+        let mut met: Vec<String> = printed
+            .lines()
+            .filter_map(|line| mentions_of(line).or_else(|| grave(line)))
             .collect();
         met.sort();
         let expected = self.model.tree.items.contested();
-        if met == expected && output.status.success() == expected.is_empty() {
+        // What users say against each other makes no check fail.
+        if met == expected && output.status.success() {
             Ok(())
         } else {
             Err(format!(

@@ -7,8 +7,9 @@
 //! checked as `fsck` does.
 
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::copier::Copier;
 use super::finding::{BackupCode, BackupError};
@@ -27,6 +28,10 @@ const ROUNDS: usize = 10;
 /// The total time of waiting for writes in progress.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long ago a sidecar was written that is no write in progress: the index does not accept it, as where its owner
+/// claims what the item may not have.
+const SETTLED: Duration = Duration::from_secs(2);
+
 const LEDGER: &str = "ledger";
 
 /// The index is copied to here first.
@@ -40,8 +45,9 @@ pub(super) fn settle(
     clock: &dyn Clock,
 ) -> Result<(), BackupError> {
     let mut last = None;
+    let mut time_left = TIMEOUT;
     for round in 1..=ROUNDS {
-        let missing = one_round(from, copier)?;
+        let missing = one_round(from, copier, &mut time_left)?;
         if missing > 0 && round < ROUNDS {
             std::thread::sleep(Duration::from_millis(50));
             continue;
@@ -79,7 +85,11 @@ pub(super) fn settle(
 }
 
 /// Copies the current index and makes the tree agree with it. Returns how many items could not be copied.
-fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError> {
+fn one_round(
+    from: &Archive,
+    copier: &mut Copier<'_>,
+    time_left: &mut Duration,
+) -> Result<u64, BackupError> {
     let staging = copier
         .to
         .open_directory(STAGING)
@@ -94,7 +104,7 @@ fn one_round(from: &Archive, copier: &mut Copier<'_>) -> Result<u64, BackupError
         copier,
         index: &queried,
         missing: 0,
-        time_left: TIMEOUT,
+        time_left,
     };
     each_item_of(&index, |item| settling.item(item))?;
     settling.remove_unknown()?;
@@ -141,7 +151,7 @@ struct Settling<'a, 'b> {
     copier: &'a mut Copier<'b>,
     index: &'a Store,
     missing: u64,
-    time_left: Duration,
+    time_left: &'a mut Duration,
 }
 
 impl Settling<'_, '_> {
@@ -216,10 +226,23 @@ impl Settling<'_, '_> {
                 _ if !is_same => return Ok(false),
                 Ok(in_tree) if in_tree == in_index => return Ok(false),
                 Ok(Some(in_tree)) if in_tree == accepted => return Ok(false),
-                _ if !self.wait_for_writer() => return Ok(true),
+                _ if self.is_old(place) || !self.wait_for_writer() => return Ok(true),
                 _ => {}
             }
         }
+    }
+
+    /// Whether the sidecar of an item has not changed for as long as a write may take.
+    fn is_old(&self, place: &Place) -> bool {
+        let tree = self.from.tree();
+        let sidecar = tree.open_sidecar(place).ok().flatten();
+        let changed = sidecar.and_then(|sidecar| std::fs::File::from(sidecar).metadata().ok());
+        let changed = changed.and_then(|found| u64::try_from(found.ctime()).ok());
+        let age = changed.and_then(|seconds| {
+            let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            changed.elapsed().ok()
+        });
+        age.is_some_and(|age| age > SETTLED)
     }
 
     /// Removes from the copy what the index does not have: items that were made too late, or that have moved
@@ -242,7 +265,7 @@ impl Settling<'_, '_> {
     /// Waits a moment, if there is time left and another process may be writing.
     fn wait_for_writer(&mut self) -> bool {
         let pause = Duration::from_millis(20);
-        self.time_left = self.time_left.saturating_sub(pause);
+        *self.time_left = self.time_left.saturating_sub(pause);
         let is_worth_it = !self.time_left.is_zero() && holder(self.from.tree().path()).is_some();
         if is_worth_it {
             std::thread::sleep(pause);

@@ -9,6 +9,7 @@ use ibi::message::{Localize, Message};
 /// Called now and then with the number of items read so far.
 pub type ItemProgress<'a> = dyn FnMut(u64) + 'a;
 
+// What depositors can cause alone, with their own items, is a notice: none of them makes the check of all items fail.
 findings! {
     const ALL:
     /// The stable code of a kind of finding.
@@ -80,10 +81,10 @@ findings! {
         NameTaken "name-taken" Error reported
             "two items claim one name; the second is not found by it"
             "correct one of the two sidecars"
-        AliasTaken "alias-taken" Warning reported
+        AliasTaken "alias-taken" Notice reported
             "two items claim one alias; the second is not found by it"
             "correct one of the two sidecars"
-        NameRefused "name-refused" Warning reported
+        NameRefused "name-refused" Notice reported
             "the sidecar claims what the item may not have here; it is not accepted"
             "correct the sidecar, or let a user who may create that name remove it and write it again through the mount"
         NotMoved "not-moved" Warning repaired
@@ -101,10 +102,10 @@ findings! {
         NotADirectory "not-a-directory" Warning reported
             "this is not a directory, where one is expected; the mount does not show it"
             "move it away"
-        EditionCycle "edition-cycle" Error reported
+        EditionCycle "edition-cycle" Notice reported
             "its editions form a cycle"
             "remove one of the relations with 'ibifs unrelate'"
-        RelationsDiffer "relations-differ" Warning reported
+        RelationsDiffer "relations-differ" Notice reported
             "two items claim to be the same relation of a third"
             "remove the first with 'ibifs unrelate', or the other with 'setfattr -x user.ibi.editionof' (or metadataof)"
         OneSided "one-sided" Notice repaired
@@ -149,10 +150,10 @@ findings! {
         LoosePermissions "loose-permissions" Warning repaired
             "all users may write what only the Archive should"
             "--repair removes that permission"
-        UnknownField "unknown-field" Warning reported
+        UnknownField "unknown-field" Notice reported
             "the metadata text has a field with an unknown name; the field is not read"
             "correct the name; ibifs-tree(7) has the names"
-        BrokenMetadata "broken-metadata" Warning reported
+        BrokenMetadata "broken-metadata" Notice reported
             "the metadata text, or a line of it, cannot be read"
             "correct it"
         NoTitle "no-title" Notice reported
