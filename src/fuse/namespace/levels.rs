@@ -345,8 +345,15 @@ impl Namespace {
         // The kernel has checked the directory in which the name was found, which may be a prefix.
         let place = crate::archive::tree::Place::of(&item.names);
         let tree = self.archive.tree();
-        let above = tree.open_directory(place.parent())?;
-        inside::check_removal(above.as_fd(), tree.open_item(&place)?.as_fd(), caller)?;
+        let directory = tree.open_item(&place)?;
+        match item.names.rep() {
+            Some(_) => {
+                let above = tree.open_directory(place.parent())?;
+                inside::check_removal(above.as_fd(), directory.as_fd(), caller)?;
+            }
+            // Who may make items in a prefix is said by the root of the mount, as in `check_making`.
+            None => inside::check_removal(self.collection.as_fd(), directory.as_fd(), caller)?,
+        }
         let levels = self.levels_above(&item.names).into_iter();
         let mut stale: Vec<Stale> = levels.map(|(level, _)| Stale::Attributes(level)).collect();
         if let Some(rep) = item.names.rep()

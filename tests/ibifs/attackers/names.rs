@@ -438,3 +438,15 @@ fn a_refused_claim_fails_nothing_for_others() {
          ibifs umount A; ibifs fsck A.store > printed; grep -q ^name-refused: printed",
     );
 }
+
+/// An item without a rep is removed by its owner, as one with a rep is, and by no other user.
+#[test]
+fn an_owner_removes_an_item_without_a_rep() {
+    let env = open_world();
+    run(
+        &env,
+        "item=A/8JMKD3MGP8W/34PGRBS; as 1001 mkdir -p $item; no as 1002 rmdir $item; no as 1002 rm -r $item; test -d $item
+         as 1001 rmdir $item; test ! -e $item
+         as 1001 mkdir -p A/8JMKD3MGP8W/34PGRBT; chmod 755 A; no as 1001 rmdir A/8JMKD3MGP8W/34PGRBT; rmdir A/8JMKD3MGP8W/34PGRBT",
+    );
+}
