@@ -11,7 +11,9 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, Stat, Timespec, Time
 use rustix::io::Errno;
 
 use super::handover::HANDOVER;
-use super::{Action, Tree, TreeError, clear, each_entry_of};
+use super::{Action, Tree, TreeError};
+use crate::os::deep::clear;
+use crate::os::entries::each_entry_of;
 
 /// How long what has arrived of an item is kept after its last byte.
 pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
