@@ -68,7 +68,8 @@ pub fn create(
     })
 }
 
-fn give(file: &OwnedFd, (uid, gid): Ids) -> Result<(), Errno> {
+/// Gives a file to a user and a group. A process without the right to change owners keeps it.
+pub fn give(file: impl AsFd, (uid, gid): Ids) -> Result<(), Errno> {
     match rustix::fs::fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid))) {
         // A daemon of an ordinary user cannot change owners.
         Err(Errno::PERM) => Ok(()),

@@ -1,5 +1,9 @@
 //! `ibifs import` of a table: the whole table is checked before anything is written.
 
+use std::path::Path;
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
 use serde_json::json;
 
 use crate::archive::tree::SIDECAR;
@@ -11,6 +15,8 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::table::{self, RowError};
+use crate::os::directory::Directory;
+use crate::os::writing;
 use ibi::message::Localize;
 use ibi::{message, plural};
 
@@ -104,13 +110,8 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
     let Some(item) = access.path_in_mount(&plan.names) else {
         return Ok(());
     };
-    let new = item.join(format!("{SIDECAR}.new-{}", std::process::id()));
-    let written = std::fs::write(&new, &plan.sidecar)
-        .and_then(|()| std::fs::rename(&new, item.join(SIDECAR)));
-    if let Err(error) = written {
-        let _ = std::fs::remove_file(&new);
-        return Err(Failure::new(Exit::Failed, error));
-    }
+    replace_sidecar(&item, &plan.sidecar)
+        .map_err(|errno| Failure::new(Exit::Failed, std::io::Error::from(errno).message()))?;
     let known = archive.store().accepted_sidecar(&plan.names)?;
     if known.as_ref() == Some(&plan.sidecar) {
         Ok(())
@@ -120,6 +121,24 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
             message!("its new sidecar was not accepted; 'ibifs fsck' shows why"),
         ))
     }
+}
+
+/// Replaces the sidecar of an item in the mount, whose directory another user may write. It keeps owner and mode: what its
+/// owner has written into it is not said by the user who imports.
+fn replace_sidecar(item: &Path, sidecar: &[u8]) -> Result<(), Errno> {
+    let item = Directory::open(item)?;
+    let old = item.entry(SIDECAR)?;
+    let (name, file) = item.create_random(&format!("{SIDECAR}.new-"), 0o600)?;
+    let stat = old.stat();
+    let written = writing::write_all(&file, sidecar)
+        .and_then(|()| writing::give(&file, (stat.st_uid, stat.st_gid)))
+        // After the owner, whose change may remove bits.
+        .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(stat.st_mode)))
+        .and_then(|()| item.rename_over(&name, &item, SIDECAR));
+    if written.is_err() {
+        let _ = item.remove_file(&name);
+    }
+    written
 }
 
 fn fault_line(fault: &RowError, is_json: bool) -> String {
