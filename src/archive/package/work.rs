@@ -11,7 +11,9 @@ use rustix::io::Errno;
 use super::PackageError;
 use crate::archive::tree::Action;
 use crate::archive::tree::{clear, each_entry_of, open_far};
+use crate::os::directory::{Directory, is_own};
 use crate::os::renaming;
+use crate::os::serving::Server;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -45,10 +47,8 @@ impl ExportDirectory {
             Err(errno) => return Err(PackageError::io(Action::Lock, shown)(errno)),
         }
         prepare(&destination)?;
-        make_directories(&destination, staging.as_bytes())
+        let directory = own_directory(&destination, staging)
             .map_err(PackageError::io(Action::Make, staging))?;
-        let directory = open_far(&destination, staging.as_bytes(), DIRECTORY)
-            .map_err(PackageError::io(Action::Open, staging))?;
         let work = ExportDirectory {
             destination,
             staging,
@@ -125,6 +125,27 @@ pub(super) fn parent_of(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((".", path))
 }
 
+/// Opens a directory that no other user may write, and makes it if it is missing. EPERM if it is another user's: others may
+/// write in a destination.
+fn own_directory(below: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
+    let (parent, name) = parent_of(path);
+    make_directories(below, parent.as_bytes())?;
+    let parent = Directory::from(open_far(below, parent.as_bytes(), DIRECTORY)?);
+    let made = rustix::fs::mkdirat(&parent, name, Mode::RWXU);
+    if !matches!(made, Ok(()) | Err(Errno::EXIST)) {
+        made?;
+    }
+    let directory = parent.directory(name)?;
+    let stat = directory.stat()?;
+    // A server of files may have made another user of root.
+    let is_made = made.is_ok() && Server::of(&directory) == Server::Machine;
+    if (is_own(&stat) || is_made) && stat.st_mode & 0o022 == 0 {
+        Ok(directory.into())
+    } else {
+        Err(Errno::PERM)
+    }
+}
+
 /// Makes a directory below another one, with the missing levels above it.
 pub(super) fn make_directories(below: &OwnedFd, path: &[u8]) -> Result<(), Errno> {
     match open_far(below, path, OFlags::PATH | OFlags::DIRECTORY) {
@@ -147,12 +168,18 @@ pub(super) fn make_directories(below: &OwnedFd, path: &[u8]) -> Result<(), Errno
 
 /// Makes a new file below a directory, with the directories above it.
 pub(super) fn make_file(below: &OwnedFd, path: &str) -> Result<File, Errno> {
-    let (parent, name) = parent_of(path);
-    make_directories(below, parent.as_bytes())?;
-    let parent = open_far(below, parent.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o666);
-    rustix::fs::openat(&parent, name, flags, mode).map(File::from)
+    new_file(below, path.as_bytes(), 0o666)
+}
+
+/// The same for any path, with this mode.
+pub(super) fn new_file(below: &OwnedFd, path: &[u8], mode: u32) -> Result<File, Errno> {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(cut) => (&path[..cut], &path[cut + 1..]),
+        None => (&b"."[..], path),
+    };
+    make_directories(below, parent)?;
+    let parent = open_far(below, parent, OFlags::PATH | OFlags::DIRECTORY)?;
+    Directory::from(parent).create(name, mode)
 }
 
 /// Writes a new file below a directory.

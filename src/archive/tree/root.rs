@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -39,6 +39,11 @@ pub(super) struct Areas {
     pub(super) deleted: OwnedFd,
 }
 
+/// How a store's directory is opened.
+const ROOT: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
 /// The directories of a store.
 pub(super) const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
@@ -53,7 +58,11 @@ impl Tree {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             failed(Action::MakeStore, &shown)(errno)
         })?;
-        let tree = Tree::open_root(path)?;
+        // Links are followed here and not again: what is opened is closed to other users.
+        let real = resolved(path)?;
+        let root = rustix::fs::openat2(CWD, &real, ROOT, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+            .map_err(failed(Action::OpenStore, &shown))?;
+        let tree = Tree::over(real, root);
         if let Err(errno) = rustix::fs::fchmod(&tree.root, Mode::RWXU) {
             log::warn!("other users may enter {shown}: {errno}");
         }
@@ -116,22 +125,13 @@ impl Tree {
     }
 
     fn open_root(path: &Path) -> Result<Tree, TreeError> {
-        let shown = path.display().to_string();
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = rustix::fs::open(path, flags, Mode::empty())
-            .map_err(failed(Action::OpenStore, &shown))?;
-        let path = match std::fs::canonicalize(path) {
-            // A short relative path would open it, but it could be neither mounted nor found again.
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
-                let action = Action::UseLongPath;
-                return Err(failed(action, &shown)(Errno::NAMETOOLONG));
-            }
-            resolved => resolved.unwrap_or_else(|_| path.to_owned()),
-        };
-        Ok(Tree::over(path, root))
+        let root = rustix::fs::open(path, ROOT, Mode::empty())
+            .map_err(failed(Action::OpenStore, &path.display().to_string()))?;
+        Ok(Tree::over(resolved(path)?, root))
     }
 
-    fn over(path: PathBuf, root: OwnedFd) -> Tree {
+    /// An open directory as a tree; errors name the path.
+    pub fn over(path: PathBuf, root: OwnedFd) -> Tree {
         Tree {
             path,
             root,
@@ -219,6 +219,18 @@ impl Tree {
             .open_beneath(path, OFlags::RDONLY | OFlags::DIRECTORY)
             .map_err(failed(Action::Open, path))?;
         rustix::fs::fsync(&directory).map_err(failed(Action::Sync, path))
+    }
+}
+
+/// The path of a store without links.
+fn resolved(path: &Path) -> Result<PathBuf, TreeError> {
+    match std::fs::canonicalize(path) {
+        // A short relative path would open it, but it could be neither mounted nor found again.
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) => {
+            let shown = path.display().to_string();
+            Err(failed(Action::UseLongPath, &shown)(Errno::NAMETOOLONG))
+        }
+        resolved => Ok(resolved.unwrap_or_else(|_| path.to_owned())),
     }
 }
 
