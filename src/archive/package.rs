@@ -49,8 +49,8 @@ use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
 pub use inventory::OcflInventory;
-pub use opened::{Package, find, open};
-pub use unnamed::{is_packed, stage_unnamed, unpack_package};
+pub use opened::{Package, find, open, open_root};
+pub use unnamed::{ITEM, is_packed, stage_unnamed, unpack_package};
 
 use std::path::Path;
 

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use rustix::fs::{
     AtFlags, CWD, Dev, FileType, Gid, Mode, OFlags, ResolveFlags, Stat, Timestamps, Uid,
@@ -38,6 +39,12 @@ impl From<OwnedFd> for Directory {
     }
 }
 
+impl From<Directory> for OwnedFd {
+    fn from(directory: Directory) -> OwnedFd {
+        directory.0
+    }
+}
+
 impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
@@ -55,9 +62,19 @@ impl Directory {
         &self.0
     }
 
+    /// Opens a directory that is open already, with an offset of its own.
+    pub fn reopened(directory: impl AsFd) -> Result<Directory, Errno> {
+        rustix::fs::openat(directory, ".", DIRECTORY, Mode::empty()).map(Directory)
+    }
+
     /// Opens the same directory with an offset of its own.
     pub fn again(&self) -> Result<Directory, Errno> {
-        rustix::fs::openat(&self.0, ".", DIRECTORY, Mode::empty()).map(Directory)
+        Directory::reopened(&self.0)
+    }
+
+    /// The path of the directory at this moment.
+    pub fn path(&self) -> std::io::Result<PathBuf> {
+        std::fs::read_link(by_descriptor(self.0.as_fd()))
     }
 
     /// Returns the attributes of the directory itself.
@@ -250,7 +267,7 @@ pub fn is_same_file(one: &Stat, other: &Stat) -> bool {
 }
 
 /// Whether something belongs to the user as whom this thread makes files.
-pub(super) fn is_own(stat: &Stat) -> bool {
+pub fn is_own(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw()
 }
 

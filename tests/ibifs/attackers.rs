@@ -6,6 +6,8 @@ mod caches;
 mod canary;
 mod databases;
 mod declaring;
+mod deposits;
+mod imports;
 mod labels;
 mod lock;
 mod minting;

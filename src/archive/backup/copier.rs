@@ -33,6 +33,10 @@ pub(super) struct Copier<'a> {
     pub(super) next: u64,
     /// Selects the parts of a unit that are not copied.
     pub(super) leave: Leave,
+    /// Whether files become further names of the originals, where they can.
+    pub(super) is_linking: bool,
+    /// Whether the uppermost directory keeps its own owner, mode and attributes.
+    pub(super) is_top_kept: bool,
     pub(super) tally: BackupTally,
     pub(super) report: &'a mut Reporter<'a, BackupFinding>,
     pub(super) progress: &'a mut dyn FnMut(u64),
@@ -84,6 +88,8 @@ impl<'a> Copier<'a> {
             temporaries,
             next: 0,
             leave: |_| false,
+            is_linking: false,
+            is_top_kept: false,
             tally: BackupTally::default(),
             report,
             progress,
@@ -121,8 +127,10 @@ impl<'a> Copier<'a> {
             return Ok(false);
         };
         let stat = fstat(self.from, &pair.from, path)?;
-        metadata::directory(&pair.from, &stat, &pair.to)
-            .map_err(|errno| failed(self.to, Action::CopyAttributes, path, errno))?;
+        if !(self.is_top_kept && path.is_empty()) {
+            metadata::directory(&pair.from, &stat, &pair.to)
+                .map_err(|errno| failed(self.to, Action::CopyAttributes, path, errno))?;
+        }
         Ok(before.is_none_or(|before| metadata::is_same(before, &stat)))
     }
 

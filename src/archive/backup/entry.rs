@@ -6,8 +6,9 @@
 //! does not overwrite its good copy.
 
 use std::collections::{HashMap, HashSet};
+use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::content::{self, ContentError};
@@ -16,6 +17,8 @@ use super::directories::{failed, fstat, remove, split};
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
 use crate::archive::tree::{Action, joined};
+use crate::os::directory::{is_own, is_same_file};
+use crate::os::opening::by_descriptor;
 use ibi::message;
 
 /// Files of one unit that have several names.
@@ -77,9 +80,11 @@ impl Copier<'_> {
             return Ok(true);
         }
         let is_copied = old.as_ref().is_some_and(|old| {
-            metadata::is_copied(&stat, old)
-                && !links.taken.contains(&old.st_ino)
-                && (many || old.st_nlink == 1)
+            let is_linked = self.is_linking && is_same_file(&stat, old);
+            is_linked
+                || metadata::is_copied(&stat, old)
+                    && !links.taken.contains(&old.st_ino)
+                    && (many || old.st_nlink == 1)
         });
         let number = match (&old, is_copied) {
             (Some(old), true) => {
@@ -140,6 +145,37 @@ impl Copier<'_> {
         self.place(&temporary, pair, name)
     }
 
+    /// Makes the copy another name of a file that belongs to this user, and that no other user may write. False where it
+    /// has to be copied.
+    fn is_linked(
+        &self,
+        from: &OwnedFd,
+        stat: &Stat,
+        temporary: &str,
+        path: &[u8],
+    ) -> Result<bool, BackupError> {
+        if !is_own(stat) || stat.st_mode & 0o022 != 0 {
+            return Ok(false);
+        }
+        // By its descriptor: the name may lead to another file by now.
+        let file = by_descriptor(from.as_fd());
+        let flags = AtFlags::SYMLINK_FOLLOW;
+        match rustix::fs::linkat(CWD, file, &self.staging, temporary, flags) {
+            Ok(()) => Ok(true),
+            // Another filesystem, or one without links, or no further name for this file.
+            Err(
+                Errno::XDEV
+                | Errno::PERM
+                | Errno::ACCESS
+                | Errno::OPNOTSUPP
+                | Errno::NOSYS
+                | Errno::MLINK
+                | Errno::NOENT,
+            ) => Ok(false),
+            Err(errno) => Err(failed(self.to, Action::Link, path, errno)),
+        }
+    }
+
     /// Copies a regular file.
     fn file(&mut self, pair: &DirectoryPair, name: &[u8]) -> Result<Copied, BackupError> {
         let path = joined(&pair.path, name);
@@ -166,6 +202,11 @@ impl Copier<'_> {
                 return Ok(Copied::Gone);
             }
             let temporary = self.temporary();
+            if self.is_linking && self.is_linked(&from, &before, &temporary, &path)? {
+                self.place(&temporary, pair, name)?;
+                self.tally.copied += 1;
+                break;
+            }
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             let mode = Mode::from_raw_mode(0o600);
             let to = rustix::fs::openat(&self.staging, &temporary, flags, mode)

@@ -11,6 +11,7 @@ use super::finding::{BackupError, BackupFinding, BackupTally};
 use super::metadata;
 use crate::archive::finding::Reporter;
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
+use crate::os::directory::is_same_file;
 use crate::os::serving;
 
 /// The file in an item that marks a copy that was begun and not compared since.
@@ -23,12 +24,9 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Whether a path is not copied with the rest.
 fn is_left(path: &[u8]) -> bool {
-    let is_mark = |rest: &[u8]| matches!(rest, b"" | b"-");
-    path == SIDECAR.as_bytes()
-        || path == UNCOMPARED.as_bytes()
-        || path
-            .strip_prefix(DEPOSIT_MARK.as_bytes())
-            .is_some_and(is_mark)
+    [SIDECAR, UNCOMPARED, DEPOSIT_MARK]
+        .iter()
+        .any(|name| path == name.as_bytes())
 }
 
 /// All entries that are not directories, except those that are not copied with the rest.
@@ -64,7 +62,8 @@ impl SeenFiles {
             let after = now.get(path);
             after.is_some_and(|after| {
                 (before.st_ino, before.st_mode) == (after.st_ino, after.st_mode)
-                    && metadata::is_same(before, after)
+                    && (metadata::is_same(before, after)
+                        || metadata::has_other_names(before, after))
             })
         };
         Ok(now.len() != self.0.len() || !self.0.iter().all(is_same))
@@ -90,6 +89,23 @@ impl<'a> ItemCopier<'a> {
         let temporaries = format!("{}{}-{number}-", ItemCopier::TEMPORARY, std::process::id());
         let copier = Copier::over(from, to, staging, temporaries, report, progress);
         ItemCopier(copier.leaving(is_left))
+    }
+
+    /// Makes files that belong to this user alone further names of the originals, where they can be.
+    pub fn linking(mut self) -> ItemCopier<'a> {
+        self.0.is_linking = true;
+        self
+    }
+
+    /// Leaves the item's directory its own owner, mode and attributes.
+    pub fn keeping_top(mut self) -> ItemCopier<'a> {
+        self.0.is_top_kept = true;
+        self
+    }
+
+    /// Whether something that is not a directory has a copy of the same type, size and time, or is the copy.
+    pub fn is_copy(original: &Stat, copy: &Stat) -> bool {
+        is_same_file(original, copy) || metadata::is_like(original, copy)
     }
 
     /// The name prefix of incomplete files.

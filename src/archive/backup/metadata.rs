@@ -12,13 +12,21 @@ pub(super) fn is_same(before: &Stat, after: &Stat) -> bool {
         == (after.st_size, modified(after), changed(after))
 }
 
-/// Whether a copy is up to date: it has the same file type, size and modification time, as far as its filesystem keeps
-/// that, and was made after the last change of the original.
+/// Whether a file that has several names got or lost one between two calls, and has not changed otherwise.
+pub(super) fn has_other_names(before: &Stat, after: &Stat) -> bool {
+    after.st_nlink > 1 && (before.st_size, modified(before)) == (after.st_size, modified(after))
+}
+
+/// Whether a copy is up to date: it is like the original, and was made after the last change of that.
 pub(super) fn is_copied(original: &Stat, copy: &Stat) -> bool {
+    is_like(original, copy) && changed(original) < changed(copy)
+}
+
+/// Whether a copy has the file type, size and modification time of the original, as far as its filesystem keeps that.
+pub(super) fn is_like(original: &Stat, copy: &Stat) -> bool {
     FileType::from_raw_mode(original.st_mode) == FileType::from_raw_mode(copy.st_mode)
         && original.st_size == copy.st_size
         && is_kept_as(modified(original), modified(copy))
-        && changed(original) < changed(copy)
 }
 
 /// Whether a filesystem may have kept the one time as the other: it may cut off digits of the nanoseconds, as MooseFS,

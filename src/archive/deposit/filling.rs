@@ -1,18 +1,25 @@
-//! Fills an item with a directory: renames or copies, and removes the directory when the item is on disk.
+//! Fills an item with a directory, and removes the directory when the item is on disk.
+//!
+//! The directories of the item are made: whoever holds one of the source open must not reach the store by it. Files that
+//! belong to this user alone become further names of the same files, where the source lies on the filesystem of the
+//! store; all others are copied.
 
-use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::collections::HashSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::SystemTime;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::MARK;
-use super::source::{Moving, Source, errno_of};
+use super::mark::errno_of;
+use super::source::{Moving, Source, SourceError};
 use crate::archive::backup::{BackupError, BackupFinding, ItemCopier, SeenFiles};
-use crate::archive::tree::{Action, SIDECAR, Tree, TreeError, clear, each_entry_of};
-use crate::os::renaming;
+use crate::archive::tree::{Action, SIDECAR, Tree, TreeError};
+use crate::os::deep::{DeepEntry, open_far, walk_noting};
+use crate::os::directory::Directory;
 use crate::os::serving::Server;
 use crate::os::writing;
 use ibi::message::{Localize, Message};
@@ -27,6 +34,8 @@ pub enum DepositError {
     Left(Message),
     /// A system call failed at a path.
     Tree(TreeError),
+    /// The mark does not count any more.
+    Source(SourceError),
     /// The directory was changed while it was copied.
     Changed,
     /// The item has other files, which a copy would remove.
@@ -39,6 +48,7 @@ impl Localize for DepositError {
             DepositError::Copy(error) => error.message(),
             DepositError::Left(error) => error.clone(),
             DepositError::Tree(error) => error.message(),
+            DepositError::Source(error) => error.message(),
             DepositError::Changed => message!("it was changed while it was copied"),
             DepositError::NotEmpty => message!(
                 "the item has files that the directory does not have; move the rest yourself, with mv"
@@ -63,14 +73,15 @@ impl From<TreeError> for DepositError {
     }
 }
 
+impl From<SourceError> for DepositError {
+    fn from(error: SourceError) -> DepositError {
+        DepositError::Source(error)
+    }
+}
+
 fn failed(action: Action, path: &Path) -> impl FnOnce(Errno) -> DepositError {
     let path = path.display().to_string();
     move |errno| DepositError::Tree(TreeError::new(action, &path, errno))
-}
-
-fn opened(path: &Path) -> Result<OwnedFd, DepositError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty()).map_err(failed(Action::Open, path))
 }
 
 /// Fills an item. `native` is its directory in the store, for those who may write there; `shown` is the one
@@ -79,52 +90,35 @@ fn opened(path: &Path) -> Result<OwnedFd, DepositError> {
 /// # Errors
 /// What is not in the item then is in the directory, with the mark.
 pub fn fill(source: &Source, native: Option<&Path>, shown: &Path) -> Result<(), DepositError> {
-    let to = native.unwrap_or(shown);
-    if source.moving == Moving::Moved && source.is_copied() {
-        return remove(source);
+    let path = native.unwrap_or(shown);
+    let item = Directory::open(path).map_err(failed(Action::Open, path))?;
+    let mark = source.mark()?;
+    if mark.as_ref().is_some_and(|mark| mark.is_copied) {
+        return remove(source, &item);
     }
-    // An item that was minted with `doc/` has none but that of the directory.
-    let _ = std::fs::remove_dir(to.join("doc"));
-    let is_renamed = match native {
-        Some(native) if source.moving == Moving::Moved && source.is_beside(native) => {
-            rename_all(source, native)?
-        }
-        _ => false,
+    let time = match &mark {
+        Some(mark) => mark.time(),
+        None => source.changed(),
     };
-    if !is_renamed {
-        copy(source, to)?;
-    }
-    set_metadata(source, shown)?;
-    sync(to, is_renamed)?;
-    if source.moving == Moving::Copied {
+    let time = time.map_err(|error| failed(Action::Read, &source.path)(errno_of(&error)))?;
+    // An item that was minted with `doc/` has none but that of the directory.
+    let _ = item.remove_directory("doc");
+    let is_linking = native.is_some() && source.moving == Moving::Moved;
+    copy(source, &item, path, is_linking)?;
+    set_metadata(source, shown, time)?;
+    sync(&item, path)?;
+    let Some(mark) = mark else {
         return Ok(());
-    }
-    if is_renamed {
-        return remove_mark(source);
-    }
-    let marked = source.mark_copied();
-    marked.map_err(|error| io(&source.path, &error))?;
-    remove(source)
+    };
+    let marked = mark.add_copied();
+    marked.map_err(failed(Action::Write, &source.path))?;
+    remove(source, &item)
 }
 
-fn io(path: &Path, error: &std::io::Error) -> DepositError {
-    failed(Action::Remove, path)(errno_of(error))
-}
-
-/// Names in a directory, each with whether it is a directory.
-fn names_in(path: &Path) -> Result<Vec<(Vec<u8>, bool)>, DepositError> {
-    let mut names = Vec::new();
-    each_entry_of(&opened(path)?, |name, is_directory| {
-        names.push((name.to_vec(), is_directory));
-    })
-    .map_err(failed(Action::List, path))?;
-    Ok(names)
-}
-
-/// Whether a name is the mark's, complete or not.
-fn is_mark(name: &[u8]) -> bool {
-    name.strip_prefix(MARK.as_bytes())
-        .is_some_and(|rest| matches!(rest, b"" | b"-"))
+/// Names in a directory.
+fn names_in(directory: &Directory, path: &Path) -> Result<HashSet<Vec<u8>>, DepositError> {
+    let entries = directory.entries().map_err(failed(Action::List, path))?;
+    Ok(entries.into_iter().map(|(name, _)| name).collect())
 }
 
 /// Whether a name in an item is one of ours: the sidecar, a file of a copy that did not end.
@@ -132,54 +126,28 @@ fn is_own(name: &[u8]) -> bool {
     name == SIDECAR.as_bytes() || name.starts_with(ItemCopier::TEMPORARY.as_bytes())
 }
 
-/// Whether a name in two directories is one file.
-fn is_linked(from: &OwnedFd, to: &OwnedFd, name: &[u8]) -> bool {
-    let found = |directory| {
-        let found = rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_directory = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        (!is_directory).then_some((found.st_dev, found.st_ino))
-    };
-    found(from).is_some_and(|file| found(to) == Some(file))
+/// An open directory as a tree.
+fn tree_of(directory: &Directory, path: &Path) -> Result<Tree, DepositError> {
+    let opened = directory.again().map_err(failed(Action::Open, path))?;
+    Ok(Tree::over(path.to_owned(), opened.into()))
 }
 
-/// Renames each entry into the item. False where nothing can be renamed, because the directories are of two
-/// mounts or subvolumes.
-fn rename_all(source: &Source, item: &Path) -> Result<bool, DepositError> {
-    let (from, to) = (opened(&source.path)?, opened(item)?);
-    let names = names_in(&source.path)?;
-    for (name, _) in names.iter().filter(|(name, _)| !is_mark(name)) {
-        let renamed = match renaming::rename_new(&from, &name[..], &to, &name[..]) {
-            // Without RENAME_NOREPLACE a file is linked first, and the command may have been killed then.
-            Err(Errno::EXIST) if is_linked(&from, &to, name) => {
-                rustix::fs::unlinkat(&from, &name[..], AtFlags::empty())
-            }
-            other => other,
-        };
-        match renamed {
-            Ok(()) => {}
-            Err(Errno::XDEV) => return Ok(false),
-            Err(errno) => {
-                let path = source.path.join(String::from_utf8_lossy(name).as_ref());
-                return Err(failed(Action::Move, &path)(errno));
-            }
-        }
-    }
-    Ok(true)
+fn source_tree(source: &Source) -> Result<Tree, DepositError> {
+    source.tree().map_err(failed(Action::Open, &source.path))
 }
 
-/// Copies into the item. What only the item has is removed from it, so that it must have nothing of its own.
-fn copy(source: &Source, item: &Path) -> Result<(), DepositError> {
-    let (from, to) = (
-        Tree::open_as_it_is(&source.path)?,
-        Tree::open_as_it_is(item)?,
-    );
-    let mut there = names_in(item)?;
-    there.retain(|(name, _)| !is_own(name));
-    let here = names_in(&source.path)?;
-    if there
-        .iter()
-        .any(|(name, _)| here.iter().all(|(known, _)| known != name))
-    {
+/// Fills the item. What only the item has is removed from it, so that it must have nothing of its own.
+fn copy(
+    source: &Source,
+    item: &Directory,
+    path: &Path,
+    is_linking: bool,
+) -> Result<(), DepositError> {
+    let (from, to) = (source_tree(source)?, tree_of(item, path)?);
+    let here = names_in(&source.directory, &source.path)?;
+    let mut there = names_in(item, path)?;
+    there.retain(|name| !is_own(name) && !here.contains(name));
+    if !there.is_empty() {
         return Err(DepositError::NotEmpty);
     }
     let seen = SeenFiles::of(&from)?;
@@ -195,8 +163,13 @@ fn copy(source: &Source, item: &Path) -> Result<(), DepositError> {
         Ok(())
     };
     let mut progress = |_| ();
-    let staging = opened(item)?;
-    ItemCopier::new(&from, &to, staging, &mut report, &mut progress).content()?;
+    let staging = item.again().map_err(failed(Action::Open, path))?;
+    let copier = ItemCopier::new(&from, &to, staging.into(), &mut report, &mut progress);
+    // An item keeps the owner who minted it.
+    let copier = copier.keeping_top();
+    let mut copier = if is_linking { copier.linking() } else { copier };
+    copier.content()?;
+    drop(copier);
     match first {
         Some(first) => Err(DepositError::Left(first)),
         None if seen.have_changed(&from)? => Err(DepositError::Changed),
@@ -204,81 +177,95 @@ fn copy(source: &Source, item: &Path) -> Result<(), DepositError> {
     }
 }
 
-/// Gives the item's directory the metadata of the source, through the mount, which then knows of the change.
-fn set_metadata(source: &Source, shown: &Path) -> Result<(), DepositError> {
-    let (from, to) = (
-        Tree::open_as_it_is(&source.path)?,
-        Tree::open_as_it_is(shown)?,
-    );
-    let (mut report, mut progress) = (|_: &BackupFinding| Ok(()), |_| ());
-    let staging = opened(shown)?;
-    ItemCopier::new(&from, &to, staging, &mut report, &mut progress).finish()?;
-    let time = source.time();
-    time.and_then(|time| {
-        let shown = opened(shown).map_err(std::io::Error::other)?;
-        writing::set_modified(&shown.into(), time)
-    })
-    .map_err(|error| failed(Action::SetTime, shown)(errno_of(&error)))
-}
-
-/// Syncs what was made in an item: all its files where they were copied.
-fn sync(item: &Path, is_renamed: bool) -> Result<(), DepositError> {
-    let directory = opened(item)?;
-    if is_renamed {
-        return rustix::fs::fsync(directory).map_err(failed(Action::Sync, item));
-    }
-    // FUSE does not pass syncfs(2) on: there each file is synced.
-    if Server::of(&directory) != Server::Process {
-        return rustix::fs::syncfs(directory).map_err(failed(Action::Sync, item));
-    }
-    let mut waiting = vec![item.to_owned()];
-    while let Some(path) = waiting.pop() {
-        let listed = std::fs::read_dir(&path).map_err(|error| io(&path, &error))?;
-        for entry in listed {
-            let entry = entry.map_err(|error| io(&path, &error))?;
-            let kind = entry.file_type().map_err(|error| io(&path, &error))?;
-            if kind.is_dir() {
-                waiting.push(entry.path());
-            } else if kind.is_file() {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = rustix::fs::open(entry.path(), flags, Mode::empty());
-                file.and_then(|file| rustix::fs::fsync(file.as_fd()))
-                    .map_err(failed(Action::Sync, &entry.path()))?;
-            }
-        }
-        let directory = opened(&path)?;
-        rustix::fs::fsync(directory).map_err(failed(Action::Sync, &path))?;
-    }
-    Ok(())
-}
-
-/// Removes a directory that is in the item; the mark goes last.
-fn remove(source: &Source) -> Result<(), DepositError> {
-    for (name, is_directory) in names_in(&source.path)? {
-        if name == MARK.as_bytes() {
-            continue;
-        }
-        let path = source.path.join(OsStr::from_bytes(&name));
-        if is_directory {
-            clear(&opened(&path)?).map_err(failed(Action::Remove, &path))?;
-            std::fs::remove_dir(&path).map_err(|error| io(&path, &error))?;
-        } else {
-            std::fs::remove_file(&path).map_err(|error| io(&path, &error))?;
-        }
-    }
-    remove_mark(source)
-}
-
-/// Removes the mark and the directory, which must have nothing else.
-fn remove_mark(source: &Source) -> Result<(), DepositError> {
-    std::fs::remove_file(source.mark_path())
-        .and_then(|()| std::fs::remove_dir(&source.path))
-        .map_err(|error| io(&source.path, &error))?;
-    // A user who may write to a directory may lack the right to read it.
-    if let Some(parent) = source.path.parent()
-        && let Ok(parent) = opened(parent)
+/// Gives the item's directory the metadata of the source, through the mount, which then knows of the change. Of another
+/// user's directory it gets the time alone: the item is that of its minter.
+fn set_metadata(source: &Source, shown: &Path, time: SystemTime) -> Result<(), DepositError> {
+    let item = Directory::open(shown).map_err(failed(Action::Open, shown))?;
+    if source
+        .is_own()
+        .map_err(failed(Action::Read, &source.path))?
     {
-        rustix::fs::fsync(parent).map_err(failed(Action::Sync, &source.path))?;
+        let (from, to) = (source_tree(source)?, tree_of(&item, shown)?);
+        let (mut report, mut progress) = (|_: &BackupFinding| Ok(()), |_| ());
+        let staging = item.again().map_err(failed(Action::Open, shown))?;
+        ItemCopier::new(&from, &to, staging.into(), &mut report, &mut progress).finish()?;
+    }
+    writing::set_modified(&File::from(OwnedFd::from(item)), time)
+        .map_err(|error| failed(Action::SetTime, shown)(errno_of(&error)))
+}
+
+/// Syncs what was made in an item.
+fn sync(item: &Directory, path: &Path) -> Result<(), DepositError> {
+    let failed = |errno| failed(Action::Sync, path)(errno);
+    // FUSE does not pass syncfs(2) on: there each file is synced.
+    if Server::of(item) != Server::Process {
+        return rustix::fs::syncfs(item).map_err(failed);
+    }
+    let (mut files, mut synced) = (Vec::new(), Ok(()));
+    let walked = walk_noting(
+        item.descriptor(),
+        b"",
+        |entry| match entry {
+            DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => files.push(path),
+        },
+        |directory, _| synced = synced.and_then(|()| rustix::fs::fsync(directory)),
+    );
+    walked.and(synced).map_err(failed)?;
+    for file in files {
+        let found = open_far(item.descriptor(), &file, OFlags::PATH | OFlags::NOFOLLOW);
+        let stat = found.and_then(rustix::fs::fstat).map_err(failed)?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            let file = open_far(item.descriptor(), &file, OFlags::RDONLY | OFlags::NOFOLLOW);
+            file.and_then(rustix::fs::fsync).map_err(failed)?;
+        }
     }
     Ok(())
+}
+
+/// Removes a directory that is in the item; the mark goes last, and then the directory itself. What the item does not
+/// have stays, and with it the mark.
+fn remove(source: &Source, item: &Directory) -> Result<(), DepositError> {
+    let failed = |errno| failed(Action::Remove, &source.path)(errno);
+    let (mut files, mut directories) = (Vec::new(), Vec::new());
+    walk_noting(
+        source.directory.descriptor(),
+        b"",
+        |entry| match entry {
+            DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => files.push(path),
+        },
+        |_, path| directories.push(path.to_vec()),
+    )
+    .map_err(failed)?;
+    for path in files.iter().filter(|path| *path != MARK.as_bytes()) {
+        let [here, there] = [&source.directory, item].map(|directory| above(directory, path));
+        let (above, name) = here.map_err(failed)?;
+        let stat = |above: &Directory| above.entry(name).map(|found| *found.stat());
+        let original = stat(&above).map_err(failed)?;
+        let is_there = there.and_then(|(above, _)| stat(&above));
+        if !is_there.is_ok_and(|copy| ItemCopier::is_copy(&original, &copy)) {
+            return Err(DepositError::Changed);
+        }
+        above.remove_file(name).map_err(failed)?;
+    }
+    // The deepest first; the directory itself, which was met first, goes after the mark.
+    for path in directories.iter().skip(1).rev() {
+        let (above, name) = above(&source.directory, path).map_err(failed)?;
+        match above.remove_directory(name) {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => return Err(DepositError::Changed),
+            removed => removed.map_err(failed)?,
+        }
+    }
+    source.directory.remove_file(MARK).map_err(failed)?;
+    source.remove().map_err(failed)
+}
+
+/// The directory of a path below another one, and the last component.
+fn above<'a>(below: &Directory, path: &'a [u8]) -> Result<(Directory, &'a [u8]), Errno> {
+    let (parent, name) = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(cut) => (&path[..cut], &path[cut + 1..]),
+        None => (&b""[..], path),
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY;
+    let parent = open_far(below.descriptor(), parent, flags)?;
+    Ok((parent.into(), name))
 }

@@ -1,20 +1,24 @@
 //! The directory that is to be deposited: what is refused before anything is minted.
 
-use std::io::{ErrorKind, Write};
+use std::ffi::OsStr;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{Access, AtFlags, CWD};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::MARK;
-use crate::archive::tree::SIDECAR;
+use super::mark::{Found, Mark, errno_of};
+use crate::archive::tree::{SIDECAR, Tree};
 use crate::formats::item::Names;
+use crate::os::deep::{self, DeepEntry};
+use crate::os::directory::{Directory, is_own, is_same_file};
 use crate::os::mounts::mounts;
-use crate::os::writing;
 use ibi::message::{Localize, Message};
-use ibi::{Ibi, display_message, message};
+use ibi::{display_message, message};
 
 /// What becomes of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +48,7 @@ pub enum SourceError {
     HasItem(PathBuf),
     /// The user may not move it.
     Unmovable(PathBuf, Errno),
-    /// The names in the mark are not valid.
+    /// It is not a mark of this user for this directory.
     BadMark(PathBuf),
 }
 
@@ -88,7 +92,7 @@ impl Localize for SourceError {
                 error = error(errno)
             ),
             SourceError::BadMark(path) => message!(
-                "'{path}' does not have the names of an item; remove that file",
+                "'{path}' is not a mark that you have made by depositing this directory; remove it",
                 path = path.display()
             ),
         }
@@ -99,18 +103,16 @@ display_message!(SourceError);
 
 impl std::error::Error for SourceError {}
 
-/// The line of the mark after which the directory is removed.
-const COPIED: &str = "copied";
-
-pub(super) fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
-/// A directory that may be deposited.
+/// A directory that may be deposited. It is held open: its path may lead elsewhere later.
 #[derive(Debug)]
 pub struct Source {
+    /// For messages.
     pub(super) path: PathBuf,
     pub(super) moving: Moving,
+    pub(super) directory: Directory,
+    /// The directory in which it lies, and its name there.
+    above: Directory,
+    name: Vec<u8>,
 }
 
 impl Source {
@@ -137,127 +139,198 @@ impl Source {
         {
             return Err(SourceError::MountPoint(inner.mount_point));
         }
-        let Some(parent) = real.parent() else {
+        let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(SourceError::HasStore(real));
         };
         if real.ancestors().skip(1).any(is_store) {
             return Err(SourceError::InStore(real));
         }
-        if moving == Moving::Moved {
-            may(parent, Access::WRITE_OK | Access::EXEC_OK)
-                .map_err(|errno| SourceError::Unmovable(real.clone(), errno))?;
+        // A user who may write to a directory may lack the right to read it.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = rustix::fs::open(parent, flags, Mode::empty());
+        let above = above.map_err(|errno| SourceError::Io(parent.to_owned(), errno))?;
+        let source = Source::in_directory(above.into(), name, moving)?;
+        let stat = source.directory.stat();
+        match stat.map_err(|errno| SourceError::Io(real.clone(), errno))? {
+            stat if (stat.st_dev, stat.st_ino) == (found.dev(), found.ino()) => {}
+            // Exchanged between the looks.
+            _ => return Err(SourceError::Io(real, Errno::STALE)),
         }
-        let source = Source { path: real, moving };
+        Ok(Source {
+            path: real,
+            ..source
+        })
+    }
+
+    /// Checks a directory that lies in an open one, and all that is in it.
+    ///
+    /// # Errors
+    /// The first reason against it.
+    pub fn in_directory(
+        above: Directory,
+        name: &OsStr,
+        moving: Moving,
+    ) -> Result<Source, SourceError> {
+        let path = above.path().unwrap_or_default().join(name);
+        if moving == Moving::Moved {
+            may(&above, ".", Access::WRITE_OK | Access::EXEC_OK)
+                .map_err(|errno| SourceError::Unmovable(path.clone(), errno))?;
+        }
+        let directory = above.directory(name.as_bytes());
+        let source = Source {
+            directory: directory.map_err(|errno| SourceError::Io(path.clone(), errno))?,
+            path,
+            moving,
+            above,
+            name: name.as_bytes().to_vec(),
+        };
         source.check_below()?;
         Ok(source)
     }
 
     fn check_below(&self) -> Result<(), SourceError> {
-        let mut waiting = vec![self.path.clone()];
-        while let Some(directory) = waiting.pop() {
-            let io = |errno| SourceError::Io(directory.clone(), errno);
-            if is_store(&directory) {
-                return Err(SourceError::HasStore(directory));
-            }
-            if self.moving == Moving::Moved {
-                may(&directory, Access::WRITE_OK | Access::EXEC_OK)
-                    .map_err(|errno| SourceError::Unmovable(directory.clone(), errno))?;
-            }
-            may(&directory, Access::READ_OK | Access::EXEC_OK).map_err(io)?;
-            let listed = std::fs::read_dir(&directory);
-            for entry in listed.map_err(|error| io(errno_of(&error)))? {
-                let entry = entry.map_err(|error| io(errno_of(&error)))?;
-                let kind = entry.file_type().map_err(|error| io(errno_of(&error)))?;
-                let path = entry.path();
-                if entry.file_name() == SIDECAR && !kind.is_dir() {
-                    return Err(SourceError::HasItem(path));
+        let mut first = Ok(());
+        let mut unreadable = None;
+        let checked = deep::walk_noting(
+            self.directory.descriptor(),
+            b"",
+            |entry| {
+                if let DeepEntry::Unreadable(path, errno) = entry {
+                    unreadable.get_or_insert((path, errno));
                 }
-                if kind.is_dir() {
-                    waiting.push(path);
-                } else if kind.is_file() {
-                    may(&path, Access::READ_OK).map_err(|errno| SourceError::Io(path, errno))?;
+            },
+            |directory, path| {
+                if first.is_ok() {
+                    first = self.check_directory(directory, path);
                 }
+            },
+        );
+        first?;
+        checked.map_err(|errno| SourceError::Io(self.path.clone(), errno))?;
+        match unreadable {
+            Some((path, errno)) => Err(SourceError::Io(self.below(&path), errno)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a directory and what is in it itself.
+    fn check_directory(&self, directory: impl AsFd, path: &[u8]) -> Result<(), SourceError> {
+        let shown = self.below(path);
+        let io = |errno| SourceError::Io(shown.clone(), errno);
+        let directory = Directory::reopened(directory).map_err(io)?;
+        let kind_of = |name| directory.entry(name).map(|found| found.kind());
+        if kind_of("archive.ibi") == Ok(FileType::RegularFile)
+            && kind_of("col") == Ok(FileType::Directory)
+        {
+            return Err(SourceError::HasStore(shown));
+        }
+        if self.moving == Moving::Moved {
+            may(&directory, ".", Access::WRITE_OK | Access::EXEC_OK)
+                .map_err(|errno| SourceError::Unmovable(shown.clone(), errno))?;
+        }
+        may(&directory, ".", Access::READ_OK | Access::EXEC_OK).map_err(io)?;
+        for (name, kind) in directory.entries().map_err(io)? {
+            let path = shown.join(OsStr::from_bytes(&name));
+            if name == SIDECAR.as_bytes() && kind != FileType::Directory {
+                return Err(SourceError::HasItem(path));
+            }
+            if kind == FileType::RegularFile {
+                may(&directory, &name[..], Access::READ_OK)
+                    .map_err(|errno| SourceError::Io(path, errno))?;
             }
         }
         Ok(())
     }
 
+    /// A path in the directory, for messages.
+    fn below(&self, path: &[u8]) -> PathBuf {
+        match path {
+            // Joined to nothing, it would end in a slash.
+            [] => self.path.clone(),
+            path => self.path.join(OsStr::from_bytes(path)),
+        }
+    }
+
+    /// Whether something of this name is in the directory.
+    pub fn has(&self, name: &str) -> bool {
+        self.directory.entry(name).is_ok()
+    }
+
+    /// Whether the directory itself belongs to this user.
+    pub(super) fn is_own(&self) -> Result<bool, Errno> {
+        self.directory.stat().map(|stat| is_own(&stat))
+    }
+
+    /// The directory as a tree, for copying.
+    pub(super) fn tree(&self) -> Result<Tree, Errno> {
+        let directory = self.directory.again()?;
+        Ok(Tree::over(self.path.clone(), directory.into()))
+    }
+
     /// The item of an earlier run that did not end.
     ///
     /// # Errors
-    /// The mark cannot be read.
+    /// The mark cannot be read, or is not this user's for this directory.
     pub fn begun(&self) -> Result<Option<Names>, SourceError> {
+        Ok(self.mark()?.map(|mark| mark.names))
+    }
+
+    pub(super) fn mark(&self) -> Result<Option<Mark>, SourceError> {
         if self.moving == Moving::Copied {
             return Ok(None);
         }
-        let path = self.mark_path();
-        let text = match std::fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(SourceError::Io(path, errno_of(&error))),
-        };
-        let names = Names::collect(text.lines().map_while(|line| Ibi::parse(line).ok()));
-        names.map(Some).ok_or(SourceError::BadMark(path))
+        let found = Mark::find(&self.directory);
+        match found.map_err(|errno| SourceError::Io(self.mark_path(), errno))? {
+            Found::Nothing => Ok(None),
+            Found::Mark(mark) => Ok(Some(mark)),
+            Found::Other => Err(SourceError::BadMark(self.mark_path())),
+        }
     }
 
     /// Writes the mark, durably, before the first change. Its time is that of the directory.
     ///
     /// # Errors
     /// It cannot be written; nothing has changed then.
-    pub fn mark(&self, names: &Names) -> Result<(), SourceError> {
+    pub fn set_mark(&self, names: &Names) -> Result<(), SourceError> {
         if self.moving == Moving::Copied {
             return Ok(());
         }
-        let time = self.path.metadata().and_then(|found| found.modified());
-        let names = [
-            names.rep().map(ToString::to_string),
-            names.ibip().map(ToString::to_string),
-        ];
-        let lines = names.into_iter().flatten();
-        let text = lines.fold(String::new(), |text, name| text + &name + "\n");
-        time.and_then(|time| self.write_mark(&text, time))
-            .map_err(|error| SourceError::Io(self.mark_path(), errno_of(&error)))
+        let time = self.changed();
+        time.map_err(|error| errno_of(&error))
+            .and_then(|time| Mark::write(&self.directory, names, time))
+            .map_err(|errno| SourceError::Io(self.mark_path(), errno))
     }
 
-    /// Writes into the mark, durably, that all is in the item: from now on the directory is removed.
-    pub(super) fn mark_copied(&self) -> std::io::Result<()> {
-        let text = std::fs::read_to_string(self.mark_path())? + COPIED + "\n";
-        self.write_mark(&text, self.time()?)
+    /// The time of the directory itself.
+    pub(super) fn changed(&self) -> std::io::Result<SystemTime> {
+        std::fs::File::from(self.directory.as_fd().try_clone_to_owned()?)
+            .metadata()?
+            .modified()
     }
 
-    /// Whether all is in the item.
-    pub(super) fn is_copied(&self) -> bool {
-        let text = std::fs::read_to_string(self.mark_path());
-        text.is_ok_and(|text| text.lines().any(|line| line == COPIED))
+    /// Why something in the place of the mark does not count.
+    pub fn bad_mark(&self) -> SourceError {
+        SourceError::BadMark(self.mark_path())
     }
 
-    /// The time of the directory before the mark was made in it.
-    pub(super) fn time(&self) -> std::io::Result<SystemTime> {
-        let marked = match self.moving {
-            Moving::Moved => self.mark_path(),
-            Moving::Copied => self.path.clone(),
-        };
-        marked.metadata()?.modified()
-    }
-
-    fn write_mark(&self, text: &str, time: SystemTime) -> std::io::Result<()> {
-        let temporary = self.path.join(format!("{MARK}-"));
-        let mut file = std::fs::File::create(&temporary)?;
-        file.write_all(text.as_bytes())?;
-        writing::set_modified(&file, time)?;
-        file.sync_all()?;
-        std::fs::rename(&temporary, self.mark_path())?;
-        std::fs::File::open(&self.path)?.sync_all()
-    }
-
-    pub(super) fn mark_path(&self) -> PathBuf {
+    fn mark_path(&self) -> PathBuf {
         self.path.join(MARK)
     }
 
-    /// Whether the directory lies on the filesystem of another one.
-    pub(super) fn is_beside(&self, item: &Path) -> bool {
-        let device = |path: &Path| path.metadata().map(|found| found.dev()).ok();
-        device(&self.path).is_some_and(|here| device(item) == Some(here))
+    /// Removes the directory, which is empty. One that another user has moved away stays, empty as it is.
+    pub(super) fn remove(&self) -> Result<(), Errno> {
+        let own = self.directory.stat()?;
+        match self.above.entry(&self.name) {
+            Ok(there) if is_same_file(there.stat(), &own) => {
+                self.above.remove_directory(&self.name)?;
+            }
+            Ok(_) | Err(Errno::NOENT) => log::warn!("{} was moved away", self.path.display()),
+            Err(errno) => return Err(errno),
+        }
+        match self.above.again() {
+            Ok(above) => above.sync(),
+            Err(_) => Ok(()),
+        }
     }
 }
 
@@ -266,6 +339,6 @@ fn is_store(path: &Path) -> bool {
 }
 
 /// Whether this process may, by its effective user.
-fn may(path: &Path, access: Access) -> Result<(), Errno> {
-    rustix::fs::accessat(CWD, path, access, AtFlags::EACCESS)
+fn may(directory: &Directory, name: impl rustix::path::Arg, access: Access) -> Result<(), Errno> {
+    rustix::fs::accessat(directory, name, access, AtFlags::EACCESS)
 }

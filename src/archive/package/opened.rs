@@ -118,6 +118,14 @@ pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageE
     let shown = path.as_os_str().as_encoded_bytes();
     let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
         .map_err(PackageError::io(Action::Open, shown))?;
+    open_root(root, count)
+}
+
+/// The same for a directory that is open.
+///
+/// # Errors
+/// The package is not complete, or its descriptions are not valid.
+pub fn open_root(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
     let is_bag = read_small(&root, bag::DECLARATION.as_bytes())?.is_some();
     let (contents, named) = if is_bag {
         open_bag(&root)?

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use super::PackageError;
 use super::unpack::{ArchiveFormat, holds_bag, unpack_at_most};
+use crate::archive::tree::Action;
+use crate::os::directory::Directory;
 
 /// The format of a file with these bytes, by its name; None if it is none of those that are unpacked.
 #[must_use]
@@ -35,5 +37,10 @@ pub fn unpacked(bytes: &[u8], to: &Path, most: u64) -> Result<u64, PackageError>
     })?;
     let mut written = 0;
     let mut count = |more: u64| written += more;
-    unpack_at_most(most, Cursor::new(bytes), format, to, &mut count).map(|()| written)
+    let opened = Directory::open(to);
+    let to = opened.map_err(PackageError::io(
+        Action::Open,
+        to.as_os_str().as_encoded_bytes(),
+    ))?;
+    unpack_at_most(most, Cursor::new(bytes), format, &to, &mut count).map(|()| written)
 }

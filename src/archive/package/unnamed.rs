@@ -6,24 +6,26 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::files::DIRECTORY;
+use super::files::{DIRECTORY, open_file};
 use super::opened::{self, tags};
 use super::unpack::{ArchiveFormat, unpack};
 use super::{PackageError, UnpackOptions, filling, object};
 use crate::archive::backup::{BackupFinding, ItemCopier};
-use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree};
+use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree, each_entry_of, joined, open_far};
 use crate::formats::bag::{DECLARATION, INFO};
 use crate::formats::metadata::{DublinCore, Element, MAX_BYTES};
+use crate::os::directory::{Directory, NOT_REGULAR};
+use crate::os::opening;
+use crate::os::writing;
 use ibi::message;
 
 /// The name of the item's directory in the staging directory.
-const ITEM: &str = "item";
+pub const ITEM: &str = "item";
 /// Where an archive file is unpacked in the staging directory.
 const UNPACKED: &str = "unpacked";
 /// The directory of an item's own files.
@@ -32,25 +34,24 @@ const DOC: &str = "doc";
 /// How many XML files of a package are read as descriptions.
 const MOST_DESCRIPTIONS: usize = 50;
 
-/// Copies a source into the directory [`ITEM`] of a staging directory, which is empty, and returns its path. All
-/// digests of a package are compared before.
+/// Copies a source into the directory [`ITEM`] of a staging directory, which is empty. All digests of a package are
+/// compared before.
 ///
 /// # Errors
 /// The source cannot be read, its digests do not match, it names an item, or it is not safe to unpack.
 pub fn stage_unnamed(
     source: &Path,
-    staging: &Path,
+    staging: &Directory,
     count: &mut dyn FnMut(u64),
-) -> Result<PathBuf, PackageError> {
-    let item = staging.join(ITEM);
-    std::fs::create_dir(&item).map_err(failed(&item))?;
-    let found = std::fs::metadata(source).map_err(failed(source))?;
-    if found.is_dir() {
-        let root = source.to_owned();
-        return stage_directory(&root, &item, Ownership::Readers, count).map(|()| item);
-    }
-    let mut file = File::open(source).map_err(failed(source))?;
-    let format = ArchiveFormat::of(&mut file).map_err(failed(source))?;
+) -> Result<(), PackageError> {
+    let item = staging.make_directory(ITEM, 0o777).map_err(made(ITEM))?;
+    let opened = match Directory::open(source) {
+        Ok(root) => return stage_directory(&Root::of_readers(root, source), &item, count),
+        Err(Errno::NOTDIR) => open_regular(source),
+        Err(errno) => Err(errno),
+    };
+    let mut file = opened.map_err(failed(source))?;
+    let format = ArchiveFormat::of(&mut file).map_err(failed_io(source))?;
     let Some(format) = format else {
         let path = source.display();
         let what = message!(
@@ -60,22 +61,22 @@ pub fn stage_unnamed(
         return Err(PackageError::Unfit { what });
     };
     let root = unpacked(file, format, staging, count)?;
-    stage_directory(&root, &item, Ownership::Ours, count).map(|()| item)
+    stage_directory(&root, &item, count)
 }
 
-/// Unpacks the package that a zip or tar file holds into a staging directory, which is empty, and returns its path.
+/// Unpacks the package that a zip or tar file holds into a staging directory, which is empty, and returns its directory.
 ///
 /// # Errors
 /// The file cannot be read, is not safe to unpack, or holds no package.
 pub fn unpack_package(
     source: &Path,
-    staging: &Path,
+    staging: &Directory,
     count: &mut dyn FnMut(u64),
-) -> Result<PathBuf, PackageError> {
-    let mut file = File::open(source).map_err(failed(source))?;
-    let format = ArchiveFormat::of(&mut file).map_err(failed(source))?;
+) -> Result<Directory, PackageError> {
+    let mut file = open_regular(source).map_err(failed(source))?;
+    let format = ArchiveFormat::of(&mut file).map_err(failed_io(source))?;
     let root = match format {
-        Some(format) => Some(unpacked(file, format, staging, count)?),
+        Some(format) => Some(unpacked(file, format, staging, count)?.directory),
         None => None,
     };
     let root = root.filter(|root| is_package(root).unwrap_or_default());
@@ -89,121 +90,168 @@ pub fn unpack_package(
 /// # Errors
 /// It cannot be read.
 pub fn is_packed(source: &Path) -> Result<bool, PackageError> {
-    let mut file = File::open(source).map_err(failed(source))?;
-    let format = ArchiveFormat::of(&mut file).map_err(failed(source))?;
+    let mut file = open_regular(source).map_err(failed(source))?;
+    let format = ArchiveFormat::of(&mut file).map_err(failed_io(source))?;
     Ok(format.is_some())
+}
+
+/// Opens the regular file that a user named, without waiting for a FIFO or a lease.
+fn open_regular(path: &Path) -> Result<File, Errno> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = opening::settled(
+        rustix::fs::open(path, flags, Mode::empty())?,
+        OFlags::RDONLY,
+    )?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
+        FileType::RegularFile => Ok(file.into()),
+        _ => Err(NOT_REGULAR),
+    }
+}
+
+/// A directory that becomes an item.
+struct Root {
+    directory: Directory,
+    /// For messages.
+    shown: String,
+    /// Where it lies in the staging directory, if it may be moved from there: the directory above it, and its name.
+    movable: Option<(Directory, Vec<u8>)>,
+}
+
+impl Root {
+    /// One that stays as it is.
+    fn of_readers(directory: Directory, path: &Path) -> Root {
+        Root {
+            directory,
+            shown: path.display().to_string(),
+            movable: None,
+        }
+    }
 }
 
 /// Unpacks a file. Packages are often in a directory of their own in it.
 fn unpacked(
     file: File,
     format: ArchiveFormat,
-    staging: &Path,
+    staging: &Directory,
     count: &mut dyn FnMut(u64),
-) -> Result<PathBuf, PackageError> {
-    let unpacked = staging.join(UNPACKED);
-    std::fs::create_dir(&unpacked).map_err(failed(&unpacked))?;
+) -> Result<Root, PackageError> {
+    let unpacked = staging.make_directory(UNPACKED, 0o777);
+    let unpacked = unpacked.map_err(made(UNPACKED))?;
     unpack(file, format, &unpacked, count)?;
-    Ok(match only_directory(&unpacked)? {
-        Some(only) if is_package(&only)? => only,
-        _ => unpacked,
+    if let Some(name) = only_directory(&unpacked)? {
+        let only = unpacked.directory(&name).map_err(made(UNPACKED))?;
+        if is_package(&only)? {
+            return Ok(Root {
+                directory: only,
+                shown: crate::formats::fixity::shown(&name),
+                movable: Some((unpacked, name)),
+            });
+        }
+    }
+    Ok(Root {
+        directory: unpacked,
+        shown: UNPACKED.to_owned(),
+        movable: Some((
+            staging.again().map_err(made(UNPACKED))?,
+            UNPACKED.as_bytes().to_vec(),
+        )),
     })
 }
 
-/// Whose a directory is that becomes an item.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ownership {
-    /// It stays as it is.
-    Readers,
-    /// It may be moved.
-    Ours,
-}
-
+/// Fills the empty directory `item`, which lies in the staging directory.
 fn stage_directory(
-    root: &Path,
-    item: &Path,
-    ownership: Ownership,
+    root: &Root,
+    item: &Directory,
     count: &mut dyn FnMut(u64),
 ) -> Result<(), PackageError> {
-    let record = if is_package(root)? {
-        let package = opened::open(root, count)?;
+    let record = if is_package(&root.directory)? {
+        let again = root.directory.again().map_err(made(ITEM))?;
+        let package = opened::open_root(again.into(), count)?;
         if let Some(names) = package.names() {
             let what = message!(
                 "it is a package of item {names}; import it without --mint",
                 names = names.preferred()
             );
-            return Err(PackageError::broken(&root.display().to_string(), what));
+            return Err(PackageError::broken(&root.shown, what));
         }
-        let to = if package.has(DOC) {
-            item.to_owned()
-        } else {
-            item.join(DOC)
-        };
-        let _ = std::fs::create_dir(&to);
-        filling::fill(
-            &package,
-            &opened_directory(&to)?,
-            UnpackOptions::default(),
-            count,
-        )?;
-        described(root, Described::Package)?
+        let to = place_in(item, package.has(DOC))?;
+        filling::fill(&package, to.descriptor(), UnpackOptions::default(), count)?;
+        described(&root.directory, Described::Package)?
     } else {
-        let is_item = root.join(DOC).is_dir();
-        if root.join(SIDECAR).symlink_metadata().is_ok() {
+        let is_item = root.directory.directory(DOC).is_ok();
+        if root.directory.entry(SIDECAR).is_ok() {
             let what = message!(
                 "it is the sidecar of an item; bring items with 'ibifs copy' or 'ibifs import' without --mint, or remove that file"
             );
-            let path = root.join(SIDECAR).display().to_string();
-            return Err(PackageError::broken(&path, what));
+            return Err(PackageError::broken(
+                &format!("{}/{SIDECAR}", root.shown),
+                what,
+            ));
         }
-        let record = described(root, Described::Directory)?;
-        let to = if is_item {
-            item.to_owned()
-        } else {
-            item.join(DOC)
-        };
-        match ownership {
-            Ownership::Ours => {
-                let _ = std::fs::remove_dir(item);
-                if !is_item {
-                    std::fs::create_dir(item).map_err(failed(item))?;
-                }
-                std::fs::rename(root, &to).map_err(failed(&to))?;
-            }
-            Ownership::Readers => {
-                let _ = std::fs::create_dir(&to);
-                copy(root, &to, count)?;
-            }
+        let record = described(&root.directory, Described::Directory)?;
+        match &root.movable {
+            Some((above, name)) => take(above, name, item, is_item).map_err(made(ITEM))?,
+            None => copy(root, &place_in(item, is_item)?, count)?,
         }
         record
     };
-    let text = item.join(METADATA_TEXT);
-    if let Some(record) = record
-        && text.symlink_metadata().is_err()
-    {
-        std::fs::write(&text, record).map_err(failed(&text))?;
+    if let Some(record) = record {
+        match item.create(METADATA_TEXT, 0o666) {
+            Ok(text) => writing::write_all(text, record.as_bytes()),
+            Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+        .map_err(made(METADATA_TEXT))?;
+    }
+    Ok(())
+}
+
+/// The directory that gets the content: the item's own, or its `doc`.
+fn place_in(item: &Directory, is_item: bool) -> Result<Directory, PackageError> {
+    if is_item {
+        item.again()
+    } else {
+        item.make_directory(DOC, 0o777)
+    }
+    .map_err(made(DOC))
+}
+
+/// Moves what was unpacked into the item.
+fn take(above: &Directory, name: &[u8], item: &Directory, is_item: bool) -> Result<(), Errno> {
+    if !is_item {
+        return above.rename_new(name, item, DOC);
+    }
+    let root = above.directory(name)?;
+    for (name, _) in root.entries()? {
+        root.rename_new(&name, item, &name)?;
     }
     Ok(())
 }
 
 /// Copies a directory with all that `cp -a` copies.
-fn copy(from: &Path, to: &Path, count: &mut dyn FnMut(u64)) -> Result<(), PackageError> {
-    let archived = |error: crate::archive::tree::TreeError| PackageError::Archive(error.into());
-    let (source, destination) = (
-        Tree::open_as_it_is(from).map_err(archived)?,
-        Tree::open_as_it_is(to).map_err(archived)?,
-    );
+fn copy(root: &Root, to: &Directory, count: &mut dyn FnMut(u64)) -> Result<(), PackageError> {
+    let tree = |directory: &Directory, shown: &str| {
+        let directory = directory.again().map_err(made(shown))?;
+        Ok::<Tree, PackageError>(Tree::over(shown.into(), directory.into()))
+    };
+    let (source, destination) = (tree(&root.directory, &root.shown)?, tree(to, ITEM)?);
     let mut first = None;
     let mut report = |finding: &BackupFinding| {
         first.get_or_insert_with(|| (finding.path.clone(), finding.sentence()));
         Ok(())
     };
     let mut units = |bytes: u64| count(bytes);
-    let staging = opened_directory(to)?;
-    let mut copier = ItemCopier::new(&source, &destination, staging, &mut report, &mut units);
+    let staging = to.again().map_err(made(ITEM))?;
+    let mut copier = ItemCopier::new(
+        &source,
+        &destination,
+        staging.into(),
+        &mut report,
+        &mut units,
+    );
     let copied = copier.content().and_then(|_| copier.finish());
     drop(copier);
-    copied.map_err(|error| PackageError::broken(&from.display().to_string(), error))?;
+    copied.map_err(|error| PackageError::broken(&root.shown, error))?;
     match first {
         Some((path, sentence)) => {
             let path = crate::formats::fixity::shown(&path);
@@ -213,38 +261,31 @@ fn copy(from: &Path, to: &Path, count: &mut dyn FnMut(u64)) -> Result<(), Packag
     }
 }
 
-fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> PackageError + '_ {
-    move |error| {
-        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        PackageError::io(Action::Open, path.as_os_str().as_encoded_bytes())(errno)
-    }
+fn failed(path: &Path) -> impl FnOnce(Errno) -> PackageError + '_ {
+    move |errno| PackageError::io(Action::Open, path.as_os_str().as_encoded_bytes())(errno)
 }
 
-fn opened_directory(path: &Path) -> Result<OwnedFd, PackageError> {
-    let opened = rustix::fs::open(path, DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
-    opened.map_err(PackageError::io(
-        Action::Open,
-        path.as_os_str().as_encoded_bytes(),
-    ))
+fn failed_io(path: &Path) -> impl FnOnce(std::io::Error) -> PackageError + '_ {
+    move |error| failed(path)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+/// The error of something that is made in the staging directory.
+fn made(name: &str) -> impl FnOnce(Errno) -> PackageError + '_ {
+    move |errno| PackageError::io(Action::Make, name)(errno)
 }
 
 /// Whether a directory is a bag or an OCFL object.
-fn is_package(path: &Path) -> Result<bool, PackageError> {
-    let is_bag = path.join(DECLARATION).symlink_metadata().is_ok();
-    Ok(is_bag || object::is_object(&opened_directory(path)?)?)
+fn is_package(root: &Directory) -> Result<bool, PackageError> {
+    Ok(root.entry(DECLARATION).is_ok() || object::is_object(root.descriptor())?)
 }
 
-/// The directory that is all there is in another one.
-fn only_directory(path: &Path) -> Result<Option<PathBuf>, PackageError> {
-    let listed = std::fs::read_dir(path).map_err(failed(path))?;
-    let mut entries = Vec::new();
-    for entry in listed.take(2) {
-        entries.push(entry.map_err(failed(path))?.path());
-    }
-    match entries.as_slice() {
-        [only] if only.is_dir() => Ok(Some(only.clone())),
-        _ => Ok(None),
-    }
+/// The name of the directory that is all there is in another one.
+fn only_directory(directory: &Directory) -> Result<Option<Vec<u8>>, PackageError> {
+    let mut entries = directory.entries().map_err(made(UNPACKED))?;
+    Ok(match entries.pop() {
+        Some((name, FileType::Directory)) if entries.is_empty() => Some(name),
+        _ => None,
+    })
 }
 
 /// Where descriptions are looked for.
@@ -257,17 +298,17 @@ enum Described {
 }
 
 /// The metadata text that describes a package, from Dublin Core in XML and from `bag-info.txt`.
-fn described(root: &Path, place: Described) -> Result<Option<String>, PackageError> {
+fn described(root: &Directory, place: Described) -> Result<Option<String>, PackageError> {
     let mut core = DublinCore::default();
     for path in descriptions(root, place)? {
-        let read = small(&path)?.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
+        let read = small(root, &path)?.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
         if let Some(read) = read {
             core.extend(&read);
             break;
         }
     }
     let info = match place {
-        Described::Package => small(&root.join(INFO))?.unwrap_or_default(),
+        Described::Package => small(root, INFO.as_bytes())?.unwrap_or_default(),
         Described::Directory => Vec::new(),
     };
     for (name, value) in tags(&info) {
@@ -289,25 +330,21 @@ fn described(root: &Path, place: Described) -> Result<Option<String>, PackageErr
 }
 
 /// The XML files that may be descriptions, the likeliest first.
-fn descriptions(root: &Path, place: Described) -> Result<Vec<PathBuf>, PackageError> {
+fn descriptions(root: &Directory, place: Described) -> Result<Vec<Vec<u8>>, PackageError> {
     let mut found = Vec::new();
     for directory in ["metadata", ".", "data/metadata"] {
         let is_of_bag = place == Described::Package;
-        let directory = root.join(directory);
-        let Ok(listed) = std::fs::read_dir(&directory) else {
+        let Ok(opened) = open_far(root.descriptor(), directory.as_bytes(), DIRECTORY) else {
             continue;
         };
-        let mut paths = Vec::new();
-        for entry in listed {
-            paths.push(entry.map_err(failed(&directory))?.path());
-        }
-        paths.sort();
-        for path in paths {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = name.to_lowercase();
-            let is_named = name.contains("dc") || name.contains("dublin");
-            if name.ends_with(".xml") && (is_named || is_of_bag) {
-                found.push((!is_named, path));
+        let mut names = Vec::new();
+        each_entry_of(&opened, |name, _| names.push(name.to_vec()))
+            .map_err(PackageError::io(Action::List, directory))?;
+        for name in names {
+            let text = String::from_utf8_lossy(&name).to_lowercase();
+            let is_named = text.contains("dc") || text.contains("dublin");
+            if text.ends_with(".xml") && (is_named || is_of_bag) {
+                found.push((!is_named, joined(directory.as_bytes(), &name)));
             }
         }
     }
@@ -317,14 +354,17 @@ fn descriptions(root: &Path, place: Described) -> Result<Vec<PathBuf>, PackageEr
 }
 
 /// A file of a record's size; None if it is missing, larger or no regular file.
-fn small(path: &Path) -> Result<Option<Vec<u8>>, PackageError> {
-    let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
-    if !is_file {
-        return Ok(None);
-    }
+fn small(root: &Directory, path: &[u8]) -> Result<Option<Vec<u8>>, PackageError> {
+    let failed = |errno| PackageError::io(Action::Read, path)(errno);
+    let file = match open_file(root.descriptor(), path) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | NOT_REGULAR) => {
+            return Ok(None);
+        }
+        Err(errno) => return Err(failed(errno)),
+    };
     let mut bytes = Vec::new();
-    let most = MAX_BYTES as u64 + 1;
-    let read = File::open(path).and_then(|file| file.take(most).read_to_end(&mut bytes));
-    read.map_err(failed(path))?;
+    let read = file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
     Ok((bytes.len() <= MAX_BYTES).then_some(bytes))
 }

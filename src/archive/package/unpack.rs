@@ -5,19 +5,19 @@
 
 use std::cell::Cell;
 use std::fmt::Display;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
 use super::PackageError;
+use super::work::{make_directories, new_file};
 use crate::archive::tree::Action;
 use crate::formats::bag::DECLARATION;
 use crate::formats::fixity::shown;
+use crate::os::directory::Directory;
 use crate::os::writing;
 use ibi::message::Message;
 use ibi::{Timestamp, message};
@@ -83,7 +83,7 @@ pub(super) fn holds_bag(file: impl Read + Seek) -> bool {
 pub(super) fn unpack(
     file: File,
     format: ArchiveFormat,
-    to: &Path,
+    to: &Directory,
     count: &mut dyn FnMut(u64),
 ) -> Result<(), PackageError> {
     let length = file.metadata().map_or(0, |found| found.len());
@@ -96,7 +96,7 @@ pub(super) fn unpack_at_most(
     most: u64,
     file: impl Read + Seek,
     format: ArchiveFormat,
-    to: &Path,
+    to: &Directory,
     count: &mut dyn FnMut(u64),
 ) -> Result<(), PackageError> {
     let mut unpacking = Unpacking {
@@ -117,7 +117,7 @@ pub(super) fn unpack_at_most(
 
 /// An entry of an archive file.
 struct Unpacked {
-    path: PathBuf,
+    path: Vec<u8>,
     shown: String,
     size: u64,
     is_executable: bool,
@@ -125,7 +125,7 @@ struct Unpacked {
 }
 
 struct Unpacking<'a> {
-    to: &'a Path,
+    to: &'a Directory,
     /// The most bytes that are written in all.
     most: u64,
     written: u64,
@@ -240,7 +240,7 @@ impl Unpacking<'_> {
             let what = message!("its path does not stay in the directory where it is unpacked");
             return Err(PackageError::broken(&shown, what));
         }
-        let path = self.to.join(std::ffi::OsStr::from_bytes(name));
+        let path = name.to_vec();
         if self.written.saturating_add(size) > self.most {
             let what = message!(
                 "with it, more than a thousand times the length of the archive file is unpacked; unpack it yourself, and import the directory"
@@ -263,31 +263,21 @@ impl Unpacking<'_> {
 
     /// The bytes that the disk has room for.
     fn room(&self) -> u64 {
-        rustix::fs::statvfs(self.to).map_or(u64::MAX, |found| {
+        rustix::fs::fstatvfs(self.to).map_or(u64::MAX, |found| {
             found.f_bavail.saturating_mul(found.f_frsize)
         })
     }
 
     fn directory(&mut self, entry: &Unpacked) -> Result<(), PackageError> {
-        std::fs::create_dir_all(&entry.path).map_err(made(entry))
+        make_directories(self.to.descriptor(), &entry.path).map_err(made(entry))
     }
 
     fn file(&mut self, entry: &Unpacked, content: impl Read) -> Result<(), PackageError> {
-        if let Some(parent) = entry.path.parent() {
-            std::fs::create_dir_all(parent).map_err(made(entry))?;
-        }
-        let mut options = OpenOptions::new();
         let mode = if entry.is_executable { 0o777 } else { 0o666 };
-        let opened = options
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .open(&entry.path);
-        let mut file = opened.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                PackageError::broken(&entry.shown, message!("it is there twice"))
-            }
-            _ => made(entry)(error),
+        let opened = new_file(self.to.descriptor(), &entry.path, mode);
+        let mut file = opened.map_err(|errno| match errno {
+            Errno::EXIST => PackageError::broken(&entry.shown, message!("it is there twice")),
+            _ => made(entry)(errno),
         })?;
         (self.count)(0);
         let mut content = content.take(entry.size.saturating_add(1));
@@ -301,7 +291,7 @@ impl Unpacking<'_> {
             if bytes.is_empty() {
                 break;
             }
-            file.write_all(bytes).map_err(made(entry))?;
+            file.write_all(bytes).map_err(made_io(entry))?;
             written += read as u64;
             (self.count)(read as u64);
         }
@@ -311,7 +301,7 @@ impl Unpacking<'_> {
         }
         self.written += written;
         if let Some(time) = entry.time {
-            writing::set_modified(&file, time).map_err(made(entry))?;
+            writing::set_modified(&file, time).map_err(made_io(entry))?;
         }
         Ok(())
     }
@@ -345,11 +335,12 @@ impl<R: Read> Read for Limited<'_, R> {
     }
 }
 
-fn made(entry: &Unpacked) -> impl FnOnce(std::io::Error) -> PackageError + '_ {
-    |error| {
-        let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        PackageError::io(Action::Make, entry.shown.as_bytes())(errno)
-    }
+fn made(entry: &Unpacked) -> impl FnOnce(Errno) -> PackageError + '_ {
+    |errno| PackageError::io(Action::Make, entry.shown.as_bytes())(errno)
+}
+
+fn made_io(entry: &Unpacked) -> impl FnOnce(std::io::Error) -> PackageError + '_ {
+    |error| made(entry)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 fn is_link(entry: &Unpacked) -> PackageError {
@@ -398,7 +389,7 @@ mod tests {
     fn unpacked(reader: impl Read) -> (Result<(), PackageError>, usize) {
         let directory = TemporaryDirectory::new();
         let mut unpacking = Unpacking {
-            to: directory.path(),
+            to: &Directory::open(directory.path()).expect("a directory"),
             most: FREE,
             written: 0,
             entries: 0,

@@ -13,6 +13,7 @@ use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
+use crate::os::directory::Directory;
 use from::Deposit;
 use ibi::{Ibi, message};
 
@@ -66,9 +67,13 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Mints an item, and moves a directory into it.
-pub(super) fn with_directory(access: &StoreAccess, directory: &Path) -> Result<Names, Failure> {
-    let deposit = Deposit::moving(access, directory)?;
+/// Mints an item, and moves a directory into it, which lies in an open one.
+pub(super) fn with_directory(
+    access: &StoreAccess,
+    above: &Directory,
+    name: &str,
+) -> Result<Names, Failure> {
+    let deposit = Deposit::moving(access, above, name)?;
     deposit.make(|| mint_through(access, None, Doc::Missing))
 }
 

@@ -1,6 +1,6 @@
 //! `ibifs import --mint`: a package without an identifier, a zip or tar file or a directory becomes a new item.
 
-use super::staging::Staging;
+use super::staging;
 use crate::archive::package;
 use crate::command::cli;
 use crate::command::commands::access::StoreAccess;
@@ -12,7 +12,7 @@ use crate::formats::item::State;
 use ibi::message;
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
-    let staging = Staging::beside(&options.source)?;
+    let staging = staging::beside(&options.source)?;
     let progress = ProgressLine::of(&message!("files"), || None);
     let (mut files, mut bytes) = (0, 0);
     let mut count = |more: u64| {
@@ -20,9 +20,9 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         bytes += more;
         progress.at_bytes(files, bytes);
     };
-    let item = package::stage_unnamed(&options.source, staging.path(), &mut count)?;
+    package::stage_unnamed(&options.source, &staging, &mut count)?;
     drop(progress);
-    let names = mint::with_directory(access, &item)?;
+    let names = mint::with_directory(access, &staging, package::ITEM)?;
     say(&if options.output.json {
         json::pretty(&json::item_with(&names, State::Original, None).into())
     } else {

@@ -8,7 +8,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
-use super::staging::Staging;
+use super::staging;
 use crate::archive::package::{self, Package, PackageError, UnpackOptions};
 use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::command::cli;
@@ -111,13 +111,15 @@ impl Import<'_> {
         let staging = if path.is_dir() {
             None
         } else {
-            Some(Staging::beside(&self.options.source)?)
+            Some(staging::beside(&self.options.source)?)
         };
-        let unpacked = match &staging {
-            Some(staging) => package::unpack_package(path, staging.path(), &mut count)?,
-            None => path.to_owned(),
+        let package = match &staging {
+            Some(staging) => {
+                let root = package::unpack_package(path, staging, &mut count)?;
+                package::open_root(root.into(), &mut count)?
+            }
+            None => package::open(path, &mut count)?,
         };
-        let package = package::open(&unpacked, &mut count)?;
         let names = package.names().ok_or(PackageError::Nameless)?.clone();
         self.archive.check_taking(&Process, &names)?;
         if self.options.dry_run {

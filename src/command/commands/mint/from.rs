@@ -1,6 +1,7 @@
 //! `ibifs mint --from`: a directory becomes what is in the new item.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 
 use rustix::fs::{Access, AtFlags, CWD};
 
@@ -12,6 +13,7 @@ use crate::archive::tree::{METADATA_TEXT, Place, Tree};
 use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
+use crate::os::directory::Directory;
 use ibi::message;
 
 fn refused(error: &SourceError) -> Failure {
@@ -48,8 +50,8 @@ impl<'a> Deposit<'a> {
             return Err(refused(&SourceError::InStore(path.clone())));
         }
         let source = Source::check(path, moving).map_err(|error| refused(&error))?;
-        let metadata = path.join(METADATA_TEXT);
-        if options.with_metadata && metadata.symlink_metadata().is_ok() {
+        if options.with_metadata && source.has(METADATA_TEXT) {
+            let metadata = path.join(METADATA_TEXT);
             return Err(Failure::new(
                 Exit::Refused,
                 message!(
@@ -65,13 +67,22 @@ impl<'a> Deposit<'a> {
         }))
     }
 
-    /// A directory that is moved.
-    pub(super) fn moving(access: &'a StoreAccess, path: &Path) -> Result<Deposit<'a>, Failure> {
-        let source = Source::check(path, Moving::Moved).map_err(|error| refused(&error))?;
+    /// A directory in one that is held open; it is moved.
+    pub(super) fn moving(
+        access: &'a StoreAccess,
+        above: &Directory,
+        name: &str,
+    ) -> Result<Deposit<'a>, Failure> {
+        let shown = name.to_owned();
+        let above = above
+            .again()
+            .map_err(|errno| SourceError::Io(name.into(), errno));
+        let source =
+            above.and_then(|above| Source::in_directory(above, name.as_ref(), Moving::Moved));
         Ok(Deposit {
             access,
-            shown: path.display().to_string(),
-            source,
+            shown,
+            source: source.map_err(|error| refused(&error))?,
         })
     }
 
@@ -81,7 +92,9 @@ impl<'a> Deposit<'a> {
         mint: impl FnOnce() -> Result<Names, Failure>,
     ) -> Result<Names, Failure> {
         let failed = |error: &SourceError| Failure::new(Exit::Failed, error);
-        let names = match self.source.begun().map_err(|error| failed(&error))? {
+        let begun = self.source.begun().map_err(|error| failed(&error))?;
+        let is_begun = begun.is_some();
+        let names = match begun {
             // A user who may not look into the store sees the item in the mount.
             Some(names) => match self.access.path_in_mount(&names) {
                 Some(path) if path.is_dir() => names,
@@ -89,12 +102,21 @@ impl<'a> Deposit<'a> {
             },
             None => {
                 let names = mint()?;
-                self.source.mark(&names).map_err(|error| failed(&error))?;
+                self.source
+                    .set_mark(&names)
+                    .map_err(|error| failed(&error))?;
                 names
             }
         };
         let native = self.access.store.join(Place::of(&names).as_str());
         let shown = self.access.path_in_mount(&names);
+        if is_begun {
+            let item = shown.as_ref().unwrap_or(&native).symlink_metadata();
+            let own = rustix::process::geteuid().as_raw();
+            if item.is_ok_and(|item| item.uid() != own) {
+                return Err(refused(&self.source.bad_mark()));
+            }
+        }
         let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
         let may = rustix::fs::accessat(CWD, &native, access, AtFlags::EACCESS).is_ok();
         let shown: PathBuf = shown.unwrap_or_else(|| native.clone());

@@ -1,0 +1,87 @@
+//! Root imports what lies in a directory of another user: nothing is written through what that user puts or exchanges
+//! there.
+
+use crate::support::TestEnv;
+
+/// A mounted store, user 1001 and a directory of that user's.
+const FIELD: &str = r#"
+    chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
+    ibifs mount -o allow_other A.store A; chmod 1777 A; chmod 1777 A/.mint 2> /dev/null || true
+    install -d -o 1001 -g 1001 theirs; mkdir outside
+    cat > names <<'END'
+as() { setpriv --reuid=1001 --regid=1001 --clear-groups env PATH=/usr/bin:/bin "$@"; }
+# Waits for the other process, but not for ever.
+until_ready() { local turn; for turn in {1..1000}; do [ ! -s ready ] || return 0; sleep 0.01; done; return 1; }
+END
+"#;
+
+fn field() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh(FIELD);
+    env
+}
+
+#[track_caller]
+fn sh(env: &TestEnv, script: &str) {
+    env.sh(&format!(". ./names\n{script}"));
+}
+
+/// `ibifs import` of a table goes through no link in the item, and the sidecar keeps its owner and mode.
+#[test]
+fn a_table_is_written_through_no_link() {
+    let env = field();
+    sh(
+        &env,
+        r#"as mkdir -p A/.mint/x/doc; rep=$(labelled A x as); item=A/$rep; echo precious > precious; chmod 600 precious
+        as sh -c "echo 'ssh-ed25519 AAAA' >> $item/.ibi"; as chmod 640 $item/.ibi
+        printf 'rep,language\n%s,pt\n' $rep > t.csv
+        # The links are made for the number of the process that then becomes the command.
+        timeout -k 1 30 bash -c '. ./names; as ln -s $PWD/precious $0/.ibi.new-$$; as mkfifo $0/.ibi.new; exec ibifs import A t.csv' $item
+        [ $(< precious) = precious ]; grep -q '^language pt$' $item/.ibi; grep -q '^ssh-ed25519 AAAA$' $item/.ibi
+        [ "$(stat -c '%u %g %a' $item/.ibi)" = '1001 1001 640' ]; [ -z "$(find $item -name '.ibi.*' -type f)" ]"#,
+    );
+}
+
+/// Exchanges the directory in which a command prepares files for one with links to a directory outside.
+const EXCHANGE: &str = r#"
+import os, sys, time
+os.chdir('theirs'); end = time.monotonic() + 60; number = 0
+print('ready', flush=True)
+while not os.path.exists('over') and time.monotonic() < end:
+    for name in os.listdir('.'):
+        if not name.startswith('.ibifs-') or os.path.islink(name + '/unpacked'): continue
+        number += 1
+        try:
+            os.rename(name, 'away%d' % number); os.mkdir(name)
+            for link in ['unpacked', 'item']: os.symlink(sys.argv[1], name + '/' + link)
+        except OSError: pass
+"#;
+
+/// Zip and tar files and packed bags are unpacked where no other user can exchange anything.
+#[test]
+fn nothing_is_unpacked_outside() {
+    let env = field();
+    sh(
+        &env,
+        &format!(
+            r#"cat > exchange.py <<'END'
+{EXCHANGE}
+END
+            mkdir one; for i in $(seq 600); do echo $i > one/f$i; done
+            tar -C one -cf theirs/x.tar .; (cd one; python3 -m zipfile -c ../theirs/x.zip .)
+            name=$(mint A bag); cp one/* A/$name/doc/; ibifs export --bagit --zip A/$name bags > /dev/null; cp bags/$name.zip theirs/bag.zip
+            ibifs init B.store --host archive-b.example.org > /dev/null; ibifs init C.store --host archive-c.example.org > /dev/null
+            mkdir C; ibifs mount C.store C; chown -R 1001:1001 theirs; as mkdir theirs/bags; as cp theirs/bag.zip theirs/bags
+            as python3 exchange.py $PWD/outside > ready & until_ready
+            imports() {{ timeout -k 1 60 ibifs import "$@" > said 2> why || [ $? -lt 124 ]; }}
+            for source in x.tar x.zip; do for place in A B.store; do
+                imports --mint $place theirs/$source
+                [ $(find A/$(head -n 1 said)/doc B.store/col/$(head -n 1 said)/doc -name 'f*' 2> /dev/null | wc -l) = 600 ]
+            done; done
+            imports B.store theirs/bag.zip; imports C theirs/bags
+            as touch theirs/over; wait
+            diff -r A/$name B.store/col/$name; diff -r A/$name C/$name
+            [ -z "$(ls -A outside)" ]; [ -z "$(find theirs -user root -type f)" ]"#
+        ),
+    );
+}
