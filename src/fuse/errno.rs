@@ -169,7 +169,7 @@ mod tests {
             ArchiveError::Store(StoreError::Lapsed) => 46,
             ArchiveError::IndexInFile { .. } => 47,
             ArchiveError::OtherDatabase { .. } => 48,
-            ArchiveError::Store(StoreError::Beside(_)) => 48,
+            ArchiveError::Store(StoreError::Beside(_)) => 49,
         }
     }
 
@@ -339,7 +339,7 @@ mod tests {
             assert_eq!(of(error), *errno, "{error}");
         }
         // The last row of the match above.
-        assert_eq!(table.len(), 49);
+        assert_eq!(table.len(), 50);
     }
 
     #[test]
