@@ -23,6 +23,7 @@ mod reserve;
 mod resolver;
 mod rollback;
 mod threads;
+mod shown;
 mod two_names;
 mod unit;
 pub mod waits;

@@ -123,6 +123,11 @@ impl Archive {
         Ok(record.core.first(Element::Title).map(str::to_owned))
     }
 
+    /// Reads the record that describes an item, and returns an error if the reader may not.
+    pub(super) fn read_description(&self, item: &Item, act: RunAs<'_>) -> Result<(), ArchiveError> {
+        self.record_about(item, None, act).map(drop)
+    }
+
     /// The present date in UTC: year, month and day.
     fn today(&self) -> (u16, u8, u8) {
         let date = Timestamp::from_unix(self.clock.now().seconds(), 0).to_rfc3339();

@@ -60,6 +60,8 @@ pub enum SearchScope {
 /// What a search asks: the descriptions, and the texts of files if they are indexed.
 #[derive(Debug)]
 pub struct SearchIndexes {
+    /// For whom they are.
+    scope: SearchScope,
     /// The descriptions.
     pub descriptions: SearchIndex,
     /// The texts.
@@ -114,6 +116,7 @@ impl Archive {
             })?),
         };
         Ok(SearchIndexes {
+            scope,
             descriptions,
             texts,
         })
@@ -245,7 +248,7 @@ impl Archive {
         if !wanted.is_of_texts() {
             let descriptions = &indexes.descriptions;
             let find = |begin, count| descriptions.find(wanted, begin, count);
-            let is_full = self.examine(find, act, |item| {
+            let is_full = self.examine(indexes.scope, find, act, |item| {
                 described.insert(item.id);
                 Ok(take(item))
             })?;
@@ -256,7 +259,7 @@ impl Archive {
         if let Some(texts) = &indexes.texts {
             let mut checks = texts.checks();
             let find = |begin, count| texts.index().words().find(wanted, begin, count);
-            self.examine(find, act, |item| {
+            self.examine(indexes.scope, find, act, |item| {
                 if described.contains(&item.id) || !self.is_text_shown(&mut checks, &item, act)? {
                     return Ok(checks.is_over());
                 }
@@ -271,6 +274,7 @@ impl Archive {
     /// Calls `visit` with the items found that the reader may see, until it returns true. Returns whether it did.
     fn examine(
         &self,
+        scope: SearchScope,
         find: impl Fn(usize, usize) -> Result<Found, StoreError>,
         act: RunAs<'_>,
         mut visit: impl FnMut(Item) -> Result<bool, ArchiveError>,
@@ -283,9 +287,10 @@ impl Archive {
                 let Some(item) = self.store.item(id)? else {
                     continue;
                 };
-                let is_held = item.state != State::Deleted;
-                if is_held && self.is_public(&item, act, &Dependencies::default())? && visit(item)?
-                {
+                let is_shown = item.state != State::Deleted
+                    && self.is_public(&item, act, &Dependencies::default())?
+                    && self.may_read_description(scope, &item, act);
+                if is_shown && visit(item)? {
                     return Ok(true);
                 }
             }
@@ -296,7 +301,21 @@ impl Archive {
         Ok(true)
     }
 
-    /// Whether an item meets a query. Whether the reader may see it is not examined.
+    /// Whether a reader may read what describes an item. It may have been made private since its words were read. An
+    /// index of all items is asked by those alone who may read everything.
+    fn may_read_description(&self, scope: SearchScope, item: &Item, act: RunAs<'_>) -> bool {
+        scope == SearchScope::All
+            || match self.read_description(item, act) {
+                Ok(()) => true,
+                Err(error) => {
+                    log::debug!("{} is not found: {error}", item.names);
+                    false
+                }
+            }
+    }
+
+    /// Whether an item meets a query and the reader may read its description. Whether the reader may see the item is
+    /// not examined.
     pub fn is_found(
         &self,
         indexes: &SearchIndexes,
@@ -304,6 +323,9 @@ impl Archive {
         item: &Item,
         act: RunAs<'_>,
     ) -> Result<bool, ArchiveError> {
+        if !self.may_read_description(indexes.scope, item, act) {
+            return Ok(false);
+        }
         if !wanted.is_of_texts() && indexes.descriptions.is_found(wanted, item.id)? {
             return Ok(true);
         }

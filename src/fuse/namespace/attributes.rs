@@ -99,8 +99,22 @@ impl Namespace {
         by.cache.invalidate(self.stale_attributes(node));
         if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
             by.cache.invalidate(self.stale_search(node));
+            self.note_readers(node);
         }
         self.attributes(node)
+    }
+
+    /// Notes that other users may read what an item is described by than before.
+    fn note_readers(&self, node: &Node) {
+        let described = match node.kind {
+            NodeKind::Item(item) => Some(item),
+            _ => node.learnt.describes(),
+        };
+        if let Some(item) = described
+            && let Err(error) = self.archive.note_described(item)
+        {
+            log::warn!("searches notice later who may read an item: {error}");
+        }
     }
 
     /// Changes a node. The kernel has checked permissions by what it has cached in this tree; another tree

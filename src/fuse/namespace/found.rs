@@ -16,7 +16,7 @@ use super::siblings::reading_as;
 use super::{DirectoryEntry, Entry, Namespace};
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{SearchIndexes, SearchScope, SearchStop, WrittenFiles};
+use crate::archive::{ArchiveError, SearchIndexes, SearchScope, SearchStop, WrittenFiles};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
 use crate::fuse::inode::{Node, NodeKind, View};
@@ -36,14 +36,56 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same of a lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The search indexes of the mount, which is opened when somebody searches.
+/// After this time all items of the index of the public are read again: permissions can change without the index.
+const READ_AGAIN: Duration = Duration::from_secs(1800);
+
+/// The search indexes of the mount, which are opened by the first search.
 #[derive(Debug, Default)]
 pub(super) struct Searches {
-    indexes: OnceLock<Arc<SearchIndexes>>,
+    /// For the user as whom the mount runs, who may read everything.
+    own: ScopedIndexes,
+    /// For all other users: what everyone may read, so that no search says what is in a private description.
+    public: ScopedIndexes,
     /// Where files were written since the texts were last searched.
     written: Arc<WrittenFiles>,
-    /// Held while the index is brought up to date.
-    updating: Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct ScopedIndexes {
+    indexes: OnceLock<Arc<SearchIndexes>>,
+    /// When all items were read last. Held while the index is brought up to date.
+    read: Mutex<Option<Instant>>,
+}
+
+/// Runs a read as some user.
+type ReadAs = fn(&mut dyn FnMut());
+
+/// Runs a read as the user of whom everyone has the rights.
+fn as_public(read: &mut dyn FnMut()) {
+    let act = reading_as(&Caller::NOBODY);
+    act(read);
+}
+
+/// Runs a read as the mount.
+fn as_mount(read: &mut dyn FnMut()) {
+    read();
+}
+
+/// Which items a caller searches, and as whom they are read. EACCES if others are not told apart, as in the mount of
+/// an ordinary user, who searches there alone.
+fn scope_of(caller: &Caller) -> ErrnoResult<(SearchScope, ReadAs)> {
+    let is_own = caller.uid == 0 || caller.uid == rustix::process::geteuid().as_raw();
+    match (is_own, caller.is_other()) {
+        (true, _) => Ok((SearchScope::All, as_mount)),
+        (false, true) => Ok((SearchScope::Public, as_public)),
+        (false, false) => Err(Errno::ACCESS),
+    }
+}
+
+/// What a caller searches, and as whom its items are read.
+struct Searched {
+    indexes: Arc<SearchIndexes>,
+    act: ReadAs,
 }
 
 /// The query of a path below `.find`; None if a name in it has no word.
@@ -77,31 +119,42 @@ fn link_target(path: &str, names: &Names) -> Vec<u8> {
 }
 
 impl Namespace {
-    /// The search indexes. The descriptions are up to date; EAGAIN if they are not within a time, and then more of them
-    /// are the next time.
-    fn searched(&self, timeout: Duration) -> ErrnoResult<Arc<SearchIndexes>> {
-        let indexes = match self.searches.indexes.get() {
+    /// The search indexes for a caller, and as whom their items are read. The descriptions are up to date; EAGAIN if
+    /// they are not within a time, and then more of them are the next time.
+    fn searched(&self, caller: &Caller, timeout: Duration) -> ErrnoResult<Searched> {
+        let (scope, act) = scope_of(caller)?;
+        let scoped = match scope {
+            SearchScope::All => &self.searches.own,
+            SearchScope::Public => &self.searches.public,
+        };
+        let indexes = match scoped.indexes.get() {
             Some(indexes) => Arc::clone(indexes),
             None => {
-                let opened = Arc::new(self.archive.search_indexes(SearchScope::All)?);
-                Arc::clone(self.searches.indexes.get_or_init(|| opened))
+                let opened = Arc::new(self.archive.search_indexes(scope)?);
+                Arc::clone(scoped.indexes.get_or_init(|| opened))
             }
         };
         let until = Instant::now() + timeout;
-        let Some(_updating) = self.searches.updating.try_lock_until(until) else {
+        let Some(mut read) = scoped.read.try_lock_until(until) else {
             return Err(Errno::AGAIN);
         };
-        let is_current =
-            self.archive
-                .update_search(&indexes.descriptions, &|read| read(), &mut |_| {
-                    if Instant::now() < until {
-                        SearchStop::GoOn
-                    } else {
-                        SearchStop::Stop
-                    }
-                })?;
+        let since = *read.get_or_insert_with(Instant::now);
+        if scope == SearchScope::Public && since.elapsed() >= READ_AGAIN {
+            let again = indexes.descriptions.read_again();
+            again.map_err(ArchiveError::from)?;
+            *read = Some(Instant::now());
+        }
+        let is_current = self
+            .archive
+            .update_search(&indexes.descriptions, &act, &mut |_| {
+                if Instant::now() < until {
+                    SearchStop::GoOn
+                } else {
+                    SearchStop::Stop
+                }
+            })?;
         if is_current {
-            Ok(indexes)
+            Ok(Searched { indexes, act })
         } else {
             log::info!("the search index is not complete yet");
             Err(Errno::AGAIN)
@@ -133,7 +186,7 @@ impl Namespace {
             && let Some(item) = self.item_of_link(name)?
         {
             let query = query_of(path).ok_or(Errno::NOENT)?;
-            let indexes = self.searched(LOOKUP_TIMEOUT)?;
+            let indexes = self.searched(caller, LOOKUP_TIMEOUT)?.indexes;
             let act = reading_as(caller);
             if self.may_find(caller, &item)?
                 && self.archive.is_found(&indexes, &query, &item, &act)?
@@ -179,9 +232,9 @@ impl Namespace {
         path: &str,
     ) -> ErrnoResult<Vec<DirectoryEntry>> {
         let query = query_of(path).ok_or(Errno::NOENT)?;
-        let indexes = self.searched(LISTING_TIMEOUT)?;
+        let Searched { indexes, act } = self.searched(caller, LISTING_TIMEOUT)?;
         self.searches.written.pass_on(&self.archive);
-        self.archive.read_texts_aside(&indexes, |read| read());
+        self.archive.read_texts_aside(&indexes, act);
         let act = reading_as(caller);
         let page = self.archive.search(&indexes, &query, &act, 0, MOST_LINKS)?;
         if page.has_more {

@@ -49,13 +49,18 @@ impl Namespace {
         parent: &Node,
         sibling: &Sibling,
     ) -> ErrnoResult<Entry> {
-        // What the entry says of an item can be read in the item's directory.
-        self.check_item(caller, &sibling.item, Access::READ_OK | Access::EXEC_OK)?;
-        if let NodeKind::Prefix(_) = parent.kind {
-            self.check_search(caller, &sibling.item)?;
-        }
+        self.check_shown(caller, &sibling.item)?;
         let languages = &self.options.languages;
-        match virtual_entries::compute(&self.archive, languages, sibling)? {
+        if caller.is_other() {
+            for item in virtual_entries::passed(&self.archive, languages, sibling)? {
+                self.check_shown(caller, &item)?;
+            }
+        }
+        let computed = virtual_entries::compute(&self.archive, languages, sibling)?;
+        if let Some(item) = computed.shown() {
+            self.check_shown(caller, item)?;
+        }
+        match computed {
             VirtualEntry::Link(names) => {
                 let target = self.link_to(parent.view, &names)?;
                 let is_own = caller.is_other() && self.check_change(caller, &sibling.item).is_ok();
@@ -68,7 +73,6 @@ impl Namespace {
             }
             VirtualEntry::MetadataText(item) => self.text_entry(&item),
             VirtualEntry::FileList(item) => {
-                self.check_item(caller, &item, Access::READ_OK | Access::EXEC_OK)?;
                 let list = Generated::FileList(item.id);
                 self.virtual_entry(View::Rep, NodeKind::Generated(list))
             }
@@ -94,6 +98,14 @@ impl Namespace {
         let entry = self.real(descriptor, View::Rep, NodeKind::Inside, lifetime)?;
         mark_metadata_text(&entry, item);
         Ok(entry)
+    }
+
+    /// EACCES if a caller may not read an item's directory, or not search the levels above it. Whatever a name
+    /// beside one item says of another passes here: the names are never cached, so that each caller is checked.
+    fn check_shown(&self, caller: &Caller, item: &Item) -> ErrnoResult<()> {
+        self.check_item(caller, item, Access::READ_OK | Access::EXEC_OK)?;
+        self.check_search(caller, item)?;
+        Ok(())
     }
 
     /// EACCES if a caller does not have this access to an item's directory.

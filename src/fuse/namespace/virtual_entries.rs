@@ -40,6 +40,43 @@ pub(super) enum VirtualEntry {
     },
 }
 
+impl VirtualEntry {
+    /// The item of which the entry says more than its names.
+    pub(super) fn shown(&self) -> Option<&Item> {
+        match self {
+            VirtualEntry::Link(_) => None,
+            VirtualEntry::MetadataText(item)
+            | VirtualEntry::FileList(item)
+            | VirtualEntry::Record { item, .. }
+            | VirtualEntry::ShortRecord { item, .. } => Some(item),
+        }
+    }
+}
+
+/// The items held here whose relations a name with several steps follows after those of the first.
+pub(super) fn passed(
+    archive: &Archive,
+    languages: &[Language],
+    sibling: &Sibling,
+) -> ErrnoResult<Vec<Item>> {
+    let modifier = match &sibling.request {
+        Request::Modifier(modifier) | Request::FileList(Some(modifier)) => modifier,
+        Request::FileList(None) => return Ok(Vec::new()),
+    };
+    let steps = modifier.steps();
+    let mut items = Vec::new();
+    for count in 1..steps.len() {
+        let Some(begin) = Modifier::from_steps(steps[..count].to_vec()) else {
+            continue;
+        };
+        let related = archive.resolve(&sibling.item.names, &begin, languages)?;
+        if let Some(Related::Item(names)) = related {
+            items.extend(archive.held(&names)?);
+        }
+    }
+    Ok(items)
+}
+
 /// Computes the entry of a name; ENOENT if it leads nowhere.
 pub(super) fn compute(
     archive: &Archive,
