@@ -3,6 +3,7 @@
 //! or printed.
 
 mod caches;
+mod answers;
 mod canary;
 mod databases;
 mod declaring;

@@ -36,6 +36,9 @@ use reply::text_of;
 pub(super) use item::digest_of;
 pub(super) use reply::{ContentReply, Path, PathEnd, failed, no_file, read_path, redirect, refuse};
 
+/// The name of a metadata text, which determines its type.
+pub(super) const TEXT_NAME: &[u8] = b"metadata.txt";
+
 /// The scripts of the living system that show the record named by a parameter.
 const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
 /// That parameter.
@@ -70,6 +73,11 @@ pub(super) async fn send(
     let response = match reply {
         ContentReply::Answer(response) => response,
         ContentReply::Zip(item, layout) => zip::answer(site, *item, layout).await,
+        ContentReply::Text(found) => {
+            let (now, source) = (site.clock.seconds(), Source::Open(found));
+            let sent = file::answer(&parts.method, &parts.headers, source, TEXT_NAME, now);
+            answer::by_accept(sent.await)
+        }
         ContentReply::File {
             source: Source::Open(found),
             name,

@@ -11,7 +11,6 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
 use crate::web::server::answer::Refusal;
-use crate::web::server::archive::file::Source;
 use crate::web::server::archive::{Site, act, pages};
 use ibi::relation::{Language, Modifier, Step};
 
@@ -56,13 +55,7 @@ pub(super) fn of_related(
                 return Ok(ContentReply::Answer(pages::metadata(site, &item, request)));
             }
             let found = site.archive.open_metadata_text(&item, &act);
-            Ok(ContentReply::File {
-                source: Source::Open(found.map_err(failed)?),
-                name: b"metadata.txt".to_vec(),
-                location: None,
-                is_download: false,
-                digest: None,
-            })
+            Ok(ContentReply::Text(found.map_err(failed)?))
         }
         Some(Related::Description { item, from, format }) => {
             wanted.refuse_paths()?;

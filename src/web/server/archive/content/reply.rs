@@ -6,6 +6,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::archive::ArchiveError;
 use crate::archive::store::Item;
+use crate::archive::tree::Published;
 use crate::formats::fixity::Digest;
 use crate::formats::hex::Hex;
 use crate::formats::query::percent_decoded_bytes;
@@ -30,6 +31,8 @@ pub(in super::super) enum ContentReply {
         /// The recorded digest, if it is wanted and known.
         digest: Option<Digest>,
     },
+    /// The metadata text of an item, which a reader of pages gets as a page.
+    Text(Published),
     /// An item as one file.
     Zip(Box<Item>, Layout),
 }

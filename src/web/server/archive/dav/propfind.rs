@@ -14,7 +14,7 @@ use hyper::body::Frame;
 use tokio::task::JoinHandle;
 
 use super::listing::Listing;
-use super::target::find;
+use super::target::answered;
 use crate::archive::ArchiveError;
 use crate::formats::webdav::{FINITE_DEPTH, Wanted};
 use crate::web::server::answer::{self, Refusal};
@@ -71,17 +71,16 @@ fn begin(
     let path = read_path(request.uri.path())?;
     let below = path.components.get(1..).unwrap_or_default();
     let preferences = languages::preferred(&request.headers);
-    let (target, depends_on_reader) = find(&site, below, &preferences)?;
-    let begun = Listing::begin(site, wanted, target, below, with_members).map_err(failed)?;
-    let (mut listing, mut xml) = begun;
-    if path.end == PathEnd::Slash && listing.is_of_file() {
-        return Err(no_file());
-    }
-    let has_more = listing.next(&mut xml).map_err(failed)?;
-    Ok((
-        (xml, has_more.then(|| Box::new(listing))),
-        depends_on_reader,
-    ))
+    let listed = Arc::clone(&site);
+    answered(&site, below, &preferences, |target| {
+        let begun = Listing::begin(listed, wanted, target, below, with_members).map_err(failed)?;
+        let (mut listing, mut xml) = begun;
+        if path.end == PathEnd::Slash && listing.is_of_file() {
+            return Err(no_file());
+        }
+        let has_more = listing.next(&mut xml).map_err(failed)?;
+        Ok((xml, has_more.then(|| Box::new(listing))))
+    })
 }
 
 /// Whether the members of a collection are wanted. A list of everything below is refused, which is also what a request

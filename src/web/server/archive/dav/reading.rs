@@ -7,13 +7,14 @@ use axum::http::request::Parts;
 use axum::http::{Request, Response};
 
 use super::PATH;
-use super::target::{Target, find};
+use super::target::{Target, answered};
 use crate::archive::store::Item;
 use crate::formats::level::LevelPath;
 use crate::formats::query::encoded;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::content::{
-    ContentReply, Path, PathEnd, digest_of, failed, no_file, open_cached, read_path, redirect, send,
+    ContentReply, Path, PathEnd, TEXT_NAME, digest_of, failed, no_file, open_cached, read_path,
+    redirect, send,
 };
 use crate::web::server::archive::file::Source;
 use crate::web::server::archive::{Site, SiteHandle, act, pages};
@@ -44,37 +45,36 @@ fn reply(
     let path = read_path(request.uri.path())?;
     let below = path.components.get(1..).unwrap_or_default();
     let preferences = languages::preferred(&request.headers);
-    let (target, depends_on_reader) = find(site, below, &preferences)?;
-    let reply = match target {
+    answered(site, below, &preferences, |target| match target {
         // There is no page of a prefix.
-        Target::Level(LevelPath::Rep(level)) => {
-            ContentReply::Answer(redirect(&format!("/{}", encoded(level.as_bytes()))))
-        }
+        Target::Level(LevelPath::Rep(level)) => Ok(ContentReply::Answer(redirect(&format!(
+            "/{}",
+            encoded(level.as_bytes())
+        )))),
         // There is no page of a prefix.
-        Target::Level(_) => ContentReply::Answer(redirect("/")),
+        Target::Level(_) => Ok(ContentReply::Answer(redirect("/"))),
         Target::Content(item, in_item) => {
             note(site, version, &path, &item, &in_item);
-            content(site, &item, in_item, path.end, request)?
+            content(site, &item, in_item, path.end, request)
         }
-        Target::Text(item) => ContentReply::File {
+        Target::Text(item) => Ok(ContentReply::File {
             source: Source::Open(
                 site.archive
                     .open_metadata_text(&item, &act)
                     .map_err(failed)?,
             ),
-            name: b"metadata.txt".to_vec(),
+            name: TEXT_NAME.to_vec(),
             location: None,
             is_download: false,
             digest: None,
-        },
+        }),
         Target::Description(item, from, format) => {
             let root = site.archive.open_content(&item, b"", &act);
             root.map_err(failed)?;
             let document = pages::description(site, &item, from.as_ref(), format);
-            ContentReply::Answer(document)
+            Ok(ContentReply::Answer(document))
         }
-    };
-    Ok((reply, depends_on_reader))
+    })
 }
 
 /// Notes an item that was asked for by a rep, so that its next file is opened without the index.

@@ -8,7 +8,7 @@ use crate::archive::{ArchiveError, Related};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
 use crate::formats::level::LevelPath;
-use crate::web::server::answer::Refusal;
+use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::content::{failed, refuse};
 use crate::web::server::archive::levels::visible;
 use crate::web::server::archive::{Site, act};
@@ -27,14 +27,31 @@ pub(super) enum Target {
     Description(Item, Option<Names>, DescriptionFormat),
 }
 
-/// Finds what a path names, and whether that depends on the languages of the reader.
-pub(super) fn find(
+/// Calls `answer` with what a path names. Returns also whether that depends on the languages of the reader; a refusal
+/// says so itself.
+pub(super) fn answered<T>(
     site: &Site,
     path: &[Vec<u8>],
     preferences: &[Language],
-) -> Result<(Target, bool), Refusal> {
+    answer: impl FnOnce(Target) -> Result<T, Refusal>,
+) -> Result<(T, bool), Refusal> {
+    let mut depends_on_reader = false;
+    let target = find(site, path, preferences, &mut depends_on_reader);
+    match target.and_then(answer) {
+        Ok(answer) => Ok((answer, depends_on_reader)),
+        Err(refusal) if depends_on_reader => Err(Box::new(answer::by_language(*refusal))),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+fn find(
+    site: &Site,
+    path: &[Vec<u8>],
+    preferences: &[Language],
+    depends_on_reader: &mut bool,
+) -> Result<Target, Refusal> {
     if path.is_empty() {
-        return Ok((Target::Level(LevelPath::Root), false));
+        return Ok(Target::Level(LevelPath::Root));
     }
     let texts = path.iter().take(4).map(|part| str::from_utf8(part).ok());
     let texts: Vec<&str> = texts.map_while(|text| text).collect();
@@ -42,14 +59,14 @@ pub(super) fn find(
         && let Some(level) = LevelPath::parse(&texts.join("/"))
         && visible(site, &level, false).map_err(failed)?.0.is_some()
     {
-        return Ok((Target::Level(level), false));
+        return Ok(Target::Level(level));
     }
     for (count, above) in [(4, 3), (2, 1)] {
         if let Some(names) = texts.get(..count)
             && let Some(found) = identified(site, &names[..above].join("/"), names[above], count)?
         {
             let below = path.get(count..).unwrap_or_default().join(&b'/');
-            return related(site, found, below, preferences);
+            return related(site, found, below, preferences, depends_on_reader);
         }
     }
     Err(nothing())
@@ -100,14 +117,15 @@ fn related(
     (item, request): Identified,
     below: Vec<u8>,
     preferences: &[Language],
-) -> Result<(Target, bool), Refusal> {
+    depends_on_reader: &mut bool,
+) -> Result<Target, Refusal> {
     let modifier = match request {
-        None => return Ok((Target::Content(item, below), false)),
+        None => return Ok(Target::Content(item, below)),
         Some(Request::Modifier(modifier)) => modifier,
         // The list is what a client shows of the item.
         Some(Request::FileList(_)) => return Err(nothing()),
     };
-    let depends_on_reader = modifier.steps().contains(&Step::Translation(None));
+    *depends_on_reader = modifier.steps().contains(&Step::Translation(None));
     let is_public = |item: &Item| {
         let dependencies = Dependencies::default();
         site.archive.is_public(item, &act, &dependencies)
@@ -118,7 +136,7 @@ fn related(
     let found = site
         .archive
         .resolve_shown(&item.names, &modifier, preferences, &act);
-    let target = match found.map_err(failed)? {
+    Ok(match found.map_err(failed)? {
         Some(Related::Item(names)) => {
             let held = site.archive.held(&names).map_err(failed)?;
             Target::Content(held.ok_or_else(nothing)?, below)
@@ -129,6 +147,5 @@ fn related(
             Target::Description(item, from, format)
         }
         None => return Err(nothing()),
-    };
-    Ok((target, depends_on_reader))
+    })
 }
