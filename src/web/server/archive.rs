@@ -57,6 +57,7 @@ pub struct Site {
     front: pages::Front,
     oai: oai::Oai,
     cache: AnswerCache,
+    lists: crawlers::Lists,
     zips: zip::ZipLimit,
     /// How many readers may have digests of pieces of files computed at a time.
     digests: Arc<Semaphore>,
@@ -93,6 +94,7 @@ impl Site {
             accesses: AccessCounter::default(),
             front: pages::Front::default(),
             cache: AnswerCache::default(),
+            lists: crawlers::Lists::default(),
             zips: zip::ZipLimit::default(),
             digests: Arc::new(Semaphore::new(MOST_DIGESTS)),
             searches: searches::Searches::default(),

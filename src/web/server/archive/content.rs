@@ -73,6 +73,7 @@ pub(super) async fn send(
     let response = match reply {
         ContentReply::Answer(response) => response,
         ContentReply::Zip(item, layout) => zip::answer(site, *item, layout).await,
+        ContentReply::List(list) => crawlers::answer_list(site, list).await,
         ContentReply::Text(found) => {
             let (now, source) = (site.clock.seconds(), Source::Open(found));
             let sent = file::answer(&parts.method, &parts.headers, source, TEXT_NAME, now);
@@ -184,11 +185,14 @@ fn find(
     }
     if let [name] = path.components.as_slice()
         && path.end == PathEnd::Name
-        && let Some(answer) = str::from_utf8(name)
-            .ok()
-            .and_then(|name| crawlers::answer(site, name))
+        && let Ok(name) = str::from_utf8(name)
     {
-        return Ok((ContentReply::Answer(answer), false));
+        if let Some(answer) = crawlers::answer(site, name) {
+            return Ok((ContentReply::Answer(answer), false));
+        }
+        if let Some(list) = crawlers::list(site, name).map_err(failed)? {
+            return Ok((ContentReply::List(list), false));
+        }
     }
     if path.components.join(&b'/') == crawlers::RESOURCE_SYNC.as_bytes()
         && let Some(answer) = crawlers::answer(site, crawlers::RESOURCE_SYNC)

@@ -2,17 +2,29 @@
 //! ([`lists`]) and of what has changed ([`changes`]), a feed of the latest items (RFC 4287), and how a browser searches (OpenSearch 1.1).
 
 mod changes;
+mod kept;
 mod lists;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use bytes::Bytes;
 use maud::html;
 
 use super::{Site, failure, oai, pages};
 use crate::archive::ArchiveError;
 use crate::formats::query::encoded;
-use crate::web::server::answer;
+use crate::web::server::answer::{self, Refusal};
 use crate::web::server::page::{self, html::finished};
+
+/// How long a list of a version of the index is kept. What was made private without a change of the index is in it as long.
+const KEPT: Duration = Duration::from_secs(10);
+/// The same for what was noticed, which changes each second.
+const KEPT_BRIEFLY: Duration = Duration::from_secs(1);
+/// The seconds after which a refused client may try again.
+const ASK_AGAIN: u16 = 5;
 
 const XML: &str = "application/xml; charset=utf-8";
 
@@ -23,43 +35,92 @@ pub(super) fn are_changes(path: &str) -> bool {
     path == lists::CHANGES
 }
 
-/// The answer to the name of one of these texts.
+/// A list that takes time to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Listed {
+    /// The feed.
+    Feed,
+    /// The list of the parts of a list, or a part of it.
+    Items(lists::List, Option<i64>),
+    /// The same of what has changed; a part is known by its first second.
+    Changes(Option<i64>),
+}
+
+/// The lists that were made.
+pub(super) type Lists = kept::Kept<Listed>;
+
+/// The list of this name.
+pub(super) fn list(site: &Site, name: &str) -> Result<Option<Listed>, ArchiveError> {
+    if name == "feed.atom" {
+        return Ok(Some(Listed::Feed));
+    }
+    match changes::named(site, name) {
+        Some(changes) => Ok(Some(changes)),
+        None => lists::named(site, name),
+    }
+}
+
+/// The answer to a request for a list.
+pub(super) async fn answer_list(site: &Arc<Site>, listed: Listed) -> Response<Body> {
+    let version = site.index_version();
+    let making = Arc::clone(site);
+    let make = async move {
+        let made = answer::aside(move || make(&making, listed)).await;
+        made.unwrap_or_else(|refusal| Err(Box::new(refusal)))
+    };
+    let lifetime = match listed {
+        Listed::Changes(_) => KEPT_BRIEFLY,
+        Listed::Feed | Listed::Items(..) => KEPT,
+    };
+    match site.lists.get(&listed, version, lifetime, make).await {
+        Some(Ok(document)) if listed == Listed::Feed => {
+            sent("application/atom+xml; charset=utf-8", document)
+        }
+        Some(Ok(document)) => sent(XML, document),
+        Some(Err(refusal)) => *refusal,
+        None => answer::busy(
+            "too many lists are being made; ask again in a while",
+            ASK_AGAIN,
+        ),
+    }
+}
+
+fn make(site: &Site, listed: Listed) -> Result<Bytes, Refusal> {
+    let made = match listed {
+        Listed::Feed => feed(site).map(Some),
+        Listed::Items(list, part) => lists::document_of(site, list, part).map(Some),
+        Listed::Changes(part) => changes::document_of(site, part),
+    };
+    match made {
+        Ok(Some(document)) => Ok(document.into()),
+        Ok(None) => Err(Box::new(oai::refuse_for_now(site))),
+        Err(error) => Err(Box::new(failure::of(&error))),
+    }
+}
+
+/// The answer to the name of one of the other texts.
 pub(super) fn answer(site: &Site, name: &str) -> Option<Response<Body>> {
     if let Some(icon) = page::icon(name) {
         return Some(icon);
     }
-    let made = match name {
+    match name {
         "robots.txt" => {
             let text = format!(
                 "User-agent: *\nDisallow: {prefix}/archive.cgi/\nDisallow: {prefix}/dav/\nSitemap: {map}\n",
                 prefix = site.url.prefix(),
                 map = site.url.at("sitemap.xml")
             );
-            return Some(sent("text/plain; charset=utf-8", text));
-        }
-        "feed.atom" => {
-            return Some(match feed(site) {
-                Ok(document) => sent("application/atom+xml; charset=utf-8", document),
-                Err(error) => failure::of(&error),
-            });
+            Some(sent("text/plain; charset=utf-8", text))
         }
         "opensearch.xml" => {
             let kind = "application/opensearchdescription+xml; charset=utf-8";
-            return Some(sent(kind, search_description(site)));
+            Some(sent(kind, search_description(site)))
         }
-        name => match changes::answer(site, name) {
-            Some(Ok(None)) => return Some(oai::refuse_for_now(site)),
-            Some(made) => made.map(Option::unwrap_or_default),
-            None => lists::answer(site, name)?,
-        },
-    };
-    Some(match made {
-        Ok(document) => sent(XML, document),
-        Err(error) => failure::of(&error),
-    })
+        name => lists::description_of(site, name).map(|document| sent(XML, document)),
+    }
 }
 
-fn sent(kind: &'static str, text: String) -> Response<Body> {
+fn sent(kind: &'static str, text: impl Into<Body>) -> Response<Body> {
     answer::fresh(answer::whole(StatusCode::OK, kind, text))
 }
 

@@ -12,6 +12,7 @@ use crate::formats::hex::Hex;
 use crate::formats::query::percent_decoded_bytes;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::conditions::{ConditionResult, FileVersion, evaluate};
+use crate::web::server::archive::crawlers::Listed;
 use crate::web::server::archive::failure;
 use crate::web::server::archive::file::Source;
 use crate::web::server::archive::zip::Layout;
@@ -31,6 +32,8 @@ pub(in super::super) enum ContentReply {
         /// The recorded digest, if it is wanted and known.
         digest: Option<Digest>,
     },
+    /// A list for crawlers.
+    List(Listed),
     /// The metadata text of an item, which a reader of pages gets as a page.
     Text(Published),
     /// An item as one file.

@@ -4,6 +4,7 @@
 //! It is made of what harvesting records: the second in which each change of a record was noticed. So whatever changes
 //! a description is in it, and nothing that a list of resources has not is told before it is.
 
+use super::Listed;
 use crate::archive::ArchiveError;
 use crate::archive::store::{ChangePart, RecordChange};
 use crate::archive::tree::Dependencies;
@@ -18,16 +19,24 @@ const PART: usize = 10_000;
 /// How many changes are listed. An aggregator that knows an earlier state takes the list of resources again.
 const MOST: usize = 200_000;
 
-/// The text of this name: None if no list has it, and no text until all records have been looked at.
-pub(super) fn answer(site: &Site, name: &str) -> Option<Result<Option<String>, ArchiveError>> {
+/// The list of this name.
+pub(super) fn named(site: &Site, name: &str) -> Option<Listed> {
     if name == CHANGES {
-        return Some(index(site));
+        return Some(Listed::Changes(None));
     }
     let part = name.strip_prefix("changelist-")?.strip_suffix(".xml")?;
     // One spelling for each part.
     let first = part.parse::<i64>().ok()?;
     let is_known = first.to_string() == part && (0..=until(site)).contains(&first);
-    is_known.then(|| part_of(site, first))
+    is_known.then_some(Listed::Changes(Some(first)))
+}
+
+/// The list of the parts, or the part that begins in this second. None until all records have been looked at.
+pub(super) fn document_of(site: &Site, part: Option<i64>) -> Result<Option<String>, ArchiveError> {
+    match part {
+        None => index(site),
+        Some(first) => part_of(site, first),
+    }
 }
 
 /// The last second of which all changes are known.

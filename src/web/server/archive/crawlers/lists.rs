@@ -1,6 +1,7 @@
 //! Lists of all public items, in parts: the site map with their pages (sitemaps.org, protocol 0.9), and the lists of
 //! ResourceSync (ANSI/NISO Z39.99-2017) with their descriptions, for aggregators.
 
+use super::Listed;
 use crate::archive::ArchiveError;
 use crate::archive::store::ItemId;
 use crate::archive::tree::Dependencies;
@@ -23,35 +24,56 @@ const NAMESPACES: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\""
 const SYNC: &str = "xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
 /// What a list is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum List {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in super::super) enum List {
     /// Search engines: the items' pages.
     SiteMap,
     /// Aggregators: the items' descriptions.
     Resources,
 }
 
-/// The text of this name. None if no list has it.
-pub(super) fn answer(site: &Site, name: &str) -> Option<Result<String, ArchiveError>> {
+/// The text of this name that describes the lists.
+pub(super) fn description_of(site: &Site, name: &str) -> Option<String> {
     match name {
-        RESOURCE_SYNC => return Some(Ok(description(site))),
-        CAPABILITIES => return Some(Ok(capabilities(site))),
-        "sitemap.xml" => return Some(index(site, List::SiteMap)),
-        RESOURCES => return Some(index(site, List::Resources)),
+        RESOURCE_SYNC => Some(description(site)),
+        CAPABILITIES => Some(capabilities(site)),
+        _ => None,
+    }
+}
+
+/// The list of this name, if there is one.
+pub(super) fn named(site: &Site, name: &str) -> Result<Option<Listed>, ArchiveError> {
+    match name {
+        "sitemap.xml" => return Ok(Some(Listed::Items(List::SiteMap, None))),
+        RESOURCES => return Ok(Some(Listed::Items(List::Resources, None))),
         _ => {}
     }
-    let (list, part) = match name.strip_suffix(".xml")?.split_once('-')? {
-        ("sitemap", part) => (List::SiteMap, part),
-        ("resourcelist", part) => (List::Resources, part),
-        _ => return None,
+    let part = name
+        .strip_suffix(".xml")
+        .and_then(|name| name.split_once('-'));
+    let (list, part) = match part {
+        Some(("sitemap", part)) => (List::SiteMap, part),
+        Some(("resourcelist", part)) => (List::Resources, part),
+        _ => return Ok(None),
     };
     // One spelling for each part.
     let number = part.parse::<i64>().ok();
-    let number = number.filter(|number| number.to_string() == part)?;
-    match last_part(site) {
-        Ok(last) if (0..=last).contains(&number) => Some(part_of(site, list, number * PART)),
-        Ok(_) => None,
-        Err(error) => Some(Err(error)),
+    let Some(number) = number.filter(|number| number.to_string() == part) else {
+        return Ok(None);
+    };
+    let is_there = (0..=last_part(site)?).contains(&number);
+    Ok(is_there.then_some(Listed::Items(list, Some(number))))
+}
+
+/// The list of the parts, or a part.
+pub(super) fn document_of(
+    site: &Site,
+    list: List,
+    part: Option<i64>,
+) -> Result<String, ArchiveError> {
+    match part {
+        None => index(site, list),
+        Some(number) => part_of(site, list, number * PART),
     }
 }
 
