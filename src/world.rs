@@ -14,6 +14,7 @@
 //! - [`related`]: what modifiers lead to.
 //! - [`levels`]: what an Archive lists above its items.
 //! - [`remote_file`]: a file of an Archive, and its pieces.
+//! - [`pace`]: whether what is read arrives.
 //! - [`content`]: the bytes of files, verified.
 //! - [`found`]: an item that an Archive holds, as a store receives it.
 //! - [`held`]: the copy of an item that a store has.
@@ -22,6 +23,7 @@
 //! - [`nodes`]: the nodes that the kernel knows.
 //! - [`listed`]: the directories above items, as an Archive lists them.
 //! - [`namespace`]: which node a name means.
+//! - [`turns`]: how many reads of a user wait.
 //! - [`waiting`]: waiting that a signal interrupts.
 //! - [`keeping`]: whole items in the cache: fetched, pinned and dropped.
 //! - [`backing`]: files of the cache that the kernel reads itself.
@@ -53,6 +55,7 @@ pub mod mount;
 pub(crate) mod mounts;
 pub(crate) mod namespace;
 pub(crate) mod nodes;
+mod pace;
 pub(crate) mod process;
 pub(crate) mod related;
 pub(crate) mod remote;
@@ -61,4 +64,5 @@ pub mod settings;
 pub(crate) mod sources;
 pub mod texts;
 pub(crate) mod trouble;
+mod turns;
 pub(crate) mod waiting;

@@ -17,7 +17,8 @@ use sha2::{Digest as _, Sha256};
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
 use crate::world::cache::{Cache, InUse, Kind};
-use crate::world::remote::{READ_TIMEOUT, Remote, WINDOW, pieces};
+use crate::world::pace::{PAUSE, Pace};
+use crate::world::remote::{Remote, WINDOW, pieces};
 use crate::world::remote_file::Piece;
 use crate::world::trouble::Trouble;
 
@@ -27,8 +28,6 @@ pub(crate) use crate::world::remote_file::RemoteFile;
 const MOST_RECENT: usize = 8;
 /// How many pieces are fetched before they are asked for, where a file is read from its beginning to its end.
 const AHEAD: u64 = 3;
-/// How long it waits before it asks a server again that does not answer.
-const PAUSE: Duration = Duration::from_millis(300);
 /// For how long a file is not read again for which a read has waited in vain.
 const AGAIN: Duration = Duration::from_secs(1);
 /// How often a piece is fetched that differs from its digest.
@@ -139,8 +138,8 @@ impl Content {
         if number % WINDOW >= WINDOW / 2 && next < last && self.digest(file, next).is_none() {
             let (content, file) = (Arc::clone(self), Arc::clone(file));
             tokio::spawn(async move {
-                let mut last_byte = Instant::now();
-                let asked = content.ask_digests(&file, next, &mut last_byte);
+                let mut pace = Pace::begin();
+                let asked = content.ask_digests(&file, next, &mut pace);
                 if let Err(trouble) = asked.await {
                     log::debug!("{}: {trouble}", file.url);
                 }
@@ -367,15 +366,15 @@ impl Content {
         if file.failed.lock().is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(Trouble::Broken("it did not answer a moment ago".to_owned()));
         }
-        let mut last_byte = Instant::now();
+        let mut pace = Pace::begin();
         let (mut attempts, mut arrived) = (0, Arrived::default());
         loop {
             let had = arrived.length;
             let fetched = if is_whole {
-                let fetched = self.fetch_whole(file, &mut arrived, &mut last_byte).await;
+                let fetched = self.fetch_whole(file, &mut arrived, &mut pace).await;
                 fetched.map(|()| None)
             } else {
-                let fetched = self.fetch_piece(file, number, &mut arrived, &mut last_byte);
+                let fetched = self.fetch_piece(file, number, &mut arrived, &mut pace);
                 fetched.await.map(Some)
             };
             match fetched {
@@ -390,9 +389,9 @@ impl Content {
                     }
                 }
                 // It goes on where the connection was cut.
-                Err(Trouble::Unreachable(_)) if arrived.length > had => {}
+                Err(Trouble::Unreachable(_)) if arrived.length > had && !pace.is_over() => {}
                 Err(Trouble::Unreachable(what)) => {
-                    if last_byte.elapsed() + PAUSE >= READ_TIMEOUT {
+                    if pace.is_over() {
                         log::warn!("{}: {what}", file.url);
                         *file.failed.lock() = Some(Instant::now());
                         // Not EHOSTUNREACH: programs know EIO as the error of a read.
@@ -410,16 +409,16 @@ impl Content {
         &self,
         file: &RemoteFile,
         number: u64,
-        last_byte: &mut Instant,
+        pace: &mut Pace,
     ) -> Result<(), Trouble> {
         let _turn = file.asking.lock().await;
         if self.digest(file, number).is_some() {
             return Ok(());
         }
-        let (first, until) = (number - number % WINDOW, *last_byte + READ_TIMEOUT);
+        let (first, until) = (number - number % WINDOW, pace.until());
         let digests = self.remote.digests(&file.url, &file.entry, first, until);
         self.learn(file, first, &digests.await?);
-        *last_byte = Instant::now();
+        *pace = Pace::begin();
         Ok(())
     }
 
@@ -429,15 +428,15 @@ impl Content {
         file: &RemoteFile,
         number: u64,
         arrived: &mut Arrived,
-        last_byte: &mut Instant,
+        pace: &mut Pace,
     ) -> Result<Piece, Trouble> {
         if !file.is_short() {
-            self.ask_digests(file, number, last_byte).await?;
+            self.ask_digests(file, number, pace).await?;
         }
         let (start, size) = (number * CHUNK, file.piece_size(number));
         let reserved = self.cache.reserve(size);
         let announced = self
-            .receive(file, (start, start + size), arrived, last_byte)
+            .receive(file, (start, start + size), arrived, pace)
             .await?;
         let (bytes, digest) = (std::mem::take(&mut arrived.piece), &arrived.digest);
         let found = Digest(digest.clone().finalize().into());
@@ -477,10 +476,9 @@ impl Content {
         &self,
         file: &RemoteFile,
         arrived: &mut Arrived,
-        last_byte: &mut Instant,
+        pace: &mut Pace,
     ) -> Result<(), Trouble> {
-        self.receive(file, (0, file.size()), arrived, last_byte)
-            .await?;
+        self.receive(file, (0, file.size()), arrived, pace).await?;
         if !arrived.piece.is_empty() {
             let digest = self.put(&mut arrived.piece).await;
             arrived.digests.push(digest);
@@ -501,22 +499,22 @@ impl Content {
         file: &RemoteFile,
         (start, end): (u64, u64),
         arrived: &mut Arrived,
-        last_byte: &mut Instant,
+        pace: &mut Pace,
     ) -> Result<Option<Digest>, Trouble> {
-        let until = *last_byte + READ_TIMEOUT;
         let range = (start + arrived.length, end);
-        let asked = self.remote.bytes(&file.url, &file.entry, range, until);
+        let asked = self
+            .remote
+            .bytes(&file.url, &file.entry, range, pace.until());
         let (mut answer, announced) = asked.await?;
         let whole = usize::try_from(CHUNK).unwrap_or(usize::MAX);
         while start + arrived.length < end {
-            let idle = (*last_byte + READ_TIMEOUT).saturating_duration_since(Instant::now());
-            let part = answer.next(idle).await;
+            let part = answer.next(pace.left()).await;
             let part = part.map_err(|error| Trouble::Unreachable(error.to_string()))?;
             let Some(mut part) = part else {
                 let what = "fewer bytes than were announced";
                 return Err(Trouble::Unreachable(what.to_owned()));
             };
-            *last_byte = Instant::now();
+            pace.took(part.len());
             if arrived.length + part.len() as u64 > end - start {
                 return Err(Trouble::Broken("more bytes than were announced".to_owned()));
             }

@@ -3,18 +3,17 @@
 //! A file whose digest a scrub has recorded is compared with it at its end, a short one with the digest that comes with
 //! it, and any other one piece by piece with the digests that its Archive tells.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 
 use crate::archive::transfer::Part;
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::{CHUNK, FileEntry};
+use crate::world::pace::{PAUSE, Pace};
 use crate::world::remote::{READ_TIMEOUT, Remote, pieces};
 use crate::world::trouble::Trouble;
 
-/// How long it waits before it asks a server again that does not answer.
-const PAUSE: Duration = Duration::from_millis(300);
 /// How often bytes are fetched that differ from their digest.
 const MOST_ATTEMPTS: u32 = 2;
 
@@ -58,7 +57,7 @@ struct Download<'a> {
     told: Vec<Digest>,
     /// How many of the pieces that are there have been compared.
     compared: usize,
-    last_byte: Instant,
+    pace: Pace,
 }
 
 /// Fetches what is missing of a file, again and again while no server answers, until no byte has come for too long.
@@ -75,7 +74,7 @@ pub(crate) async fn download(
         part,
         told: Vec::new(),
         compared: 0,
-        last_byte: Instant::now(),
+        pace: Pace::begin(),
     };
     let arrived = download.until_it_is_there().await;
     let bytes = download.part.taken();
@@ -105,9 +104,10 @@ impl Download<'_> {
                     self.compared = 0;
                 }
                 // It goes on where the connection was cut.
-                Err(Stopped::Trouble(Trouble::Unreachable(_))) if self.part.taken() > had => {}
+                Err(Stopped::Trouble(Trouble::Unreachable(_)))
+                    if self.part.taken() > had && !self.pace.is_over() => {}
                 Err(Stopped::Trouble(Trouble::Unreachable(what))) => {
-                    if self.last_byte.elapsed() + PAUSE >= READ_TIMEOUT {
+                    if self.pace.is_over() {
                         return Err(Trouble::Unreachable(what).into());
                     }
                     tokio::time::sleep(PAUSE).await;
@@ -154,13 +154,13 @@ impl Download<'_> {
     /// The digest of a piece, as the Archive tells it.
     async fn piece(&mut self, number: u64) -> Result<Digest, Stopped> {
         while self.told.len() as u64 <= number {
-            let until = self.last_byte.max(Instant::now()) + READ_TIMEOUT;
+            let until = Instant::now() + READ_TIMEOUT;
             let first = self.told.len() as u64;
             let told = self
                 .remote
                 .digests(self.url, self.entry, first, until)
                 .await?;
-            self.last_byte = Instant::now();
+            self.pace = Pace::begin();
             self.told.extend(told);
             if self.told.len() as u64 > pieces(self.entry.size) {
                 let text = "digests of more pieces than the file has";
@@ -204,18 +204,17 @@ impl Download<'_> {
     /// Receives the rest. Returns the digest of the file that its Archive announces.
     async fn receive(&mut self) -> Result<Option<Digest>, Stopped> {
         let size = self.entry.size;
-        let until = self.last_byte.max(Instant::now()) + READ_TIMEOUT;
+        let until = Instant::now() + READ_TIMEOUT;
         let range = (self.part.length(), size);
         let asked = self.remote.bytes(self.url, self.entry, range, until);
         let (mut answer, announced) = asked.await?;
         while self.part.length() < size {
-            let idle = (self.last_byte + READ_TIMEOUT).saturating_duration_since(Instant::now());
-            let part = answer.next(idle).await;
+            let part = answer.next(self.pace.left()).await;
             let part = part.map_err(|error| Trouble::Unreachable(error.to_string()))?;
             let part = part.ok_or_else(|| {
                 Trouble::Unreachable("fewer bytes than were announced".to_owned())
             })?;
-            self.last_byte = Instant::now();
+            self.pace.took(part.len());
             self.take(part).await?;
         }
         Ok(announced)

@@ -27,7 +27,9 @@ use crate::world::backing::{Backings, Route};
 use crate::world::content::RemoteFile;
 use crate::world::namespace::{Entries, Namespace, Opened, STATUS, target_of};
 use crate::world::nodes::{Inside, Node, NodeKind};
+use crate::world::remote::host;
 use crate::world::trouble::Trouble;
+use crate::world::turns::Turns;
 use crate::world::waiting;
 use listing::{Directory, ListingReply};
 
@@ -38,6 +40,9 @@ const KEPT_BRIEFLY: Duration = Duration::from_secs(1);
 const GENERATION: Generation = Generation(0);
 /// The size of a block, in bytes.
 const BLOCK: u32 = 4096;
+/// How many reads ahead the kernel sends before it waits for their answers, those of all users together: `Turns` divide
+/// what they take.
+const MOST_BACKGROUND: u16 = 4096;
 /// The largest read, in bytes.
 const LARGEST_READ: u32 = 1 << 20;
 
@@ -69,6 +74,7 @@ impl std::fmt::Debug for WorldFs {
 struct Inner {
     namespace: Arc<Namespace>,
     backings: Backings,
+    turns: Turns,
     open: Mutex<HashMap<u64, Open>>,
     last: AtomicU64,
     owner: (u32, u32),
@@ -95,6 +101,7 @@ impl WorldFs {
             inner: Arc::new(Inner {
                 namespace,
                 backings: Backings::new(),
+                turns: Turns::default(),
                 open: Mutex::default(),
                 last: AtomicU64::new(0),
                 owner,
@@ -349,6 +356,8 @@ impl Filesystem for WorldFs {
         }
         let _ = config.set_max_write(LARGEST_READ);
         let _ = config.set_max_readahead(LARGEST_READ);
+        let _ = config.set_max_background(MOST_BACKGROUND);
+        let _ = config.set_congestion_threshold(MOST_BACKGROUND);
         let is_offered = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok()
             && config.set_max_stack_depth(1).is_ok();
         let backings = &self.inner.backings;
@@ -477,8 +486,12 @@ impl Filesystem for WorldFs {
             return reply.data(&bytes);
         }
         let (content, thread) = (Arc::clone(content), request.pid());
+        let (inner, user) = (Arc::clone(&self.inner), request.uid());
         self.handle.spawn(async move {
-            let bytes = content.read(&file, offset, size);
+            let bytes = async {
+                let _turn = inner.turns.take(user, host(&file.url)).await;
+                content.read(&file, offset, size).await
+            };
             match waiting::for_thread(thread, bytes).await {
                 Ok(bytes) => reply.data(&bytes),
                 Err(trouble) => reply.error(errno(&trouble)),

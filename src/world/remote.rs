@@ -1,7 +1,7 @@
 //! Requests to resolvers and Archives.
 //!
 //! A lookup waits for two seconds at most until a server answers; then it fails, and the host is left alone for a while.
-//! A read waits for ten seconds without a byte. Hosts that the user has named may have any address, others only those of
+//! A read fails that gets less than 10 KiB in ten seconds. Hosts that the user has named may have any address, others only those of
 //! the public Internet, unless the user allows more.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use crate::world::trouble::Trouble;
 
 /// How long a lookup waits until a server answers.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
-/// How long a read waits for a byte.
+/// How long a read waits until enough has come, see `Pace`.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an inventory may take in all.
 const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -114,7 +114,8 @@ pub(crate) enum PageAnswer {
     Text(Vec<u8>),
 }
 
-fn host(url: &str) -> &str {
+/// The host of a URL, with its port.
+pub(crate) fn host(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     rest.split(['/', '?']).next().unwrap_or(rest)
 }
