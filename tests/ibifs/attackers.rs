@@ -2,8 +2,8 @@
 //! other people's files where the daemon and the commands go: nothing outside the store is touched
 //! or printed.
 
-mod caches;
 mod answers;
+mod caches;
 mod canary;
 mod databases;
 mod declaring;
@@ -24,6 +24,7 @@ mod reserve;
 mod resolver;
 mod rollback;
 mod threads;
+mod shares;
 mod shown;
 mod two_names;
 mod unit;

@@ -79,6 +79,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             email(options, &facts),
             SiteClock::new(SystemClock),
         );
+        let site = site.behind(proxies.clone());
         // Receiving items requires root, because their files keep their owners.
         if receiver.is_none()
             && let Err(error) = site.give_up_root()

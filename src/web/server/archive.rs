@@ -17,10 +17,12 @@ mod service;
 mod transfer;
 mod zip;
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{Method, Request, Response};
 use rustix::io::Errno;
 use tokio::sync::Semaphore;
@@ -32,7 +34,8 @@ use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::MOST_ANNOUNCED;
 use crate::web::server::metrics::Monitored;
-use crate::web::server::{Responder, SiteClock, Started, answer, prefix};
+use crate::web::server::share::{Proxies, client_of};
+use crate::web::server::{Peer, Responder, SiteClock, Started, answer, prefix};
 use crate::web::service::{AccessCounter, Keys};
 use cache::{AnswerCache, SingleFlight};
 use ibi::message::Message;
@@ -52,6 +55,7 @@ pub struct Site {
     archive: Arc<Archive>,
     clock: SiteClock,
     url: BaseUrl,
+    proxies: Proxies,
     keys: Keys,
     accesses: AccessCounter,
     front: pages::Front,
@@ -90,6 +94,7 @@ impl Site {
             clock,
             oai: oai::Oai::new(&url, email),
             url,
+            proxies: Proxies::new(&[]),
             keys: Keys::default(),
             accesses: AccessCounter::default(),
             front: pages::Front::default(),
@@ -121,6 +126,19 @@ impl Site {
             log::warn!("names of name spaces are not completed: {error}");
         }
         NOBODY.become_for_good()
+    }
+
+    /// Sets the proxies that forward requests.
+    #[must_use]
+    pub fn behind(self, proxies: Proxies) -> Site {
+        Site { proxies, ..self }
+    }
+
+    /// The client whose share a request takes.
+    fn client(&self, request: &Parts) -> IpAddr {
+        let peer = request.extensions.get();
+        let Peer(peer) = peer.copied().unwrap_or(Peer(Ipv4Addr::UNSPECIFIED.into()));
+        client_of(self.proxies.client(peer, &request.headers))
     }
 
     /// Adds a receiver of transferred items.

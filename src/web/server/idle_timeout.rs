@@ -1,5 +1,8 @@
 //! A connection with a stall timeout.
 //!
+//! A client that takes some bytes now and then stalls as well, unless they are [`LEAST_TAKEN`] or all that it is to take:
+//! otherwise it could hold for good what an answer holds.
+//!
 //! While an answer is sent, the other direction is polled for the end of the connection, and nothing arrives:
 //! a client that takes what it is sent does not stall.
 //!
@@ -14,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use super::IDLE_TIMEOUT;
+use super::{IDLE_TIMEOUT, LEAST_TAKEN};
 
 /// A connection that fails with an error if its client stalls for [`IDLE_TIMEOUT`].
 #[derive(Debug)]
@@ -29,6 +32,8 @@ pub(super) struct IdleTimeoutStream {
 struct IdleTimer {
     /// The start of the stall. None while there is none.
     since: Option<Instant>,
+    /// How many bytes have gone since.
+    taken: usize,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -36,8 +41,14 @@ impl IdleTimer {
     fn new() -> IdleTimer {
         IdleTimer {
             since: None,
+            taken: 0,
             timer: Box::pin(tokio::time::sleep(IDLE_TIMEOUT)),
         }
+    }
+
+    /// Ends a stall.
+    fn reset(&mut self) {
+        (self.since, self.taken) = (None, 0);
     }
 
     /// Passes on the result of an attempt, or an error if the stall has lasted too long.
@@ -47,9 +58,14 @@ impl IdleTimer {
         tried: Poll<Result<T, Error>>,
     ) -> Poll<Result<T, Error>> {
         if tried.is_ready() {
-            self.since = None;
+            self.reset();
             return tried;
         }
+        self.wait(context)
+    }
+
+    /// An error if the stall has lasted too long.
+    fn wait<T>(&mut self, context: &mut Context<'_>) -> Poll<Result<T, Error>> {
         let end = *self.since.get_or_insert_with(Instant::now) + IDLE_TIMEOUT;
         while self.timer.as_mut().poll(context).is_ready() {
             if end <= Instant::now() {
@@ -77,10 +93,17 @@ impl IdleTimeoutStream {
         context: &mut Context<'_>,
         tried: Poll<Result<usize, Error>>,
     ) -> Poll<Result<usize, Error>> {
-        if tried.is_ready() {
-            self.reading.since = None;
+        let Poll::Ready(taken) = &tried else {
+            return self.writing.wait(context);
+        };
+        self.reading.reset();
+        if self.writing.since.is_some() {
+            self.writing.taken += taken.as_ref().copied().unwrap_or_default();
+            if self.writing.taken >= LEAST_TAKEN {
+                self.writing.reset();
+            }
         }
-        self.writing.check(context, tried)
+        tried
     }
 }
 
@@ -122,6 +145,8 @@ impl AsyncWrite for IdleTimeoutStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        // It is called when everything was taken.
+        self.writing.reset();
         Pin::new(&mut self.stream).poll_flush(context)
     }
 

@@ -4,8 +4,12 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::HeaderMap;
+
+/// How often it is looked whether a client has a free place.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 const LOCAL_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const LOCAL_V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
@@ -124,23 +128,40 @@ impl Shares {
 
     /// Takes a place. None if the client has reached the limit.
     pub(super) fn take(&self, client: IpAddr) -> Option<Share> {
+        self.take_several(client, 1)
+    }
+
+    /// Takes so many places, or none.
+    pub(super) fn take_several(&self, client: IpAddr, places: usize) -> Option<Share> {
         let mut taken = self.taken.lock();
-        let count = taken.entry(client).or_default();
-        if *count >= self.most {
+        let count = taken.get(&client).copied().unwrap_or_default() + places;
+        if count > self.most {
             return None;
         }
-        *count += 1;
+        taken.insert(client, count);
         Some(Share {
             client,
+            places,
             taken: Arc::clone(&self.taken),
         })
     }
+
+    /// Takes a place as soon as the client has a free one.
+    pub(super) async fn wait(&self, client: IpAddr) -> Share {
+        loop {
+            match self.take(client) {
+                Some(share) => return share,
+                None => tokio::time::sleep(LOOK_AGAIN).await,
+            }
+        }
+    }
 }
 
-/// A place that a client has taken. It is freed on drop.
+/// Places that a client has taken. They are freed on drop.
 #[derive(Debug)]
 pub(super) struct Share {
     client: IpAddr,
+    places: usize,
     taken: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
@@ -148,7 +169,7 @@ impl Drop for Share {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         if let Some(count) = taken.get_mut(&self.client) {
-            *count -= 1;
+            *count -= self.places;
             if *count == 0 {
                 taken.remove(&self.client);
             }
@@ -180,7 +201,8 @@ mod tests {
         let _second = shares.take(one).expect("a place");
         assert!(shares.take(one).is_none() && shares.take(other).is_some());
         drop(first);
-        assert!(shares.take(one).is_some());
+        assert!(shares.take_several(one, 2).is_none() && shares.take(one).is_some());
+        assert!(shares.take_several(other, 2).is_some());
         assert_eq!(shares.taken.lock().len(), 1);
     }
 

@@ -47,6 +47,11 @@ const RECORD: &str = "metadatarepository=";
 /// Answers a request for content.
 pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let parts = Arc::new(request.into_parts().0);
+    let _turn = if is_search(&parts) {
+        Some(handle.site.searches.turn(handle.site.client(&parts)).await)
+    } else {
+        None
+    };
     let version = handle.index_version().await;
     let cached = version.and_then(|version| open_cached(&handle.site, version, &parts, b"col"));
     let found = match cached {
@@ -58,6 +63,16 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
         }
     };
     send(&handle.site, &parts, found).await
+}
+
+/// Whether words are searched for.
+fn is_search(request: &Parts) -> bool {
+    let path = request.uri.query().map(|_| read_path(request.uri.path()));
+    matches!(path, Some(Ok(path)) if is_path_of_search(&path))
+}
+
+fn is_path_of_search(path: &Path) -> bool {
+    path.end == PathEnd::Name && matches!(path.components.as_slice(), [name] if name == b"search")
 }
 
 /// Sends what a request is answered with, and whether that depends on the languages of the reader.
@@ -72,7 +87,9 @@ pub(super) async fn send(
     };
     let response = match reply {
         ContentReply::Answer(response) => response,
-        ContentReply::Zip(item, layout) => zip::answer(site, *item, layout).await,
+        ContentReply::Zip(item, layout) => {
+            zip::answer(site, *item, layout, site.client(parts)).await
+        }
         ContentReply::List(list) => crawlers::answer_list(site, list).await,
         ContentReply::Text(found) => {
             let (now, source) = (site.clock.seconds(), Source::Open(found));
@@ -177,10 +194,7 @@ fn find(
         let answer = level::answer(site, &path, &place, &request.headers)?;
         return Ok((ContentReply::Answer(answer), false));
     }
-    if let [name] = path.components.as_slice()
-        && path.end == PathEnd::Name
-        && name == b"search"
-    {
+    if is_path_of_search(&path) {
         return Ok((ContentReply::Answer(pages::search(site, request)), false));
     }
     if let [name] = path.components.as_slice()

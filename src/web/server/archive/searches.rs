@@ -4,11 +4,13 @@
 //! read again from time to time, since permissions can change without a change of the index.
 
 use parking_lot::Mutex;
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::{Site, act};
 use crate::archive::{ArchiveError, SearchIndexes, SearchScope, SearchStop};
+use crate::web::server::share::{Share, Shares};
 
 /// How long a search waits until the index is up to date. What has been read by then is kept for the next one.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -16,12 +18,33 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// After this time all items are read again.
 const READ_AGAIN: Duration = Duration::from_secs(1800);
 
+/// How many searches of one client are made at a time. Its further ones wait, so that those of others need not.
+const MOST_OF_CLIENT: usize = 4;
+
 /// The search indexes, once somebody has searched.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Searches {
+    of_clients: Shares,
     indexes: OnceLock<Arc<SearchIndexes>>,
     /// When all items were read last. Held while the index is brought up to date.
     read: Mutex<Option<Instant>>,
+}
+
+impl Default for Searches {
+    fn default() -> Searches {
+        Searches {
+            of_clients: Shares::new(MOST_OF_CLIENT),
+            indexes: OnceLock::new(),
+            read: Mutex::default(),
+        }
+    }
+}
+
+impl Searches {
+    /// Waits for the turn of a client.
+    pub(super) async fn turn(&self, client: IpAddr) -> Share {
+        self.of_clients.wait(client).await
+    }
 }
 
 /// Opens the indexes: in the store, or temporary ones if that cannot be written.

@@ -11,33 +11,56 @@ mod body;
 mod entry;
 mod error;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::{Response, StatusCode};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::file::attachment;
 use super::{Site, failure};
 use crate::archive::store::Item;
 use crate::web::server::answer;
+use crate::web::server::share::{Share, Shares};
 use body::ZipBody;
 
 /// The most zip files that are sent at a time.
 const MOST_AT_ONCE: usize = 64;
+/// How many of these one client has, so that others find some that are free.
+const MOST_OF_CLIENT: usize = 16;
 /// How many of these places a bag takes, for which twice as much is held in memory.
-const PLACES_OF_A_BAG: u32 = 4;
+const PLACES_OF_A_BAG: usize = 4;
 /// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 30;
 
 /// How many zip files may be sent at a time.
 #[derive(Debug)]
-pub(super) struct ZipLimit(Arc<Semaphore>);
+pub(super) struct ZipLimit {
+    places: Arc<Semaphore>,
+    of_clients: Shares,
+}
 
 impl Default for ZipLimit {
     fn default() -> ZipLimit {
-        ZipLimit(Arc::new(Semaphore::new(MOST_AT_ONCE)))
+        ZipLimit {
+            places: Arc::new(Semaphore::new(MOST_AT_ONCE)),
+            of_clients: Shares::new(MOST_OF_CLIENT),
+        }
+    }
+}
+
+/// The places of a zip file that is sent.
+type Turn = (OwnedSemaphorePermit, Share);
+
+impl ZipLimit {
+    /// Takes places. None if the client, or all clients, have too many.
+    fn take(&self, client: IpAddr, places: usize) -> Option<Turn> {
+        let share = self.of_clients.take_several(client, places)?;
+        let count = u32::try_from(places).ok()?;
+        let turn = Arc::clone(&self.places).try_acquire_many_owned(count);
+        Some((turn.ok()?, share))
     }
 }
 
@@ -52,12 +75,17 @@ pub(super) enum Layout {
 
 /// Answers with an item that the public may read. Its first entries are found before the answer begins: what may be wrong
 /// with the item as a whole, such as its removal, is still said by the status.
-pub(super) async fn answer(site: &Arc<Site>, item: Item, layout: Layout) -> Response<Body> {
+pub(super) async fn answer(
+    site: &Arc<Site>,
+    item: Item,
+    layout: Layout,
+    client: IpAddr,
+) -> Response<Body> {
     let places = match layout {
         Layout::Item => 1,
         Layout::Bag => PLACES_OF_A_BAG,
     };
-    let Ok(turn) = Arc::clone(&site.zips.0).try_acquire_many_owned(places) else {
+    let Some(turn) = site.zips.take(client, places) else {
         let sentence = "too many items are being sent as zip files; ask again in a while";
         return answer::busy(sentence, ASK_AGAIN);
     };

@@ -17,7 +17,7 @@ use crate::archive::Clock;
 use crate::formats::query::FormFields;
 use crate::formats::registration::{LONGEST_REQUEST, RegistrationAnswer};
 use crate::web::registry::{ReplyStatus, Requester};
-use crate::web::server::share::{Share, Shares, client_of};
+use crate::web::server::share::{Shares, client_of};
 use crate::web::server::{Peer, answer, form};
 
 /// The most requests that are executed at a time. They do not wait for the key checks of Archives, although a
@@ -25,8 +25,6 @@ use crate::web::server::{Peer, answer, form};
 const MOST_AT_ONCE: usize = 2;
 /// The most requests of one client that are executed at a time.
 const MOST_OF_CLIENT: usize = 1;
-/// The interval at which a request checks whether the client's earlier one is done.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// The most wrong passwords from one client within [`WRONG_FOR`].
 const MOST_WRONG: u32 = 20;
 /// See [`MOST_WRONG`].
@@ -56,16 +54,6 @@ impl Default for Registrations {
 }
 
 impl Registrations {
-    /// Waits until the client has no other request in progress.
-    async fn of_client(&self, client: IpAddr) -> Share {
-        loop {
-            match self.of_clients.take(client) {
-                Some(share) => return share,
-                None => tokio::time::sleep(LOOK_AGAIN).await,
-            }
-        }
-    }
-
     fn has_guessed(&self, client: IpAddr) -> bool {
         let wrong = self.wrong.lock();
         let known = wrong.get(&client);
@@ -131,7 +119,7 @@ pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> 
         return answer::busy(sentence, u16::try_from(WRONG_FOR.as_secs()).unwrap_or(600));
     }
     let turn = async {
-        let share = registrations.of_client(client).await;
+        let share = registrations.of_clients.wait(client).await;
         (share, registrations.turns.acquire().await)
     };
     let turn = tokio::time::timeout(TURN_TIMEOUT, turn).await;

@@ -12,12 +12,11 @@ use hyper::body::Frame;
 use parking_lot::Mutex;
 use rawzip::{Crc32, ZipArchiveWriter};
 use sha2::{Digest, Sha512};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::Layout;
 use super::bag::{self, BagManifest};
 use super::entry::{self, Attributes};
 use super::error::{MOST_ENTRIES, MOST_IN_A_BAG, ZipError};
+use super::{Layout, Turn};
 use crate::archive::store::Item;
 use crate::archive::tree::Published;
 use crate::archive::{ArchiveError, Clock, Listing, SystemClock};
@@ -38,7 +37,7 @@ pub(super) struct ZipBody {
     writing: Option<Writing>,
     /// The item, for the log.
     name: String,
-    _turn: OwnedSemaphorePermit,
+    _turn: Turn,
 }
 
 impl ZipBody {
@@ -48,7 +47,7 @@ impl ZipBody {
         item: Arc<Item>,
         first: Listing,
         layout: Layout,
-        turn: OwnedSemaphorePermit,
+        turn: Turn,
     ) -> ZipBody {
         let buffer = Buffer::default();
         ZipBody {
