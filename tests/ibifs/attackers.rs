@@ -17,6 +17,7 @@ mod names;
 mod offline;
 mod peers;
 mod powers;
+mod proofs;
 mod public;
 mod races;
 mod relations;
