@@ -10,6 +10,7 @@
 //! Threads may share a `Store`. Its locks are in the table of [`crate::archive::lock_order`].
 
 mod accesses;
+mod aliases;
 mod beside;
 mod changes;
 mod claims;

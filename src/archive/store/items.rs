@@ -4,7 +4,7 @@ use super::engine::params;
 use super::{Item, ItemId, Store, StoreError, Unsettled, query, recovery_log, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
-use ibi::{AliasPair, Ibip, Rep};
+use ibi::{Ibip, Rep};
 
 impl Store {
     /// The item with this rep, in any spelling.
@@ -21,14 +21,6 @@ impl Store {
             Some(item) => Ok(Some(item)),
             None => self.find("ibip_key = ?1", params![ibip.canonical()]),
         }
-    }
-
-    /// The item with this recorded alias.
-    pub fn find_by_alias(&self, alias: &AliasPair) -> Result<Option<Item>, StoreError> {
-        self.find(
-            "id = (SELECT item FROM alias WHERE name = ?1)",
-            params![alias.to_string()],
-        )
     }
 
     /// The item that has one of these names. If both forms are known, the rep has precedence.

@@ -74,13 +74,6 @@ impl Store {
         connection.first(&sql, params![key], |row| row.get(0))
     }
 
-    /// Whether a recorded alias has this first component.
-    pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
-        let connection = self.lock();
-        let sql = format!("SELECT 1 FROM alias WHERE {} LIMIT 1", below("name"));
-        connection.exists(&sql, params![prefix])
-    }
-
     /// Whether a present item without a rep has an IBIp with this prefix.
     pub fn has_items_without_rep(&self, prefix: &str) -> Result<bool, StoreError> {
         let connection = self.lock();

@@ -1,7 +1,7 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
 use super::engine::{Connection, Value, params};
-use super::{ItemId, Record, StoreError, recovery_log, relation_changes, rows};
+use super::{ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{Ibip, Rep, Timestamp};
@@ -211,11 +211,6 @@ fn write(
     if let Some(before) = before {
         relation_changes::note(connection, ItemId(id), &before, &record.relations)?;
     }
-    for alias in &record.aliases {
-        connection.execute(
-            "INSERT INTO alias VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-            params![alias.to_string(), id],
-        )?;
-    }
+    aliases::add(connection, ItemId(id), &record.aliases)?;
     Ok(ItemId(id))
 }

@@ -1,4 +1,4 @@
-//! Relations and aliases that sidecars declare.
+//! Relations that sidecars declare.
 
 use super::engine::params;
 use super::{Item, ItemId, Store, StoreError, rows};
@@ -34,12 +34,6 @@ impl Store {
         connection.each(&pointing(), forms, |row| {
             Ok((rows::relation(row)?.0, rows::item(row)?))
         })
-    }
-
-    /// The aliases recorded for an item.
-    pub fn aliases_of(&self, id: ItemId) -> Result<Vec<String>, StoreError> {
-        let sql = "SELECT name FROM alias WHERE item = ?1 ORDER BY name";
-        self.lock().each(sql, params![id.0], |row| row.get(0))
     }
 }
 

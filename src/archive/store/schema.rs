@@ -134,6 +134,10 @@ const MIGRATIONS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
     CREATE INDEX relation_change_by_number ON relation_change (changed, kind, target);
     ",
+    // 10: aliases are found whatever their case.
+    "
+    CREATE INDEX IF NOT EXISTS alias_by_lower ON alias (lower(name));
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

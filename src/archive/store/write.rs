@@ -2,7 +2,7 @@
 
 use super::engine::{Connection, Sync, params};
 use super::record::{self, NewItem, RecordWrite, put};
-use super::{Item, ItemId, Record, Store, StoreError, random_number, rows};
+use super::{Item, ItemId, Record, Store, StoreError, aliases, random_number, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
@@ -160,18 +160,12 @@ impl Refill<'_> {
 
     /// Removes an alias from the item that has it.
     pub fn free_alias(&self, alias: &AliasPair) -> Result<(), StoreError> {
-        let sql = "DELETE FROM alias WHERE name = ?1";
-        self.connection.execute(sql, params![alias.to_string()])
+        aliases::free(self.connection, alias)
     }
 
     /// The item that has an alias already.
     pub fn holder_of_alias(&self, alias: &AliasPair) -> Result<Option<Names>, StoreError> {
-        let found = self.connection.first(
-            "SELECT rep, ibip FROM alias JOIN item ON item.id = alias.item WHERE name = ?1",
-            params![alias.to_string()],
-            |row| rows::names("item", row.get(0)?, row.get(1)?),
-        )?;
-        Ok(found.flatten())
+        aliases::holder(self.connection, alias)
     }
 }
 

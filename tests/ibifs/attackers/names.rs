@@ -294,6 +294,37 @@ fn an_alias_is_one_items() {
     );
 }
 
+/// Aliases that differ in case only are one name, and so one item's; in base 53 case counts.
+#[test]
+fn an_alias_is_one_items_whatever_its_case() {
+    for index in ["", "--index \"$(database)\""] {
+        let env = TestEnv::new().with_index_file().with_postgres();
+        let script = format!(
+            "chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org {index} > /dev/null
+             ibifs mount A.store A; chmod 1777 A
+             as 1001 mkdir A/.mint/one; as 1002 mkdir A/.mint/two
+             labelled A one as 1001 > one; labelled A two as 1002 > two
+             as 1001 setfattr -n user.ibi.alias -v foo/bar A/$(<one)
+             no as 1002 setfattr -n user.ibi.alias -v FOO/BAR A/$(<two)
+             is() {{ test $(rep A/$1/.) = $(<$2); }}
+             for_all() {{ for name in foo/bar FOO/BAR Foo/baR; do is $name one; done; is 6RPa7umaZ/UaJFT two; }}
+             cat A/$(<two)/.ibi > claim; echo 'ibi.alias {{Foo/Bar 6RPa7umaZ/UaJFT}}' >> claim
+             chmod 644 claim; as 1002 cp claim A/$(<two)/.ibi; for_all; no ls A/6rpa7UMAZ/uajft
+             ibifs show fOO/bar --store A.store | grep -q $(<one)
+             ibifs umount A; ibifs fsck A.store > printed && exit 1
+             grep -q \"^alias-taken: $(<two): \" printed; no grep -q index-differs printed
+             ibifs reindex A.store > /dev/null || :; ibifs mount A.store A; for_all; ibifs umount A
+             # An earlier version has recorded both.
+             if test -e A.store/relations.sqlite3; then
+                 sqlite3 A.store/relations.sqlite3 \"INSERT INTO alias SELECT 'Foo/Bar', id FROM item WHERE rep = '$(<two)'\"
+                 ibifs mount A.store A; for_all; ibifs umount A
+                 ibifs fsck --repair A.store > /dev/null || :; ibifs mount A.store A; for_all
+             fi"
+        );
+        run(&env, &script);
+    }
+}
+
 /// Whose alias it is when the index is rebuilt: that of the item which had it, whatever comes first in the tree.
 #[test]
 fn the_old_index_says_whose_a_name_is() {

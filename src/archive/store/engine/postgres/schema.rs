@@ -160,6 +160,8 @@ const MIGRATIONS: &[&str] = &[
         since BIGINT
     );
     "#,
+    // 3: aliases are found whatever their case.
+    "CREATE INDEX IF NOT EXISTS alias_by_lower ON alias (lower(name));",
 ];
 
 impl Schema {
