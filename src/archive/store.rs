@@ -39,6 +39,7 @@ mod relations;
 mod rows;
 mod schema;
 mod search;
+mod speakers;
 mod transaction;
 mod turn;
 mod version;
@@ -71,7 +72,7 @@ pub use error::{BesideError, DiskFault, StoreError};
 pub use grants::{Grant, GrantTerms, GrantedItem};
 pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
-pub use item::{Item, ItemId, Record, Unsettled};
+pub use item::{Item, ItemId, Record, Speaker, Unsettled};
 pub use levels::{
     LevelRow, PrefixFound, PrefixRow, key_after_level, key_after_prefix, level_bounds,
 };
@@ -82,6 +83,7 @@ pub use presence::{BEAT, HostState, Sharing, Standing};
 pub use recovery_log::{JointNumber, LoggedJoint};
 pub use relation_changes::RelationChange;
 pub use search::{FileText, FileVersion, Found, Progress, SearchEntry, SearchIndex, TextIndex};
+pub use speakers::Kinds;
 pub use turn::Turn;
 pub use write::Refill;
 

@@ -65,12 +65,13 @@ pub use handover::HANDOVER;
 pub use levels::shown_to_declare;
 pub use listing::Directories;
 pub use place::{
-    Area, Author, Creator, Filled, METADATA_TEXT, Place, SIDECAR, STRANGERS, TreeError,
+    Area, Author, Creator, Filled, METADATA_TEXT, NOT_OWNERS, Place, SIDECAR, STRANGERS, TreeError,
 };
 pub use publish::{PublicKind, PublicStat, Published};
 pub use reader::OpenItem;
 pub use reserve::RESERVE;
 pub use root::Tree;
+pub use sidecar::{mark_strangers, speaks_for_owner};
 pub use small::SMALL_FILE_LIMIT;
 pub use staging::StagedItem;
 pub use validator::{Dependencies, Fingerprint, Validator};

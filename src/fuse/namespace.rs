@@ -7,7 +7,7 @@
 //!
 //! - `names`, `requests`, `modes`, `virtual_entries`: pure decisions, or what a name leads to as data.
 //! - `levels`, `items`, `siblings`, `labels`, `found`, `listing`, `prefix_listing`, `links`: lookups and listings.
-//! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`,
+//! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`, `authors`,
 //!   `staged_directories`: changes.
 //! - `outside`: what is not held here.
 //! - `changed_beside`: changes that did not come through the mount.
@@ -15,6 +15,7 @@
 
 mod actor;
 mod attributes;
+mod authors;
 mod changed_beside;
 mod changes;
 mod declarations;

@@ -3,6 +3,7 @@
 //! or printed.
 
 mod answers;
+mod authors;
 mod caches;
 mod canary;
 mod databases;

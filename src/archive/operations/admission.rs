@@ -391,10 +391,12 @@ impl Archive {
             if self.is_own(&Ibi::Rep(rep.clone())) {
                 return Ok(true);
             }
-            // It may have been minted under an earlier host name; then its author cannot write in
-            // its levels.
+            // It may have been minted under an earlier host name; then the owner of its sidecar, whether the
+            // sidecar speaks for that user or not, cannot write in its levels.
             let level = Place::of_rep(rep);
-            if !self.with_author(place, |author| self.may_make(author, level.parent()))? {
+            if let Some((owner, _)) = self.owner_of_sidecar(place)?
+                && !self.may_make(&owner, level.parent())?
+            {
                 return Ok(true);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::rights::Traversal;
 use super::sidecars::{Edit, EditOf};
 use super::{Actor, Archive, ArchiveError};
-use crate::archive::store::Item;
+use crate::archive::store::{Item, Kinds};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
 use ibi::relation::RelationKind;
@@ -115,19 +115,21 @@ impl Archive {
         kinds: Vec<RelationKind>,
         other: &Names,
     ) -> Result<Edit, ArchiveError> {
-        let claims = self.store.relations_to(&item.names)?;
-        let third = |kind: &RelationKind| {
-            let claims = claims.iter().filter(|(declared, source)| {
+        let speakers = self.speakers_that_count(item)?;
+        let third = |kind: &RelationKind| -> Result<Option<Names>, ArchiveError> {
+            let facing = Kinds::facing(kind);
+            let declared = self
+                .store
+                .declared_to(&item.names, &facing, &speakers, MOST_THIRD)?;
+            let third = declared.into_iter().find(|(declared, source)| {
                 declared.inverse(source.language) == Some(*kind)
                     && source.state == State::Original
                     && !source.names.matches(other)
             });
-            let claim = claims
-                .take(MOST_THIRD)
-                .find(|(_, source)| self.may_declare_at(source, item));
-            claim.map(|(_, source)| source.names.clone())
+            Ok(third.map(|(_, source)| source.names))
         };
-        let kinds: Vec<_> = kinds.iter().map(|kind| (*kind, third(kind))).collect();
+        let kinds = kinds.iter().map(|kind| Ok((*kind, third(kind)?)));
+        let kinds = kinds.collect::<Result<Vec<_>, ArchiveError>>()?;
         Ok(Box::new(move |sidecar| {
             for (kind, third) in &kinds {
                 match third {

@@ -392,12 +392,16 @@ impl Archive {
         let change = self
             .recovery
             .begin(&Place::of(&item.names), ChangeDurability::Unsynced)?;
+        let before = self.store.relations_of(item.id)?;
         self.write_sidecar(&item.names, bytes, author)?;
-        let acceptance = self.accept(actor, item.id)?;
+        let acceptance =
+            self.with_writer(actor, &item.names, |writer| self.accept(writer, item.id))?;
         change.done();
         match acceptance {
             Acceptance::Rejected(error) => Err(error),
-            Acceptance::Accepted(_) | Acceptance::Unchanged => Ok(()),
+            Acceptance::Unchanged => Ok(()),
+            // What this user adds has the rights of this user, and not what the sidecar said before.
+            Acceptance::Accepted(item) => self.update_far_ends(actor, &item, &before, |_| true),
         }
     }
 }

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::{Actor, Archive, ArchiveError, Event, log_event};
-use crate::archive::store::{Grant, GrantedItem, Item, StoreError};
+use crate::archive::store::{Grant, GrantedItem, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar};
 use ibi::distributor::Reservation;
@@ -290,7 +290,14 @@ impl Archive {
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
         let staged = self.tree.stage_item(&place, &bytes, owner, filled)?;
-        let record = self.record_of(names.clone(), &sidecar, bytes.clone());
+        let speaker = owner.map(|owner| Speaker {
+            uid: owner.uid,
+            gid: Some(owner.gid),
+        });
+        let record = Record {
+            speaker,
+            ..self.record_of(names.clone(), &sidecar, bytes.clone())
+        };
         let item = match self.store.mint(&record, owner) {
             Ok(item) => item,
             Err(error) => {
@@ -306,6 +313,11 @@ impl Archive {
             }
         };
         self.place_recorded(&item, &staged, &bytes)?;
+        if relative.is_some()
+            && let Err(error) = self.record_speaker(&item)
+        {
+            log::warn!("who speaks in {} is not recorded: {error}", item.names);
+        }
         Ok(item)
     }
 

@@ -129,6 +129,9 @@ impl Archive {
         if let Err(error) = archive.recover() {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
+        if let Err(error) = archive.record_all_speakers() {
+            log::warn!("not all declarations of an earlier version count: {error}");
+        }
         if let Err(error) = archive.redirect_tombstones() {
             log::warn!("not every record of a removal names who has claimed the original: {error}");
         }

@@ -212,6 +212,8 @@ impl Archive {
                 Acceptance::Rejected(error) => log::warn!("{error}"),
                 Acceptance::Unchanged => {}
             }
+        } else {
+            self.record_speaker(&item)?;
         }
         if let Some(before) = &queued.before {
             // The change may have been written at one end only.

@@ -94,10 +94,11 @@ impl Archive {
             (Some([]), Some(_)) => None,
             (bytes, Some(accepted)) => {
                 let name = self.tree.keep_refused(&place, file.as_fd(), bytes)?;
-                let author = self.author_of_restored(&place, &stat)?;
+                let author = self.author_of_restored(&item, &stat)?;
                 with_reserve(&self.tree, || {
                     self.write_sidecar(&item.names, accepted, author)
                 })?;
+                self.record_speaker(&item)?;
                 Some(name)
             }
             (bytes, None) => {
@@ -201,12 +202,13 @@ impl Archive {
 
     /// The author of a sidecar that is restored after this file was written in its place. A file of the
     /// item's owner was most likely written over; another may have replaced it.
-    fn author_of_restored(&self, place: &Place, written: &Stat) -> Result<Author, ArchiveError> {
-        let directory = self.stat_of(self.tree.open_item(place)?, place)?;
-        Ok(if directory.st_uid == written.st_uid {
-            Author::Same
+    fn author_of_restored(&self, item: &Item, written: &Stat) -> Result<Author, ArchiveError> {
+        let place = Place::of(&item.names);
+        let directory = self.stat_of(self.tree.open_item(&place)?, &place)?;
+        if directory.st_uid == written.st_uid {
+            Ok(Author::Same)
         } else {
-            Author::Unknown
-        })
+            self.author_of_lost(item)
+        }
     }
 }

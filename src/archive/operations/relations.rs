@@ -97,8 +97,10 @@ impl Archive {
                 let mut author = self.author_after(actor, &far.names)?;
                 if let (Some(near), Some((uid, gid))) = (near, actor.owner())
                     && !self.may_declare_at(&far, &near)
+                    && !self.declares_anything(&far.names)?
                 {
-                    // The user may declare the relation, but the previous owner of the sidecar may not.
+                    // The user may declare the relation, but the previous owner of the sidecar may not, whose own
+                    // declarations must not get the rights of this user.
                     author = Author::User { uid, gid };
                 }
                 edits.push((far, edit_of_far_end(*kind, back, source), author));

@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use super::far_ends::inverse;
 use super::{Archive, ArchiveError};
-use crate::archive::store::Item;
+use crate::archive::store::{Item, Kinds};
+use crate::archive::tree::Place;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
@@ -32,9 +32,12 @@ pub enum Related {
     },
 }
 
-/// The most declarations by other items that are considered. It bounds the time for an item of which
+/// The most declarations of one kind by other items that are considered. It bounds the time for an item of which
 /// very many items declare something.
-const MOST_DECLARATIONS: usize = 10_000;
+const MOST_DECLARATIONS: usize = 1_000;
+
+/// The most claims that are listed.
+const MOST_CLAIMS: usize = 100;
 
 /// The items visited so far. A set, because a sidecar may name very many items and a chain of
 /// editions may be very long.
@@ -72,8 +75,14 @@ pub fn matching_translation<'a>(
 /// All known relations of an item, by name.
 pub type Relations = Vec<(String, Names)>;
 
-/// The declarations by other items that do not count, with the declaring item.
-pub type Claims = Vec<(RelationKind, Names)>;
+/// The declarations by other items that do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// The first, each with the declaring item.
+    pub listed: Vec<(RelationKind, Names)>,
+    /// The number of others, of which some may count if there are very many.
+    pub others: u64,
+}
 
 impl Archive {
     /// The target of a direct kind, declared at either end.
@@ -90,48 +99,52 @@ impl Archive {
         }
     }
 
-    /// The declarations by other items, of the kinds that `is_wanted` selects, that count for this one.
-    /// An item that is not held here has no sidecar. For it, those count whose authors may write the
-    /// sidecar of `asker`, the item from which it was reached.
-    ///
-    /// Whether one counts is found out when it is taken, since that opens both items.
+    /// The declarations by other items, of these kinds, that count for this one. An item that is not held here has no
+    /// sidecar. For it, those count whose authors may write the sidecar of `asker`, the item from which it was reached.
     fn relations_to_item(
         &self,
         names: &Names,
         asker: &Names,
-        is_wanted: impl Fn(&RelationKind) -> bool,
-    ) -> Result<impl Iterator<Item = (RelationKind, Item)>, ArchiveError> {
-        let mut declarations = self.store.relations_to(names)?;
-        declarations.retain(|(kind, _)| is_wanted(kind));
-        declarations.truncate(MOST_DECLARATIONS);
-        let subject = if declarations.is_empty() {
-            None
-        } else {
-            match self.store.find_by_names(names)? {
-                Some(item) if item.state == State::Deleted => None,
-                Some(item) => Some(item),
-                None => self.held(asker)?,
-            }
+        kinds: &Kinds,
+    ) -> Result<Vec<(RelationKind, Item)>, ArchiveError> {
+        let mut speakers = self.store.speakers_to(names)?;
+        if speakers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let subject = match self.store.find_by_names(names)? {
+            Some(item) if item.state == State::Deleted => None,
+            Some(item) => Some(item),
+            None => self.held(asker)?,
         };
-        let count = move |subject: Item| {
-            declarations
-                .into_iter()
-                .filter(move |(_, declarer)| self.may_declare_at(declarer, &subject))
+        let Some(subject) = subject else {
+            return Ok(Vec::new());
         };
-        Ok(subject.map(count).into_iter().flatten())
+        speakers.retain(|speaker| self.may_speak_at(*speaker, &subject));
+        Ok(self
+            .store
+            .declared_to(names, kinds, &speakers, MOST_DECLARATIONS)?)
     }
 
     /// The relations that other items declare with this one, without those that its own sidecar
     /// declares and those that count for it.
     pub fn claims(&self, item: &Item) -> Result<Claims, ArchiveError> {
-        let mut claims = Claims::new();
+        let mut claims = Claims::default();
         if item.state == State::Deleted {
             return Ok(claims);
         }
         let own = self.store.relations_of(item.id)?;
-        let mut declarations = self.store.relations_to(&item.names)?;
-        declarations.truncate(MOST_DECLARATIONS);
-        let has = |wanted| declarations.iter().any(|(kind, _)| *kind == wanted);
+        let counting = self.speakers_that_count(item)?;
+        let mut declarations = self.store.relations_to(&item.names, MOST_DECLARATIONS)?;
+        let is_cut = declarations.len() >= MOST_DECLARATIONS;
+        let mut others = 0;
+        if is_cut {
+            let all = self.store.count_relations_to(&item.names)?;
+            others = all.saturating_sub(declarations.len() as u64);
+        }
+        declarations.sort_by_cached_key(|(kind, declarer, _)| {
+            (Place::of(&declarer.names), kind.pair_name())
+        });
+        let has = |wanted| declarations.iter().any(|(kind, ..)| *kind == wanted);
         // An item has one of these: the one in its own sidecar, else the first.
         let next = if has(RelationKind::EditionOf) {
             self.next_edition(&item.names)?
@@ -143,7 +156,7 @@ impl Archive {
         } else {
             None
         };
-        for (kind, declarer) in declarations {
+        for (kind, declarer, speaker) in declarations {
             let is_the_other = |known: &RelationKind| {
                 known.inverse(None) == Some(kind) || kind.inverse(None) == Some(*known)
             };
@@ -157,12 +170,18 @@ impl Archive {
             };
             let is_followed = match target {
                 Some(target) => target.matches(&declarer.names),
-                None => self.may_declare_at(&declarer, item),
+                None => speaker.is_some_and(|speaker| counting.contains(&speaker)),
             };
-            if !declaring_kinds && !is_followed && !declarer.names.matches(&item.names) {
-                claims.push((kind, declarer.names));
+            if declaring_kinds || is_followed || declarer.names.matches(&item.names) {
+                continue;
+            }
+            if claims.listed.len() < MOST_CLAIMS {
+                claims.listed.push((kind, declarer.names));
+            } else {
+                others += 1;
             }
         }
+        claims.others = others;
         Ok(claims)
     }
 
@@ -180,8 +199,8 @@ impl Archive {
                 return Ok(Some(self.complete(&target)?));
             }
         }
-        let mut pointing = self.relations_to_item(names, asker, |known| known == back)?;
-        Ok(pointing.next().map(|(_, item)| item.names))
+        let pointing = self.relations_to_item(names, asker, &Kinds::of(back))?;
+        Ok(pointing.into_iter().next().map(|(_, item)| item.names))
     }
 
     /// The next edition, if it has one.
@@ -282,8 +301,7 @@ impl Archive {
                 }
             }
         }
-        let is_translation = |kind: &RelationKind| matches!(kind, RelationKind::Translation(_));
-        for (kind, item) in self.relations_to_item(&own, &own, is_translation)? {
+        for (kind, item) in self.relations_to_item(&own, &own, &Kinds::translations())? {
             if let RelationKind::Translation(language) = kind {
                 add(Some(language), own.clone(), false);
                 sources.push(item.names);
@@ -300,8 +318,8 @@ impl Archive {
                     }
                 }
             }
-            let is_source = |kind: &RelationKind| *kind == RelationKind::TranslationOf;
-            for (_, item) in self.relations_to_item(&source, &asker, is_source)? {
+            let back = Kinds::of(&RelationKind::TranslationOf);
+            for (_, item) in self.relations_to_item(&source, &asker, &back)? {
                 add(item.language, item.names, false);
             }
         }
@@ -386,7 +404,7 @@ impl Archive {
         let Some(item) = self.held(names)? else {
             return Ok(None);
         };
-        let place = crate::archive::tree::Place::of(&item.names);
+        let place = Place::of(&item.names);
         // A text too large for a record still exists, and can be read and removed.
         match self.tree.read_metadata_text(&place) {
             Ok(text) => Ok(text.map(|_| Related::Text(item))),
@@ -459,9 +477,9 @@ impl Archive {
         if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
             return Ok(Some(self.complete(&names)?));
         }
-        let is_direct = |known: &RelationKind| !known.is_inverse() && inverse(known) == *kind;
-        let mut pointing = self.relations_to_item(&item.names, &item.names, is_direct)?;
-        Ok(pointing.next().map(|(_, source)| source.names))
+        let direct = Kinds::facing(kind);
+        let pointing = self.relations_to_item(&item.names, &item.names, &direct)?;
+        Ok(pointing.into_iter().next().map(|(_, source)| source.names))
     }
 }
 

@@ -6,9 +6,12 @@ use rustix::fs::{Access, FileType, Mode};
 
 use super::actor::may_replace;
 use super::{Actor, Archive, ArchiveError, OwnerOnDisk, Stranger};
-use crate::archive::store::Item;
-use crate::archive::tree::{Author, Place};
+use crate::archive::store::{Item, ItemId, Speaker};
+use crate::archive::tree::{Action, Author, Place, speaks_for_owner};
 use crate::formats::item::Names;
+
+/// For how many items who speaks there is recorded in one transaction.
+const AT_ONCE: usize = 1_000;
 
 /// Whether the levels above an item count for a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +96,8 @@ impl Archive {
         Ok(true)
     }
 
-    /// Runs a closure on behalf of the author of an item's sidecar, who is the owner of the file. A
-    /// sidecar that came from another Archive over the network has the author [`Stranger`] until a
-    /// user of this system writes it again.
+    /// Runs a closure on behalf of the author of an item's sidecar: the owner of the file, or [`Stranger`] where
+    /// the file does not speak for its owner ([`speaks_for_owner`]).
     pub(super) fn with_author<T>(
         &self,
         names: &Names,
@@ -143,7 +145,8 @@ impl Archive {
     }
 
     /// The owner of an item's sidecar after a user has changed it. As on a native filesystem, the owner
-    /// stays if the user may write the file in place; else it is the user, who replaces the file.
+    /// stays if the user may write the file in place; else it is the user, who replaces the file. The relations
+    /// that the previous owner has declared do not get the rights of this user: the file is marked.
     pub(super) fn author_after(
         &self,
         actor: &dyn Actor,
@@ -154,14 +157,111 @@ impl Archive {
             Some(file) => is_regular(file) && actor.may(file.as_fd(), Access::WRITE_OK),
             None => false,
         };
-        Ok(match actor.owner() {
-            Some((uid, gid)) if !in_place => Author::User { uid, gid },
-            _ => Author::Same,
+        let Some((uid, gid)) = actor.owner().filter(|_| !in_place) else {
+            return Ok(Author::Same);
+        };
+        let is_own = sidecar.as_ref().and_then(owner_of) == Some(uid);
+        Ok(if is_own || !self.declares_anything(names)? {
+            Author::User { uid, gid }
+        } else {
+            Author::Marked { uid, gid }
         })
     }
 
-    /// The owner of an item's sidecar; None for a stranger.
+    /// Whether the accepted sidecar of an item declares any relation.
+    pub(super) fn declares_anything(&self, names: &Names) -> Result<bool, ArchiveError> {
+        Ok(match self.store.find_by_names(names)? {
+            Some(item) => !self.store.relations_of(item.id)?.is_empty(),
+            None => false,
+        })
+    }
+
+    /// The user who speaks in an item's sidecar as it is on disk.
+    pub(super) fn speaker_on_disk(&self, names: &Names) -> Option<Speaker> {
+        let author = self.author(names).ok().flatten()?;
+        let (uid, gid) = (author.uid, author.gid);
+        Some(Speaker { uid, gid })
+    }
+
+    /// The users whose declarations about an item count: they may write its sidecar.
+    pub(super) fn speakers_that_count(&self, item: &Item) -> Result<Vec<Speaker>, ArchiveError> {
+        let mut speakers = self.store.speakers_to(&item.names)?;
+        speakers.retain(|speaker| self.may_speak_at(*speaker, item));
+        Ok(speakers)
+    }
+
+    /// Whether declarations in which this user speaks count for an item. If this cannot be determined, they do not.
+    pub(super) fn may_speak_at(&self, speaker: Speaker, item: &Item) -> bool {
+        let Speaker { uid, gid } = speaker;
+        let user = OwnerOnDisk { uid, gid };
+        self.may_write_sidecar(&user, &item.names, Traversal::Checked)
+            .unwrap_or(false)
+    }
+
+    /// Records who speaks in an item's sidecar, after the owner, the mode or the names of the file have changed.
+    pub fn note_speaker(&self, id: ItemId) -> Result<(), ArchiveError> {
+        self.writable()?;
+        if self.store.relations_of(id)?.is_empty() {
+            return Ok(());
+        }
+        let _edits = self.edits()?;
+        self.record_speaker(&self.known(id)?)
+    }
+
+    /// The same for a caller that holds `edits`.
+    pub(super) fn record_speaker(&self, item: &Item) -> Result<(), ArchiveError> {
+        if self.store.relations_of(item.id)?.is_empty() {
+            return Ok(());
+        }
+        let speaker = self.speaker_on_disk(&item.names);
+        if speaker != self.store.speaker(item.id)? {
+            self.store.set_speakers(&[(item.id, speaker)])?;
+        }
+        Ok(())
+    }
+
+    /// Records who speaks in the sidecars for which an earlier version has not recorded it.
+    pub(super) fn record_all_speakers(&self) -> Result<(), ArchiveError> {
+        let mut after = ItemId(0);
+        loop {
+            let items = self.store.unspoken(after, AT_ONCE)?;
+            let Some(last) = items.last() else {
+                return Ok(());
+            };
+            after = last.id;
+            let spoken = items.iter();
+            let spoken = spoken.map(|item| (item.id, self.speaker_on_disk(&item.names)));
+            self.store.set_speakers(&spoken.collect::<Vec<_>>())?;
+        }
+    }
+
+    /// The owner of the accepted sidecar of an item that is written again where it is lost: the owner of the item, with
+    /// the mark of a stranger if that user was not the one who spoke there.
+    pub(super) fn author_of_lost(&self, item: &Item) -> Result<Author, ArchiveError> {
+        if self.store.relations_of(item.id)?.is_empty() {
+            return Ok(Author::Unknown);
+        }
+        let place = Place::of(&item.names);
+        let stat = rustix::fs::fstat(self.tree.open_item(&place)?);
+        let stat = stat.map_err(|errno| self.tree.error(Action::Read, place.as_str(), errno))?;
+        let (uid, gid) = (stat.st_uid, stat.st_gid);
+        Ok(match self.store.speaker(item.id)? {
+            Some(speaker) if speaker.uid == uid => Author::Unknown,
+            _ => Author::Marked { uid, gid },
+        })
+    }
+
+    /// The owner of an item's sidecar; None if it does not speak for its owner.
     fn author(&self, names: &Names) -> Result<Option<OwnerOnDisk>, ArchiveError> {
+        let owner = self.owner_of_sidecar(names)?;
+        Ok(owner.and_then(|(owner, speaks)| speaks.then_some(owner)))
+    }
+
+    /// The owner of an item's sidecar, and whether it speaks for that user.
+    pub(super) fn owner_of_sidecar(
+        &self,
+        names: &Names,
+    ) -> Result<Option<(OwnerOnDisk, bool)>, ArchiveError> {
         let place = Place::of(names);
         let Some(file) = self.tree.open_sidecar(&place)? else {
             return Ok(None);
@@ -169,9 +269,6 @@ impl Archive {
         let Ok(stat) = rustix::fs::fstat(&file) else {
             return Ok(None);
         };
-        if Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX) {
-            return Ok(None);
-        }
         let above = self.tree.open_directory(place.parent())?;
         let above = rustix::fs::fstat(&above);
         let item = rustix::fs::fstat(self.tree.open_item(&place)?);
@@ -180,10 +277,11 @@ impl Archive {
             !Mode::from_raw_mode(above.st_mode).contains(Mode::SGID) || above.st_gid != stat.st_gid
         }) && item
             .is_ok_and(|item| item.st_gid == stat.st_gid && item.st_uid == stat.st_uid);
-        Ok(Some(OwnerOnDisk {
+        let owner = OwnerOnDisk {
             uid: stat.st_uid,
             gid: is_own_group.then_some(stat.st_gid),
-        }))
+        };
+        Ok(Some((owner, speaks_for_owner(&stat))))
     }
 }
 

@@ -22,7 +22,7 @@ const COMPLAINTS: usize = 5;
 const CACHE_KIB: i64 = -32_768;
 
 /// The columns of an item that are compared, in this order. The first four are its names.
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "rep",
     "ibip",
     "rep_key",
@@ -37,6 +37,7 @@ const COLUMNS: [&str; 14] = [
     "relations",
     "keys of relations",
     "aliases",
+    "speaker",
 ];
 
 const STATE: usize = 4;
@@ -52,6 +53,7 @@ const ROW: &str = "
         (SELECT string_agg(coalesce(target_rep_key, '') || ' ' || coalesce(target_ibip_key, ''),
             ?1 ORDER BY kind) FROM relation WHERE source = item.id) AS keys,
         (SELECT string_agg(name, ?1 ORDER BY name) FROM alias WHERE alias.item = item.id) AS aliases,
+        (SELECT max(coalesce(speaker, '')) FROM relation WHERE source = item.id) AS speaker,
         EXISTS (SELECT 1 FROM unsettled WHERE unsettled.item = item.id) AS unsettled
     FROM item";
 

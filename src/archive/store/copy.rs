@@ -37,7 +37,7 @@ const TABLES: &[(&str, &str)] = &[
     ),
     (
         "relation",
-        "source, kind, target_rep, target_rep_key, target_ibip, target_ibip_key",
+        "source, kind, target_rep, target_rep_key, target_ibip, target_ibip_key, speaker",
     ),
     ("alias", "name, item"),
     ("ledger", "one, last, reserved"),

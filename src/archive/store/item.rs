@@ -1,5 +1,7 @@
 //! An item in the index, and what is recorded of it.
 
+use std::fmt;
+
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, RelationKind};
@@ -40,6 +42,24 @@ impl Item {
     }
 }
 
+/// The user with whose rights a sidecar speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Speaker {
+    /// The user number.
+    pub uid: u32,
+    /// The number of a group of which the user is a member.
+    pub gid: Option<u32>,
+}
+
+impl fmt::Display for Speaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.gid {
+            Some(gid) => write!(f, "{}:{gid}", self.uid),
+            None => write!(f, "{}", self.uid),
+        }
+    }
+}
+
 /// An item to be recorded.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -59,6 +79,8 @@ pub struct Record {
     pub sidecar: Option<Vec<u8>>,
     /// The relations that the sidecar declares.
     pub relations: Vec<(RelationKind, Names)>,
+    /// The user whose rights the relations have; None if the sidecar speaks with none.
+    pub speaker: Option<Speaker>,
     /// Recorded aliases.
     pub aliases: Vec<AliasPair>,
 }
@@ -88,6 +110,7 @@ impl Record {
             removed_at: None,
             sidecar: None,
             relations: Vec::new(),
+            speaker: None,
             aliases: Vec::new(),
         }
     }

@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 
 use super::engine::params;
-use super::{Item, ItemId, Store, StoreError, rows};
+use super::{Item, ItemId, Speaker, Store, StoreError, rows, speakers};
 use crate::formats::item::{Names, State};
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
@@ -16,15 +16,21 @@ use ibi::{Ibip, Rep};
 /// With this many items, they are not read at once.
 const MOST: usize = 64;
 
+/// A relation that an item declares with another one, and who speaks there.
+pub(super) type Pointing = (RelationKind, Item, Option<Speaker>);
+
 /// What an item's sidecar declares.
 pub(super) type Declared = Vec<(RelationKind, Names)>;
+
+/// An item, what it declares, and who speaks there.
+type NearItem = (Item, Declared, Option<Speaker>);
 
 /// Items, all of those that are connected with them, and what each declares.
 #[derive(Debug, Default)]
 struct Near {
     /// The address of the store that they are from: a thread may ask several.
     store: usize,
-    items: Vec<(Item, Declared)>,
+    items: Vec<NearItem>,
 }
 
 thread_local! {
@@ -67,7 +73,7 @@ fn connected() -> String {
                     JOIN item ON item.id = relation.source WHERE relation.target_ibip_key = near.ibip_key
             ) AS other
         )
-        SELECT {item}, {relation} FROM (SELECT id FROM near LIMIT {limit}) AS chosen
+        SELECT {item}, {relation}, relation.speaker AS speaker FROM (SELECT id FROM near LIMIT {limit}) AS chosen
             JOIN item ON item.id = chosen.id
             LEFT JOIN relation ON relation.source = item.id ORDER BY item.id, relation.kind",
         limit = MOST + 1
@@ -75,32 +81,25 @@ fn connected() -> String {
 }
 
 impl Near {
-    fn by(&self, is_meant: impl Fn(&Item) -> bool) -> Option<&(Item, Declared)> {
-        self.items.iter().find(|(item, _)| is_meant(item))
+    fn by(&self, is_meant: impl Fn(&Item) -> bool) -> Option<&NearItem> {
+        self.items.iter().find(|(item, ..)| is_meant(item))
     }
 
     /// The relations that other items declare to one of these, as `Store::relations_to` has them.
-    fn pointing_to(&self, item: &Item) -> Vec<(RelationKind, Item)> {
+    fn pointing_to(&self, item: &Item) -> Vec<Pointing> {
         let mut pointing = Vec::new();
-        for (source, declared) in &self.items {
+        for (source, declared, speaker) in &self.items {
             if source.state == State::Deleted {
                 continue;
             }
             let to_item = declared
                 .iter()
                 .filter(|(_, target)| target.matches(&item.names));
-            pointing.extend(to_item.map(|(kind, _)| (*kind, source.clone())));
+            pointing.extend(to_item.map(|(kind, _)| (*kind, source.clone(), *speaker)));
         }
-        pointing.sort_by_cached_key(order);
+        pointing.sort_by_cached_key(|(kind, source, _)| speakers::order(kind, source));
         pointing
     }
-}
-
-/// The place of a declaration among others: by the names of who declares, then by the kind.
-fn order((kind, item): &(RelationKind, Item)) -> impl Ord + use<> {
-    let rep = item.names.rep().map(|rep| rep.as_str().to_owned());
-    let ibip = item.names.ibip().map(|ibip| ibip.as_str().to_owned());
-    (rep, ibip, kind.pair_name())
 }
 
 impl Store {
@@ -126,8 +125,12 @@ impl Store {
                 None => None,
             };
             match near.items.last_mut() {
-                Some((last, relations)) if last.id == item.id => relations.extend(declared),
-                _ => near.items.push((item, declared.into_iter().collect())),
+                Some((last, relations, _)) if last.id == item.id => relations.extend(declared),
+                _ => {
+                    let speaker = speakers::speaker(row)?;
+                    near.items
+                        .push((item, declared.into_iter().collect(), speaker));
+                }
             }
             Ok(())
         })?;
@@ -163,9 +166,9 @@ impl Store {
     }
 
     /// What others declare to an item, if it is one of those read at once.
-    pub(super) fn near_relations_to(&self, names: &Names) -> Option<Vec<(RelationKind, Item)>> {
+    pub(super) fn near_relations_to(&self, names: &Names) -> Option<Vec<Pointing>> {
         self.remembered(|near| {
-            let (item, _) = near.by(|item| item.names == *names)?;
+            let (item, ..) = near.by(|item| item.names == *names)?;
             Some(near.pointing_to(item))
         })
     }

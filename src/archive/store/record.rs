@@ -1,7 +1,7 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
 use super::engine::{Connection, Value, params};
-use super::{ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows};
+use super::{ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows, speakers};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use ibi::{Ibip, Rep, Timestamp};
@@ -197,7 +197,8 @@ fn write(
     }
     for (kind, target) in &record.relations {
         connection.execute(
-            "INSERT INTO relation VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING",
+            "INSERT INTO relation (source, kind, target_rep, target_rep_key, target_ibip, target_ibip_key, speaker)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING",
             params![
                 id,
                 kind.pair_name(),
@@ -205,6 +206,7 @@ fn write(
                 target.rep().map(Rep::canonical),
                 target.ibip().map(Ibip::as_str),
                 target.ibip().map(Ibip::canonical),
+                speakers::to_column(record.speaker),
             ],
         )?;
     }

@@ -1,7 +1,8 @@
 //! Relations that sidecars declare.
 
 use super::engine::params;
-use super::{Item, ItemId, Store, StoreError, rows};
+use super::near::Pointing;
+use super::{ItemId, Store, StoreError, query, rows, speakers};
 use crate::formats::item::Names;
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
@@ -20,37 +21,49 @@ impl Store {
         connection.each(&sql, params![id.0], rows::relation)
     }
 
-    /// The relations that other items declare to the item with these names, by either form. Each
-    /// item declares a kind once.
-    pub fn relations_to(&self, names: &Names) -> Result<Vec<(RelationKind, Item)>, StoreError> {
-        if let Some(known) = self.near_relations_to(names) {
-            return Ok(known);
-        }
+    /// The relations that other items declare to the item with these names, by either form, with who speaks there, in no
+    /// order; at most `most` by each form.
+    pub fn relations_to(&self, names: &Names, most: usize) -> Result<Vec<Pointing>, StoreError> {
         let connection = self.lock();
         let forms = params![
             names.rep().map(Rep::canonical),
             names.ibip().map(Ibip::canonical),
+            query::limit(most),
         ];
         connection.each(&pointing(), forms, |row| {
-            Ok((rows::relation(row)?.0, rows::item(row)?))
+            let speaker = speakers::speaker(row)?;
+            Ok((rows::relation(row)?.0, rows::item(row)?, speaker))
         })
+    }
+
+    /// The number of relations that other items declare to the item with these names.
+    pub fn count_relations_to(&self, names: &Names) -> Result<u64, StoreError> {
+        let forms = params![
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical),
+        ];
+        let sql = "SELECT (SELECT count(*) FROM relation WHERE target_rep_key = ?1)
+            + (SELECT count(*) FROM relation WHERE target_ibip_key = ?2
+                AND (target_rep_key IS NULL OR target_rep_key <> ?1 OR ?1 IS NULL))";
+        let found: i64 = self.lock().value(sql, forms)?;
+        Ok(found.unsigned_abs())
     }
 }
 
 /// The condition for relations to an item by either form.
 fn pointing() -> String {
-    format!(
-        "SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
-             WHERE target_rep_key = ?1 AND state <> 'Deleted'
-             UNION
-             SELECT {}, {} FROM relation JOIN item ON item.id = relation.source
-             WHERE target_ibip_key = ?2 AND state <> 'Deleted'
-             ORDER BY rep NULLS FIRST, ibip NULLS FIRST, kind",
-        rows::RELATION,
-        rows::ITEM,
+    let columns = format!(
+        "{}, relation.speaker AS speaker, {}",
         rows::RELATION,
         rows::ITEM
-    )
+    );
+    let parts = [("target_rep_key", "?1"), ("target_ibip_key", "?2")].map(|(column, name)| {
+        format!(
+            "SELECT * FROM (SELECT {columns} FROM relation JOIN item ON item.id = relation.source
+                WHERE {column} = {name} AND state <> 'Deleted' LIMIT ?3) AS {column}s"
+        )
+    });
+    parts.join(" UNION ")
 }
 
 #[cfg(test)]
@@ -70,19 +83,19 @@ mod tests {
             INSERT INTO item (id, rep, rep_key, state) WITH RECURSIVE number (n) AS
                 (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 100)
                 SELECT n, 'a/b' || n, 'a/b' || n, 'Copy' FROM number;
-            INSERT INTO relation SELECT id, 'ibi.metadata', 'a/b1', 'a/b' || (id % 9), NULL, NULL FROM item;
+            INSERT INTO relation SELECT id, 'ibi.metadata', 'a/b1', 'a/b' || (id % 9), NULL, NULL, '' FROM item;
             ANALYZE;";
         connection.execute_batch(fill).expect("rows");
         let mut statement = connection.prepare(&pointing()).expect("a statement");
         for name in ["a/b1", "a/b2", "c"] {
-            let mut found = statement.query([name, name]).expect("asked");
+            let mut found = statement.query((name, name, 9)).expect("asked");
             while found.next().expect("read").is_some() {}
         }
         assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
         let plan = format!("EXPLAIN QUERY PLAN {}", pointing());
         let mut statement = connection.prepare(&plan).expect("a statement");
         let found = statement
-            .query_map(["a", "a"], |row| row.get::<_, String>("detail"))
+            .query_map(("a", "a", 9), |row| row.get::<_, String>("detail"))
             .expect("asked");
         let plan: Vec<String> = found.map(|line| line.expect("a line")).collect();
         let plan = plan.join("\n");

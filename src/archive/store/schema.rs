@@ -138,6 +138,19 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE INDEX IF NOT EXISTS alias_by_lower ON alias (lower(name));
     ",
+    // 11: with whose rights relations are declared.
+    "
+    -- The user and the group whose rights the sidecar of `source` has, as UID or UID:GID; empty if it has no rights
+    -- over other items. NULL: not known, from a version before this one.
+    ALTER TABLE relation ADD COLUMN speaker TEXT;
+    DROP INDEX IF EXISTS relation_by_rep;
+    DROP INDEX IF EXISTS relation_by_ibip;
+    CREATE INDEX relation_by_rep_and_speaker ON relation (target_rep_key, speaker, kind)
+        WHERE target_rep_key IS NOT NULL;
+    CREATE INDEX relation_by_ibip_and_speaker ON relation (target_ibip_key, speaker, kind)
+        WHERE target_ibip_key IS NOT NULL;
+    CREATE INDEX relation_unspoken ON relation (source) WHERE speaker IS NULL;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

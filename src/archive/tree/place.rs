@@ -137,14 +137,24 @@ pub enum Author {
         /// Group number.
         gid: u32,
     },
+    /// To a user who has not written what it said before: marked with [`STRANGERS`].
+    Marked {
+        /// User number.
+        uid: u32,
+        /// Group number.
+        gid: u32,
+    },
     /// The previous one is lost, and its owner with it. The new one belongs to the owner of the item; where
     /// other users may write in the item as well, it is marked with [`STRANGERS`].
     Unknown,
 }
 
-/// The permission bit of a sidecar for which no user of this system is responsible: it came from another
-/// Archive over the network, or its owner was lost. The bit has no other meaning on a file.
+/// The permission bit of a sidecar for which its owner is not responsible: it came from another Archive over
+/// the network, another user has written it, or its owner was lost. The bit has no other meaning on a file.
 pub const STRANGERS: u32 = 0o1000;
+
+/// The permission bits of a sidecar that does not speak for its owner: others may write it, or have done so.
+pub const NOT_OWNERS: u32 = STRANGERS | 0o022;
 
 /// What a new item holds beside its sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

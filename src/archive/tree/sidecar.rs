@@ -2,11 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::action::Action;
-use super::place::{Author, Place, STRANGERS, TreeError, failed};
+use super::place::{Author, NOT_OWNERS, Place, STRANGERS, TreeError, failed};
 use super::place::{METADATA_TEXT, SIDECAR};
 use super::root::Tree;
 use super::small::{SMALL_FILE_LIMIT, read_opened, read_small_in};
@@ -18,6 +18,20 @@ const REFUSED: &str = ".ibi.broken";
 
 /// How many files an item keeps that were not accepted as its sidecar. The last one is replaced.
 const REFUSED_LIMIT: u32 = 99;
+
+/// Whether a sidecar speaks with the rights of its owner: no other user has written it, or may write it by a
+/// mode, an access control list (whose mask is in the bits of the group) or another name of the file.
+pub fn speaks_for_owner(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+        && stat.st_nlink <= 1
+        && stat.st_mode & NOT_OWNERS == 0
+}
+
+/// Marks a file with [`STRANGERS`].
+pub fn mark_strangers(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    let mode = rustix::fs::fstat(file)?.st_mode & 0o7777;
+    rustix::fs::chmod(by_descriptor(file), Mode::from_raw_mode(mode | STRANGERS))
+}
 
 impl Tree {
     /// The bytes of an item's sidecar, or None where it has none.
@@ -83,6 +97,7 @@ impl Tree {
         };
         let before = match author {
             Author::User { uid, gid } => return Ok(owned(uid, gid, false)),
+            Author::Marked { uid, gid } => return Ok(owned(uid, gid, true)),
             Author::Unknown => {
                 let is_shared = stat.st_mode & 0o022 != 0;
                 return Ok(owned(stat.st_uid, stat.st_gid, is_shared));
@@ -93,7 +108,7 @@ impl Tree {
         let before =
             before.filter(|file| FileType::from_raw_mode(file.st_mode) == FileType::RegularFile);
         Ok(match before {
-            Some(file) => owned(file.st_uid, file.st_gid, file.st_mode & STRANGERS != 0),
+            Some(file) => owned(file.st_uid, file.st_gid, file.st_mode & NOT_OWNERS != 0),
             None => owned(stat.st_uid, stat.st_gid, false),
         })
     }

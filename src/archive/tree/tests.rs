@@ -153,14 +153,16 @@ fn a_sidecar_keeps_or_gets_the_mark_of_a_stranger() {
         rustix::process::geteuid().as_raw(),
         rustix::process::getegid().as_raw(),
     );
-    let user = Author::User {
-        uid: own.0,
-        gid: own.1,
-    };
+    let (uid, gid) = own;
+    let (user, marked) = (Author::User { uid, gid }, Author::Marked { uid, gid });
     for (author, before, item, expected) in [
         (user, 0o1644, 0o777, 0o644),
         (Author::Same, 0o644, 0o755, 0o644),
         (Author::Same, 0o1644, 0o755, 0o1644),
+        // Others may have written it.
+        (Author::Same, 0o664, 0o755, 0o1644),
+        (Author::Same, 0o646, 0o755, 0o1644),
+        (marked, 0o644, 0o755, 0o1644),
         (Author::Unknown, 0o644, 0o755, 0o644),
         (Author::Unknown, 0o644, 0o775, 0o1644),
         (Author::Unknown, 0o644, 0o757, 0o1644),

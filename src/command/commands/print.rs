@@ -211,12 +211,13 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
         .map(|(name, names)| (name.clone(), Value::Object(json::names(names))))
         .collect();
     object.insert("relations".into(), Value::Object(relations));
-    let claims = claims.iter().map(|(kind, names)| {
+    let listed = claims.listed.iter().map(|(kind, names)| {
         let mut claim = json::names(names);
         claim.insert("relation".into(), json!(json::relation(kind)));
         Value::Object(claim)
     });
-    object.insert("claims".into(), claims.collect());
+    object.insert("claims".into(), listed.collect());
+    object.insert("other_claims".into(), json!(claims.others));
     json::pretty(&Value::Object(object))
 }
 
@@ -259,9 +260,14 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
     for (name, names) in relations {
         add(name, Some(names.preferred()));
     }
-    for (kind, names) in claims {
+    let claimed_by = localized(&message!("claimed by"));
+    for (kind, names) in &claims.listed {
         let said = format!("{}, {}", names.preferred(), kind.pair_name());
-        add(&localized(&message!("claimed by")), Some(said));
+        add(&claimed_by, Some(said));
+    }
+    if claims.others > 0 {
+        let more = plural!("{count} more", "{count} more", count = claims.others);
+        add(&claimed_by, Some(localized(&more)));
     }
     lines.concat()
 }

@@ -236,6 +236,8 @@ impl Inner {
         if is_sidecar && access != OFlags::RDONLY {
             if made.is_none() {
                 _unleased = self.open_unleased(caller, node, flags)?;
+                self.namespace.before_writing(caller, node)?;
+                self.invalidate_attributes(node);
             }
             change = self.namespace.changing_file(node)?;
         }

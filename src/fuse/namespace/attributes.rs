@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::Namespace;
 use super::invalidation::Context;
 use super::names::is_year;
+use super::{Namespace, authors};
 use crate::archive::tree::shown_to_declare;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
@@ -93,9 +93,29 @@ impl Namespace {
             ..*change
         };
         let file = node.file()?;
+        let change = match node.learnt.sidecar_of() {
+            Some(_) => authors::before_changing(by.caller, file.as_fd(), change)?,
+            None => change,
+        };
+        let has_owner = change.uid.is_some() || change.gid.is_some();
+        let intent = if change.mode.is_some() || has_owner {
+            self.changing_file(node)?
+        } else {
+            None
+        };
         self.check_again(by, node, || {
             inside::change(file.as_fd(), open, &change, by.caller, is_written)
         })?;
+        if let Some(intent) = intent {
+            self.note_speaker(node)?;
+            intent.done();
+        }
+        if let (NodeKind::Item(item), true) = (&node.kind, has_owner) {
+            // The group of the sidecar counts only if it is that of the item. The owner is changed already.
+            if let Err(error) = self.archive.note_speaker(*item) {
+                log::warn!("who speaks in a sidecar is not recorded: {error}");
+            }
+        }
         by.cache.invalidate(self.stale_attributes(node));
         if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
             by.cache.invalidate(self.stale_search(node));

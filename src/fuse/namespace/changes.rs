@@ -8,7 +8,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::invalidation::{Context, Stale};
-use super::{Entry, MkdirResult, Namespace, OpenDeposit};
+use super::{Entry, MkdirResult, Namespace, OpenDeposit, authors};
 use crate::archive::WriteIntent;
 use crate::fuse::inode::Node;
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
@@ -148,7 +148,13 @@ impl Namespace {
         let change = self.changing(parent, name)?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let (file, above) = (node.file()?, parent.file()?);
+        // With another name it may be written by that one.
+        self.before_writing(by.caller, node)?;
+        if change.is_some() {
+            authors::before_naming(by.caller, file.as_fd(), above.as_fd())?;
+        }
         let made = inside::link(file.as_fd(), above.as_fd(), name, by.caller)?;
+        self.note_speaker(node)?;
         self.note_deposit(by.caller, parent);
         by.cache.invalidate(self.stale_attributes(node));
         self.names_changed(by, parent, replaced);
@@ -207,10 +213,14 @@ impl Namespace {
         let change = self.changing(parent, name)?;
         let above = parent.file()?;
         let victim = self.stale_victim(parent, name);
+        let linked = self.linked(parent, name);
         if removal == Removal::Rmdir {
             self.keep_open(parent, name);
         }
         inside::remove(above.as_fd(), name, removal)?;
+        if let Some(node) = linked {
+            self.note_speaker(&node)?;
+        }
         by.cache.invalidate(victim);
         self.settle(by, self.name_gone(by.caller, parent, name))?;
         self.names_changed(by, parent, Some(name));

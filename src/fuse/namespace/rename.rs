@@ -127,8 +127,12 @@ impl Namespace {
             self.make_room(by.caller, new_parent, new_name)?;
         }
         let mut stale = self.stale_victim(new_parent, new_name);
+        let linked = self.linked(new_parent, new_name);
         self.keep_open(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, by.caller)?;
+        if let Some(node) = linked {
+            self.note_speaker(&node)?;
+        }
         self.note_deposit(by.caller, new_parent);
         stale.extend(self.stale_names(parent, Some(name)));
         stale.extend(self.stale_names(new_parent, Some(new_name)));

@@ -2,12 +2,13 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
-use rustix::fs::RenameFlags;
+use rustix::fs::{AtFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::invalidation::{Context, Stale};
-use super::{Entry, NameLifetime, Namespace};
+use super::{Entry, NameLifetime, Namespace, authors};
 use crate::archive::store::ItemId;
 use crate::archive::tree::{METADATA_TEXT, Place, SIDECAR};
 use crate::archive::{Acceptance, Bringing, RefusedSidecar, WriteIntent};
@@ -80,6 +81,37 @@ impl Namespace {
         }
     }
 
+    /// Before a file is opened for writing or gets another name: a sidecar is marked if this user is not its owner.
+    pub fn before_writing(&self, caller: &Caller, node: &Node) -> ErrnoResult<()> {
+        match node.learnt.sidecar_of() {
+            Some(_) => authors::before_writing(caller, node.file()?.as_fd()),
+            None => Ok(()),
+        }
+    }
+
+    /// After the owner, the mode or the names of a file have changed: records who speaks in it, if it is a sidecar.
+    pub(super) fn note_speaker(&self, node: &Node) -> ErrnoResult<()> {
+        match node.learnt.sidecar_of() {
+            Some(item) => Ok(self.archive.note_speaker(item)?),
+            None => Ok(()),
+        }
+    }
+
+    /// The sidecar that also has a name that is about to be removed, if it is known.
+    pub(super) fn linked(&self, parent: &Node, name: &OsStr) -> Option<Arc<Node>> {
+        if name == SIDECAR {
+            return None;
+        }
+        let directory = parent.file().ok()?;
+        let stat = rustix::fs::statat(&*directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        if stat.st_nlink < 2 {
+            return None;
+        }
+        let id = self.nodes.id_of(stat.st_dev, stat.st_ino, View::Rep);
+        let node = self.nodes.get(id)?;
+        node.learnt.sidecar_of().is_some().then_some(node)
+    }
+
     /// Whether this file was a sidecar that another one has replaced, so that it has no name any more.
     pub fn is_replaced_sidecar(&self, node: &Node) -> ErrnoResult<bool> {
         if node.learnt.sidecar_of().is_none() {
@@ -128,6 +160,8 @@ impl Namespace {
         let caller = by.caller;
         let is_opener = (caller.uid, caller.gid) == (opener.uid, opener.gid);
         let writer = if is_opener { caller } else { opener };
+        // It may have become a sidecar while it was open.
+        authors::before_writing(opener, real.file.open()?.as_fd())?;
         let written = (real.device, real.inode);
         let kept = if how.is_last {
             self.refused.lock().remove(&node.id)
@@ -188,7 +222,7 @@ impl Namespace {
             .archive
             .refuse_candidate(item, file.as_fd(), bringing)?;
         let Some(refused) = refused else {
-            return Ok(());
+            return authors::before_naming(by.caller, file.as_fd(), new_parent.file()?.as_fd());
         };
         let stat = rustix::fs::fstat(&file)?;
         let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
@@ -261,6 +295,8 @@ impl Namespace {
         if let Some(node) = self.nodes.get(id) {
             node.learnt.set_sidecar_of(Some(item));
         }
+        // Another request may have put this file there since it was looked at.
+        authors::before_writing(by.caller, found.as_fd())?;
         // The kernel has given the sidecar's name the lifetime of the file that was renamed.
         by.cache
             .invalidate_after_reply(vec![Stale::Name(parent.id, name.to_owned())]);

@@ -6,11 +6,11 @@ use std::os::fd::AsFd;
 use rustix::fs::XattrFlags;
 use rustix::io::Errno;
 
-use super::Namespace;
 use super::changed_beside::CHANGED_BESIDE;
 use super::invalidation::Context;
 use super::item_xattrs::is_virtual;
 use super::modes::ACL;
+use super::{Namespace, authors};
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, CAPABILITY, ErrnoResult};
 use crate::os::caller::Caller;
@@ -92,9 +92,18 @@ impl Namespace {
         }
         let file = node.file()?;
         let value = self.list_to_keep(node, name, value);
+        let mut intent = None;
+        if name == ACL && node.learnt.sidecar_of().is_some() {
+            intent = self.changing_file(node)?;
+            authors::before_list_changes(file.as_fd())?;
+        }
         self.check_again(by, node, || {
             inside::set_attribute(file.as_fd(), name, &value, flags, by.caller)
         })?;
+        if let Some(intent) = intent {
+            self.note_speaker(node)?;
+            intent.done();
+        }
         if name == CAPABILITY {
             node.learnt.set_lacks_capability(false);
         }

@@ -147,6 +147,9 @@ impl Archive {
             item: None,
         };
         let refused = self.refusal_of_read(context.place, &known, &gate)?;
+        // The file that is there now may be another user's.
+        let speaker = context.before.speaker(context.place)?;
+        let known = Record { speaker, ..known };
         Ok(refused.is_none().then_some(known))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::finding::CheckReport;
 use crate::archive::ArchiveError;
-use crate::archive::store::{Item, Record, Store, StoreError};
+use crate::archive::store::{Item, Record, Speaker, Store, StoreError};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
 use ibi::{AliasPair, Timestamp};
@@ -37,6 +37,14 @@ impl PreviousIndex<'_> {
 
     pub(super) fn item(&self, names: &Names) -> Result<Option<Item>, ArchiveError> {
         self.query(|index| index.find_by_names(names))
+    }
+
+    /// The user who speaks in the sidecar that was last accepted for an item.
+    pub(super) fn speaker(&self, names: &Names) -> Result<Option<Speaker>, ArchiveError> {
+        match self.item(names)? {
+            Some(item) => self.query(|index| index.speaker(item.id)),
+            None => Ok(None),
+        }
     }
 
     pub(super) fn has_alias(&self, names: &Names, alias: &AliasPair) -> Result<bool, ArchiveError> {

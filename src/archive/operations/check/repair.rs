@@ -115,9 +115,13 @@ impl Archive {
     /// Writes the last accepted sidecar of an item. Does nothing if none was accepted.
     fn write_accepted_sidecar(&self, names: &Names) -> Result<(), ArchiveError> {
         match self.store.accepted_sidecar(names)? {
-            Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => Ok(self
-                .tree
-                .write_sidecar(&Place::of(names), &bytes, Author::Unknown)?),
+            Some(bytes) if self.record_from(names, bytes.clone()).is_ok() => {
+                let item = self.indexed(names)?;
+                let author = item.as_ref().map(|item| self.author_of_lost(item));
+                let author = author.unwrap_or(Ok(Author::Unknown))?;
+                self.tree.write_sidecar(&Place::of(names), &bytes, author)?;
+                item.map_or(Ok(()), |item| self.record_speaker(&item))
+            }
             _ => Ok(()),
         }
     }

@@ -255,7 +255,7 @@ fn of_several_declarations_one_is_followed_and_the_others_are_claims() {
         let second = copy_declares(&archive, "a.example/b/2001/01.03.00.00", kind, &item);
         let followed = archive.direct_target(&item, &direct).expect("read");
         assert_eq!(followed.as_ref(), Some(&first.names), "{kind:?}");
-        let claims = archive.claims(&item).expect("read");
+        let claims = archive.claims(&item).expect("read").listed;
         assert_eq!(claims, [(kind, second.names.clone())]);
         // The item's own sidecar has precedence.
         archive.edit_raw(&item, |sidecar| {
@@ -264,13 +264,13 @@ fn of_several_declarations_one_is_followed_and_the_others_are_claims() {
         archive.accept_sidecar(&Process, item.id).expect("accepted");
         let followed = archive.direct_target(&item, &direct).expect("read");
         assert_eq!(followed, Some(second.names));
-        let claims = archive.claims(&item).expect("read");
+        let claims = archive.claims(&item).expect("read").listed;
         assert_eq!(claims, [(kind, first.names)]);
         let removed = Item {
             state: State::Deleted,
             ..item
         };
-        assert_eq!(archive.claims(&removed).expect("read"), []);
+        assert_eq!(archive.claims(&removed).expect("read").listed, []);
         assert_eq!(archive.relations(&removed).expect("read"), []);
     }
 }
@@ -298,7 +298,7 @@ fn translations_of_one_original_are_translations_of_each_other() {
         expected.sort();
         assert_eq!(found, expected, "{}", item.names);
     }
-    assert_eq!(archive.claims(&source).expect("read"), []);
+    assert_eq!(archive.claims(&source).expect("read").listed, []);
     let en = RelationKind::Translation(language("en"));
     let back = archive.direct_target(&first, &en).expect("read");
     assert_eq!(back.as_ref(), Some(&source.names));

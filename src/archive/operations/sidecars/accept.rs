@@ -100,6 +100,8 @@ impl Archive {
             Err(error) => return Err(error.into()),
         };
         if self.store.sidecar(id)?.as_deref() == Some(&bytes) {
+            // Another user may have written the same.
+            self.record_speaker(&item)?;
             return Ok(Acceptance::Unchanged);
         }
         let (mut sidecar, mut bytes) = match self.parse_for(&item.names, &bytes) {

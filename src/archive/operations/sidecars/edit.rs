@@ -124,7 +124,7 @@ impl Archive {
             self.store
                 .put(&self.record_of(item.names.clone(), &sidecar, bytes))?;
         }
-        Ok(())
+        self.record_speaker(item)
     }
 
     /// The sidecar of an item in the tree and in the index. Another host has changed both together, and a filesystem
@@ -218,8 +218,10 @@ impl Archive {
             Fact::Target(None) => sidecar.remove_target(),
         })?;
         if said_language {
-            // The language of a translation is known only now.
-            self.update_translated_item(actor, &self.known(item.id)?)
+            // The language of a translation is known only now. Whose it is was declared before.
+            self.with_writer(actor, &item.names, |writer| {
+                self.update_translated_item(writer, &self.known(item.id)?)
+            })
         } else {
             Ok(())
         }

@@ -40,7 +40,9 @@ impl Archive {
     pub(in crate::archive::operations) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
         match self.store.sidecar(item.id)? {
             Some(bytes) => with_reserve(&self.tree, || {
-                self.write_sidecar(&item.names, &bytes, Author::Unknown)
+                let author = self.author_of_lost(item)?;
+                self.write_sidecar(&item.names, &bytes, author)?;
+                self.record_speaker(item)
             }),
             None => Ok(()),
         }

@@ -9,7 +9,8 @@ use ibi::AliasPair;
 
 impl Archive {
     /// The index record of a present item according to its sidecar. Its state follows from the
-    /// Archive service that the sidecar names; the pairs of a tombstone are ignored.
+    /// Archive service that the sidecar names; the pairs of a tombstone are ignored. The author is that of the file
+    /// that the item has now.
     pub(in crate::archive::operations) fn record_of(
         &self,
         names: Names,
@@ -20,6 +21,12 @@ impl Archive {
         let original = service
             .as_ref()
             .is_some_and(|service| service.matches(&self.facts.service));
+        let relations = sidecar.relations();
+        let speaker = if relations.is_empty() {
+            None
+        } else {
+            self.speaker_on_disk(&names)
+        };
         Record {
             names,
             state: if original {
@@ -31,7 +38,8 @@ impl Archive {
             language: sidecar.language().cloned(),
             target: sidecar.target(),
             removed_at: None,
-            relations: sidecar.relations(),
+            relations,
+            speaker,
             aliases: admitted_aliases(sidecar),
             sidecar: Some(bytes),
         }

@@ -80,7 +80,7 @@ pub(super) fn show(
         title: record.first(Element::Title),
         link: link.unwrap_or_default(),
         relations: &relations,
-        claims: &Claims::new(),
+        claims: &Claims::default(),
         aliases: &aliases.map(ToString::to_string).collect::<Vec<_>>(),
     })?;
     let text = std::fs::read(path.join(METADATA_TEXT)).ok();

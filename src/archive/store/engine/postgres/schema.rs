@@ -162,6 +162,17 @@ const MIGRATIONS: &[&str] = &[
     "#,
     // 3: aliases are found whatever their case.
     "CREATE INDEX IF NOT EXISTS alias_by_lower ON alias (lower(name));",
+    // 4: with whose rights relations are declared, as in SQLite.
+    r#"
+    ALTER TABLE relation ADD COLUMN IF NOT EXISTS speaker TEXT COLLATE "C";
+    DROP INDEX IF EXISTS relation_by_rep;
+    DROP INDEX IF EXISTS relation_by_ibip;
+    CREATE INDEX IF NOT EXISTS relation_by_rep_and_speaker ON relation (target_rep_key, speaker, kind)
+        WHERE target_rep_key IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS relation_by_ibip_and_speaker ON relation (target_ibip_key, speaker, kind)
+        WHERE target_ibip_key IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS relation_unspoken ON relation (source) WHERE speaker IS NULL;
+    "#,
 ];
 
 impl Schema {
