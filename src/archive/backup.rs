@@ -17,6 +17,7 @@
 //! - [`content`]: the content of a file, with its holes.
 //! - [`metadata`]: mode, owner, times and extended attributes.
 //! - [`directories`]: names in a directory.
+//! - [`staging`]: where incomplete files lie.
 //! - [`copier`]: a directory and its copy.
 //! - [`entry`]: files, links and special files.
 //! - [`mod@unit`]: items and the levels above them.
@@ -31,6 +32,7 @@ mod finding;
 mod item;
 mod metadata;
 mod settling;
+mod staging;
 mod unit;
 
 use std::os::unix::fs::DirBuilderExt;
@@ -51,8 +53,9 @@ pub use content::copy_content;
 use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::pairs::Pairs;
-pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED};
+pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED, write_sidecar};
 pub use metadata::{SET_IDS, UserAttributes, attributes_of};
+pub use staging::Staging;
 use unit::Vanished;
 
 /// The areas that are copied before the index, each with the number of levels above its units.

@@ -18,6 +18,7 @@ pub struct PrivateDirectory {
     above: Directory,
     name: String,
     directory: Directory,
+    is_removed: bool,
 }
 
 impl PrivateDirectory {
@@ -39,12 +40,22 @@ impl PrivateDirectory {
             above,
             name,
             directory,
+            is_removed: false,
         })
     }
 
     /// The name in the directory in which it was made.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Removes it, with all that is in it, for a caller whom an error concerns.
+    ///
+    /// # Errors
+    /// ESTALE if another user has put something else in its place, which is left alone.
+    pub fn close(mut self) -> Result<(), Errno> {
+        self.is_removed = true;
+        self.remove()
     }
 
     fn remove(&self) -> Result<(), Errno> {
@@ -67,6 +78,9 @@ impl Deref for PrivateDirectory {
 
 impl Drop for PrivateDirectory {
     fn drop(&mut self) {
+        if self.is_removed {
+            return;
+        }
         if let Err(errno) = self.remove() {
             log::warn!("the directory {} is left: {errno}", self.name);
         }

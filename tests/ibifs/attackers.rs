@@ -6,6 +6,7 @@ mod answers;
 mod authors;
 mod caches;
 mod canary;
+mod copying;
 mod databases;
 mod declaring;
 mod deposits;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use super::directories::{failed, fstat, names_of, remove, split};
 use super::finding::{BackupCode, BackupError, BackupFinding, BackupTally};
 use super::metadata;
+use super::staging::{PREFIX, Staging};
 use crate::archive::finding::Reporter;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
@@ -27,7 +28,7 @@ pub(super) type Leave = fn(&[u8]) -> bool;
 pub(super) struct Copier<'a> {
     pub(super) from: &'a Tree,
     pub(super) to: &'a Tree,
-    pub(super) staging: OwnedFd,
+    pub(super) staging: Staging,
     /// The name prefix of incomplete files in `staging`.
     pub(super) temporaries: String,
     pub(super) next: u64,
@@ -56,7 +57,7 @@ impl<'a> Copier<'a> {
         report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
     ) -> Result<Copier<'a>, BackupError> {
-        let staging = to.open_directory("staging")?;
+        let staging = Staging::Own(to.open_directory("staging")?.into());
         // Left behind by an interrupted backup.
         for (name, _) in names_of(to, b"staging")? {
             remove(to, b"staging", &name)?;
@@ -76,7 +77,7 @@ impl<'a> Copier<'a> {
     pub(super) fn over(
         from: &'a Tree,
         to: &'a Tree,
-        staging: OwnedFd,
+        staging: Staging,
         temporaries: String,
         report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
@@ -99,6 +100,12 @@ impl<'a> Copier<'a> {
     /// Selects parts of a unit that are neither copied nor removed from the copy.
     pub(super) fn leaving(self, leave: Leave) -> Copier<'a> {
         Copier { leave, ..self }
+    }
+
+    /// Removes the directory for incomplete files from the item.
+    pub(super) fn remove_staging(&mut self) -> Result<(), BackupError> {
+        let removed = self.staging.remove();
+        removed.map_err(|errno| failed(self.to, Action::Remove, PREFIX.as_bytes(), errno))
     }
 
     pub(super) fn found(

@@ -1,6 +1,6 @@
 //! Copies one entry that is not a directory: a file, another name of one, a symbolic link or a special file.
 //!
-//! A file is completed in the `staging/` of the destination and then renamed, so the previous copy is intact
+//! A file is completed where no other user reaches it and then renamed, so the previous copy is intact
 //! until it is replaced. A copy is left as it is if it has the size and modification time of the original and
 //! was made after the original's inode last changed: a file that decays on disk changes none of these, and
 //! does not overwrite its good copy.
@@ -17,7 +17,7 @@ use super::directories::{failed, fstat, remove, split};
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
 use crate::archive::tree::{Action, joined};
-use crate::os::directory::{is_own, is_same_file};
+use crate::os::directory::{Directory, is_own, is_same_file};
 use crate::os::opening::by_descriptor;
 use ibi::message;
 
@@ -118,37 +118,49 @@ impl Copier<'_> {
         format!("{}{}", self.temporaries, self.next)
     }
 
-    /// Renames a complete file from `staging/` to its name.
-    fn place(&self, temporary: &str, pair: &DirectoryPair, name: &[u8]) -> Result<(), BackupError> {
-        let placed = loop {
-            match rustix::fs::renameat(&self.staging, temporary, &pair.to, name) {
-                Err(Errno::ISDIR) => remove(self.to, &pair.path, name)?,
-                other => break other,
-            }
-        };
+    /// The directory for incomplete files.
+    fn staging(&mut self, path: &[u8]) -> Result<&Directory, BackupError> {
+        let to = self.to;
+        let made = self.staging.directory();
+        made.map_err(|errno| failed(to, Action::Make, path, errno))
+    }
+
+    /// Moves what is complete to its name.
+    fn place(
+        &mut self,
+        temporary: &str,
+        pair: &DirectoryPair,
+        name: &[u8],
+    ) -> Result<(), BackupError> {
+        let (path, to) = (joined(&pair.path, name), self.to);
+        let staging = self.staging(&path)?;
+        let mut placed = rustix::fs::renameat(staging, temporary, &pair.to, name);
+        if placed == Err(Errno::ISDIR) {
+            remove(to, &pair.path, name)?;
+            placed = rustix::fs::renameat(staging, temporary, &pair.to, name);
+        }
         // If both are names of one file, rename does nothing and keeps both.
-        let _ = rustix::fs::unlinkat(&self.staging, temporary, AtFlags::empty());
-        placed.map_err(|errno| failed(self.to, Action::Write, &joined(&pair.path, name), errno))
+        let _ = staging.remove_file(temporary);
+        placed.map_err(|errno| failed(to, Action::Write, &path, errno))
     }
 
     fn link(&mut self, pair: &DirectoryPair, name: &[u8], first: &[u8]) -> Result<(), BackupError> {
-        let temporary = self.temporary();
+        let (temporary, path, to) = (self.temporary(), joined(&pair.path, name), self.to);
         let (parent, last) = split(first);
-        let linked = self
-            .to
+        let staging = self.staging(&path)?;
+        let linked = to
             .open_far(parent, OFlags::PATH | OFlags::DIRECTORY)
             .and_then(|parent| {
-                let flags = AtFlags::empty();
-                rustix::fs::linkat(&parent, last, &self.staging, &temporary, flags)
+                rustix::fs::linkat(&parent, last, staging, &temporary, AtFlags::empty())
             });
-        linked.map_err(|errno| failed(self.to, Action::Link, &joined(&pair.path, name), errno))?;
+        linked.map_err(|errno| failed(to, Action::Link, &path, errno))?;
         self.place(&temporary, pair, name)
     }
 
     /// Makes the copy another name of a file that belongs to this user, and that no other user may write. False where it
     /// has to be copied.
     fn is_linked(
-        &self,
+        &mut self,
         from: &OwnedFd,
         stat: &Stat,
         temporary: &str,
@@ -159,8 +171,8 @@ impl Copier<'_> {
         }
         // By its descriptor: the name may lead to another file by now.
         let file = by_descriptor(from.as_fd());
-        let flags = AtFlags::SYMLINK_FOLLOW;
-        match rustix::fs::linkat(CWD, file, &self.staging, temporary, flags) {
+        let (staging, flags) = (self.staging(path)?, AtFlags::SYMLINK_FOLLOW);
+        match rustix::fs::linkat(CWD, file, staging, temporary, flags) {
             Ok(()) => Ok(true),
             // Another filesystem, or one without links, or no further name for this file.
             Err(
@@ -207,19 +219,19 @@ impl Copier<'_> {
                 self.tally.copied += 1;
                 break;
             }
-            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let mode = Mode::from_raw_mode(0o600);
-            let to = rustix::fs::openat(&self.staging, &temporary, flags, mode)
-                .map_err(|errno| failed(self.to, Action::Write, &path, errno))?;
+            let made = self.staging(&path)?.create(&temporary, 0o600);
+            let to: OwnedFd = made
+                .map_err(|errno| failed(self.to, Action::Write, &path, errno))?
+                .into();
             match content::copy(&from, &to, &before) {
                 Ok(bytes) => self.tally.bytes += bytes,
                 Err(ContentError::From(errno)) => {
-                    let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
+                    let _ = self.staging(&path)?.remove_file(&temporary);
                     self.not_copied(&path, errno)?;
                     return Ok(Copied::Left);
                 }
                 Err(ContentError::To(errno)) => {
-                    let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
+                    let _ = self.staging(&path)?.remove_file(&temporary);
                     return Err(failed(self.to, Action::Write, &path, errno));
                 }
             }
@@ -228,7 +240,7 @@ impl Copier<'_> {
             let after = fstat(self.from, &from, &path)?;
             let steady = metadata::is_same(&before, &after);
             if !steady && attempt < TRIES {
-                let _ = rustix::fs::unlinkat(&self.staging, &temporary, AtFlags::empty());
+                let _ = self.staging(&path)?.remove_file(&temporary);
                 continue;
             }
             self.place(&temporary, pair, name)?;
@@ -249,20 +261,17 @@ impl Copier<'_> {
         name: &[u8],
         stat: &Stat,
     ) -> Result<Copied, BackupError> {
-        let path = joined(&pair.path, name);
-        let temporary = self.temporary();
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        let made = match kind {
+        let (path, temporary) = (joined(&pair.path, name), self.temporary());
+        let staging = self.staging(&path)?;
+        let made = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => match rustix::fs::readlinkat(&pair.from, name, Vec::new()) {
-                Ok(target) => rustix::fs::symlinkat(&target, &self.staging, &temporary),
+                Ok(target) => rustix::fs::symlinkat(&target, staging, &temporary)
+                    .and_then(|()| staging.entry(&temporary)),
                 Err(_) => return Ok(Copied::Gone),
             },
-            kind => {
-                let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-                rustix::fs::mknodat(&self.staging, &temporary, kind, mode, stat.st_rdev)
-            }
+            kind => staging.make_node(&temporary, kind, 0o600, stat.st_rdev),
         };
-        match made.and_then(|()| metadata::special(stat, &self.staging, &temporary)) {
+        match made.and_then(|made| metadata::special(stat, &made)) {
             Ok(()) => {}
             // Only root may make devices.
             Err(errno @ (Errno::PERM | Errno::ACCESS)) => {

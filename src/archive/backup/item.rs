@@ -1,18 +1,21 @@
 //! Copies one item to another directory, as a backup does: with all its metadata.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
 
 use super::copier::Copier;
 use super::finding::{BackupError, BackupFinding, BackupTally};
 use super::metadata;
+use super::staging::{PREFIX, Staging};
 use crate::archive::finding::Reporter;
-use crate::archive::tree::{DeepEntry, SIDECAR, Tree};
-use crate::os::directory::is_same_file;
+use crate::archive::tree::{DeepEntry, SIDECAR, STRANGERS, Tree};
+use crate::os::directory::{Directory, is_same_file};
 use crate::os::serving;
+use crate::os::writing::{self, Durability};
 
 /// The file in an item that marks a copy that was begun and not compared since.
 pub const UNCOMPARED: &str = ".ibifs-copy-uncompared";
@@ -70,24 +73,43 @@ impl SeenFiles {
     }
 }
 
+/// Writes the sidecar of an item by way of a directory that no other user reaches; it is on disk before it has its name.
+pub fn write_sidecar(
+    staging: &Directory,
+    to: impl AsFd,
+    bytes: &[u8],
+    is_strangers: bool,
+) -> Result<(), Errno> {
+    let (name, file) = staging.create_random("sidecar-", 0o600)?;
+    let file = OwnedFd::from(file);
+    // The mark is set before the rename, because the sidecar may be accepted at once under its name.
+    let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
+    let written = writing::write_all(&file, bytes)
+        .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode)));
+    if let Err(errno) = written {
+        let _ = staging.remove_file(&name);
+        return Err(errno);
+    }
+    writing::rename_into_place(&file, (staging, &name), (to, SIDECAR), Durability::Synced)
+}
+
 /// Makes an item's directory identical to another one.
 #[allow(missing_debug_implementations, reason = "it holds closures")]
 pub struct ItemCopier<'a>(Copier<'a>);
 
 impl<'a> ItemCopier<'a> {
     /// Copies from one item's directory to another's. Incomplete files lie in `staging`, which is on the
-    /// filesystem of the copy. If `staging` is the item itself, no other name in it may begin with
-    /// [`ItemCopier::TEMPORARY`].
+    /// filesystem of the copy.
     pub fn new(
         from: &'a Tree,
         to: &'a Tree,
-        staging: OwnedFd,
+        staging: impl Into<Staging>,
         report: &'a mut Reporter<'a, BackupFinding>,
         progress: &'a mut dyn FnMut(u64),
     ) -> ItemCopier<'a> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temporaries = format!("{}{}-{number}-", ItemCopier::TEMPORARY, std::process::id());
-        let copier = Copier::over(from, to, staging, temporaries, report, progress);
+        let temporaries = format!("{PREFIX}{}-{number}-", std::process::id());
+        let copier = Copier::over(from, to, staging.into(), temporaries, report, progress);
         ItemCopier(copier.leaving(is_left))
     }
 
@@ -108,8 +130,8 @@ impl<'a> ItemCopier<'a> {
         is_same_file(original, copy) || metadata::is_like(original, copy)
     }
 
-    /// The name prefix of incomplete files.
-    pub const TEMPORARY: &'static str = ".ibifs-copy-";
+    /// The name prefix of directories for incomplete files in an item.
+    pub const TEMPORARY: &'static str = PREFIX;
 
     /// Whether a file exists on one side only, or differs according to its metadata.
     pub fn is_due(from: &Tree, to: &Tree) -> Result<bool, BackupError> {
@@ -124,7 +146,9 @@ impl<'a> ItemCopier<'a> {
     /// Copies everything but the sidecar, and removes what only the copy has. False where the item does not
     /// exist.
     pub fn content(&mut self) -> Result<bool, BackupError> {
-        self.0.unit(b"")
+        let is_there = self.0.unit(b"")?;
+        self.0.remove_staging()?;
+        Ok(is_there)
     }
 
     /// Copies the sidecar. False where the item has none.
@@ -132,8 +156,15 @@ impl<'a> ItemCopier<'a> {
         self.0.one(SIDECAR.as_bytes())
     }
 
+    /// Writes this sidecar, marked as that of a stranger or not; it is on disk before it has its name.
+    pub fn write_sidecar(&mut self, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
+        let to = self.0.to.root();
+        write_sidecar(self.0.staging.directory()?, to, bytes, is_strangers)
+    }
+
     /// Sets the time of the copy's directory to that of the original again, after a file was made in it.
     pub fn finish(&mut self) -> Result<(), BackupError> {
+        self.0.remove_staging()?;
         self.0.set_metadata(b"", None).map(drop)
     }
 

@@ -3,8 +3,10 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+
+use crate::os::directory::Entry;
 
 /// Whether a file has not changed between two calls of stat(2).
 pub(super) fn is_same(before: &Stat, after: &Stat) -> bool {
@@ -108,14 +110,13 @@ pub(super) fn directory(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(),
 }
 
 /// Copies the metadata of a symbolic link, FIFO, socket or device.
-pub(super) fn special(stat: &Stat, directory: &OwnedFd, name: &str) -> Result<(), Errno> {
+pub(super) fn special(stat: &Stat, to: &Entry) -> Result<(), Errno> {
     let (uid, gid) = owner(stat);
-    let flags = AtFlags::SYMLINK_NOFOLLOW;
-    let mode = mode_after(rustix::fs::chownat(directory, name, uid, gid, flags), stat)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
-        rustix::fs::chmodat(directory, name, mode, AtFlags::empty())?;
+    let mode = mode_after(to.set_owner(uid, gid), stat)?;
+    if to.kind() != FileType::Symlink {
+        to.set_mode(mode.as_raw_mode())?;
     }
-    rustix::fs::utimensat(directory, name, &times(stat), flags)
+    to.set_times(&times(stat))
 }
 
 /// Replaces the extended attributes of a file by those of another.

@@ -141,6 +141,7 @@ impl Copier<'_> {
                     .binary_search_by(|(known, _)| known.cmp(&name))
                     .is_err()
                     && !(self.leave)(&joined(&path, &name))
+                    && !self.staging.is_at(&joined(&path, &name))
                 {
                     self.removed(&path, &name)?;
                 }

@@ -164,7 +164,13 @@ fn copy(
     };
     let mut progress = |_| ();
     let staging = item.again().map_err(failed(Action::Open, path))?;
-    let copier = ItemCopier::new(&from, &to, staging.into(), &mut report, &mut progress);
+    let copier = ItemCopier::new(
+        &from,
+        &to,
+        OwnedFd::from(staging),
+        &mut report,
+        &mut progress,
+    );
     // An item keeps the owner who minted it.
     let copier = copier.keeping_top();
     let mut copier = if is_linking { copier.linking() } else { copier };
@@ -188,7 +194,14 @@ fn set_metadata(source: &Source, shown: &Path, time: SystemTime) -> Result<(), D
         let (from, to) = (source_tree(source)?, tree_of(&item, shown)?);
         let (mut report, mut progress) = (|_: &BackupFinding| Ok(()), |_| ());
         let staging = item.again().map_err(failed(Action::Open, shown))?;
-        ItemCopier::new(&from, &to, staging.into(), &mut report, &mut progress).finish()?;
+        ItemCopier::new(
+            &from,
+            &to,
+            OwnedFd::from(staging),
+            &mut report,
+            &mut progress,
+        )
+        .finish()?;
     }
     writing::set_modified(&File::from(OwnedFd::from(item)), time)
         .map_err(|error| failed(Action::SetTime, shown)(errno_of(&error)))

@@ -16,6 +16,7 @@ use super::{PackageError, Problem};
 use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, open_far};
 use crate::formats::mtree::{MtreeEntry, MtreeKind};
+use crate::os::directory::{Directory, Entry};
 
 /// Which metadata the files get.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,7 +79,7 @@ impl Filler<'_> {
         // Packages of other programs do not list directories.
         make_directories(self.item, parent).map_err(failed)?;
         let parent = open_far(self.item, parent, OFlags::PATH | OFlags::DIRECTORY);
-        let parent = parent.map_err(failed)?;
+        let parent = Directory::from(parent.map_err(failed)?);
         match &entry.kind {
             MtreeKind::Directory => {
                 // Closed to other users until it is complete.
@@ -89,14 +90,13 @@ impl Filler<'_> {
             }
             MtreeKind::Link(target) => {
                 rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
-                self.set_special_metadata(entry, &parent, name)
+                let made = parent.entry(name);
+                made.and_then(|made| self.set_special_metadata(entry, &made))
                     .map_err(failed)
             }
             MtreeKind::Fifo => {
-                let mode = Mode::from_raw_mode(self.mode(entry));
-                rustix::fs::mknodat(&parent, name, FileType::Fifo, mode, 0).map_err(failed)?;
-                rustix::fs::chmodat(&parent, name, mode, AtFlags::empty()).map_err(failed)?;
-                self.set_special_metadata(entry, &parent, name)
+                let made = parent.make_node(name, FileType::Fifo, self.mode(entry), 0);
+                made.and_then(|made| self.set_special_metadata(entry, &made))
                     .map_err(failed)
             }
             MtreeKind::File { contents, .. } => self.file(entry, contents, &parent, name),
@@ -107,7 +107,7 @@ impl Filler<'_> {
         &mut self,
         entry: &MtreeEntry,
         contents: &[u8],
-        parent: &OwnedFd,
+        parent: &Directory,
         name: &[u8],
     ) -> Result<(), PackageError> {
         let failed = |errno| PackageError::io(Action::Make, &entry.path)(errno);
@@ -178,17 +178,11 @@ impl Filler<'_> {
         rustix::fs::futimens(file, &times(entry))
     }
 
-    fn set_special_metadata(
-        &self,
-        entry: &MtreeEntry,
-        parent: &OwnedFd,
-        name: &[u8],
-    ) -> Result<(), Errno> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
+    fn set_special_metadata(&self, entry: &MtreeEntry, made: &Entry) -> Result<(), Errno> {
         if let Some((uid, gid)) = self.owner(entry) {
-            rustix::fs::chownat(parent, name, uid, gid, flags)?;
+            made.set_owner(uid, gid)?;
         }
-        rustix::fs::utimensat(parent, name, &times(entry), flags)
+        made.set_times(&times(entry))
     }
 }
 

@@ -245,7 +245,7 @@ fn copy(root: &Root, to: &Directory, count: &mut dyn FnMut(u64)) -> Result<(), P
     let mut copier = ItemCopier::new(
         &source,
         &destination,
-        staging.into(),
+        std::os::fd::OwnedFd::from(staging),
         &mut report,
         &mut units,
     );

@@ -1,17 +1,15 @@
 //! Copies an arriving item into a store on this machine: its directory as it is, with the sidecar last.
 
 use std::cell::RefCell;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::holder::replace;
+use super::holder::opened;
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
-use crate::archive::backup::{self, ItemCopier, UNCOMPARED};
+use crate::archive::backup::{self, ItemCopier, Staging, UNCOMPARED};
 use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
@@ -19,6 +17,7 @@ use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
 use crate::archive::{Acceptance, ArchiveError, Event, Handover, Process, WriteIntent, log_event};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, State};
+use crate::os::directory::Directory;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -133,11 +132,12 @@ impl Local {
             None => Some(self.archive.begin_write(item.id)?),
         };
         let to = self.directory_to_change(&item)?;
+        let marked = opened(&to).map_err(|errno| to.error(Action::Open, ".", errno))?;
         let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
         let is_new = there != arrival.sidecar || there.is_none();
         let is_due = is_new
             || comparison == CompareWhen::Always
-            || is_marked(&to)
+            || is_marked(&marked)
             || ItemCopier::is_due(arrival.directory, &to)?;
         // A damaged file must not overwrite a good copy.
         let wanted = if is_due {
@@ -146,7 +146,8 @@ impl Local {
             None
         };
         if wanted.is_some() && there.is_some() {
-            mark(&to).map_err(|errno| to.error(Action::Mark, UNCOMPARED, errno))?;
+            let done = mark(&marked);
+            done.map_err(|errno| exchanged(to.error(Action::Mark, UNCOMPARED, errno).into()))?;
         }
         let (moved, left) = self.with_copier(arrival.directory, &to, |copier| {
             if !copier.content()? {
@@ -190,7 +191,8 @@ impl Local {
         let to = self.directory_to_change(&item)?;
         if let Some(wanted) = &wanted {
             self.compare(&item, wanted, progress)?;
-            unmark(&to).map_err(|errno| to.error(Action::Unmark, UNCOMPARED, errno))?;
+            let done = opened(&to).and_then(|marked| unmark(&marked));
+            done.map_err(|errno| exchanged(to.error(Action::Unmark, UNCOMPARED, errno).into()))?;
         }
         self.with_copier(arrival.directory, &to, |copier| {
             if is_new && let Some(bytes) = &arrival.sidecar {
@@ -199,7 +201,8 @@ impl Local {
                 let is_as_it_is =
                     arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
                 if !is_as_it_is {
-                    replace(to.root(), bytes, self.is_for_strangers)
+                    copier
+                        .write_sidecar(bytes, self.is_for_strangers)
                         .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
                 }
             }
@@ -246,7 +249,7 @@ impl Local {
         let mut units = |_| ();
         let staging = self.staging(to)?;
         let mut copier = ItemCopier::new(from, to, staging, &mut report, &mut units);
-        let done = act(&mut copier)?;
+        let done = act(&mut copier).map_err(exchanged)?;
         drop(copier);
         Ok((done, first.take()))
     }
@@ -312,14 +315,18 @@ impl Local {
         }
     }
 
-    /// The directory for incomplete files. On a mount only the item itself is on the same filesystem.
-    fn staging(&self, item: &Tree) -> Result<OwnedFd, TransferError> {
+    /// Where incomplete files lie. On a mount only the item itself is on the same filesystem.
+    fn staging(&self, item: &Tree) -> Result<Staging, TransferError> {
         match self.mount_point {
             Some(_) => {
-                let opened = item.open_far(b"", OFlags::PATH | OFlags::DIRECTORY);
-                Ok(opened.map_err(|errno| item.error(Action::Open, ".", errno))?)
+                let opened = opened(item);
+                let item = opened.map_err(|errno| item.error(Action::Open, ".", errno))?;
+                Ok(Staging::InItem(item, None))
             }
-            None => Ok(self.archive.tree().open_directory("staging")?),
+            None => {
+                let staging = self.archive.tree().open_directory("staging")?;
+                Ok(Staging::Own(staging.into()))
+            }
         }
     }
 
@@ -359,24 +366,51 @@ pub(super) fn of_the_item(error: TransferError) -> TransferError {
     }
 }
 
+/// Turns what another user may cause who exchanges names in an item into a skipped item.
+fn exchanged(error: TransferError) -> TransferError {
+    let TransferError::Archive(ArchiveError::Tree(cause)) = &error else {
+        return error;
+    };
+    match cause.errno() {
+        Errno::EXIST
+        | Errno::NOENT
+        | Errno::NOTDIR
+        | Errno::ISDIR
+        | Errno::NOTEMPTY
+        | Errno::LOOP
+        | Errno::AGAIN
+        | Errno::STALE => Skip::NotCopied(cause.message()).into(),
+        _ => error,
+    }
+}
+
 /// Whether a copy was begun here and has not been compared since.
-fn is_marked(directory: &Tree) -> bool {
-    let path = UNCOMPARED.as_bytes();
-    directory
-        .open_far(path, OFlags::PATH | OFlags::NOFOLLOW)
-        .is_ok()
+fn is_marked(item: &Directory) -> bool {
+    item.entry(UNCOMPARED).is_ok()
 }
 
 /// Marks an item durably as an incomplete copy. While the mark exists, every run compares all files.
-fn mark(directory: &Tree) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mode = Mode::from_raw_mode(0o600);
-    let file = rustix::fs::openat(directory.root(), UNCOMPARED, flags, mode)?;
-    rustix::fs::fsync(&file)
+fn mark(item: &Directory) -> Result<(), Errno> {
+    let marked = match item.file(UNCOMPARED) {
+        Ok(there) => there,
+        // What another user has put there may be a FIFO, a link or a leased file.
+        Err(_) => {
+            unmark(item)?;
+            item.create(UNCOMPARED, 0o600)?
+        }
+    };
+    rustix::fs::fsync(&marked)
 }
 
-fn unmark(directory: &Tree) -> Result<(), Errno> {
-    match rustix::fs::unlinkat(directory.root(), UNCOMPARED, AtFlags::empty()) {
+fn unmark(item: &Directory) -> Result<(), Errno> {
+    let removed = match item.remove_file(UNCOMPARED) {
+        Err(Errno::ISDIR) => {
+            item.directory(UNCOMPARED)?.clear()?;
+            item.remove_directory(UNCOMPARED)
+        }
+        other => other,
+    };
+    match removed {
         Err(Errno::NOENT) => Ok(()),
         other => other,
     }

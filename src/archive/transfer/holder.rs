@@ -1,17 +1,16 @@
 //! Changes which Archive an item's sidecar names as the holder of the original.
 
-use std::os::fd::BorrowedFd;
-
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
 use super::local::Local;
 use super::outcome::TransferError;
-use crate::archive::backup::ItemCopier;
+use crate::archive::backup::{ItemCopier, write_sidecar};
 use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, STRANGERS, Tree};
 use crate::formats::item::{Names, Sidecar};
-use crate::os::writing::{self, Durability};
+use crate::os::directory::Directory;
+use crate::os::private_directory::PrivateDirectory;
 use ibi::message;
 
 impl Local {
@@ -26,7 +25,8 @@ impl Local {
             sidecar.set_archive_service(holder);
             let directory = self.directory_to_change(&item)?;
             let is_strangers = is_strangers(&directory);
-            replace(directory.root(), &sidecar.to_bytes(), is_strangers)
+            opened(&directory)
+                .and_then(|item| replace(&item, &sidecar.to_bytes(), is_strangers))
                 .map_err(|errno| directory.error(Action::Write, SIDECAR, errno))?;
         }
         // The daemon may have rejected the sidecar.
@@ -44,13 +44,16 @@ impl Local {
 }
 
 /// Replaces a sidecar as a whole, synced.
-pub(super) fn replace(root: BorrowedFd<'_>, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
-    let name = format!("{}{}-sidecar", ItemCopier::TEMPORARY, std::process::id());
-    let _ = rustix::fs::unlinkat(root, &name, AtFlags::empty());
-    // The mark is set before the rename, because the sidecar may be accepted at once under its name.
-    let mode = 0o644 | if is_strangers { STRANGERS } else { 0 };
-    let file = writing::create(root, &name, bytes, mode, None)?;
-    writing::rename_into_place(&file, (root, &name), (root, SIDECAR), Durability::Synced)
+pub(super) fn replace(item: &Directory, bytes: &[u8], is_strangers: bool) -> Result<(), Errno> {
+    let staging = PrivateDirectory::make(item, ItemCopier::TEMPORARY)?;
+    write_sidecar(&staging, item, bytes, is_strangers)?;
+    staging.close()
+}
+
+/// The directory of an item, in which another user may write.
+pub(super) fn opened(item: &Tree) -> Result<Directory, Errno> {
+    let opened = item.open_far(b"", OFlags::RDONLY | OFlags::DIRECTORY)?;
+    Ok(opened.into())
 }
 
 /// Whether the sidecar in an item's directory came from an Archive that has no rights here.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -26,6 +26,7 @@ use crate::archive::{Event, log_event};
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
+use crate::os::directory::Directory;
 use crate::os::random;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -253,10 +254,10 @@ impl<'a> Incoming<'a> {
             for name in names {
                 rustix::fs::renameat(directory.root(), &name[..], to, &name[..]).map_err(failed)?;
             }
-            replace(to.as_fd(), text, local.is_for_strangers).map_err(failed)?;
+            let item = Directory::from(open_far(to, b".", flags).map_err(failed)?);
+            replace(&item, text, local.is_for_strangers).map_err(failed)?;
             let root = inventory.entries.first();
-            let opened = open_far(to, b".", flags).map_err(failed)?;
-            root.map_or(Ok(()), |root| set_metadata_of(&opened, root))
+            root.map_or(Ok(()), |root| set_metadata_of(item.descriptor(), root))
                 .map_err(failed)
         };
         let names = sidecar.names();
