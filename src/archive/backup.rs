@@ -35,9 +35,11 @@ mod settling;
 mod staging;
 mod unit;
 
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use crate::archive::finding::Reporter;
@@ -49,6 +51,8 @@ use crate::archive::{
     SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
 };
 use crate::formats::item::{Names, State};
+use crate::os::directory::Directory;
+use crate::os::opening::by_descriptor;
 pub use content::copy_content;
 use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
@@ -149,7 +153,7 @@ pub fn make(
         None => is_left,
     };
     copier.levels(b"", 1, Vanished::Collect, is_left, &mut Vec::new())?;
-    settling::settle(from, destination, &mut copier, &vanished, clock)?;
+    settling::settle(from, &mut copier, &vanished, clock)?;
     if let Err(error) = copy_accesses(from, &to) {
         log::warn!("the backup lacks {}: {error}", store::ACCESSES_FILE);
     }
@@ -195,16 +199,67 @@ fn prepare(from: &Archive, destination: &Path) -> Result<Tree, BackupError> {
     if path.starts_with(store) || store.starts_with(&path) {
         return Err(BackupError::Nested);
     }
-    match std::fs::DirBuilder::new().mode(0o700).create(&path) {
-        Ok(()) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            if std::fs::read_dir(&path).map_err(failed)?.next().is_some() {
-                whose(from, &path)?;
-            }
-        }
-        Err(error) => return Err(failed(error)),
+    let opened = held(&path).map_err(|errno| failed(errno.into()))?;
+    let is_closed = close_to_others(from, &opened).map_err(|errno| failed(errno.into()))?;
+    // Another user may exchange names above it from now on, and none below it.
+    let there = PathBuf::from(by_descriptor(opened.as_fd()));
+    let is_empty = std::fs::read_dir(&there).map_err(failed)?.next().is_none();
+    match is_closed {
+        Closed::Before => {}
+        Closed::Now if is_empty => {}
+        Closed::Now | Closed::Never => return Err(BackupError::OfOthers { path }),
     }
-    Ok(Tree::create(&path)?)
+    if !is_empty {
+        whose(from, &there).map_err(|error| match error {
+            BackupError::NotABackup { .. } => BackupError::NotABackup { path: path.clone() },
+            other => other,
+        })?;
+    }
+    Ok(Tree::create_over(path, &opened)?)
+}
+
+/// Opens the destination, and makes it where it is missing.
+fn held(path: &Path) -> Result<Directory, Errno> {
+    let Some(name) = path.file_name() else {
+        return Directory::open(path);
+    };
+    let above = Directory::open(path.parent().unwrap_or(path))?;
+    match rustix::fs::mkdirat(&above, name.as_bytes(), Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => above.directory(name.as_bytes()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether other users may write in a directory.
+enum Closed {
+    /// They could not before.
+    Before,
+    /// They could until now.
+    Now,
+    /// They can: it is another user's.
+    Never,
+}
+
+/// Keeps other users from writing in a directory, but for those who may write in the store: its owner and its mode are
+/// those of an earlier backup.
+fn close_to_others(from: &Archive, directory: &Directory) -> Result<Closed, Errno> {
+    let (stat, store) = (directory.stat()?, rustix::fs::fstat(from.tree().root())?);
+    if stat.st_uid != store.st_uid && stat.st_uid != owner_of_new(directory)? {
+        return Ok(Closed::Never);
+    }
+    if stat.st_mode & !store.st_mode & 0o022 == 0 {
+        return Ok(Closed::Before);
+    }
+    rustix::fs::fchmod(directory, Mode::RWXU)?;
+    Ok(Closed::Now)
+}
+
+/// The user to whom belongs what this process makes in a directory: a filesystem of a network may have another number.
+fn owner_of_new(directory: &Directory) -> Result<u32, Errno> {
+    let (name, made) = directory.create_random(".ibifs-backup-", 0o600)?;
+    let stat = rustix::fs::fstat(&made);
+    directory.remove_file(&name)?;
+    Ok(stat?.st_uid)
 }
 
 /// Rejects a directory that is not an earlier backup of this store.

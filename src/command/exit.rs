@@ -192,6 +192,7 @@ impl From<BackupError> for Failure {
             BackupError::Archive(error) => return error.into(),
             BackupError::Nested
             | BackupError::NotABackup { .. }
+            | BackupError::OfOthers { .. }
             | BackupError::OtherArchive { .. }
             | BackupError::Used { .. } => Exit::Refused,
             BackupError::Report(_) => Exit::Failed,

@@ -78,6 +78,11 @@ pub enum BackupError {
         /// The destination.
         path: PathBuf,
     },
+    /// Another user may exchange names in the destination.
+    OfOthers {
+        /// The destination.
+        path: PathBuf,
+    },
     /// The destination is a backup of another Archive.
     OtherArchive {
         /// The names of that Archive.
@@ -103,6 +108,10 @@ impl Localize for BackupError {
                 "'{path}' is not empty and not a backup; name a new directory",
                 path = path.display()
             ),
+            BackupError::OfOthers { path } => message!(
+                "other users can write in '{path}'; name a new directory",
+                path = path.display()
+            ),
             BackupError::OtherArchive { service } => message!(
                 "it is the backup of another Archive, whose service is {service}; name a new directory",
                 service
@@ -126,6 +135,7 @@ impl std::error::Error for BackupError {
             BackupError::Report(error) => Some(error),
             BackupError::Nested
             | BackupError::NotABackup { .. }
+            | BackupError::OfOthers { .. }
             | BackupError::OtherArchive { .. }
             | BackupError::Used { .. } => None,
         }

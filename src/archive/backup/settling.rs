@@ -8,7 +8,7 @@
 
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use super::copier::Copier;
@@ -18,6 +18,7 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Author, Place, SIDECAR};
 use crate::archive::{Archive, ArchiveError, Clock, holder};
 use crate::formats::item::State;
+use crate::os::opening::by_descriptor;
 use ibi::message;
 use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Rep};
@@ -39,11 +40,11 @@ const STAGING: &str = "staging";
 
 pub(super) fn settle(
     from: &Archive,
-    destination: &Path,
     copier: &mut Copier<'_>,
     vanished: &[Vec<u8>],
     clock: &dyn Clock,
 ) -> Result<(), BackupError> {
+    let destination = PathBuf::from(by_descriptor(copier.to.root()));
     let mut last = None;
     let mut time_left = TIMEOUT;
     for round in 1..=ROUNDS {
@@ -52,7 +53,7 @@ pub(super) fn settle(
             std::thread::sleep(Duration::from_millis(50));
             continue;
         }
-        let report = Archive::check(destination, clock, &mut |_| {})?;
+        let report = Archive::check(&destination, clock, &mut |_| {})?;
         copier.tally.items = report.items;
         // A finding that occurs twice is not a write in progress.
         if report.findings.is_empty() || last.as_ref() == Some(&report.findings) || round == ROUNDS

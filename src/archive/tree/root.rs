@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::action::Action;
 use super::new_directory::make_level;
 use super::place::{Place, TreeError, failed};
+use crate::os::directory::Directory;
 use crate::os::opening;
 
 /// An open store directory.
@@ -62,7 +63,22 @@ impl Tree {
         let real = resolved(path)?;
         let root = rustix::fs::openat2(CWD, &real, ROOT, Mode::empty(), ResolveFlags::NO_SYMLINKS)
             .map_err(failed(Action::OpenStore, &shown))?;
-        let tree = Tree::over(real, root);
+        Tree::create_in(Tree::over(real, root))
+    }
+
+    /// The same in a directory that is open, of which errors name this path.
+    pub fn create_over(path: PathBuf, root: &Directory) -> Result<Tree, TreeError> {
+        let shown = path.display().to_string();
+        let root = root.descriptor().try_clone();
+        let root = root.map_err(|error| {
+            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+            failed(Action::OpenStore, &shown)(errno)
+        })?;
+        Tree::create_in(Tree::over(path, root))
+    }
+
+    fn create_in(tree: Tree) -> Result<Tree, TreeError> {
+        let shown = tree.path.display().to_string();
         if let Err(errno) = rustix::fs::fchmod(&tree.root, Mode::RWXU) {
             log::warn!("other users may enter {shown}: {errno}");
         }

@@ -185,3 +185,44 @@ fn a_mark_over_http_keeps_no_one_waiting() {
         );
     }
 }
+
+/// A backup is not made where another user may exchange what is in it, and a user who exchanges the directory itself while
+/// it is made leads it nowhere else.
+#[test]
+fn a_backup_is_made_nowhere_else() {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A x > x; mkdir victim; echo x > victim/file; stat -c '%a %u' victim > before
+            mkdir theirs shared above; chown 1001 theirs above; chmod 1777 shared; echo x > shared/staging; chown 1001 shared/staging");
+    env.complains("ibifs backup A.store theirs", "other users can write in");
+    env.complains("ibifs backup A.store shared", "other users can write in");
+    env.prints("ls theirs; ls shared", "staging");
+    // An empty directory of root is closed to others.
+    env.prints("mkdir -m 1777 open; ibifs backup A.store open > /dev/null; stat -c %a open; ibifs backup A.store open | tail -n 1 | cut -d ' ' -f 1-2", "700\n2 items:");
+    let (above, victim, is_over) = (
+        env.root().join("above"),
+        env.root().join("victim"),
+        AtomicBool::new(false),
+    );
+    let mut count = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            stranger().become_in_thread();
+            watch(&above, &is_over, |name| {
+                let made = above.join(name);
+                if name == "dest"
+                    && std::fs::symlink_metadata(&made).is_ok_and(|made| made.is_dir())
+                    && std::fs::rename(&made, above.join(format!("away{count}"))).is_ok()
+                {
+                    std::os::unix::fs::symlink(&victim, &made).expect("made");
+                    count += 1;
+                }
+            });
+        });
+        for _ in 0..10 {
+            env.sh("timeout 60 ibifs backup A.store above/dest > /dev/null 2>&1 || true; ! test -L above/dest || rm above/dest");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(count > 0, "nothing was exchanged");
+    env.prints("ls victim; stat -c '%a %u' victim | diff before -", "file");
+}
