@@ -6,14 +6,19 @@
 //! lease, which the attempt has begun to break. truncate(2) by path waits in the same way; chmod, rename,
 //! link and unlink do not.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// The error of an open that would have to wait for the holder of a lease.
 pub const LEASED: Errno = Errno::AGAIN;
+
+/// The longest text that is read of a file of another user, in bytes.
+const LONGEST_TEXT: u64 = 64 << 20;
 
 /// How many times a path is walked again when a rename raced the walk.
 const TURNS: usize = 128;
@@ -40,6 +45,25 @@ pub fn by_descriptor(file: BorrowedFd<'_>) -> String {
 pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::open(by_descriptor(found.as_fd()), flags, Mode::empty())
+}
+
+/// Reads a regular file at a path where another user may have put anything: a FIFO, a device, a link to one, a file without
+/// end. Nothing else is opened, and nothing waits. A link at the end of the path is followed unless the flags say otherwise.
+///
+/// # Errors
+/// InvalidInput for what is not a regular file, FileTooLarge for one of more than [`LONGEST_TEXT`] bytes.
+pub fn read_regular(path: impl Arg, flags: OFlags) -> std::io::Result<Vec<u8>> {
+    let found = rustix::fs::open(path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let stat = rustix::fs::fstat(&found)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(ErrorKind::InvalidInput.into());
+    }
+    let (file, mut bytes) = (File::from(again(&found, OFlags::RDONLY)?), Vec::new());
+    file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST_TEXT {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    Ok(bytes)
 }
 
 /// Opens a path below a directory without waiting.

@@ -29,6 +29,7 @@ mod resolver;
 mod rollback;
 mod shares;
 mod shown;
+mod showing;
 mod threads;
 mod two_names;
 mod unit;

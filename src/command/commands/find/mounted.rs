@@ -3,10 +3,13 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 use crate::command::cli::Find;
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use crate::formats::metadata::DublinCore;
+use crate::os::opening::read_regular;
 use ibi::{Ibi, message};
 
 /// The directory of a mount in which any name is a query.
@@ -58,7 +61,7 @@ fn item(mount_point: &Path, link: &Path) -> Option<(Names, DublinCore)> {
     let names = Names::from(Ibi::parse(below.to_str()?).ok()?);
     let mut record = path.clone().into_os_string();
     record.push(OsStr::new(":(oai_dc)"));
-    let core = std::fs::read(record).ok();
+    let core = read_regular(record, OFlags::empty()).ok();
     let core = core.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
     Some((names, core.unwrap_or_default()))
 }

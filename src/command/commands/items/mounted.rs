@@ -5,6 +5,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{METADATA_TEXT, SIDECAR};
 use crate::archive::{ArchiveError, Claims, Relations};
@@ -13,6 +15,7 @@ use crate::command::commands::print::ItemDetails;
 use crate::command::exit::Failure;
 use crate::formats::item::{Names, Sidecar, State};
 use crate::formats::metadata::{DublinCore, Element, MetadataProblem, check};
+use crate::os::opening::read_regular;
 use ibi::Ibi;
 use ibi::persistent::is_link;
 use ibi::relation::RelationKind;
@@ -46,7 +49,8 @@ pub(super) fn show(
         let here = names_by_attribute(&mount_point.join(&name));
         here.or_else(|| Ibi::parse(&name).ok().map(Names::from))
     };
-    let sidecar = std::fs::read(path.join(SIDECAR)).ok();
+    let own = |name: &str| read_regular(path.join(name), OFlags::NOFOLLOW).ok();
+    let sidecar = own(SIDECAR);
     let sidecar = sidecar.and_then(|bytes| Sidecar::parse(&bytes).ok());
     let mut relations = Relations::new();
     for name in RELATIONS {
@@ -60,7 +64,7 @@ pub(super) fn show(
         }
     }
     relations.sort_by(|left, right| left.0.cmp(&right.0));
-    let record = std::fs::read(beside(path, ":(oai_dc)")).ok();
+    let record = read_regular(beside(path, ":(oai_dc)"), OFlags::empty()).ok();
     let record = record.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
     let record = record.unwrap_or_default();
     // The names come first, and then the link.
@@ -83,8 +87,9 @@ pub(super) fn show(
         claims: &Claims::default(),
         aliases: &aliases.map(ToString::to_string).collect::<Vec<_>>(),
     })?;
-    let text = std::fs::read(path.join(METADATA_TEXT)).ok();
-    Ok(text.map(|text| check(&text)).unwrap_or_default())
+    Ok(own(METADATA_TEXT)
+        .map(|text| check(&text))
+        .unwrap_or_default())
 }
 
 /// The path of what stands beside an item under its name.
