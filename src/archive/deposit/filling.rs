@@ -94,6 +94,7 @@ pub fn fill(source: &Source, native: Option<&Path>, shown: &Path) -> Result<(), 
     let item = Directory::open(path).map_err(failed(Action::Open, path))?;
     let mark = source.mark()?;
     if mark.as_ref().is_some_and(|mark| mark.is_copied) {
+        drop(mark);
         return remove(source, &item);
     }
     let time = match &mark {
@@ -112,6 +113,8 @@ pub fn fill(source: &Source, native: Option<&Path>, shown: &Path) -> Result<(), 
     };
     let marked = mark.add_copied();
     marked.map_err(failed(Action::Write, &source.path))?;
+    // A file that is open keeps a name in its directory on filesystems without a hard removal, such as bindfs and NFS.
+    drop(mark);
     remove(source, &item)
 }
 
