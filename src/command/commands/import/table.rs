@@ -127,13 +127,17 @@ fn through_mount(access: &StoreAccess, archive: &Archive, plan: &Planned) -> Res
 /// owner has written into it is not said by the user who imports.
 fn replace_sidecar(item: &Path, sidecar: &[u8]) -> Result<(), Errno> {
     let item = Directory::open(item)?;
-    let old = item.entry(SIDECAR)?;
+    let (stat, mode) = match item.entry(SIDECAR) {
+        Ok(old) => (*old.stat(), old.stat().st_mode),
+        // It is one of the owner of the item.
+        Err(Errno::NOENT) => (item.stat()?, 0o644),
+        Err(errno) => return Err(errno),
+    };
     let (name, file) = item.create_random(&format!("{SIDECAR}.new-"), 0o600)?;
-    let stat = old.stat();
     let written = writing::write_all(&file, sidecar)
         .and_then(|()| writing::give(&file, (stat.st_uid, stat.st_gid)))
         // After the owner, whose change may remove bits.
-        .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(stat.st_mode)))
+        .and_then(|()| rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o7777)))
         .and_then(|()| item.rename_over(&name, &item, SIDECAR));
     if written.is_err() {
         let _ = item.remove_file(&name);
