@@ -34,7 +34,7 @@ pub enum Related {
 
 /// The most declarations of one kind by other items that are considered. It bounds the time for an item of which
 /// very many items declare something.
-const MOST_DECLARATIONS: usize = 1_000;
+const MOST_DECLARATIONS: usize = 10_000;
 
 /// The most claims that are listed.
 const MOST_CLAIMS: usize = 100;
