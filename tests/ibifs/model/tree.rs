@@ -330,6 +330,23 @@ impl Tree {
         };
         let root = self.items.items[&item].root;
         self.allowed(who, root, 5)?;
+        if let Request::Modifier(steps) = request {
+            let names = &self.items.items[&item].names;
+            let resolve = |count: usize| self.items.resolve(names, &steps[..count], &PREFERRED);
+            // Each item on the way, whose relations are followed, and that of which a text is shown.
+            for count in 1..=steps.len() {
+                let met = match resolve(count) {
+                    Ok(Related::Item(names)) if count < steps.len() => {
+                        self.items.held_number(&names)
+                    }
+                    Ok(Related::TextOf(item)) if count == steps.len() => Some(item),
+                    _ => None,
+                };
+                if let Some(met) = met {
+                    self.allowed(who, self.items.items[&met].root, 5)?;
+                }
+            }
+        }
         let node = self.look(directory, name)?;
         match (request, &node) {
             (Request::FileList, _) => self.listable(who, root)?,
