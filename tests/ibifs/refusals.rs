@@ -293,7 +293,7 @@ fn a_circle_in_sidecars_is_named_and_can_be_repaired() {
         &env.sh("cat b"),
     );
     env.sh("find A > found; ibifs umount A");
-    env.exits("ibifs fsck A.store > report", 1);
+    env.exits("ibifs fsck A.store > report", 0);
     env.prints("grep -c ^edition-cycle: report", "3");
     env.sh("ibifs unrelate $(<c) --next-edition --store A.store");
     env.prints("ibifs fsck A.store", "4 items, 0 findings");

@@ -122,7 +122,7 @@ fn a_text_speaks_for_the_user_who_has_written_it() {
             way,
             leads(&format!(
                 "{way}\necho \"$I {}\" >> made",
-                way.replace('"', "").replace('$', "")
+                way.replace(['"', '$'], "")
             )),
         );
     }

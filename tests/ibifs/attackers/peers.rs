@@ -108,9 +108,12 @@ fn no_original_is_claimed_of_an_archive_that_is_silent() {
     let registry = registry(&env, "r.db");
     let is_silent = Arc::new(AtomicBool::new(true));
     let silence = Arc::clone(&is_silent);
-    let maker = Stub::start(0, move |_| match silence.load(Ordering::Relaxed) {
-        true => Reply::Never,
-        false => Reply::Text(String::new()),
+    let maker = Stub::start(0, move |_| {
+        if silence.load(Ordering::Relaxed) {
+            Reply::Never
+        } else {
+            Reply::Text(String::new())
+        }
     });
     maker.include(&registry);
     liar().include(&registry);
