@@ -33,7 +33,6 @@ pub(crate) mod charging;
 pub(crate) mod confinement;
 pub(crate) mod credentials;
 pub(crate) mod deep;
-#[allow(dead_code, reason = "the commands that need it follow")]
 pub(crate) mod directory;
 pub(crate) mod entries;
 pub(crate) mod identity;
@@ -42,7 +41,6 @@ pub(crate) mod memory;
 pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod opening;
-#[allow(dead_code, reason = "the commands that need it follow")]
 pub(crate) mod private_directory;
 pub(crate) mod processors;
 pub(crate) mod random;
