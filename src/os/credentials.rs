@@ -192,7 +192,7 @@ pub fn check() {
     }
 }
 
-/// Whether this thread has the credentials of a caller now.
+/// Returns whether this thread has the credentials of a caller now.
 pub fn has_taken() -> bool {
     HAS_TAKEN.get()
 }

@@ -261,12 +261,12 @@ impl AsFd for Entry {
     }
 }
 
-/// Whether two looks were at one file.
+/// Returns whether two looks were at one file.
 pub fn is_same_file(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-/// Whether something belongs to the user as whom this thread makes files.
+/// Returns whether something belongs to the user as whom this thread makes files.
 pub fn is_own(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw()
 }

@@ -30,13 +30,13 @@ impl Mounted {
         self.user.is_some_and(is_trusted)
     }
 
-    /// Whether another user has mounted it by FUSE.
+    /// Returns whether another user has mounted it by FUSE.
     pub fn is_of_another(&self) -> bool {
         self.user.is_some_and(|user| !is_trusted(user))
     }
 }
 
-/// Whether a user is root, or the one of this process.
+/// Returns whether a user is root, or the one of this process.
 pub fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }

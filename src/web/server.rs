@@ -70,7 +70,7 @@ pub const LONGEST_HEAD: usize = 16 * 1024;
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a client may leave an answer unread, or stop sending a body.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many bytes of an answer, or all of it, a client must take in that time, some 2 KiB in a second.
+/// The number of bytes of an answer that a client must take in that time, if not all of it, some 2 KiB in a second.
 pub const LEAST_TAKEN: usize = 64 * 1024;
 /// The interval of the timer that [`Threads`] keep set. Shorter than every timeout of a request or
 /// connection.

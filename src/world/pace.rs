@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use crate::world::remote::READ_TIMEOUT;
 
-/// How many bytes must come in [`READ_TIMEOUT`], 1 KiB in a second.
+/// The number of bytes that must come in [`READ_TIMEOUT`], 1 KiB in a second.
 const LEAST: usize = 10 << 10;
-/// How long it waits before it asks a server again that does not answer.
+/// The time to wait before it asks a server again that does not answer.
 pub(crate) const PAUSE: Duration = Duration::from_millis(300);
 
 /// The pace of a download.
@@ -43,7 +43,7 @@ impl Pace {
         self.until().saturating_duration_since(Instant::now())
     }
 
-    /// Whether there is no time for another attempt.
+    /// Returns whether there is no time for another attempt.
     pub(crate) fn is_over(&self) -> bool {
         self.left() <= PAUSE
     }

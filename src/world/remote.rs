@@ -23,7 +23,7 @@ use crate::world::trouble::Trouble;
 
 /// How long a lookup waits until a server answers.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
-/// How long a read waits until enough has come, see `Pace`.
+/// The time that a read waits until enough has come, see `Pace`.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an inventory may take in all.
 const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);

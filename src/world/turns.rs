@@ -7,9 +7,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many reads of one user wait at a time.
+/// The number of reads of one user that wait at a time.
 const MOST_OF_USER: usize = 16;
-/// How many of these wait for one host.
+/// The number of these that wait for one host.
 const MOST_OF_HOST: usize = 8;
 
 /// A user and, for the reads from one host, that host.

@@ -125,7 +125,7 @@ impl<'a> ItemCopier<'a> {
         self
     }
 
-    /// Whether something that is not a directory has a copy of the same type, size and time, or is the copy.
+    /// Returns whether something that is not a directory has a copy of the same type, size and time, or is the copy.
     pub fn is_copy(original: &Stat, copy: &Stat) -> bool {
         is_same_file(original, copy) || metadata::is_like(original, copy)
     }

@@ -14,12 +14,12 @@ pub(super) fn is_same(before: &Stat, after: &Stat) -> bool {
         == (after.st_size, modified(after), changed(after))
 }
 
-/// Whether a file that has several names got or lost one between two calls, and has not changed otherwise.
+/// Returns whether a file that has several names got or lost one between two calls, and has not changed otherwise.
 pub(super) fn has_other_names(before: &Stat, after: &Stat) -> bool {
     after.st_nlink > 1 && (before.st_size, modified(before)) == (after.st_size, modified(after))
 }
 
-/// Whether a copy is up to date: it is like the original, and was made after the last change of that.
+/// Returns whether a copy is up to date: it is like the original, and was made after the last change of that.
 pub(super) fn is_copied(original: &Stat, copy: &Stat) -> bool {
     is_like(original, copy) && changed(original) < changed(copy)
 }

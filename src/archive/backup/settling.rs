@@ -29,7 +29,7 @@ const ROUNDS: usize = 10;
 /// The total time of waiting for writes in progress.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long ago a sidecar was written that is no write in progress: the index does not accept it, as where its owner
+/// The age of a sidecar that is no write in progress: the index does not accept it, as where its owner
 /// claims what the item may not have.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -233,7 +233,7 @@ impl Settling<'_, '_> {
         }
     }
 
-    /// Whether the sidecar of an item has not changed for as long as a write may take.
+    /// Returns whether the sidecar of an item has not changed for as long as a write may take.
     fn is_old(&self, place: &Place) -> bool {
         let tree = self.from.tree();
         let sidecar = tree.open_sidecar(place).ok().flatten();

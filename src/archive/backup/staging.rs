@@ -39,7 +39,7 @@ impl Staging {
         }
     }
 
-    /// Whether this is the path of the directory in the item.
+    /// Returns whether this is the path of the directory in the item.
     pub(super) fn is_at(&self, path: &[u8]) -> bool {
         matches!(self, Staging::InItem(_, Some(made)) if made.name().as_bytes() == path)
     }

@@ -251,12 +251,12 @@ impl Source {
         }
     }
 
-    /// Whether something of this name is in the directory.
+    /// Returns whether something of this name is in the directory.
     pub fn has(&self, name: &str) -> bool {
         self.directory.entry(name).is_ok()
     }
 
-    /// Whether the directory itself belongs to this user.
+    /// Returns whether the directory itself belongs to this user.
     pub(super) fn is_own(&self) -> Result<bool, Errno> {
         self.directory.stat().map(|stat| is_own(&stat))
     }

@@ -168,7 +168,7 @@ impl Archive {
         })
     }
 
-    /// Whether the accepted sidecar of an item declares any relation.
+    /// Returns whether the accepted sidecar of an item declares any relation.
     pub(super) fn declares_anything(&self, names: &Names) -> Result<bool, ArchiveError> {
         Ok(match self.store.find_by_names(names)? {
             Some(item) => !self.store.relations_of(item.id)?.is_empty(),
@@ -190,7 +190,7 @@ impl Archive {
         Ok(speakers)
     }
 
-    /// Whether declarations in which this user speaks count for an item. If this cannot be determined, they do not.
+    /// Returns whether declarations in which this user speaks count for an item. If this cannot be determined, they do not.
     pub(super) fn may_speak_at(&self, speaker: Speaker, item: &Item) -> bool {
         let Speaker { uid, gid } = speaker;
         let user = OwnerOnDisk { uid, gid };

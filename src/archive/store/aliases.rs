@@ -6,7 +6,7 @@ use super::{Item, ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
 use ibi::{AliasPair, Ibip};
 
-/// Whether the case of an alias counts.
+/// Returns whether the case of an alias counts.
 fn is_exact(alias: &str) -> bool {
     Ibip::parse(alias).is_ok()
 }
@@ -87,7 +87,7 @@ impl Store {
         self.lock().each(sql, params![id.0], |row| row.get(0))
     }
 
-    /// Whether a recorded alias has this first component.
+    /// Returns whether a recorded alias has this first component.
     pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
         let sql = format!("SELECT 1 FROM alias WHERE {} LIMIT 1", below("lower(name)"));
         self.lock()

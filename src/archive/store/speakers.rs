@@ -9,7 +9,7 @@ use crate::formats::item::Names;
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
 
-/// How many users that declare something of one item are considered.
+/// The number of users who declare something of one item that are considered.
 const MOST_SPEAKERS: usize = 256;
 
 /// The text in the column: NULL is not known yet, and an empty one that of a sidecar that speaks with no rights.
@@ -62,7 +62,7 @@ impl Kinds {
         }
     }
 
-    /// Whether a kind is one of these.
+    /// Returns whether a kind is one of these.
     pub(super) fn has(&self, kind: &RelationKind) -> bool {
         let name = kind.pair_name();
         self.0 <= name && name <= self.1

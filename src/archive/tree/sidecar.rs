@@ -19,7 +19,7 @@ const REFUSED: &str = ".ibi.broken";
 /// How many files an item keeps that were not accepted as its sidecar. The last one is replaced.
 const REFUSED_LIMIT: u32 = 99;
 
-/// Whether a sidecar speaks with the rights of its owner: no other user has written it, or may write it by a
+/// Returns whether a sidecar speaks with the rights of its owner: no other user has written it, or may write it by a
 /// mode, an access control list (whose mask is in the bits of the group) or another name of the file.
 pub fn speaks_for_owner(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile

@@ -11,16 +11,16 @@ use crate::fuse::fs::{DATA, DataPath};
 use crate::os::answering;
 pub use crate::os::mounts::{Mounted, mounts, mounts_of};
 
-/// How long the daemon of a mount has to answer.
+/// The time that the daemon of a mount has to answer.
 const ANSWER: Duration = Duration::from_secs(3);
 
 impl Mounted {
-    /// Whether it is an ibifs mount of root or of this user.
+    /// Returns whether it is an ibifs mount of root or of this user.
     pub fn is_ours(&self) -> bool {
         self.kind == "fuse.ibifs" && self.is_trusted()
     }
 
-    /// Whether it is a mount of items of other Archives, of root or of this user.
+    /// Returns whether it is a mount of items of other Archives, of root or of this user.
     pub fn is_world(&self) -> bool {
         self.kind == "fuse.ibifs-world" && self.is_trusted()
     }

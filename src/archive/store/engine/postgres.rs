@@ -36,7 +36,7 @@ use ibi::message::{Localize, Message};
 /// How long a server that was away is not asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a connection may take, with the greeting of the server, however patient its statements are.
+/// The time that a connection may take, with the greeting of the server, however patient its statements are.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// How many statements a connection keeps prepared.

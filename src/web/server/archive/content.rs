@@ -65,7 +65,7 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     send(&handle.site, &parts, found).await
 }
 
-/// Whether words are searched for.
+/// Returns whether words are searched for.
 fn is_search(request: &Parts) -> bool {
     let path = request.uri.query().map(|_| read_path(request.uri.path()));
     matches!(path, Some(Ok(path)) if is_path_of_search(&path))

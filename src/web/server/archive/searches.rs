@@ -18,7 +18,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// After this time all items are read again.
 const READ_AGAIN: Duration = Duration::from_secs(1800);
 
-/// How many searches of one client are made at a time. Its further ones wait, so that those of others need not.
+/// The number of searches of one client that are made at a time. Its further ones wait, so that those of others need not.
 const MOST_OF_CLIENT: usize = 4;
 
 /// The search indexes, once somebody has searched.

@@ -28,7 +28,7 @@ use body::ZipBody;
 
 /// The most zip files that are sent at a time.
 const MOST_AT_ONCE: usize = 64;
-/// How many of these one client has, so that others find some that are free.
+/// The number of these that one client has, so that others find some that are free.
 const MOST_OF_CLIENT: usize = 16;
 /// How many of these places a bag takes, for which twice as much is held in memory.
 const PLACES_OF_A_BAG: usize = 4;

@@ -11,11 +11,11 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
-/// How many lists are made at a time. A request for a further one is refused.
+/// The number of lists that are made at a time. A request for a further one is refused.
 const AT_ONCE: usize = 4;
-/// How many different lists requests may wait for without waiting for each other.
+/// The number of different lists that requests may wait for without waiting for each other.
 const FLIGHTS: usize = 64;
-/// How many bytes of lists are kept, in all.
+/// The number of bytes of lists that are kept, in all.
 const MOST: usize = 32 << 20;
 
 /// Lists by what they are of.
