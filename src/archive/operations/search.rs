@@ -14,6 +14,7 @@ mod texts;
 mod written;
 
 use std::collections::HashSet;
+use std::time::Instant;
 
 use log::Level;
 
@@ -84,6 +85,17 @@ pub enum SearchStop {
     GoOn,
     /// It stops, and what was read is kept.
     Stop,
+}
+
+impl SearchStop {
+    /// Returns whether an update goes on that has time until then.
+    pub fn at(until: Instant) -> SearchStop {
+        if Instant::now() < until {
+            SearchStop::GoOn
+        } else {
+            SearchStop::Stop
+        }
+    }
 }
 
 impl Archive {

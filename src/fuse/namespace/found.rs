@@ -146,13 +146,7 @@ impl Namespace {
         }
         let is_current = self
             .archive
-            .update_search(&indexes.descriptions, &act, &mut |_| {
-                if Instant::now() < until {
-                    SearchStop::GoOn
-                } else {
-                    SearchStop::Stop
-                }
-            })?;
+            .update_search(&indexes.descriptions, &act, &mut |_| SearchStop::at(until))?;
         if is_current {
             Ok(Searched { indexes, act })
         } else {

@@ -74,13 +74,7 @@ pub(super) fn up_to_date(site: &Site) -> Result<Option<&SearchIndexes>, ArchiveE
     }
     let is_current = site
         .archive
-        .update_search(&indexes.descriptions, &act, &mut |_| {
-            if Instant::now() < until {
-                SearchStop::GoOn
-            } else {
-                SearchStop::Stop
-            }
-        })?;
+        .update_search(&indexes.descriptions, &act, &mut |_| SearchStop::at(until))?;
     drop(read);
     if is_current {
         site.archive.read_texts_aside(indexes, act);
