@@ -21,14 +21,14 @@ until_ready() { local turn; for turn in {1..1000}; do [ ! -s ready ] || return 0
 END
 "#;
 
-fn field() -> TestEnv {
+pub fn field() -> TestEnv {
     let env = TestEnv::with(Needs::HardLinks);
     env.sh(FIELD);
     env
 }
 
 #[track_caller]
-fn sh(env: &TestEnv, script: &str) {
+pub fn sh(env: &TestEnv, script: &str) {
     env.sh(&format!(". ./names\n{script}"));
 }
 

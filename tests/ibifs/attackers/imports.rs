@@ -1,30 +1,7 @@
 //! Root imports what lies in a directory of another user: nothing is written through what that user puts or exchanges
 //! there.
 
-use crate::support::TestEnv;
-
-/// A mounted store, user 1001 and a directory of that user's.
-const FIELD: &str = r#"
-    chmod 755 .; mkdir A; ibifs init A.store --host archive-a.example.org > /dev/null
-    ibifs mount -o allow_other A.store A; chmod 1777 A; chmod 1777 A/.mint 2> /dev/null || true
-    install -d -o 1001 -g 1001 theirs; mkdir outside
-    cat > names <<'END'
-as() { setpriv --reuid=1001 --regid=1001 --clear-groups env PATH=/usr/bin:/bin "$@"; }
-# Waits for the other process, but not for ever.
-until_ready() { local turn; for turn in {1..1000}; do [ ! -s ready ] || return 0; sleep 0.01; done; return 1; }
-END
-"#;
-
-fn field() -> TestEnv {
-    let env = TestEnv::new();
-    env.sh(FIELD);
-    env
-}
-
-#[track_caller]
-fn sh(env: &TestEnv, script: &str) {
-    env.sh(&format!(". ./names\n{script}"));
-}
+use super::deposits::{field, sh};
 
 /// `ibifs import` of a table goes through no link in the item, and the sidecar keeps its owner and mode.
 #[test]
@@ -67,7 +44,7 @@ fn nothing_is_unpacked_outside() {
             r#"cat > exchange.py <<'END'
 {EXCHANGE}
 END
-            mkdir one; for i in $(seq 600); do echo $i > one/f$i; done
+            mkdir one outside; for i in $(seq 600); do echo $i > one/f$i; done
             tar -C one -cf theirs/x.tar .; (cd one; python3 -m zipfile -c ../theirs/x.zip .)
             name=$(mint A bag); cp one/* A/$name/doc/; ibifs export --bagit --zip A/$name bags > /dev/null; cp bags/$name.zip theirs/bag.zip
             ibifs init B.store --host archive-b.example.org > /dev/null; ibifs init C.store --host archive-c.example.org > /dev/null
