@@ -126,10 +126,14 @@ impl TcpProxy {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::spawn(move || {
             while let Ok((client, _)) = incoming.accept() {
+                // Known before the next is accepted, so that a cut meets all that were.
+                let Ok(cuts) = shared.accepted(&client) else {
+                    continue;
+                };
                 let shared = Arc::clone(&shared);
                 std::thread::spawn(move || {
                     // What goes wrong with a connection is seen at its ends.
-                    let _ = shared.connect(client);
+                    let _ = shared.connect(client, cuts);
                 });
             }
         });
@@ -158,13 +162,15 @@ impl Shared {
         state.cuts == cuts
     }
 
+    /// Keeps a client for the next cut. Returns how many cuts there were before it.
+    fn accepted(&self, client: &TcpStream) -> std::io::Result<u64> {
+        let mut state = self.state();
+        state.open.push(client.try_clone()?);
+        Ok(state.cuts)
+    }
+
     /// Connects a client to the server until one of them closes.
-    fn connect(self: Arc<Shared>, client: TcpStream) -> std::io::Result<()> {
-        let cuts = {
-            let mut state = self.state();
-            state.open.push(client.try_clone()?);
-            state.cuts
-        };
+    fn connect(self: Arc<Shared>, client: TcpStream, cuts: u64) -> std::io::Result<()> {
         if !self.is_good(cuts) {
             return client.shutdown(Shutdown::Both);
         }
