@@ -11,6 +11,13 @@
 //! - [`world`]: items of other Archives as files.
 //! - [`command`]: the command line, its output and its languages.
 #![warn(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "a test works in a directory of its own"
+    )
+)]
 // The documentation is for readers of the source: `cargo doc --document-private-items`.
 #![allow(rustdoc::private_intra_doc_links)]
 

@@ -14,6 +14,7 @@
 //! - [`renaming`]: renaming that replaces nothing, on any filesystem.
 //! - [`directory`]: a directory in which other users may write, and all in it by descriptor.
 //! - [`private_directory`]: a directory that only this user may enter.
+//! - [`system_files`]: files of the kernel and of the administrator of the machine.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
 //! - [`identity`]: which process this is, for processes of other machines.
 //! - [`limits`]: the limit on open files of this process.
@@ -47,6 +48,7 @@ pub(crate) mod random;
 pub(crate) mod renaming;
 pub(crate) mod serving;
 pub(crate) mod starting;
+pub(crate) mod system_files;
 #[cfg(test)]
 pub(crate) mod testing;
 pub(crate) mod umask;

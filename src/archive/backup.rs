@@ -39,7 +39,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::archive::finding::Reporter;
@@ -53,6 +53,7 @@ use crate::archive::{
 use crate::formats::item::{Names, State};
 use crate::os::directory::Directory;
 use crate::os::opening::by_descriptor;
+use crate::os::opening::read_regular;
 pub use content::copy_content;
 use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
@@ -203,7 +204,8 @@ fn prepare(from: &Archive, destination: &Path) -> Result<Tree, BackupError> {
     let is_closed = close_to_others(from, &opened).map_err(|errno| failed(errno.into()))?;
     // Another user may exchange names above it from now on, and none below it.
     let there = PathBuf::from(by_descriptor(opened.as_fd()));
-    let is_empty = std::fs::read_dir(&there).map_err(failed)?.next().is_none();
+    let entries = opened.entries().map_err(|errno| failed(errno.into()))?;
+    let is_empty = entries.is_empty();
     match is_closed {
         Closed::Before => {}
         Closed::Now if is_empty => {}
@@ -267,7 +269,7 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
     let not = || BackupError::NotABackup {
         path: path.to_owned(),
     };
-    let bytes = match std::fs::read(path.join(BACKUP_NOTE)) {
+    let bytes = match read_regular(path.join(BACKUP_NOTE), OFlags::NOFOLLOW) {
         Ok(bytes) => bytes,
         Err(_) if is_hardly_begun(path) => return Ok(()),
         Err(_) => return Err(not()),
@@ -303,16 +305,19 @@ fn whose(from: &Archive, path: &Path) -> Result<(), BackupError> {
 
 /// Whether a directory holds at most what is made before `backup.ibi` is written.
 fn is_hardly_begun(path: &Path) -> bool {
-    let names = |path: &Path| {
-        let entries = std::fs::read_dir(path).into_iter().flatten();
-        entries.map(|entry| entry.map(|entry| entry.file_name()).unwrap_or_default())
+    let names = |directory: Result<Directory, Errno>| {
+        let entries = directory.and_then(|directory| directory.entries());
+        let entries = entries.unwrap_or_default().into_iter();
+        entries.map(|(name, _)| name)
     };
-    names(path).all(|name| match name.to_str() {
-        Some("lock") => true,
+    let Ok(root) = Directory::open(path) else {
+        return false;
+    };
+    names(root.again()).all(|name| match &name[..] {
+        b"lock" => true,
         // A half-written file is ours; anything else in a directory of this name is not.
-        Some("staging") => names(&path.join(name))
-            .all(|name| name.to_str().is_some_and(|name| name.starts_with("write-"))),
-        Some("col" | "ibip" | "deleted") => names(&path.join(name)).next().is_none(),
+        b"staging" => names(root.directory(name)).all(|name| name.starts_with(b"write-")),
+        b"col" | b"ibip" | b"deleted" => names(root.directory(name)).next().is_none(),
         _ => false,
     })
 }

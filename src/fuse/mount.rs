@@ -18,8 +18,12 @@ use crate::archive::tree::SIDECAR;
 use crate::archive::{Archive, ArchiveError, SystemClock};
 use crate::fuse::fs::Ibifs;
 use crate::fuse::namespace::{Namespace, Options};
+use crate::os::directory::Directory;
+use crate::os::opening;
+use crate::os::system_files;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use rustix::fs::OFlags;
 
 pub use error::{MountError, option_stems, option_words};
 pub use settings::Settings;
@@ -103,11 +107,11 @@ pub fn serve(
     }
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
-    std::fs::read_dir(&mount_point).map_err(failed)?;
+    Directory::open(&mount_point).map_err(|errno| failed(errno.into()))?;
     // The first file opened shows whether passthrough works, which `ibifs status` then reports.
     let own = mount_point.join(archive.facts().service.preferred());
-    if let Err(error) = std::fs::File::open(own.join(SIDECAR)) {
-        log::info!("{}: {error}", own.display());
+    if let Err(errno) = opening::regular(own.join(SIDECAR), OFlags::empty()) {
+        log::info!("{}: {errno}", own.display());
     }
     log::info!(
         "{} is mounted at {}",
@@ -157,7 +161,8 @@ fn wait_for_end(background: fuser::BackgroundSession, mount_point: &Path, watche
 
 /// Opens a store for writing. If its filesystem is read-only, opens it for reading, which requires `-o ro`.
 fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
-    let is_fixed = rustix::fs::statvfs(store)
+    let is_fixed = opening::found(store, OFlags::empty())
+        .and_then(rustix::fs::fstatvfs)
         .is_ok_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
     let archive = match (is_fixed, settings.is_read_only()) {
         (true, true) => Archive::open_read_only(store)?,
@@ -194,11 +199,7 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
 
 /// Whether this user can mount anything.
 pub(crate) fn check_fuse() -> Result<(), MountError> {
-    if let Err(error) = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open("/dev/fuse")
-    {
+    if let Err(error) = system_files::open_device("/dev/fuse") {
         return Err(MountError::NoFuse { cause: error });
     }
     let in_path = |name: &str| {
@@ -338,7 +339,7 @@ pub fn cut_off_killed(mount_point: &Path) -> bool {
 
 /// Whether a process has been killed and has not exited yet.
 fn is_killed(pid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = system_files::read_text(format!("/proc/{pid}/status")).unwrap_or_default();
     let value = |name: &str| {
         let mut lines = status.lines();
         lines.find_map(|line| Some(line.strip_prefix(name)?.trim()))

@@ -17,8 +17,7 @@ use rustix::path::Arg;
 use super::opening::{self, by_descriptor};
 use super::{deep, entries, random, renaming};
 
-/// The error for what is not a regular file where one is needed: a link, a directory, a FIFO, a device.
-pub const NOT_REGULAR: Errno = Errno::INVAL;
+pub use super::opening::NOT_REGULAR;
 
 /// How names are looked up.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
@@ -53,6 +52,7 @@ impl AsFd for Directory {
 
 impl Directory {
     /// Opens the directory that a user named. Links in the path are followed: all below is reached from here.
+    #[expect(clippy::disallowed_methods, reason = "the user named it")]
     pub fn open(path: impl Arg) -> Result<Directory, Errno> {
         rustix::fs::open(path, DIRECTORY, Mode::empty()).map(Directory)
     }
@@ -106,7 +106,19 @@ impl Directory {
     /// # Errors
     /// [`NOT_REGULAR`] for anything else.
     pub fn file(&self, name: impl AsRef<[u8]>) -> Result<File, Errno> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW;
+        self.regular(name, OFlags::RDONLY)
+    }
+
+    /// Opens a regular file for reading and writing, without waiting.
+    ///
+    /// # Errors
+    /// [`NOT_REGULAR`] for anything else.
+    pub fn file_to_change(&self, name: impl AsRef<[u8]>) -> Result<File, Errno> {
+        self.regular(name, OFlags::RDWR)
+    }
+
+    fn regular(&self, name: impl AsRef<[u8]>, access: OFlags) -> Result<File, Errno> {
+        let flags = access | OFlags::NOFOLLOW;
         let file = match opening::beneath(&self.0, one(&name)?, flags, RESOLVE) {
             // A link, or a socket.
             Err(Errno::LOOP | Errno::NXIO) => return Err(NOT_REGULAR),
@@ -238,8 +250,7 @@ impl Entry {
 
     /// Sets the permission bits; an error for a link, which has none.
     pub fn set_mode(&self, mode: u32) -> Result<(), Errno> {
-        let mode = Mode::from_raw_mode(mode & 0o7777);
-        rustix::fs::chmod(by_descriptor(self.found.as_fd()), mode)
+        opening::set_mode(self.as_fd(), Mode::from_raw_mode(mode & 0o7777))
     }
 
     /// Sets owner and group.
@@ -272,7 +283,7 @@ pub fn is_own(stat: &Stat) -> bool {
 }
 
 /// Returns a name that begins with a prefix, and that no one can guess.
-pub(super) fn random_name(prefix: &str) -> Result<String, Errno> {
+pub fn random_name(prefix: &str) -> Result<String, Errno> {
     let number = u128::from_ne_bytes(random::draw()?);
     Ok(format!("{prefix}{number:032x}"))
 }

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::MetadataExt;
 
+use crate::os::system_files;
+
 /// A process, as another one can look it up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
@@ -41,7 +43,7 @@ impl Process {
 
 /// The boot and the namespace; random(4), pid_namespaces(7).
 fn machine() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = system_files::read_text("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let space = std::fs::metadata("/proc/self/ns/pid").map_or(0, |space| space.ino());
     format!("{}-{space}", boot.trim())
 }
@@ -49,7 +51,7 @@ fn machine() -> String {
 /// The time at which a process started, proc(5); None if there is no such process, or only its status is left.
 #[must_use]
 pub fn started(pid: u32) -> Option<u64> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = system_files::read(format!("/proc/{pid}/stat")).ok()?;
     // The name of the program, in brackets, may have spaces.
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 2..)?).ok()?;

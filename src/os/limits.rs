@@ -2,11 +2,13 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::os::system_files;
+
 /// Raises the limit on open files of this process as far as the system allows: each node that the kernel
 /// knows has a descriptor, and so does each connection. See getrlimit(2), `RLIMIT_NOFILE`.
 pub fn raise_descriptor_limit() {
     let known = getrlimit(Resource::Nofile);
-    let most = std::fs::read_to_string("/proc/sys/fs/nr_open")
+    let most = system_files::read_text("/proc/sys/fs/nr_open")
         .ok()
         .and_then(|text| text.trim().parse().ok());
     let wanted = [most, known.maximum];

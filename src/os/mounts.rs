@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use crate::os::system_files;
+
 /// One line of the table of mounts.
 #[derive(Clone, Debug)]
 pub struct Mounted {
@@ -53,7 +55,7 @@ pub fn mounts_of(pid: u32) -> Option<Vec<Mounted>> {
 
 fn read_table(process: &str) -> Option<Vec<Mounted>> {
     // Bytes, not text: another user's mount point may have any name.
-    let table = std::fs::read(format!("/proc/{process}/mountinfo")).ok()?;
+    let table = system_files::read(format!("/proc/{process}/mountinfo")).ok()?;
     let lines = table.split(|byte| *byte == b'\n');
     Some(lines.filter_map(parse).collect())
 }

@@ -17,6 +17,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
+use crate::os::opening;
+
 /// A directory, and where the command finds it.
 #[derive(Clone, Debug)]
 pub struct Bound {
@@ -97,6 +99,7 @@ fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 
+#[expect(clippy::disallowed_methods, reason = "files of the kernel")]
 fn write(path: &CStr, value: &CStr) -> Result<(), Errno> {
     let file = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
     rustix::io::write(file, value.to_bytes()).map(drop)
@@ -104,7 +107,7 @@ fn write(path: &CStr, value: &CStr) -> Result<(), Errno> {
 
 /// What the mount of a path does not allow.
 fn limits_of(path: &Path) -> std::io::Result<MountFlags> {
-    let found = rustix::fs::statvfs(path)?.f_flag;
+    let found = rustix::fs::fstatvfs(opening::found(path, OFlags::empty())?)?.f_flag;
     let pairs = [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),

@@ -10,12 +10,15 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 /// The error of an open that would have to wait for the holder of a lease.
 pub const LEASED: Errno = Errno::AGAIN;
+
+/// The error for what is not a regular file where one is needed: a link, a directory, a FIFO, a device.
+pub const NOT_REGULAR: Errno = Errno::INVAL;
 
 /// The longest text that is read of a file of another user, in bytes.
 const LONGEST_TEXT: u64 = 64 << 20;
@@ -42,23 +45,63 @@ pub fn by_descriptor(file: BorrowedFd<'_>) -> String {
 }
 
 /// Opens a file that was found with O_PATH, without waiting.
+#[expect(clippy::disallowed_methods, reason = "the path is a descriptor")]
 pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::open(by_descriptor(found.as_fd()), flags, Mode::empty())
 }
 
-/// Reads a regular file at a path where another user may have put anything: a FIFO, a device, a link to one, a file without
-/// end. Nothing else is opened, and nothing waits. A link at the end of the path is followed unless the flags say otherwise.
+/// Sets the permission bits of an open file, also of one that was found with O_PATH.
+#[expect(clippy::disallowed_methods, reason = "the path is a descriptor")]
+pub fn set_mode(file: BorrowedFd<'_>, mode: Mode) -> Result<(), Errno> {
+    rustix::fs::chmod(by_descriptor(file), mode)
+}
+
+/// Sets an extended attribute of an open file, also of one that was found with O_PATH.
+#[expect(clippy::disallowed_methods, reason = "the path is a descriptor")]
+pub fn set_attribute(
+    file: BorrowedFd<'_>,
+    name: impl Arg,
+    value: &[u8],
+    flags: XattrFlags,
+) -> Result<(), Errno> {
+    rustix::fs::setxattr(by_descriptor(file), name, value, flags)
+}
+
+/// Removes an extended attribute of an open file, also of one that was found with O_PATH.
+#[expect(clippy::disallowed_methods, reason = "the path is a descriptor")]
+pub fn remove_attribute(file: BorrowedFd<'_>, name: impl Arg) -> Result<(), Errno> {
+    rustix::fs::removexattr(by_descriptor(file), name)
+}
+
+/// Finds what is at a path with O_PATH, which neither waits nor has an effect. A link at the end of the path is followed
+/// unless the flags say otherwise.
+#[expect(clippy::disallowed_methods, reason = "nothing is opened by O_PATH")]
+pub fn found(path: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// Opens a regular file for reading, at a path where another user may have put anything: a FIFO, a device, a link to one.
+/// Nothing else is opened, and nothing waits. A link at the end of the path is followed unless the flags say otherwise.
 ///
 /// # Errors
-/// InvalidInput for what is not a regular file, FileTooLarge for one of more than [`LONGEST_TEXT`] bytes.
-pub fn read_regular(path: impl Arg, flags: OFlags) -> std::io::Result<Vec<u8>> {
-    let found = rustix::fs::open(path, flags | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-    let stat = rustix::fs::fstat(&found)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-        return Err(ErrorKind::InvalidInput.into());
+/// [`NOT_REGULAR`] for what is not a regular file, [`LEASED`] for one with a lease of another process.
+pub fn regular(path: impl Arg, flags: OFlags) -> Result<File, Errno> {
+    let found = found(path, flags)?;
+    match FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode) {
+        FileType::RegularFile => {
+            settled(again(&found, OFlags::RDONLY)?, OFlags::RDONLY).map(File::from)
+        }
+        _ => Err(NOT_REGULAR),
     }
-    let (file, mut bytes) = (File::from(again(&found, OFlags::RDONLY)?), Vec::new());
+}
+
+/// Reads what [`regular`] opens.
+///
+/// # Errors
+/// Those of [`regular`]; FileTooLarge for a file of more than [`LONGEST_TEXT`] bytes.
+pub fn read_regular(path: impl Arg, flags: OFlags) -> std::io::Result<Vec<u8>> {
+    let (file, mut bytes) = (regular(path, flags)?, Vec::new());
     file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > LONGEST_TEXT {
         return Err(ErrorKind::FileTooLarge.into());

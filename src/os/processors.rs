@@ -10,6 +10,7 @@ use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::os::credentials;
+use crate::os::system_files;
 use crate::os::umask;
 
 /// How often a wakeup is measured.
@@ -33,7 +34,7 @@ fn state_and_processor(stat: &str) -> Option<(char, usize)> {
 
 fn stat_of(thread: u32) -> Option<(char, usize)> {
     // The file of the thread alone: that of the process sums up all its threads.
-    let stat = std::fs::read_to_string(format!("/proc/{thread}/task/{thread}/stat")).ok()?;
+    let stat = system_files::read_text(format!("/proc/{thread}/task/{thread}/stat")).ok()?;
     state_and_processor(&stat)
 }
 

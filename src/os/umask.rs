@@ -5,9 +5,11 @@ use std::sync::LazyLock;
 
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::os::system_files;
+
 /// The umask of the process, as of its first thread, which never changes it.
 static OWN: LazyLock<u32> = LazyLock::new(|| {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = system_files::read_text("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     let umask = line.and_then(|line| u32::from_str_radix(line.trim(), 8).ok());
     umask.unwrap_or(0o077)

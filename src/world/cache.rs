@@ -11,6 +11,11 @@
 //! - [`wholes`]: complete files of several pieces, for the kernel.
 //! - [`pins`]: what stays.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the directory is reached by its descriptor, and others may not write it"
+)]
+
 mod pieces;
 mod pins;
 mod stamp;
@@ -27,10 +32,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::{FlockOperation, OFlags};
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
+use crate::os::opening;
 use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
@@ -175,8 +181,7 @@ fn open_directory(directory: &Path) -> Result<OwnedFd, CacheError> {
     let mut builder = DirBuilder::new();
     builder.recursive(true).mode(0o700);
     builder.create(directory).map_err(failed)?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(directory, flags, Mode::empty());
+    let opened = opening::found(directory, OFlags::DIRECTORY);
     let opened = opened.map_err(|errno| failed(errno.into()))?;
     let about = rustix::fs::fstat(&opened).map_err(|errno| failed(errno.into()))?;
     let user = rustix::process::geteuid().as_raw();

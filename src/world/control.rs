@@ -1,17 +1,20 @@
 //! The socket in the directory of a cache, by which the process that uses the cache is asked. The process of another user
 //! is not heard, except root's.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::os::directory::Directory;
+use crate::os::opening::{self, by_descriptor};
 use crate::web::client::Network;
 use crate::world::keeping::{self, Progress};
 use crate::world::messages::{Action, Answer, Asked, KeepError, LONGEST, Question};
@@ -27,23 +30,22 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const OFTEN: Duration = Duration::from_millis(200);
 
 /// The path of the socket, which is short enough as long as the directory is open.
-fn socket(directory: &Path) -> std::io::Result<(OwnedFd, PathBuf)> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-    let path = format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd());
-    Ok((directory, path.into()))
+fn socket(directory: &Path) -> std::io::Result<(Directory, String)> {
+    let directory = opening::found(directory, OFlags::DIRECTORY)?;
+    let path = format!("{}/{SOCKET}", by_descriptor(directory.as_fd()));
+    Ok((directory.into(), path))
 }
 
 /// The socket of this process.
 pub(crate) fn bind(directory: &Path) -> std::io::Result<std::os::unix::net::UnixListener> {
-    let (_directory, path) = socket(directory)?;
+    let (directory, path) = socket(directory)?;
     // One that is there is that of a process that has ended.
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
+    match directory.remove_file(SOCKET) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno.into()),
     }
     let listener = std::os::unix::net::UnixListener::bind(&path)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    directory.entry(SOCKET)?.set_mode(0o600)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
@@ -56,7 +58,7 @@ pub(crate) fn connect(directory: &Path) -> std::io::Result<std::os::unix::net::U
 
 /// Removes the socket of this process.
 pub(crate) fn unbind(directory: &Path) {
-    let _ = std::fs::remove_file(directory.join(SOCKET));
+    let _ = socket(directory).map(|(directory, _)| directory.remove_file(SOCKET));
 }
 
 /// What decides which files a process sees at a path: its mount namespace, and its root.

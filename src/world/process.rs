@@ -134,6 +134,7 @@ impl Process {
         let _ = notifier.set(session.notifier());
         let session = session.spawn().map_err(failed)?;
         // It is usable when it answers. What it shows may be asked for elsewhere, this is not.
+        #[expect(clippy::disallowed_methods, reason = "it is the mount of this process")]
         rustix::fs::statfs(mount_point).map_err(|errno| failed(errno.into()))?;
         log::info!("items of other Archives are at {}", mount_point.display());
         Ok(Attached {

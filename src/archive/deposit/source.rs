@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, FileType, OFlags};
 use rustix::io::Errno;
 
 use super::MARK;
@@ -17,6 +17,7 @@ use crate::formats::item::Names;
 use crate::os::deep::{self, DeepEntry};
 use crate::os::directory::{Directory, is_own, is_same_file};
 use crate::os::mounts::mounts;
+use crate::os::opening;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
@@ -146,8 +147,7 @@ impl Source {
             return Err(SourceError::InStore(real));
         }
         // A user who may write to a directory may lack the right to read it.
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let above = rustix::fs::open(parent, flags, Mode::empty());
+        let above = opening::found(parent, OFlags::DIRECTORY);
         let above = above.map_err(|errno| SourceError::Io(parent.to_owned(), errno))?;
         let source = Source::in_directory(above.into(), name, moving)?;
         let stat = source.directory.stat();

@@ -17,9 +17,11 @@ use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
 use crate::os::identity::host_name;
+use crate::os::opening::read_regular;
 use crate::os::random;
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::{Ibi, Ibip, Rep, RepPrefix};
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// The Archive's facts until the store is complete.
@@ -209,7 +211,7 @@ fn refuse_other_index(
 
 /// The facts of an Archive whose creation was interrupted. It continues under the same name.
 fn unfinished(path: &Path) -> Option<Facts> {
-    Facts::parse(&std::fs::read(path.join(UNFINISHED)).ok()?).ok()
+    Facts::parse(&read_regular(path.join(UNFINISHED), OFlags::NOFOLLOW).ok()?).ok()
 }
 
 /// The machine's own host name if it is fully qualified, else a random name below it, so that two

@@ -15,13 +15,16 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::{ArchiveError, Holder};
 use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::StoreUse;
 use crate::archive::tree::Tree;
 use crate::formats::hex::Hex;
+use crate::os::opening;
 use crate::os::random;
+use crate::os::system_files;
 use ibi::message;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
@@ -448,7 +451,7 @@ fn named_holder(store: &Path, file: Option<&std::fs::File>) -> Holder {
 /// The process that has the directory of a store locked, if the caller has permission to see it.
 fn process_that_locks(store: &Path) -> Option<u32> {
     let directory = identity_at(store)?;
-    let processes = names_in("/proc").filter_map(|name| name.parse().ok());
+    let processes = system_files::names_in("/proc").filter_map(|name| name.parse().ok());
     let mut holding = processes.filter(|pid| holds(*pid, &[directory]));
     holding.next()
 }
@@ -465,18 +468,18 @@ pub fn is_held_by(store: &Path, pid: u32) -> bool {
 fn holds(pid: u32, locks: &[Identity]) -> bool {
     // Threads share their files, so one thread is enough. In a killed process, the threads that
     // have ended have no files.
-    let threads: Vec<String> = names_in(&format!("/proc/{pid}/task")).collect();
+    let threads: Vec<String> = system_files::names_in(&format!("/proc/{pid}/task")).collect();
     let files = threads.into_iter().map(|thread| {
         let of_thread = format!("/proc/{pid}/task/{thread}");
-        let files: Vec<String> = names_in(&format!("{of_thread}/fdinfo")).collect();
+        let files: Vec<String> = system_files::names_in(&format!("{of_thread}/fdinfo")).collect();
         (of_thread, files)
     });
     let mut files = files.filter(|(_, files)| !files.is_empty());
     files.next().is_some_and(|(of_thread, files)| {
         files.iter().any(|file| {
-            let info = std::fs::read_to_string(format!("{of_thread}/fdinfo/{file}"));
+            let info = system_files::read_text(format!("{of_thread}/fdinfo/{file}"));
             info.is_ok_and(|info| info.lines().any(is_writers_lock))
-                && identity_at(format!("{of_thread}/fd/{file}").as_ref())
+                && identity_at(format!("{of_thread}/fd/{file}"))
                     .is_some_and(|identity| locks.contains(&identity))
         })
     })
@@ -486,11 +489,6 @@ fn holds(pid: u32, locks: &[Identity]) -> bool {
 fn is_writers_lock(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();
     matches!(words[..], ["lock:", _, "FLOCK", _, "WRITE", ..])
-}
-
-fn names_in(directory: &str) -> impl Iterator<Item = String> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten();
-    entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok())
 }
 
 /// Identifies a file on this machine.
@@ -503,9 +501,8 @@ fn identity(file: impl AsFd) -> Option<Identity> {
     Some((stat.stx_dev_major, stat.stx_dev_minor, stat.stx_ino))
 }
 
-fn identity_at(path: &Path) -> Option<Identity> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    identity(rustix::fs::open(path, flags, Mode::empty()).ok()?)
+fn identity_at(path: impl Arg) -> Option<Identity> {
+    identity(opening::found(path, OFlags::empty()).ok()?)
 }
 
 /// The text of a lock file; empty if it cannot be read.

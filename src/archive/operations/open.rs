@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, OFlags};
 
 use super::lock::Hold;
 use super::{
@@ -12,6 +12,7 @@ use crate::archive::store::{HostState, Sharing, Store};
 use crate::archive::tree::Tree;
 use crate::formats::index_url::NamedBy;
 use crate::os::mounts::is_trusted;
+use crate::os::opening::read_regular;
 use ibi::pairs::Pairs;
 
 /// A lock on a store: no other process can open it for writing.
@@ -178,7 +179,7 @@ impl Archive {
 
     /// Refuses a backup that was interrupted.
     pub fn refuse_unfinished(path: &Path) -> Result<(), ArchiveError> {
-        let is_unfinished = match std::fs::read(path.join(BACKUP_NOTE)) {
+        let is_unfinished = match read_regular(path.join(BACKUP_NOTE), OFlags::NOFOLLOW) {
             Ok(note) => Pairs::parse(&note).map_or(true, |pairs| pairs.get("finished").is_none()),
             Err(_) => false,
         };

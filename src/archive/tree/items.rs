@@ -12,7 +12,7 @@ use super::place::{Creator, Place, TreeError, failed};
 use super::root::Tree;
 use super::small::SMALL_FILE_LIMIT;
 use crate::os::charging;
-use crate::os::opening::by_descriptor;
+use crate::os::opening;
 use crate::os::renaming;
 
 impl Tree {
@@ -40,7 +40,7 @@ impl Tree {
             if inherits {
                 Ok(())
             } else {
-                rustix::fs::chmod(by_descriptor(item.as_fd()), mode | set_gid)
+                opening::set_mode(item.as_fd(), mode | set_gid)
             }
         })();
         given.map_err(|errno| {

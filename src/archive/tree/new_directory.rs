@@ -3,13 +3,13 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 use crate::archive::owner::Owner;
 use crate::os::charging;
-use crate::os::opening::by_descriptor;
+use crate::os::opening::{self, by_descriptor};
 use crate::os::serving::Server;
 
 /// Opens a directory in another one (O_PATH) without following a link.
@@ -63,8 +63,7 @@ fn is_ours(directory: &OwnedFd) -> Result<bool, Errno> {
 
 pub(super) fn give_to(directory: &OwnedFd, owner: Owner) -> Result<(), Errno> {
     give_away(directory, owner.uid, Some(owner.gid))?;
-    let mode = Mode::from_raw_mode(owner.mode & 0o7777);
-    rustix::fs::chmod(by_descriptor(directory.as_fd()), mode)
+    opening::set_mode(directory.as_fd(), Mode::from_raw_mode(owner.mode & 0o7777))
 }
 
 /// Gives a new level to a user, and to the user's group unless it has inherited another one.
@@ -91,11 +90,8 @@ pub(super) fn give_away(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Resu
 }
 
 fn chown_for(directory: &OwnedFd, uid: u32, gid: Option<u32>) -> Result<(), Errno> {
-    match rustix::fs::chown(
-        by_descriptor(directory.as_fd()),
-        Some(rustix::fs::Uid::from_raw(uid)),
-        gid.map(rustix::fs::Gid::from_raw),
-    ) {
+    let (uid, gid) = (Some(Uid::from_raw(uid)), gid.map(Gid::from_raw));
+    match rustix::fs::chownat(directory, "", uid, gid, AtFlags::EMPTY_PATH) {
         // A service that runs as an ordinary user cannot change owners.
         Ok(()) | Err(Errno::PERM) => Ok(()),
         Err(errno) => Err(errno),

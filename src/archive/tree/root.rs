@@ -55,6 +55,7 @@ impl Tree {
     /// Makes the directories of a new store, which only its owner may enter. Existing directories stay.
     pub fn create(path: &Path) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
+        #[expect(clippy::disallowed_methods, reason = "the user named it")]
         std::fs::create_dir_all(path).map_err(|error| {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             failed(Action::MakeStore, &shown)(errno)
@@ -141,9 +142,9 @@ impl Tree {
     }
 
     fn open_root(path: &Path) -> Result<Tree, TreeError> {
-        let root = rustix::fs::open(path, ROOT, Mode::empty())
+        let root = Directory::open(path)
             .map_err(failed(Action::OpenStore, &path.display().to_string()))?;
-        Ok(Tree::over(resolved(path)?, root))
+        Ok(Tree::over(resolved(path)?, root.into()))
     }
 
     /// An open directory as a tree; errors name the path.

@@ -30,7 +30,7 @@ pub fn speaks_for_owner(stat: &Stat) -> bool {
 /// Marks a file with [`STRANGERS`].
 pub fn mark_strangers(file: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let mode = rustix::fs::fstat(file)?.st_mode & 0o7777;
-    rustix::fs::chmod(by_descriptor(file), Mode::from_raw_mode(mode | STRANGERS))
+    opening::set_mode(file, Mode::from_raw_mode(mode | STRANGERS))
 }
 
 impl Tree {

@@ -44,6 +44,10 @@ impl<'a> Beside<'a> {
         }))
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "an ordinary user's own directory; root's is in the mount"
+    )]
     fn try_start(&self, mount_point: &Path) -> Result<(), Message> {
         // One of a daemon that was killed may still be there.
         unmount_world(mount_point);

@@ -11,6 +11,9 @@ use crate::command::cli::{Candidates, Complete, Completions, Shell, ValueKind, n
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::help;
 use crate::fuse::mount::{option_stems, option_words};
+use rustix::fs::FileType;
+
+use crate::os::directory::Directory;
 use ibi::Ibi;
 use ibi::persistent::IncompleteLink;
 use ibi::relation::{Modifier, split_name};
@@ -367,23 +370,26 @@ fn entries(typed: &str, wanted: Entries) -> Vec<String> {
             .and_then(Path::to_str)
             .is_some_and(|ibi| Ibi::parse(ibi).is_ok())
     };
-    let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
-    let named = entries.filter_map(|entry| {
-        let name = entry.file_name().into_string().ok()?;
-        let is_hidden = name.starts_with('.') && !begun.starts_with('.');
-        if !name.starts_with(begun) || is_hidden {
-            return None;
-        }
-        let is_directory = match entry.file_type().ok()? {
-            kind if kind.is_symlink() => entry.path().is_dir(),
-            kind => kind.is_dir(),
-        };
-        match is_directory {
-            true if is_item(&name) => Some(format!("{directory}{name}")),
-            true => Some(format!("{directory}{name}/")),
-            false => (!(wanted == Entries::Directories)).then(|| format!("{directory}{name}")),
-        }
-    });
+    let entries = Directory::open(&path).and_then(|directory| directory.entries());
+    let named = entries
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|(name, kind)| {
+            let name = String::from_utf8(name).ok()?;
+            let is_hidden = name.starts_with('.') && !begun.starts_with('.');
+            if !name.starts_with(begun) || is_hidden {
+                return None;
+            }
+            let is_directory = match kind {
+                FileType::Symlink => path.join(&name).is_dir(),
+                kind => kind.is_dir(),
+            };
+            match is_directory {
+                true if is_item(&name) => Some(format!("{directory}{name}")),
+                true => Some(format!("{directory}{name}/")),
+                false => (!(wanted == Entries::Directories)).then(|| format!("{directory}{name}")),
+            }
+        });
     named.collect()
 }
 

@@ -50,6 +50,7 @@ impl Inherited {
                 for (name, bytes) in files {
                     let path = directory.join(std::ffi::OsStr::from_bytes(name));
                     if let Some(above) = path.parent() {
+                        #[expect(clippy::disallowed_methods, reason = "the item is new")]
                         std::fs::create_dir_all(above).map_err(|error| failed(above, &error))?;
                     }
                     write(&path, bytes)?;
@@ -67,6 +68,7 @@ fn directory(access: &StoreAccess, names: &Names) -> PathBuf {
 }
 
 /// Writes a new file.
+#[expect(clippy::disallowed_methods, reason = "the item is new")]
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut options = std::fs::OpenOptions::new();
     let opened = options.write(true).create_new(true).open(path);

@@ -78,6 +78,7 @@ pub(super) fn with_directory(
 }
 
 /// Mints through the mount if the store is mounted, by the mkdir that a shell would use.
+#[expect(clippy::disallowed_methods, reason = "the daemon makes an item of it")]
 fn mint_through(
     access: &StoreAccess,
     relative: Option<&Relative>,

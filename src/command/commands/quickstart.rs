@@ -24,6 +24,7 @@ const TEXT: &str = "title: Chuva no alto vale do Paraíba\ncreator: Souza, Ana\n
 pub(super) fn run(options: &Quickstart) -> Result<Exit, Failure> {
     let mount_point = &options.mount_point;
     let store = beside(mount_point);
+    #[expect(clippy::disallowed_methods, reason = "the user named it")]
     std::fs::create_dir_all(mount_point).map_err(|error| failed(mount_point, error))?;
     if let Some(known) = holder(&store).and_then(|holder| holder.mount_point) {
         return Err(Failure::new(
@@ -79,6 +80,10 @@ fn fill(store: &Path) -> Result<(), Failure> {
     let (archive, _) = Archive::init(store, &setup, Box::new(SystemClock), &mut |_| {})?;
     let put = |names: &Names, file: &str, text: &str| {
         let path = store.join(Place::of(names).as_str()).join(file);
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the store is new, and closed to others"
+        )]
         std::fs::write(&path, text).map_err(|error| failed(&path, error))
     };
     let report = archive.mint(&Process, None, None)?.names;

@@ -6,6 +6,11 @@ use crate::archive::{Process, Relative};
 use crate::command::cli::{Relate, Unrelate};
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::fs::{OFlags, XattrFlags};
+
+use crate::os::opening;
 use ibi::message;
 use ibi::relation::RelationKind;
 
@@ -81,13 +86,14 @@ pub(super) fn relate_through(
             .access
             .change(|archive| archive.relate(&Process, &named.names, kind, target));
     };
-    rustix::fs::setxattr(
-        access::bytes(&path),
-        attribute_name(kind),
-        target.preferred().as_bytes(),
-        rustix::fs::XattrFlags::empty(),
-    )
-    .map_err(|error| refused_relation(kind, named, error))
+    let set = |item: OwnedFd| {
+        let (name, value) = (attribute_name(kind), target.preferred());
+        opening::set_attribute(item.as_fd(), name, value.as_bytes(), XattrFlags::empty())
+    };
+    let found = opening::found(access::bytes(&path), OFlags::empty());
+    found
+        .and_then(set)
+        .map_err(|error| refused_relation(kind, named, error))
 }
 
 pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
@@ -110,7 +116,8 @@ pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
         None => named
             .access
             .change(|archive| archive.unrelate(&Process, &named.names, &kind))?,
-        Some(path) => rustix::fs::removexattr(access::bytes(&path), attribute_name(&kind))
+        Some(path) => opening::found(access::bytes(&path), OFlags::empty())
+            .and_then(|item| opening::remove_attribute(item.as_fd(), attribute_name(&kind)))
             .map_err(|error| refused_relation(&kind, &named, error))?,
     }
     if options.output.json {

@@ -17,6 +17,10 @@ const OTHERS: u32 = 0o077;
 pub(super) fn read(path: &Path) -> Result<String, Failure> {
     let shown = path.display();
     let failed = |error: std::io::Error| failed_at(path, Exit::Failed, &error);
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the user named it; it may be a pipe"
+    )]
     let mut file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     // A pipe from another program is not accessible to others.

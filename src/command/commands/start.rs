@@ -17,6 +17,7 @@ use crate::command::language::localized;
 use crate::command::logging;
 use crate::command::terminal::OneLine;
 use crate::fuse::mount::{LogChange, Watcher};
+use crate::os::system_files;
 use ibi::message;
 use ibi::message::Message;
 
@@ -210,7 +211,7 @@ fn report_ready(descriptor: Option<i32>) {
     // SAFETY: the process that passed this number opened it for this process only.
     let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
     if logging::leave_terminal()
-        && let Ok(null) = std::fs::OpenOptions::new().write(true).open("/dev/null")
+        && let Ok(null) = system_files::open_device("/dev/null")
     {
         let _ = rustix::stdio::dup2_stderr(&null);
     }

@@ -20,6 +20,7 @@ use crate::formats::item::State;
 use crate::fuse::fs::DataPath;
 use crate::fuse::mount::{Mounted, mounts, resolve};
 use crate::os::identity;
+use crate::os::system_files;
 use ibi::message::{Localize, Message};
 use ibi::{Timestamp, message, plural};
 
@@ -396,7 +397,7 @@ fn user_of(pid: u32) -> Option<String> {
 
 /// The name of a user, or the number if the user has no name.
 pub(super) fn name_of(uid: u32) -> String {
-    let table = std::fs::read("/etc/passwd").unwrap_or_default();
+    let table = system_files::read("/etc/passwd").unwrap_or_default();
     let table = String::from_utf8_lossy(&table).into_owned();
     let name = table.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -409,7 +410,7 @@ pub(super) fn name_of(uid: u32) -> String {
 /// The start time of a process; `/proc` has it relative to the start of the system.
 fn start_of(pid: u32) -> Option<Timestamp> {
     let ticks = i64::try_from(identity::started(pid)?).ok()?;
-    let system = std::fs::read_to_string("/proc/stat").ok()?;
+    let system = system_files::read_text("/proc/stat").ok()?;
     let boot = system
         .lines()
         .find_map(|line| line.strip_prefix("btime "))?;

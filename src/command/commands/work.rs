@@ -7,22 +7,23 @@
 mod snapshot;
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{Access, AtFlags, CWD, XattrFlags};
 
 use super::access::{self, Named, attribute_of};
-use crate::archive::tree::{Place, SIDECAR};
+use crate::archive::tree::{self, SIDECAR};
 use crate::command::cli::Work;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::fuse::mount::Mounted;
 use crate::fuse::namespace::CHANGED_BESIDE;
+use crate::os::directory::{Directory, random_name};
 use crate::os::namespaces::{self, Bound, RunError};
+use crate::os::opening;
 use ibi::message;
 use snapshot::Snapshot;
 
@@ -32,28 +33,49 @@ const BATCH: usize = 16_384;
 /// An item that is worked on.
 struct Item {
     /// Its directory in the mount.
-    shown: PathBuf,
+    shown: Place,
     /// Its directory in the store.
-    native: PathBuf,
+    native: Place,
     /// Its sidecar, open through the mount; None for a user who may not write it.
     sidecar: Option<File>,
     before: Snapshot,
-    refused: BTreeSet<OsString>,
+    refused: BTreeSet<Vec<u8>>,
+}
+
+/// A directory of an item, whose owner may exchange what is in it.
+struct Place {
+    path: PathBuf,
+    directory: Directory,
+}
+
+impl Place {
+    fn open(path: PathBuf) -> Result<Place, Failure> {
+        match Directory::open(&path) {
+            Ok(directory) => Ok(Place { path, directory }),
+            Err(errno) => {
+                let error = std::io::Error::from(errno);
+                Err(super::failed_at(&path, Exit::Failed, &error))
+            }
+        }
+    }
 }
 
 pub(super) fn run(options: &Work) -> Result<Exit, Failure> {
     let mut items: Vec<Item> = Vec::new();
     for text in &options.items {
         let item = Item::begin(text, options.store.as_deref())?;
-        if items.iter().all(|known| known.shown != item.shown) {
+        if items
+            .iter()
+            .all(|known| known.shown.path != item.shown.path)
+        {
             items.push(item);
         }
     }
     let bound: Vec<Bound> = items
         .iter()
         .map(|item| Bound {
-            directory: item.native.clone(),
-            over: item.shown.clone(),
+            directory: item.native.path.clone(),
+            over: item.shown.path.clone(),
         })
         .collect();
     let ended = namespaces::run(command(options), &bound);
@@ -115,7 +137,7 @@ impl Item {
         };
         let found = std::fs::canonicalize(&shown);
         let shown = found.map_err(|error| super::failed_at(&shown, Exit::NotFound, &error))?;
-        let native = access.store.join(Place::of(&names).as_str());
+        let native = access.store.join(tree::Place::of(&names).as_str());
         let enter = Access::READ_OK | Access::EXEC_OK;
         if let Err(errno) = rustix::fs::accessat(CWD, &native, enter, AtFlags::EACCESS) {
             return Err(Failure::new(
@@ -127,28 +149,29 @@ impl Item {
                 ),
             ));
         }
-        let sidecar = writing().open(shown.join(SIDECAR)).ok();
+        let (shown, native) = (Place::open(shown)?, Place::open(native)?);
         Ok(Item {
-            before: Snapshot::of(&native),
-            refused: refused_in(&native),
+            sidecar: shown.directory.file_to_change(SIDECAR).ok(),
+            before: Snapshot::of(&native.directory),
+            refused: refused_in(&native.directory),
             shown,
             native,
-            sidecar,
         })
     }
 
     /// Has the sidecar read again, and what was changed looked up again. False for a sidecar that was refused.
     fn end(self) -> bool {
-        let sidecar = self.shown.join(SIDECAR);
-        let native = self.native.join(SIDECAR);
-        let changed = Snapshot::of(&self.native).changed_since(&self.before);
+        let (shown, native) = (&self.shown.directory, &self.native.directory);
+        let changed = Snapshot::of(native).changed_since(&self.before);
         let mut batch = Vec::new();
         let tell = |batch: &mut Vec<u8>| {
             // The open file has the attribute even if the command has removed its name.
             let flags = XattrFlags::empty();
             let told = match &self.sidecar {
                 Some(file) => rustix::fs::fsetxattr(file, CHANGED_BESIDE, batch, flags),
-                None => rustix::fs::setxattr(&sidecar, CHANGED_BESIDE, batch, flags),
+                None => shown.entry(SIDECAR).and_then(|sidecar| {
+                    opening::set_attribute(sidecar.as_fd(), CHANGED_BESIDE, batch, flags)
+                }),
             };
             batch.clear();
             told
@@ -173,38 +196,36 @@ impl Item {
             );
         }
         let mut is_refused = false;
-        let after = native
-            .symlink_metadata()
-            .map(|found| (found.dev(), found.ino()));
+        let after = native.entry(SIDECAR);
+        let after = after.map(|found| (found.stat().st_dev, found.stat().st_ino));
         if after.is_ok_and(|number| Some(number) != self.before.number_of(SIDECAR.as_bytes())) {
             // Another file than the one that is open: the mount judges it as one that is renamed into place.
-            let arriving = OsString::from(format!(".ibi.work-{}", std::process::id()));
-            let (beside, shown) = (self.native.join(&arriving), self.shown.join(&arriving));
-            if std::fs::rename(&native, &beside).is_ok()
-                && std::fs::rename(&shown, &sidecar).is_err()
+            let arriving = random_name(".ibi.work-").unwrap_or_default();
+            if native.rename_new(SIDECAR, native, &arriving).is_ok()
+                && shown.rename_over(&arriving, shown, SIDECAR).is_err()
             {
                 // Its text is kept under another name.
                 is_refused = true;
-                let _ = std::fs::remove_file(&shown);
+                let _ = shown.remove_file(&arriving);
             }
         }
         // The daemon now reads the sidecar again, and restores one that was removed.
         is_refused |= self
             .sidecar
             .is_some_and(|file| namespaces::closed(file).is_err());
-        if native.symlink_metadata().is_err() {
+        if native.entry(SIDECAR).is_err() {
             // Removed through the mount, it is restored as well.
-            drop(writing().create_new(true).open(&sidecar));
-            let _ = std::fs::remove_file(&sidecar);
+            drop(shown.create(SIDECAR, 0o666));
+            let _ = shown.remove_file(SIDECAR);
         }
-        let refused = refused_in(&self.native);
-        let item = self.shown.display();
+        let refused = refused_in(native);
+        let item = self.shown.path.display();
         let kept: Vec<_> = refused.difference(&self.refused).collect();
         for name in &kept {
             let sentence = message!(
                 "the sidecar in '{item}' was refused, and the one in force stays; it is kept as '{name}'",
                 item,
-                name = name.to_string_lossy().as_ref()
+                name = String::from_utf8_lossy(name).as_ref()
             );
             eprintln!("ibifs: {}", localized(&sentence));
         }
@@ -220,19 +241,10 @@ impl Item {
 }
 
 /// The sidecars in an item that were refused.
-fn refused_in(native: &Path) -> BTreeSet<OsString> {
-    let listed = std::fs::read_dir(native).into_iter().flatten().flatten();
-    let names = listed.map(|entry| entry.file_name());
+fn refused_in(native: &Directory) -> BTreeSet<Vec<u8>> {
+    let listed = native.entries().unwrap_or_default();
+    let names = listed.into_iter().map(|(name, _)| name);
     names
-        .filter(|name| name.to_string_lossy().starts_with(".ibi.broken-"))
+        .filter(|name| name.starts_with(b".ibi.broken-"))
         .collect()
-}
-
-/// How a sidecar is opened.
-fn writing() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
-    let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).unwrap_or_default();
-    options.custom_flags(flags);
-    options
 }

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::fuse::inside::ErrnoResult;
 use crate::os::opening;
+use crate::os::system_files;
 
 /// The most waiting requests of one user.
 const MOST_OF_ONE: usize = 64;
@@ -158,7 +159,7 @@ impl Leases {
 
 /// How long the kernel lets the holder of a lease delay others.
 fn break_time() -> Duration {
-    let text = std::fs::read_to_string("/proc/sys/fs/lease-break-time");
+    let text = system_files::read_text("/proc/sys/fs/lease-break-time");
     let seconds = text.ok().and_then(|text| text.trim().parse().ok());
     Duration::from_secs(seconds.unwrap_or(45))
 }

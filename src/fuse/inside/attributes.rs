@@ -114,6 +114,7 @@ fn truncate(file: BorrowedFd<'_>, size: u64) -> ErrnoResult<()> {
     let path = CString::new(by_descriptor(file)).map_err(|_| Errno::INVAL)?;
     let size = libc::off_t::try_from(size).map_err(|_| Errno::FBIG)?;
     // SAFETY: the pointer is to a C string that lives for the call.
+    #[expect(clippy::disallowed_methods, reason = "the path is a descriptor")]
     match unsafe { libc::truncate(path.as_ptr(), size) } {
         0 => Ok(()),
         _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
@@ -138,10 +139,9 @@ pub fn change(
         && change.size.is_none()
         && change.accessed.is_none()
         && change.modified.is_none();
-    let path = by_descriptor(file);
     if is_empty && has_set_id(file) && caller.keeps_set_id() && is_written() {
         // What such a write takes away is the capability alone.
-        return match rustix::fs::removexattr(path.as_str(), CAPABILITY) {
+        return match opening::remove_attribute(file, CAPABILITY) {
             Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
             result => result,
         };
@@ -161,7 +161,7 @@ pub fn change(
         }
     }
     if let Some(mode) = change.mode {
-        rustix::fs::chmod(path.as_str(), Mode::from_raw_mode(mode & 0o7777))?;
+        opening::set_mode(file, Mode::from_raw_mode(mode & 0o7777))?;
     }
     if let Some(size) = change.size {
         minding_set_id(file, caller, || match open {
@@ -205,7 +205,7 @@ fn clear_set_id(file: BorrowedFd<'_>, caller: &Caller) -> ErrnoResult<()> {
     let mode = Mode::from_raw_mode(stat.st_mode);
     // Where the group may not execute, its members may write and leave the bit.
     if mode.contains(Mode::SGID) && !caller.belongs_to(stat.st_gid) {
-        rustix::fs::chmod(by_descriptor(file), mode - Mode::SGID)?;
+        opening::set_mode(file, mode - Mode::SGID)?;
     }
     Ok(())
 }

@@ -19,8 +19,7 @@ pub fn find(directory: BorrowedFd<'_>, name: &OsStr) -> ErrnoResult<OwnedFd> {
 
 /// Opens with O_PATH a file that is open already, even if its name leads elsewhere by now.
 pub fn find_open(file: BorrowedFd<'_>) -> ErrnoResult<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    rustix::fs::open(by_descriptor(file), flags, Mode::empty())
+    opening::found(by_descriptor(file), OFlags::empty())
 }
 
 /// What is made under a new name.

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::ErrnoResult;
 use super::attributes::minding_set_id;
 use crate::os::caller::Caller;
+use crate::os::opening;
 use crate::os::opening::by_descriptor;
 
 fn c_name(name: &OsStr) -> ErrnoResult<CString> {
@@ -67,9 +68,9 @@ pub fn set_attribute(
     flags: i32,
     caller: &Caller,
 ) -> ErrnoResult<()> {
-    let (path, name) = (by_descriptor(file), c_name(name)?);
+    let name = c_name(name)?;
     let flags = rustix::fs::XattrFlags::from_bits_retain(flags as u32);
-    let set = || rustix::fs::setxattr(path.as_str(), name.as_c_str(), value, flags);
+    let set = || opening::set_attribute(file, name.as_c_str(), value, flags);
     if name.to_bytes().starts_with(b"system.posix_acl_") {
         minding_set_id(file, caller, set)
     } else {
@@ -79,6 +80,5 @@ pub fn set_attribute(
 
 /// Removes an extended attribute.
 pub fn remove_attribute(file: BorrowedFd<'_>, name: &OsStr) -> ErrnoResult<()> {
-    let (path, name) = (by_descriptor(file), c_name(name)?);
-    rustix::fs::removexattr(path.as_str(), name.as_c_str())
+    opening::remove_attribute(file, c_name(name)?.as_c_str())
 }

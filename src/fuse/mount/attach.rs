@@ -8,6 +8,7 @@ use fuser::{Config, Filesystem, MountOption, Session, SessionACL};
 use rustix::mount::MountFlags;
 
 use super::{MountError, unmount_or_log};
+use crate::os::system_files;
 use ibi::message::Message;
 
 /// How a filesystem is mounted.
@@ -74,10 +75,7 @@ impl Attachment<'_> {
         mount_point: &Path,
     ) -> std::io::Result<Session<F>> {
         let config = self.config();
-        let device = std::fs::OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open("/dev/fuse")?;
+        let device = system_files::open_device("/dev/fuse")?;
         let device = OwnedFd::from(device);
         let mut data = format!(
             "fd={},rootmode=40000,user_id=0,group_id=0,default_permissions",

@@ -6,6 +6,7 @@ use rustix::mount::UnmountFlags;
 
 use super::{MountError, Mounted, mounts, unmount, unmount_idle};
 use crate::fuse::namespace::{WORLD, WorldEntry};
+use crate::os::system_files;
 
 /// Where they are mounted. For root in the store's own mount. For another user beside it: fusermount3 mounts nothing in
 /// a mount that only its user may enter, nor in a read-only one.
@@ -43,6 +44,10 @@ pub(super) fn world_entry(mount_point: &Path) -> Result<WorldEntry, MountError> 
 }
 
 /// Unmounts the items of other Archives that belong to a mounted store, if any are mounted.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "empty directories of an ordinary user's own"
+)]
 pub fn unmount_world(mount_point: &Path) {
     let Ok(place) = world_place(mount_point) else {
         return;
@@ -79,7 +84,7 @@ fn abort(mount: &Mounted) {
         rustix::mount::unmount(&mount.mount_point, UnmountFlags::FORCE).map_err(Into::into)
     } else {
         let number = mount.device.split(':').next_back().unwrap_or_default();
-        std::fs::write(format!("/sys/fs/fuse/connections/{number}/abort"), "1")
+        system_files::write(format!("/sys/fs/fuse/connections/{number}/abort"), "1")
     };
     if let Err(error) = aborted {
         log::debug!("aborting {}: {error}", mount.mount_point.display());

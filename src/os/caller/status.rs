@@ -4,6 +4,8 @@
 use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::CapabilitySet;
 
+use crate::os::system_files;
+
 /// The threads of one process: one of them may continue what another one has made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(test, derive(Default))]
@@ -20,7 +22,7 @@ const STARTED: usize = 19;
 
 /// The status of a process; None where it has ended.
 pub(super) fn read(pid: u32) -> Option<String> {
-    std::fs::read_to_string(format!("/proc/{pid}/status")).ok()
+    system_files::read_text(format!("/proc/{pid}/status")).ok()
 }
 
 /// The value of a field in a process's status, see proc_pid_status(5).
@@ -71,7 +73,7 @@ pub(super) fn thread_group(pid: u32) -> Option<ThreadGroup> {
     }
     let status = read(pid)?;
     let number = line_of(&status, "Tgid:").trim().parse().ok()?;
-    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+    let stat = system_files::read_text(format!("/proc/{number}/stat")).ok()?;
     // The program's name may hold any byte; it ends at the last bracket.
     let (_, after_name) = stat.rsplit_once(')')?;
     let started = after_name.split_whitespace().nth(STARTED)?.parse().ok()?;

@@ -12,8 +12,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::os::opening::read_regular;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+use rustix::fs::OFlags;
 
 /// Why a file with certificates is not used.
 #[derive(Debug)]
@@ -64,7 +66,8 @@ impl Trust {
                 path: path.to_owned(),
                 what,
             };
-            let text = std::fs::read(path).map_err(|error| refuse(error.message()))?;
+            let text =
+                read_regular(path, OFlags::empty()).map_err(|error| refuse(error.message()))?;
             let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
             let found = found.map_err(|error| refuse(Message::foreign(error.to_string())))?;
             for certificate in found {

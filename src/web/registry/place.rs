@@ -10,6 +10,7 @@ use crate::archive::database::{self, OpenFor};
 use crate::archive::store::StoreError;
 use crate::archive::store::engine::{Connection, Postgres, Sqlite};
 use crate::formats::index_url::{IndexUrl, IndexUrlError, NamedBy};
+use crate::os::directory::Directory;
 
 /// How long a command waits for a server.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,7 +66,9 @@ fn open_file(path: &Path) -> Result<(Connection, OwnedFd), RegistryError> {
         Some(above) if above != Path::new("") => above,
         _ => Path::new("."),
     };
-    let directory = OwnedFd::from(std::fs::File::open(above).map_err(RegistryError::Directory)?);
+    let directory = OwnedFd::from(
+        Directory::open(above).map_err(|errno| RegistryError::Directory(errno.into()))?,
+    );
     guarded::guard(&directory, name, path)?;
     let mut connection = connect(&directory, name)?;
     let migrated = database::migrate(&mut connection, schema::MIGRATIONS);

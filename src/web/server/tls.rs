@@ -12,8 +12,10 @@ use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use crate::os::opening::read_regular;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+use rustix::fs::OFlags;
 
 /// Why a certificate or key is not used.
 #[derive(Debug)]
@@ -82,7 +84,10 @@ fn read(certificates: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> 
         path: path.to_owned(),
         what,
     };
-    let text = |path: &Path| std::fs::read(path).map_err(|error| refuse(path, error.message()));
+    let text = |path: &Path| {
+        let text = read_regular(path, OFlags::empty());
+        text.map_err(|error| refuse(path, error.message()))
+    };
     let foreign = |error: &dyn std::error::Error| Message::foreign(error.to_string());
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text(certificates)?).collect();
     let chain = chain.map_err(|error| refuse(certificates, foreign(&error)))?;

@@ -1,6 +1,7 @@
 //! A search by a user who may not enter the store: the mount answers it, below `.find`.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -9,6 +10,7 @@ use crate::command::cli::Find;
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use crate::formats::metadata::DublinCore;
+use crate::os::directory::Directory;
 use crate::os::opening::read_regular;
 use ibi::{Ibi, message};
 
@@ -32,14 +34,13 @@ pub(super) fn search(
         let quote = if field == "year" { "" } else { "\"" };
         directory.push(component(&format!("{field}:{quote}{value}{quote}")));
     }
-    let failed = |error: std::io::Error| {
-        let path = directory.display();
+    let listed = Directory::open(&directory).and_then(|directory| directory.entries());
+    let listed = listed.map_err(|errno| {
+        let (path, error) = (directory.display(), std::io::Error::from(errno));
         Failure::new(Exit::Failed, message!("'{path}': {error}", path, error))
-    };
-    let mut links = Vec::new();
-    for entry in std::fs::read_dir(&directory).map_err(failed)? {
-        links.push(entry.map_err(failed)?.path());
-    }
+    })?;
+    let names = listed.iter().map(|(name, _)| OsStr::from_bytes(name));
+    let mut links: Vec<_> = names.map(|name| directory.join(name)).collect();
     links.sort();
     let has_more = links.len() > options.limit;
     links.truncate(options.limit);

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use rustix::fs::Mode;
+use std::io::Read;
+
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
@@ -16,6 +18,7 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::table::{self, RowError};
 use crate::os::directory::Directory;
+use crate::os::opening::{self, NOT_REGULAR};
 use crate::os::writing;
 use ibi::message::Localize;
 use ibi::{message, plural};
@@ -29,13 +32,17 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         let path = &shown;
         Failure::new(Exit::Failed, message!("'{path}': {error}", path, error))
     };
-    let metadata = std::fs::metadata(&options.source).map_err(|error| failed(&error))?;
-    if !metadata.is_file() || metadata.len() > LARGEST {
-        return Err(failed(&message!(
-            "neither a directory nor a table; name one of the two"
-        )));
+    let unfit = message!("neither a directory nor a table; name one of the two");
+    let opened = opening::regular(&options.source, OFlags::empty());
+    let file = opened.map_err(|errno| match errno {
+        NOT_REGULAR => failed(&unfit),
+        errno => failed(&std::io::Error::from(errno)),
+    })?;
+    let mut bytes = Vec::new();
+    let read = file.take(LARGEST + 1).read_to_end(&mut bytes);
+    if read.map_err(|error| failed(&error))? as u64 > LARGEST {
+        return Err(failed(&unfit));
     }
-    let bytes = std::fs::read(&options.source).map_err(|error| failed(&error))?;
     let table = table::parse(&bytes);
     let rows = table.rows.len() + table.faults.len();
     let archive = access.read()?;

@@ -1,17 +1,19 @@
 //! What is in an item's directory at one instant, to find what a command changes.
 
 use std::collections::BTreeMap;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use crate::archive::tree::joined;
+use rustix::fs::{FileType, OFlags};
+
+use crate::archive::tree::{joined, open_far};
+use crate::os::directory::Directory;
+
+const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// What a change of a file changes: its number, its size and the time of its last change.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     number: (u64, u64),
-    size: u64,
+    size: i64,
     changed: (i64, i64),
 }
 
@@ -21,26 +23,30 @@ pub(super) struct Snapshot(BTreeMap<Vec<u8>, State>);
 
 impl Snapshot {
     /// The entries that this user may list.
-    pub(super) fn of(root: &Path) -> Snapshot {
+    pub(super) fn of(root: &Directory) -> Snapshot {
         let mut entries = BTreeMap::new();
-        let mut waiting: Vec<(PathBuf, Vec<u8>)> = vec![(root.to_owned(), Vec::new())];
-        while let Some((directory, path)) = waiting.pop() {
-            for entry in std::fs::read_dir(&directory)
-                .into_iter()
-                .flatten()
-                .flatten()
-            {
-                let Ok(found) = entry.metadata() else {
+        let mut waiting = vec![Vec::new()];
+        while let Some(above) = waiting.pop() {
+            let listed = open_far(root.descriptor(), &above, DIRECTORY).and_then(|directory| {
+                let directory = Directory::from(directory);
+                Ok((directory.entries()?, directory))
+            });
+            let Ok((names, directory)) = listed else {
+                continue;
+            };
+            for (name, _) in names {
+                let Ok(found) = directory.entry(&name) else {
                     continue;
                 };
-                let path = joined(&path, entry.file_name().as_bytes());
-                if found.is_dir() {
-                    waiting.push((entry.path(), path.clone()));
+                let path = joined(&above, &name);
+                if found.kind() == FileType::Directory {
+                    waiting.push(path.clone());
                 }
+                let stat = found.stat();
                 let state = State {
-                    number: (found.dev(), found.ino()),
-                    size: found.size(),
-                    changed: (found.ctime(), found.ctime_nsec()),
+                    number: (stat.st_dev, stat.st_ino),
+                    size: stat.st_size,
+                    changed: (stat.st_ctime, stat.st_ctime_nsec as i64),
                 };
                 entries.insert(path, state);
             }

@@ -2,13 +2,14 @@
 //! which has given up root may read.
 
 use super::text::{MetricKind, MetricsText};
+use crate::os::system_files;
 
 /// The clock of `/proc`, in ticks per second: USER_HZ, which is 100 on all platforms of Linux.
 const TICKS: f64 = 100.0;
 
 /// Adds processor time and memory.
 pub(super) fn measure(text: &mut MetricsText) {
-    let read = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).ok();
+    let read = |name: &str| system_files::read_text(format!("/proc/self/{name}")).ok();
     if let Some(seconds) = read("stat").and_then(|stat| processor_seconds(&stat)) {
         text.single(
             "process_cpu_seconds_total",

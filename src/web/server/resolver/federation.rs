@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Uri;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::OFlags;
 use tokio::task::JoinSet;
 
 use super::Resolver;
 use crate::formats::federation::{self, Admitted, FederatedArchive, FederationError, LONGEST_LIST};
+use crate::os::opening::{NOT_REGULAR, regular};
 use crate::web::client::archive_service::Reach;
 use crate::web::client::{Client, ClientError};
 use crate::web::server::threads;
@@ -108,14 +109,10 @@ impl ListSource {
         let ListSource::File(path) = self else {
             return Ok(None);
         };
-        // A FIFO must not make the resolver wait.
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::open(path, flags, Mode::empty())
-            .map_err(|errno| ListError::File(errno.into()))?;
-        let file = std::fs::File::from(file);
-        if !file.metadata().map_err(ListError::File)?.is_file() {
-            return Err(ListError::NotFile);
-        }
+        let file = regular(path, OFlags::empty()).map_err(|errno| match errno {
+            NOT_REGULAR => ListError::NotFile,
+            errno => ListError::File(errno.into()),
+        })?;
         let mut bytes = Vec::new();
         let most = LONGEST_LIST as u64 + 1;
         file.take(most)

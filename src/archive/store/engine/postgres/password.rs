@@ -1,14 +1,17 @@
 //! The password for a server: `PGPASSWORD`, or a line of `~/.pgpass`, as libpq finds them; and whether the user has
 //! named that server beside it.
 
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
+use crate::os::opening;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use rustix::fs::OFlags;
 
 /// A password.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,16 +51,20 @@ pub(super) fn find(config: &Config) -> Result<Option<Password>, Message> {
         Some(PathBuf::from(home).join(".pgpass"))
     });
     let Some(file) = file else { return Ok(None) };
-    let Ok(found) = std::fs::metadata(&file) else {
+    let Ok(mut opened) = opening::regular(&file, OFlags::empty()) else {
         return Ok(None);
     };
-    if found.mode() & 0o077 != 0 {
+    let others = opened
+        .metadata()
+        .map_or(0o077, |found| found.mode() & 0o077);
+    if others != 0 {
         return Err(message!(
             "others may read the passwords in '{path}'; run 'chmod 600' on it",
             path = file.display()
         ));
     }
-    let text = std::fs::read_to_string(&file).map_err(|error| {
+    let mut text = String::new();
+    opened.read_to_string(&mut text).map_err(|error| {
         let error = error.message();
         message!("{path}: {error}", path = file.display(), error)
     })?;

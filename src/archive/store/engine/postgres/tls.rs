@@ -9,8 +9,10 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use crate::os::opening::read_regular;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use rustix::fs::OFlags;
 
 /// Makes connections with TLS.
 pub(super) type Connector = MakeRustlsConnect;
@@ -21,7 +23,8 @@ pub(super) fn connector(certificates: Option<&Path>) -> Result<Connector, Messag
     match certificates {
         Some(path) => {
             let named = |what: Message| message!("{path}: {what}", path = path.display(), what);
-            let text = std::fs::read(path).map_err(|error| named(error.message()))?;
+            let text =
+                read_regular(path, OFlags::empty()).map_err(|error| named(error.message()))?;
             for certificate in CertificateDer::pem_slice_iter(&text) {
                 let refused = |what: String| named(Message::foreign(what));
                 let certificate = certificate.map_err(|error| refused(error.to_string()))?;
