@@ -49,7 +49,7 @@ use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
 pub use inventory::OcflInventory;
-pub use opened::{Package, find, open, open_root};
+pub use opened::{Found, Package, find, open};
 pub use unnamed::{ITEM, is_packed, stage_unnamed, unpack_package};
 
 use std::path::Path;

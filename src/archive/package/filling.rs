@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::files::{open_file, read_through};
-use super::opened::Package;
+use super::opened::{Package, is_of_others};
 use super::reading::is_portable;
 use super::work::make_directories;
 use super::{PackageError, Problem};
 use crate::archive::tree::Action;
-use crate::archive::tree::{SIDECAR, open_far};
+use crate::archive::tree::{SIDECAR, mark_strangers, open_far};
 use crate::formats::mtree::{MtreeEntry, MtreeKind};
 use crate::os::directory::{Directory, Entry};
 
@@ -23,6 +23,8 @@ use crate::os::directory::{Directory, Entry};
 pub struct UnpackOptions {
     /// Restores the owners and groups of the files, and their set-user-ID and set-group-ID bits.
     pub same_owner: bool,
+    /// Another user than the caller may have written the package: its sidecar is marked, see [`mark_strangers`].
+    pub of_others: bool,
 }
 
 /// Fills an empty directory with the content of a package. The sidecar comes last, because it makes the item
@@ -111,7 +113,10 @@ impl Filler<'_> {
         name: &[u8],
     ) -> Result<(), PackageError> {
         let failed = |errno| PackageError::io(Action::Make, &entry.path)(errno);
-        if let Some(first) = entry.inode.and_then(|inode| self.linked.get(&inode)) {
+        let is_sidecar = entry.path == SIDECAR.as_bytes();
+        // A sidecar with a second name would speak for nobody as long as it has that.
+        let inode = entry.inode.filter(|_| !is_sidecar);
+        if let Some(first) = inode.and_then(|inode| self.linked.get(&inode)) {
             let (above, first) = split(first);
             let above = open_far(self.item, above, OFlags::PATH | OFlags::DIRECTORY);
             let above = above.map_err(failed)?;
@@ -122,6 +127,7 @@ impl Filler<'_> {
         let content = content.ok_or_else(|| PackageError::file(contents, Problem::Differs))?;
         let mut from = open_file(&self.package.root, &content.path)
             .map_err(PackageError::io(Action::Open, &content.path))?;
+        let is_strangers = is_sidecar && (self.options.of_others || is_of_others(&from));
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600));
@@ -134,8 +140,12 @@ impl Filler<'_> {
             count(bytes.len() as u64);
             Ok(())
         })?;
-        self.set_metadata(entry, &to.into()).map_err(failed)?;
-        if let Some(inode) = entry.inode {
+        let to = OwnedFd::from(to);
+        self.set_metadata(entry, &to).map_err(failed)?;
+        if is_strangers {
+            mark_strangers(to.as_fd()).map_err(failed)?;
+        }
+        if let Some(inode) = inode {
             self.linked.insert(inode, entry.path.clone());
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! Reads packages: the content is compared with the package's own description before any of it is used.
 
 use std::collections::BTreeMap;
-use std::fs::FileType;
-use std::os::fd::OwnedFd;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Mode;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 use sha2::digest::DynDigest;
 
@@ -13,14 +15,16 @@ use super::files::{DIRECTORY, files_below, open_file, read_small, read_through};
 use super::inventory::INVENTORY;
 use super::naming::{MTREE, PAYLOAD};
 use super::object::inventory_of;
-use super::unpack::is_zipped_bag;
+use super::unpack::holds_bag;
 use super::{PackageError, Problem, bagit, object, ocfl};
-use crate::archive::tree::{Action, SIDECAR};
+use crate::archive::tree::{Action, SIDECAR, joined, open_far};
 use crate::formats::bag;
 use crate::formats::fixity;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
+use crate::os::directory::{Directory, is_own};
+use crate::os::opening;
 use ibi::Ibi;
 use ibi::pairs::Pairs;
 use ibi::{Quoted, message};
@@ -63,50 +67,100 @@ impl Package {
     }
 }
 
-/// The packages at and below a directory, sorted: bags, OCFL objects, and zip files that hold a bag. The inside of a
-/// package is not searched, and no symbolic link is followed.
+/// The packages at and below an open directory, by their paths below it, sorted: bags, OCFL objects, and zip files that
+/// hold a bag. The inside of a package is not searched, and no symbolic link is followed. Errors name the directory
+/// `source`.
 ///
 /// # Errors
 /// The directory cannot be read, or holds no package.
-pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
+pub fn find(root: &OwnedFd, source: &Path) -> Result<Vec<PathBuf>, PackageError> {
     let mut found = Vec::new();
-    let mut waiting = vec![path.to_owned()];
+    let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
-        let shown = path.as_os_str().as_encoded_bytes();
-        let failed = |error: std::io::Error| {
-            PackageError::io(Action::Open, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
-        };
-        let directory = rustix::fs::open(&path, DIRECTORY, Mode::empty())
-            .map_err(PackageError::io(Action::Open, shown))?;
-        if read_small(&directory, bag::DECLARATION.as_bytes())?.is_some()
-            || object::is_object(&directory)?
+        let shown = source.join(OsStr::from_bytes(&path));
+        let failed = PackageError::io(Action::Open, shown.as_os_str().as_bytes());
+        let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
+            let directory = Directory::from(directory);
+            Ok((directory.entries()?, directory))
+        });
+        let (entries, directory) = listed.map_err(failed)?;
+        let descriptor = directory.descriptor();
+        if read_small(descriptor, bag::DECLARATION.as_bytes())?.is_some()
+            || object::is_object(descriptor)?
         {
-            found.push(path);
+            found.push(PathBuf::from(OsString::from_vec(path)));
             continue;
         }
-        for entry in std::fs::read_dir(&path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let is_extension = entry.file_name() == "extensions" && path.join(ocfl::ROOT).exists();
-            let is_staging = entry.file_name() == bagit::STAGING;
-            let path = entry.path();
-            let kind = entry.file_type();
-            if kind.as_ref().is_ok_and(FileType::is_dir) && !is_extension && !is_staging {
-                waiting.push(path);
-            } else if kind.is_ok_and(|kind| kind.is_file())
-                && path.extension().is_some_and(|end| end == "zip")
-                && is_zipped_bag(&path)
-            {
-                found.push(path);
+        for (name, kind) in entries {
+            let is_extension = name == b"extensions" && directory.entry(ocfl::ROOT).is_ok();
+            let is_staging = name == bagit::STAGING.as_bytes();
+            let below = joined(&path, &name);
+            match kind {
+                FileType::Directory if !is_extension && !is_staging => waiting.push(below),
+                FileType::RegularFile
+                    if name.ends_with(b".zip") && directory.file(&name).is_ok_and(holds_bag) =>
+                {
+                    found.push(PathBuf::from(OsString::from_vec(below)));
+                }
+                _ => {}
             }
         }
     }
     found.sort();
     if found.is_empty() {
         Err(PackageError::Nothing {
-            path: path.to_owned(),
+            path: source.to_owned(),
         })
     } else {
         Ok(found)
+    }
+}
+
+/// Whether a file or directory is another user's, or others may write to it.
+pub(super) fn is_of_others(file: impl AsFd) -> bool {
+    rustix::fs::fstat(file).map_or(true, |stat| !is_own(&stat) || stat.st_mode & 0o022 != 0)
+}
+
+/// A package as it was found.
+#[derive(Debug)]
+pub enum Found {
+    /// A bag, or an OCFL object.
+    Directory(OwnedFd),
+    /// Perhaps a zip or tar file.
+    File(File),
+}
+
+impl Found {
+    /// Whether another user than the caller may have written it.
+    pub fn is_of_others(&self) -> bool {
+        match self {
+            Found::Directory(directory) => is_of_others(directory),
+            Found::File(file) => is_of_others(file),
+        }
+    }
+
+    /// Opens what [`find`] has found below a directory, or another directory or regular file there. No symbolic link is
+    /// followed: others may write there meanwhile.
+    ///
+    /// # Errors
+    /// It is something else by now, or cannot be opened.
+    pub fn below(root: &OwnedFd, path: &Path) -> Result<Found, PackageError> {
+        let path = path.as_os_str().as_bytes();
+        match open_far(root, path, DIRECTORY) {
+            Ok(directory) => Ok(Found::Directory(directory)),
+            Err(Errno::NOTDIR) => open_file(root, path).map(Found::File),
+            Err(errno) => Err(errno),
+        }
+        .map_err(PackageError::io(Action::Open, path))
+    }
+
+    /// Opens the regular file that a user named.
+    ///
+    /// # Errors
+    /// It is something else, or cannot be opened.
+    pub fn named(path: &Path) -> Result<Found, PackageError> {
+        let opened = opening::regular(path, OFlags::empty()).map(Found::File);
+        opened.map_err(PackageError::io(Action::Open, path.as_os_str().as_bytes()))
     }
 }
 
@@ -114,18 +168,7 @@ pub fn find(path: &Path) -> Result<Vec<PathBuf>, PackageError> {
 ///
 /// # Errors
 /// The package is not complete, or its descriptions are not valid.
-pub fn open(path: &Path, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
-    let shown = path.as_os_str().as_encoded_bytes();
-    let root = rustix::fs::open(path, DIRECTORY, Mode::empty())
-        .map_err(PackageError::io(Action::Open, shown))?;
-    open_root(root, count)
-}
-
-/// The same for a directory that is open.
-///
-/// # Errors
-/// The package is not complete, or its descriptions are not valid.
-pub fn open_root(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
+pub fn open(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
     let is_bag = read_small(&root, bag::DECLARATION.as_bytes())?.is_some();
     let (contents, named) = if is_bag {
         open_bag(&root)?

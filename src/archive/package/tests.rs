@@ -1,10 +1,12 @@
 //! Packages of an item of an Archive in a temporary directory, exported and imported.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::operations::testing::TestArchive;
 use super::*;
+use crate::os::directory::Directory;
 use crate::os::testing::TemporaryDirectory;
 
 struct Fixture {
@@ -50,9 +52,13 @@ impl Fixture {
 
     /// The one package, opened and verified.
     fn open(&self) -> Result<Package, PackageError> {
-        let found = find(&self.destination()).expect("found");
+        let root = opened(&self.destination());
+        let found = find(&root, &self.destination()).expect("found");
         assert_eq!(found.len(), 1, "{found:?}");
-        open(&found[0], &mut |_| ())
+        match Found::below(&root, &found[0])? {
+            Found::Directory(package) => open(package, &mut |_| ()),
+            found => panic!("{found:?}"),
+        }
     }
 
     /// The file of the package whose name ends with `end`.
@@ -70,6 +76,10 @@ impl Fixture {
         }
         panic!("no file that ends with {end}")
     }
+}
+
+fn opened(path: &Path) -> OwnedFd {
+    Directory::open(path).expect("a directory").into()
 }
 
 #[test]
@@ -157,8 +167,7 @@ fn a_package_names_its_item() {
 fn a_directory_without_packages_has_none() {
     let directory = TemporaryDirectory::new();
     std::fs::write(directory.path().join("file"), "").expect("written");
-    let found = find(directory.path());
-    assert!(!found.is_ok_and(|found| !found.is_empty()));
-    let opened = open(directory.path(), &mut |_| ());
-    assert!(opened.is_err());
+    let root = opened(directory.path());
+    assert!(find(&root, directory.path()).is_err());
+    assert!(open(root, &mut |_| ()).is_err());
 }

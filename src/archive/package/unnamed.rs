@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::files::{DIRECTORY, open_file};
@@ -20,7 +20,7 @@ use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree, each_entry_of, 
 use crate::formats::bag::{DECLARATION, INFO};
 use crate::formats::metadata::{DublinCore, Element, MAX_BYTES};
 use crate::os::directory::{Directory, NOT_REGULAR};
-use crate::os::opening;
+use crate::os::opening::regular;
 use crate::os::writing;
 use ibi::message;
 
@@ -47,7 +47,7 @@ pub fn stage_unnamed(
     let item = staging.make_directory(ITEM, 0o777).map_err(made(ITEM))?;
     let opened = match Directory::open(source) {
         Ok(root) => return stage_directory(&Root::of_readers(root, source), &item, count),
-        Err(Errno::NOTDIR) => open_regular(source),
+        Err(Errno::NOTDIR) => regular(source, OFlags::empty()),
         Err(errno) => Err(errno),
     };
     let mut file = opened.map_err(failed(source))?;
@@ -65,15 +65,16 @@ pub fn stage_unnamed(
 }
 
 /// Unpacks the package that a zip or tar file holds into a staging directory, which is empty, and returns its directory.
+/// Errors name the file `source`.
 ///
 /// # Errors
 /// The file cannot be read, is not safe to unpack, or holds no package.
 pub fn unpack_package(
+    mut file: File,
     source: &Path,
     staging: &Directory,
     count: &mut dyn FnMut(u64),
 ) -> Result<Directory, PackageError> {
-    let mut file = open_regular(source).map_err(failed(source))?;
     let format = ArchiveFormat::of(&mut file).map_err(failed_io(source))?;
     let root = match format {
         Some(format) => Some(unpacked(file, format, staging, count)?.directory),
@@ -90,22 +91,9 @@ pub fn unpack_package(
 /// # Errors
 /// It cannot be read.
 pub fn is_packed(source: &Path) -> Result<bool, PackageError> {
-    let mut file = open_regular(source).map_err(failed(source))?;
+    let mut file = regular(source, OFlags::empty()).map_err(failed(source))?;
     let format = ArchiveFormat::of(&mut file).map_err(failed_io(source))?;
     Ok(format.is_some())
-}
-
-/// Opens the regular file that a user named, without waiting for a FIFO or a lease.
-fn open_regular(path: &Path) -> Result<File, Errno> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = opening::settled(
-        rustix::fs::open(path, flags, Mode::empty())?,
-        OFlags::RDONLY,
-    )?;
-    match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
-        FileType::RegularFile => Ok(file.into()),
-        _ => Err(NOT_REGULAR),
-    }
 }
 
 /// A directory that becomes an item.
@@ -166,7 +154,7 @@ fn stage_directory(
 ) -> Result<(), PackageError> {
     let record = if is_package(&root.directory)? {
         let again = root.directory.again().map_err(made(ITEM))?;
-        let package = opened::open_root(again.into(), count)?;
+        let package = opened::open(again.into(), count)?;
         if let Some(names) = package.names() {
             let what = message!(
                 "it is a package of item {names}; import it without --mint",

@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
@@ -63,10 +62,6 @@ impl ArchiveFormat {
 }
 
 /// Whether a file is a zip file that holds a bag in a directory of its own (RFC 8493, section 5).
-pub(super) fn is_zipped_bag(path: &Path) -> bool {
-    File::open(path).is_ok_and(holds_bag)
-}
-
 pub(super) fn holds_bag(file: impl Read + Seek) -> bool {
     let is_declaration = |name: &str| {
         let parts = name.split_once('/');

@@ -18,6 +18,11 @@ claiming() { cat $col/$1/.ibi; echo 'language pt'; for kind in editionof metadat
 # new: the item $I claims the item of root.
 new() { claiming $I $(<r) > new; chmod 644 new; }
 claims() { new; as cp new A/$O/.ibi; }
+# A bag of an item of another Archive, theirs/, which claims the item of root, and the same in theirs.zip.
+packed() { [ -e B.store ] || ibifs init B.store --host archive-b.example.org > /dev/null; S=$(ibifs mint B.store | head -n 1); I=$S
+    rm -rf theirs*; mkdir -p theirs/data; printf 'BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n' > theirs/bagit.txt
+    { cat B.store/col/$S/.ibi; for kind in editionof metadataof translationof; do echo "ibi.$kind {rep $(<r)}"; done; } > theirs/data/.ibi
+    (cd theirs; sha512sum data/.ibi > manifest-sha512.txt); python3 -m zipfile -c theirs.zip theirs/; chown -R 60001:60001 theirs*; }
 # The names of all items that one of the items of others leads to.
 leads() { for to in r p; do for tail in '!' ':' '+(pt)'; do
     case $(readlink "A/$(<$to)$tail" || :) in ''|*$(basename $(<$to))) ;; *) echo "$to$tail leads to $(readlink "A/$(<$to)$tail")";; esac
@@ -40,7 +45,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
 }
 
 /// Ways in which a text of 60001 gets into a sidecar of root: `$S` is root's item, `$O` that of 60001.
-const WAYS: [&str; 25] = [
+const WAYS: [&str; 28] = [
     "roots; new; chmod 666 A/$S/.ibi; as bash -c 'cat new > A/'$S/.ibi",
     "roots; new; chmod 666 A/$S/.ibi; tail -n 4 new > rest; as bash -c 'cat rest >> A/'$S/.ibi",
     "roots; new; chmod 666 A/$S/.ibi; as bash -c 'cat new > A/'$S/.ibi; chmod 644 A/$S/.ibi",
@@ -69,6 +74,10 @@ const WAYS: [&str; 25] = [
     "own; claims; /usr/bin/python3 ways.py replace A/$O/.ibi",
     "own; claims; again true; ibifs umount A; printf 'rep,language\\n%s,fr\\n' $O > t.csv; ibifs import A.store t.csv --replace > /dev/null; ibifs mount A.store A",
     "own; new; chown 60001:60001 new; cp -a new A/$O/.ibi; rsync -a new A/$O/.ibi; ibifs relate A/$O --metadata $(<w); vim -es -u NONE -c 's/^/#/' -c u -c wq! A/$O/.ibi || :",
+    // Root imports what 60001 has packed.
+    "packed; ibifs import A theirs > /dev/null; test -e A/$S/.ibi",
+    "packed; ibifs import --same-owner A theirs.zip > /dev/null; test -e A/$S/.ibi",
+    "packed; chown -R root:root theirs theirs/data; chown 60001 theirs/data/.ibi; again true; ibifs umount A; ibifs import A.store theirs > /dev/null; ibifs mount A.store A; test -e A/$S/.ibi",
     // From one user to another.
     "own; claiming $O $(<p) > new; chmod 644 new; as cp new A/$O/.ibi; chown 60002:60002 A/$O/.ibi; chown -R 60002:60002 A/$O",
 ];

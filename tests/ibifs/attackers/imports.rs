@@ -62,3 +62,37 @@ END
         ),
     );
 }
+
+/// Exchanges a bag for a link to one that is root's alone, again and again.
+const SWAP: &str = r#"
+import ctypes, os, time
+libc = ctypes.CDLL(None); end = time.monotonic() + 60
+print('ready', flush=True)
+while not os.path.exists('over') and time.monotonic() < end:
+    libc.renameat2(-100, b'bags/one', -100, b'link', 2)
+"#;
+
+/// A package is read where it was found: a link that is put there meanwhile leads nowhere.
+#[test]
+fn a_package_is_read_through_no_link() {
+    let env = field();
+    sh(
+        &env,
+        &format!(
+            r#"cat > swap.py <<'END'
+{SWAP}
+END
+            ibifs init B.store --host archive-b.example.org > /dev/null; mkdir -m 700 hidden
+            for name in one secret; do
+                item=$(ibifs mint B.store | head -n 1); ibifs export --bagit --store B.store $item of-$name > /dev/null
+                echo $item > $name; bag=$(dirname "$(find of-$name -name bagit.txt)"); [ $name = one ] || mv "$bag" hidden/bag
+            done
+            mkdir theirs/bags; mv "$(dirname "$(find of-one -name bagit.txt)")" theirs/bags/one; ln -s $PWD/hidden/bag theirs/link
+            chown -Rh 1001:1001 theirs
+            (cd theirs; as python3 ../swap.py) > ready & until_ready
+            for turn in {{1..40}}; do tries ibifs import --dry-run A theirs/bags || :; cat said; done > all
+            as touch theirs/over; wait
+            grep -q "would be taken.*$(< one)" all; ! grep -q $(< secret) all"#
+        ),
+    );
+}

@@ -1,33 +1,44 @@
 //! `ibifs import` of packages: each one is verified before it is imported, and a failed one does not stop the
 //! others.
 
-use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
 
 use super::staging;
-use crate::archive::package::{self, Package, PackageError, UnpackOptions};
+use crate::archive::package::{self, Found, Package, PackageError, UnpackOptions};
 use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::command::cli;
 use crate::command::commands::access::StoreAccess;
-use crate::command::commands::say;
+use crate::command::commands::{failed_at, say};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
+use crate::os::directory::Directory;
 use ibi::message::Localize;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
-    let paths = if options.source.is_dir() {
-        package::find(&options.source)?
-    } else {
-        vec![options.source.clone()]
+    let source = &options.source;
+    let root = match Directory::open(source) {
+        Ok(root) => Some(root),
+        Err(Errno::NOTDIR) => None,
+        Err(errno) => {
+            return Err(failed_at(
+                source,
+                Exit::Failed,
+                &std::io::Error::from(errno),
+            ));
+        }
+    };
+    let paths = match &root {
+        Some(root) => package::find(root.descriptor(), source)?,
+        None => vec![PathBuf::new()],
     };
     let archive = match (&access.mount_point, options.dry_run) {
         (None, false) => Archive::open_beside(&access.store, Box::new(SystemClock))?,
@@ -43,7 +54,13 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         exit: Exit::Done,
         taken: 0,
     };
-    let result = paths.iter().try_for_each(|path| import.one(path));
+    let result = paths.iter().try_for_each(|path| {
+        let found = match &root {
+            Some(root) => Found::below(root.descriptor(), path),
+            None => Found::named(source),
+        };
+        import.one(found, &below(source, path))
+    });
     let (exit, taken) = (import.exit, import.taken);
     drop(import);
     if access.mount_point.is_none() && !options.dry_run {
@@ -52,6 +69,15 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
     result?;
     say(&tally(paths.len(), taken, options))?;
     Ok(exit)
+}
+
+/// The path of a package that was found at a path below a directory, or is the directory itself.
+fn below(source: &Path, path: &Path) -> PathBuf {
+    if path.as_os_str().is_empty() {
+        source.to_owned()
+    } else {
+        source.join(path)
+    }
 }
 
 struct Import<'a> {
@@ -67,8 +93,9 @@ struct Import<'a> {
 
 impl Import<'_> {
     /// Imports one package, and prints the result.
-    fn one(&mut self, path: &Path) -> Result<(), Failure> {
-        let taken = self.take(path);
+    fn one(&mut self, found: Result<Found, PackageError>, path: &Path) -> Result<(), Failure> {
+        let taken = found.map_err(Failure::from);
+        let taken = taken.and_then(|found| self.take(found, path));
         let (word, names, sentence) = match &taken {
             Ok(names) => {
                 self.taken += 1;
@@ -102,32 +129,30 @@ impl Import<'_> {
         self.progress.aside(|| say(&line))
     }
 
-    fn take(&mut self, path: &Path) -> Result<Names, Failure> {
+    fn take(&mut self, found: Found, path: &Path) -> Result<Names, Failure> {
         let mut count = |bytes: u64| {
             self.files += u64::from(bytes == 0);
             self.bytes += bytes;
             self.progress.at_bytes(self.files, self.bytes);
         };
-        let staging = if path.is_dir() {
-            None
-        } else {
-            Some(staging::beside(&self.options.source)?)
+        let options = UnpackOptions {
+            same_owner: self.options.same_owner,
+            of_others: found.is_of_others(),
         };
-        let package = match &staging {
-            Some(staging) => {
-                let root = package::unpack_package(path, staging, &mut count)?;
-                package::open_root(root.into(), &mut count)?
+        let staging;
+        let root = match found {
+            Found::Directory(root) => root,
+            Found::File(file) => {
+                staging = staging::beside(&self.options.source)?;
+                package::unpack_package(file, path, &staging, &mut count)?.into()
             }
-            None => package::open(path, &mut count)?,
         };
+        let package = package::open(root, &mut count)?;
         let names = package.names().ok_or(PackageError::Nameless)?.clone();
         self.archive.check_taking(&Process, &names)?;
         if self.options.dry_run {
             return Ok(names);
         }
-        let options = UnpackOptions {
-            same_owner: self.options.same_owner,
-        };
         match &self.access.mount_point {
             None => {
                 let fill = |item: &_| package::fill(&package, item, options, &mut count);
@@ -171,15 +196,15 @@ fn through_mount(
             ),
         )
     };
-    if let Some(parent) = item.parent() {
-        std::fs::create_dir_all(parent).map_err(refused)?;
-    }
-    let mut builder = std::fs::DirBuilder::new();
-    builder.mode(0o755).create(item).map_err(refused)?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(item, flags, Mode::empty());
-    let opened = opened.map_err(|errno| refused(errno.into()))?;
-    package::fill(package, &opened, options, count).map_err(|error| {
+    let (Some(parent), Some(name)) = (item.parent(), item.file_name()) else {
+        return Err(refused(Errno::INVAL.into()));
+    };
+    #[expect(clippy::disallowed_methods, reason = "the daemon makes levels of it")]
+    std::fs::create_dir_all(parent).map_err(refused)?;
+    let opened = Directory::open(parent)
+        .and_then(|parent| parent.make_directory(name.as_bytes(), 0o755))
+        .map_err(|errno| refused(errno.into()))?;
+    package::fill(package, opened.descriptor(), options, count).map_err(|error| {
         let failure = Failure::from(error);
         let left = message!(
             "a part of the item is at '{path}': remove it with 'rm -r', and import the package again",
