@@ -14,10 +14,14 @@ use crate::archive::tree::{clear, each_entry_of, open_far};
 use crate::os::directory::{Directory, is_own};
 use crate::os::renaming;
 use crate::os::serving::Server;
+use ibi::message;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
+
+/// The file in a staging directory that an export has made.
+const MARK: &str = ".made-by-ibifs-export";
 
 /// A directory for packages, locked against other exports.
 #[derive(Debug)]
@@ -36,19 +40,28 @@ impl ExportDirectory {
         prepare: impl FnOnce(&OwnedFd) -> Result<(), PackageError>,
     ) -> Result<ExportDirectory, PackageError> {
         let shown = path.as_os_str().as_encoded_bytes();
+        #[expect(clippy::disallowed_methods, reason = "the user named it")]
         std::fs::create_dir_all(path).map_err(|error| {
             PackageError::io(Action::Make, shown)(Errno::from_io_error(&error).unwrap_or(Errno::IO))
         })?;
-        let destination = rustix::fs::open(path, DIRECTORY, Mode::empty())
-            .map_err(PackageError::io(Action::Open, shown))?;
+        let destination = Directory::open(path)
+            .map_err(PackageError::io(Action::Open, shown))?
+            .into();
         match rustix::fs::flock(&destination, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => return Err(PackageError::Busy),
             Err(errno) => return Err(PackageError::io(Action::Lock, shown)(errno)),
         }
         prepare(&destination)?;
-        let directory = own_directory(&destination, staging)
-            .map_err(PackageError::io(Action::Make, staging))?;
+        let directory = own_directory(&destination, staging).map_err(|errno| match errno {
+            Errno::PERM => PackageError::Unfit {
+                what: message!(
+                    "'{path}' in the destination was not made by an export of this user; move it away, or name another directory",
+                    path = staging
+                ),
+            },
+            errno => PackageError::io(Action::Make, staging)(errno),
+        })?;
         let work = ExportDirectory {
             destination,
             staging,
@@ -59,10 +72,11 @@ impl ExportDirectory {
         Ok(work)
     }
 
-    /// Empties the staging directory.
+    /// Empties the staging directory, but for what marks it.
     pub(super) fn clear(&self) -> Result<(), PackageError> {
-        let staging = self.staging;
-        clear(&self.directory).map_err(PackageError::io(Action::Empty, staging))
+        clear(&self.directory)
+            .and_then(|()| mark(&self.directory))
+            .map_err(PackageError::io(Action::Empty, self.staging))
     }
 
     /// Opens something below the destination.
@@ -76,6 +90,7 @@ impl ExportDirectory {
             let mut names = Vec::new();
             let listed = open_far(&self.directory, b".", DIRECTORY)?;
             each_entry_of(&listed, |name, _| names.push(name.to_owned()))?;
+            names.retain(|name| name != MARK.as_bytes());
             make_directories(&self.directory, name.as_bytes())?;
             let to = open_far(&self.directory, name.as_bytes(), DIRECTORY)?;
             names.iter().try_for_each(|name| {
@@ -111,7 +126,7 @@ impl ExportDirectory {
     pub(super) fn end(self) -> Result<(), PackageError> {
         let failed = PackageError::io(Action::Sync, self.staging);
         rustix::fs::syncfs(&self.destination).map_err(failed)?;
-        self.clear()?;
+        clear(&self.directory).map_err(PackageError::io(Action::Empty, self.staging))?;
         let (parent, name) = parent_of(self.staging);
         if let Ok(parent) = self.open(parent, OFlags::PATH | OFlags::DIRECTORY) {
             let _ = rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR);
@@ -125,8 +140,15 @@ pub(super) fn parent_of(path: &str) -> (&str, &str) {
     path.rsplit_once('/').unwrap_or((".", path))
 }
 
-/// Opens a directory that no other user may write, and makes it if it is missing. EPERM if it is another user's: others may
-/// write in a destination.
+/// Marks the staging directory. Another user may give its name to any directory that lies in the destination: what is in a
+/// directory without this file is not removed.
+fn mark(staging: &OwnedFd) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    rustix::fs::openat(staging, MARK, flags, Mode::from_raw_mode(0o600)).map(drop)
+}
+
+/// Opens a directory that no other user may write, and makes it if it is missing. EPERM if it is another user's, or holds
+/// other things than those of an export: others may write in a destination.
 fn own_directory(below: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
     let (parent, name) = parent_of(path);
     make_directories(below, parent.as_bytes())?;
@@ -139,7 +161,10 @@ fn own_directory(below: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
     let stat = directory.stat()?;
     // A server of files may have made another user of root.
     let is_made = made.is_ok() && Server::of(&directory) == Server::Machine;
-    if (is_own(&stat) || is_made) && stat.st_mode & 0o022 == 0 {
+    let entries = directory.entries()?;
+    let is_marked = entries.iter().any(|(name, _)| name == MARK.as_bytes());
+    let is_ours = is_marked || entries.is_empty();
+    if (is_own(&stat) || is_made) && is_ours && stat.st_mode & 0o022 == 0 {
         Ok(directory.into())
     } else {
         Err(Errno::PERM)

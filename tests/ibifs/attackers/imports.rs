@@ -96,3 +96,23 @@ END
         ),
     );
 }
+
+/// Root exports into a directory of another user, who has given a directory of root the name of the staging directory.
+#[test]
+fn an_export_empties_no_directory_of_others() {
+    let env = field();
+    sh(
+        &env,
+        r#"item=$(< secret)
+        for format in --bagit --ocfl; do
+            as mkdir theirs/to$format; staging=theirs/to$format/.ibifs-export
+            [ $format = --bagit ] || { ibifs export --ocfl A/$item theirs/to--ocfl > /dev/null; staging=theirs/to--ocfl/extensions/ibifs-export; chown -R 1001:1001 theirs/to--ocfl; }
+            mkdir -m 700 $staging.x; cp precious $staging.x/file; as mv $staging.x $staging
+            refuses ibifs export $format A/$item theirs/to$format; grep -q 'was not made by an export' said; [ $(< $staging/file) = precious ]
+            rm -r $staging; as mkdir -m 700 $staging; refuses ibifs export $format A/$item theirs/to$format; rm -r $staging
+            # What an export has left is removed.
+            mkdir -m 700 $staging; touch $staging/.made-by-ibifs-export; echo old > $staging/old
+            echo more >> A/$item/doc/secret; tries ibifs export $format A/$item theirs/to$format; [ ! -e $staging ]
+        done"#,
+    );
+}
