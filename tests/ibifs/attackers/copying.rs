@@ -147,7 +147,7 @@ fn nothing_in_the_place_of_the_mark_waits_or_ends_the_command() {
         env.prints(
             &format!(
                 "{TOOLS} M=.ibifs-copy-uncompared; export M; as sh -c 'echo {turn} > A/'$(< one)'/doc/y; echo {turn} > A/'$(< two)'/doc/y'
-                 (cd B/$(< one); as sh -c {put}); timeout 60 ibifs copy A/$(< one) A/$(< two) B | tail -n 1
+                 (cd B/$(< one); as sh -c {put}); timeout -k 1 20 ibifs copy A/$(< one) A/$(< two) B | tail -n 1
                  cat B/$(< one)/doc/y B/$(< two)/doc/y; test -e B/$(< one)/$M || echo unmarked; stat -c '%a %s' secret",
                 put = format_args!("'{}'", put.replace('\'', "'\\''")),
             ),
@@ -178,7 +178,7 @@ fn a_mark_over_http_keeps_no_one_waiting() {
         env.prints(
             &format!(
                 "{TOOLS} as sh -c 'echo {turn} > A/'$(< one)'/doc/y; cd B/'$(< one)'; {put} .ibifs-copy-uncompared'
-                 timeout 60 ibifs copy --token-file token A/$(< one) {} > /dev/null; cat B/$(< one)/doc/y; chown -R 1001 B/$(< one)",
+                 timeout -k 1 20 ibifs copy --token-file token A/$(< one) {} > /dev/null; cat B/$(< one)/doc/y; chown -R 1001 B/$(< one)",
                 b.url
             ),
             &turn.to_string(),
@@ -193,11 +193,6 @@ fn a_backup_is_made_nowhere_else() {
     let env = TestEnv::new().with_a();
     env.sh("mint A x > x; mkdir victim; echo x > victim/file; stat -c '%a %u' victim > before
             mkdir theirs shared above; chown 1001 theirs above; chmod 1777 shared; echo x > shared/staging; chown 1001 shared/staging");
-    env.complains("ibifs backup A.store theirs", "other users can write in");
-    env.complains("ibifs backup A.store shared", "other users can write in");
-    env.prints("ls theirs; ls shared", "staging");
-    // An empty directory of root is closed to others.
-    env.prints("mkdir -m 1777 open; ibifs backup A.store open > /dev/null; stat -c %a open; ibifs backup A.store open | tail -n 1 | cut -d ' ' -f 1-2", "700\n2 items:");
     let (above, victim, is_over) = (
         env.root().join("above"),
         env.root().join("victim"),
@@ -225,4 +220,9 @@ fn a_backup_is_made_nowhere_else() {
     });
     assert!(count > 0, "nothing was exchanged");
     env.prints("ls victim; stat -c '%a %u' victim | diff before -", "file");
+    env.complains("ibifs backup A.store theirs", "other users can write in");
+    env.complains("ibifs backup A.store shared", "other users can write in");
+    env.prints("ls theirs; ls shared", "staging");
+    // An empty directory of root is closed to others.
+    env.prints("mkdir -m 1777 open; ibifs backup A.store open > /dev/null; stat -c %a open; ibifs backup A.store open | tail -n 1 | cut -d ' ' -f 1-2", "700\n2 items:");
 }
