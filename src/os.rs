@@ -1,5 +1,6 @@
 //! What is particular to Linux, for the Archive and both front ends. Knows nothing of items or identifiers.
 //!
+//! - [`system_files`]: files of the kernel and of the administrator of the machine.
 //! - [`credentials`]: what a thread takes of a caller, and gives back.
 //! - [`umask`]: the umask of a thread.
 //! - [`random`]: random numbers of the system.
@@ -14,7 +15,6 @@
 //! - [`renaming`]: renaming that replaces nothing, on any filesystem.
 //! - [`directory`]: a directory in which other users may write, and all in it by descriptor.
 //! - [`private_directory`]: a directory that only this user may enter.
-//! - [`system_files`]: files of the kernel and of the administrator of the machine.
 //! - [`writing`]: whole files, made under a temporary name and renamed into place.
 //! - [`identity`]: which process this is, for processes of other machines.
 //! - [`limits`]: the limit on open files of this process.
