@@ -2,12 +2,15 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::fuse::mount::{Mounted, Watcher, block_signals, mounts, unmount, wait_for_signal, wake};
+use crate::os::opening::by_descriptor;
+use crate::world::cache::open_directory;
 use crate::world::control::{connect, view};
 use crate::world::messages::{Action, Answer, Asked, KeepError, Question};
 use crate::world::namespace::STATUS;
@@ -80,7 +83,9 @@ pub(crate) fn mount(
     watcher: &impl Watcher,
 ) -> Option<Result<(), AskError>> {
     let asked = Asked::Mount(mount_point.to_owned(), settings.clone());
-    let mut answers = ask(&settings.cache, asked).ok()?;
+    // Another user who has put a directory in its place since would say that it is mounted.
+    let cache = open_directory(&settings.cache).ok()?;
+    let mut answers = ask(Path::new(&by_descriptor(cache.as_fd())), asked).ok()?;
     // Before a thread is started.
     block_signals();
     let _ = answers.get_ref().set_read_timeout(Some(TIMEOUT));

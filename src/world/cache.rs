@@ -5,6 +5,7 @@
 //! for the longest time is removed first, except what is pinned, and what the kernel has open. Room is reserved before a
 //! download.
 //!
+//! - [`place`]: the directory, and whose it is.
 //! - [`stamp`]: what tells that a file was not changed since it was verified.
 //! - [`state`]: the files in memory: what they take, when they were used, and which of them stay.
 //! - [`pieces`]: the content of files, by digest.
@@ -18,25 +19,26 @@
 
 mod pieces;
 mod pins;
+mod place;
 mod stamp;
 mod state;
 mod wholes;
 
 use std::fmt;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::FlockOperation;
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
-use crate::os::opening;
+use crate::os::opening::by_descriptor;
 use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
@@ -45,6 +47,7 @@ use state::State;
 
 pub(crate) use pieces::HeldPiece;
 pub(crate) use pins::{Keeping, Pin};
+pub(crate) use place::open_directory;
 pub(crate) use wholes::InUse;
 
 /// The size of a block of the disk, in bytes: a file takes whole ones.
@@ -63,8 +66,10 @@ pub enum CacheError {
     Directory(PathBuf, std::io::Error),
     /// Another process uses it, and does not answer.
     Used(PathBuf),
-    /// Other users may write it.
+    /// Other users may write it, or have put a link in its place.
     Open(PathBuf),
+    /// It holds other files, and none of a cache.
+    Foreign(PathBuf),
     /// More is pinned in it than the limit, in bytes.
     Pinned(PathBuf, u64),
 }
@@ -83,6 +88,10 @@ impl Localize for CacheError {
             ),
             CacheError::Open(path) => message!(
                 "the cache '{path}' belongs to another user, or others may write it; name another directory with --cache",
+                path = path.display()
+            ),
+            CacheError::Foreign(path) => message!(
+                "'{path}' is not empty and not a cache; name another directory with --cache",
                 path = path.display()
             ),
             CacheError::Pinned(path, bytes) => message!(
@@ -174,29 +183,12 @@ fn blocks(bytes: u64) -> u64 {
     bytes.div_ceil(BLOCK).max(1) * BLOCK
 }
 
-/// Makes the directory of a cache, for its user alone, and opens it. One that is there must belong to the user, and
-/// others may not write it.
-fn open_directory(directory: &Path) -> Result<OwnedFd, CacheError> {
-    let failed = |error| CacheError::Directory(directory.to_owned(), error);
-    let mut builder = DirBuilder::new();
-    builder.recursive(true).mode(0o700);
-    builder.create(directory).map_err(failed)?;
-    let opened = opening::found(directory, OFlags::DIRECTORY);
-    let opened = opened.map_err(|errno| failed(errno.into()))?;
-    let about = rustix::fs::fstat(&opened).map_err(|errno| failed(errno.into()))?;
-    let user = rustix::process::geteuid().as_raw();
-    if about.st_uid != user || about.st_mode & 0o022 != 0 {
-        return Err(CacheError::Open(directory.to_owned()));
-    }
-    Ok(opened)
-}
-
 impl Cache {
     /// The cache in a directory, which is made if it is missing, with a limit in bytes.
     pub(crate) fn open(name: &Path, limit: Option<u64>) -> Result<Arc<Cache>, CacheError> {
         let failed = |error| CacheError::Directory(name.to_owned(), error);
         let opened = open_directory(name)?;
-        let directory = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let directory = PathBuf::from(by_descriptor(opened.as_fd()));
         let mut lock = File::options()
             .write(true)
             .create(true)

@@ -4,6 +4,7 @@
 use super::World;
 use super::proxy::Mode;
 use crate::ordinary_user::as_user;
+use crate::support::{Disk, Format};
 
 /// A second mount with the same cache is made by the process that uses it. That process ends with its last mount.
 #[test]
@@ -235,5 +236,35 @@ fn a_full_disk_is_no_short_file() {
         ibifs world M --archive $PROXY --cache D/C
         for n in 1 2 3 4 3 2 1; do cmp M/$one/doc/f$n A/$one/doc/f$n; done; complains ibifs world fetch M $one | sed 's/.*: //'"#,
         "the cache is full\n1",
+    );
+}
+
+/// The process is killed, or its disk cut off, while pieces are written: no byte of what it has left is delivered that is
+/// not the Archive's.
+#[test]
+fn what_a_crash_has_torn_is_not_delivered() {
+    let world = World::new();
+    let disk = Disk::new(world.env.root(), "disk", Format::Ext4, 160);
+    world.sh("for n in $(seq 4); do head -c 9000000 /dev/urandom > A/$two/doc/f$n; done");
+    let begin = "ibifs world M --archive $PROXY --cache disk/C; cp disk/C/lock process";
+    let read = "for f in A/$two/doc/*; do cat M/$two/doc/${f##*/}; done > /dev/null 2>&1 &";
+    let kill =
+        "kill -KILL $(< process); waits is_over $(< process); wait || true; umount -l M || true";
+    for round in 0..2 {
+        world.sh(&format!(
+            "{begin}; {read} sleep 0.{}; {kill}",
+            round * 2 + 2
+        ));
+    }
+    world.sh(&format!(
+        "rm -r disk/C; {begin}; sync; {read} until ls disk/C/files/* > /dev/null 2>&1; do sleep 0.01; done; sleep 0.2; sync disk/C/lock"
+    ));
+    disk.cut();
+    world.sh(kill);
+    disk.unmount();
+    disk.mount();
+    world.prints(
+        &format!("{begin}; diff -r A/$two/doc M/$two/doc && echo same; ibifs umount M; waits is_over $(< process)"),
+        "same",
     );
 }
