@@ -96,8 +96,8 @@ pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
 pub use resolve::{Claims, Related, Relations, matching_translation};
 pub use search::{
-    PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchPage, SearchScope,
-    SearchStop, TEXT_FILE, Texts, WrittenFiles,
+    KeptSearch, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchPage,
+    SearchScope, SearchStop, TEXT_FILE, Texts, WrittenFiles,
 };
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};

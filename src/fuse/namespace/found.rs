@@ -3,11 +3,10 @@
 //! A directory in such a directory finds those of its items that meet another query. A link has the name of its item
 //! with `_` in place of the slashes. A reader finds what it could reach by its path.
 
-use parking_lot::Mutex;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
-use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 
@@ -16,7 +15,7 @@ use super::siblings::reading_as;
 use super::{DirectoryEntry, Entry, Namespace};
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{ArchiveError, SearchIndexes, SearchScope, SearchStop, WrittenFiles};
+use crate::archive::{KeptSearch, SearchIndexes, SearchScope, WrittenFiles};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
 use crate::fuse::inode::{Node, NodeKind, View};
@@ -36,25 +35,25 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same of a lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// After this time all items of the index of the public are read again: permissions can change without the index.
-const READ_AGAIN: Duration = Duration::from_secs(1800);
-
 /// The search indexes of the mount, which are opened by the first search.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Searches {
     /// For the user as whom the mount runs, who may read everything.
-    own: ScopedIndexes,
+    own: KeptSearch,
     /// For all other users: what everyone may read, so that no search says what is in a private description.
-    public: ScopedIndexes,
+    public: KeptSearch,
     /// Where files were written since the texts were last searched.
     written: Arc<WrittenFiles>,
 }
 
-#[derive(Debug, Default)]
-struct ScopedIndexes {
-    indexes: OnceLock<Arc<SearchIndexes>>,
-    /// When all items were read last. Held while the index is brought up to date.
-    read: Mutex<Option<Instant>>,
+impl Default for Searches {
+    fn default() -> Searches {
+        Searches {
+            own: KeptSearch::of(SearchScope::All),
+            public: KeptSearch::of(SearchScope::Public),
+            written: Arc::default(),
+        }
+    }
 }
 
 /// Runs a read as some user.
@@ -123,35 +122,19 @@ impl Namespace {
     /// they are not within a time, and then more of them are the next time.
     fn searched(&self, caller: &Caller, timeout: Duration) -> ErrnoResult<Searched> {
         let (scope, act) = scope_of(caller)?;
-        let scoped = match scope {
+        let kept = match scope {
             SearchScope::All => &self.searches.own,
             SearchScope::Public => &self.searches.public,
         };
-        let indexes = match scoped.indexes.get() {
-            Some(indexes) => Arc::clone(indexes),
+        match kept.up_to_date(&self.archive, &act, timeout)? {
+            Some(indexes) => Ok(Searched {
+                indexes: Arc::clone(indexes),
+                act,
+            }),
             None => {
-                let opened = Arc::new(self.archive.search_indexes(scope)?);
-                Arc::clone(scoped.indexes.get_or_init(|| opened))
+                log::info!("the search index is not complete yet");
+                Err(Errno::AGAIN)
             }
-        };
-        let until = Instant::now() + timeout;
-        let Some(mut read) = scoped.read.try_lock_until(until) else {
-            return Err(Errno::AGAIN);
-        };
-        let since = *read.get_or_insert_with(Instant::now);
-        if scope == SearchScope::Public && since.elapsed() >= READ_AGAIN {
-            let again = indexes.descriptions.read_again();
-            again.map_err(ArchiveError::from)?;
-            *read = Some(Instant::now());
-        }
-        let is_current = self
-            .archive
-            .update_search(&indexes.descriptions, &act, &mut |_| SearchStop::at(until))?;
-        if is_current {
-            Ok(Searched { indexes, act })
-        } else {
-            log::info!("the search index is not complete yet");
-            Err(Errno::AGAIN)
         }
     }
 
