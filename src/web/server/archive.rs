@@ -34,7 +34,7 @@ use crate::os::caller::Caller;
 use crate::web::client::announcement::Announcement;
 use crate::web::registry::MOST_ANNOUNCED;
 use crate::web::server::metrics::Monitored;
-use crate::web::server::share::{Proxies, client_of};
+use crate::web::server::share::{Proxies, Share, Shares, client_of};
 use crate::web::server::{Peer, Responder, SiteClock, Started, answer, prefix};
 use crate::web::service::{AccessCounter, Keys};
 use cache::{AnswerCache, SingleFlight};
@@ -48,6 +48,9 @@ const NOBODY: Caller = Caller::NOBODY;
 
 /// The most readers that have digests of pieces of files computed at a time.
 const MOST_DIGESTS: usize = 16;
+
+/// The most answers to one client that are being found at a time. Its further requests wait, so that those of others need not.
+const MOST_OF_CLIENT: usize = 4;
 
 /// An Archive that is served.
 #[derive(Debug)]
@@ -66,6 +69,7 @@ pub struct Site {
     /// How many readers may have digests of pieces of files computed at a time.
     digests: Arc<Semaphore>,
     searches: searches::Searches,
+    of_clients: Shares,
     pictures: pictures::Pictures,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
@@ -103,6 +107,7 @@ impl Site {
             zips: zip::ZipLimit::default(),
             digests: Arc::new(Semaphore::new(MOST_DIGESTS)),
             searches: searches::Searches::default(),
+            of_clients: Shares::new(MOST_OF_CLIENT),
             pictures: pictures::Pictures::default(),
             receiver: None,
             gauges: measure::Gauges::default(),
@@ -139,6 +144,29 @@ impl Site {
         let peer = request.extensions.get();
         let Peer(peer) = peer.copied().unwrap_or(Peer(Ipv4Addr::UNSPECIFIED.into()));
         client_of(self.proxies.client(peer, &request.headers))
+    }
+
+    /// Waits for the turn of a client to have an answer found. None for a proxy, whose requests are those of many.
+    async fn turn(&self, client: IpAddr) -> Option<Share> {
+        if self.proxies.has(client) {
+            return None;
+        }
+        Some(self.of_clients.wait(client).await)
+    }
+
+    /// Runs what an answer to a client needs in a thread that may block, in the client's turn.
+    async fn aside<T: Send + 'static>(
+        &self,
+        client: IpAddr,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Response<Body>> {
+        let turn = self.turn(client).await;
+        // The work goes on when the client has gone, and has the turn until its end.
+        answer::aside(move || {
+            let _turn = turn;
+            work()
+        })
+        .await
     }
 
     /// Adds a receiver of transferred items.
@@ -325,7 +353,7 @@ async fn within(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     }
     let query = uri.query().unwrap_or("");
     if service::is_of(&handle.site, path) && query.contains("servicesubject=") {
-        return service::answer(&handle, request.method(), query).await;
+        return service::answer(&handle, &request.into_parts().0).await;
     }
     if crawlers::are_changes(path) {
         oai::update(&handle.site).await;

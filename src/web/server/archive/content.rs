@@ -57,8 +57,10 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     let found = match cached {
         Some(found) => Ok((found, false)),
         None => {
+            let client = handle.site.client(&parts);
             let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
-            let found = answer::aside(move || find(&site, version, &parts)).await;
+            let found = move || find(&site, version, &parts);
+            let found = handle.site.aside(client, found).await;
             found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
         }
     };

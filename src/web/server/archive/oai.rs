@@ -159,6 +159,8 @@ pub(super) async fn answer(site: Arc<Site>, request: HttpRequest<Body>) -> Respo
     } else {
         begin(&site);
     }
+    // Taken before a place of all clients, so that one of them does not wait in all of these.
+    let _turn = site.turn(site.client(&parts)).await;
     let Ok(_place) = site.oai.places.acquire().await else {
         return refuse_for_now(&site);
     };

@@ -1,8 +1,10 @@
 //! The three subjects of the Archive service (ibi-resolution(7), "Archive service").
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 
 use super::{Site, SiteHandle, act, failure};
@@ -24,7 +26,8 @@ pub(super) fn is_of(site: &Site, path: &str) -> bool {
 }
 
 /// Answers a request to the service.
-pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) -> Response<Body> {
+pub(super) async fn answer(handle: &SiteHandle, request: &Parts) -> Response<Body> {
+    let (method, query) = (&request.method, request.uri.query().unwrap_or(""));
     let site = &handle.site;
     let bad = |sentence: &str| answer::refusal(StatusCode::BAD_REQUEST, sentence);
     let query = match Query::parse(query) {
@@ -55,7 +58,7 @@ pub(super) async fn answer(handle: &SiteHandle, method: &Method, query: &str) ->
             one("notice", Value::List(words.into()))
         }
         Some("urlRequest") => match question(&query) {
-            Ok(question) => url_list(handle, question).await,
+            Ok(question) => url_list(handle, site.client(request), question).await,
             Err(sentence) => bad(&sentence),
         },
         Some(other) => bad(&format!(
@@ -85,7 +88,7 @@ fn question(query: &Query) -> Result<UrlRequest, String> {
 }
 
 /// The cached answer if it is still valid. Otherwise the search runs in a thread that may block.
-async fn url_list(handle: &SiteHandle, question: UrlRequest) -> Response<Body> {
+async fn url_list(handle: &SiteHandle, client: IpAddr, question: UrlRequest) -> Response<Body> {
     let site = &handle.site;
     let version = handle.index_version().await;
     let tree = site.archive.tree();
@@ -95,7 +98,8 @@ async fn url_list(handle: &SiteHandle, question: UrlRequest) -> Response<Body> {
         return with_key(site, &cached.answer);
     }
     let searched = Arc::clone(site);
-    let found = answer::aside(move || search(&searched, version, question)).await;
+    let found = move || search(&searched, version, question);
+    let found = site.aside(client, found).await;
     found.unwrap_or_else(|refusal| refusal)
 }
 

@@ -40,8 +40,13 @@ async fn found(handle: SiteHandle, request: Request<Body>) -> Result<Response<Bo
     let wanted = Wanted::parse(&whole(body).await?);
     let wanted = wanted.map_err(|error| refuse(StatusCode::BAD_REQUEST, error.sentence()))?;
     let site = handle.site;
-    let begun = answer::aside(move || begin(site, &parts, wanted, with_members));
-    let (begun, depends_on_reader) = begun.await.map_err(Box::new)??;
+    let client = site.client(&parts);
+    let begun = {
+        let site = Arc::clone(&site);
+        move || begin(site, &parts, wanted, with_members)
+    };
+    let begun = site.aside(client, begun).await;
+    let (begun, depends_on_reader) = begun.map_err(Box::new)??;
     let body = match begun {
         (xml, None) => Body::from(xml),
         (xml, Some(listing)) => Body::new(ListingBody {

@@ -11,7 +11,7 @@ use super::target::{Target, answered};
 use crate::archive::store::Item;
 use crate::formats::level::LevelPath;
 use crate::formats::query::encoded;
-use crate::web::server::answer::{self, Refusal};
+use crate::web::server::answer::Refusal;
 use crate::web::server::archive::content::{
     ContentReply, Path, PathEnd, TEXT_NAME, digest_of, failed, no_file, open_cached, read_path,
     redirect, send,
@@ -29,8 +29,10 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     let found = match cached {
         Some(found) => Ok((found, false)),
         None => {
+            let client = handle.site.client(&parts);
             let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
-            let found = answer::aside(move || reply(&site, version, &parts)).await;
+            let found = move || reply(&site, version, &parts);
+            let found = handle.site.aside(client, found).await;
             found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
         }
     };
