@@ -34,4 +34,4 @@ mod threads;
 mod two_names;
 mod unit;
 pub mod waits;
-mod web;
+pub mod web;

@@ -13,7 +13,7 @@ use crate::support::TestEnv;
 const MANY: usize = 600;
 
 /// A connection from an address of this machine.
-fn connect_from(source: &str, served: &Served) -> TcpStream {
+pub fn connect_from(source: &str, served: &Served) -> TcpStream {
     let named = |text: &str| {
         let address: SocketAddrV4 = text.parse().expect("an address");
         libc::sockaddr_in {
