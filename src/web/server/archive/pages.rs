@@ -2,6 +2,7 @@
 //!
 //! A page needs no script, and loads nothing from elsewhere. Names and metadata are always text, never markup.
 
+mod claims;
 mod files;
 mod home;
 mod info;
@@ -32,6 +33,7 @@ use crate::web::server::page::html::link;
 use crate::web::server::page::{self, Page};
 use ibi::Timestamp;
 
+pub(super) use claims::KeptClaims;
 pub(super) use files::file_list;
 pub(super) use home::{Front, home, latest};
 pub(super) use info::info;

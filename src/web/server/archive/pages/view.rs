@@ -274,7 +274,7 @@ fn claims(site: &Site, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveE
     let archive = &site.archive;
     let mut claims = Vec::new();
     let dependencies = Dependencies::none();
-    for (kind, names) in archive.claims(item)?.listed {
+    for (kind, names) in site.claims.of(site, item)?.listed {
         if !archive.is_shown(&names, &act, &dependencies)? {
             continue;
         }

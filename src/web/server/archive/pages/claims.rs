@@ -1,0 +1,74 @@
+//! What is claimed of items of which so much is claimed that it takes long to read: it is read once for all requests.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::archive::store::{Item, ItemId};
+use crate::archive::{ArchiveError, Claims};
+use crate::web::server::archive::Site;
+
+/// How long what is claimed is kept while the index does not change. Permissions change without it.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
+/// What takes longer than this to read is kept.
+const LONG: Duration = Duration::from_millis(20);
+
+/// What is claimed of items.
+#[derive(Debug, Default)]
+pub(in super::super) struct KeptClaims(Mutex<HashMap<ItemId, Place>>);
+
+/// What is claimed of an item, locked while it is read.
+type Place = Arc<Mutex<Option<Kept>>>;
+
+#[derive(Debug)]
+struct Kept {
+    claims: Claims,
+    version: i64,
+    read: Instant,
+}
+
+impl KeptClaims {
+    /// What is claimed of an item.
+    pub(super) fn of(&self, site: &Site, item: &Item) -> Result<Claims, ArchiveError> {
+        // Read before the claims, so that those of a later version are not taken for those of this one.
+        let Some(version) = site.index_version() else {
+            return site.archive.claims(item);
+        };
+        let place = self.place(item.id);
+        let mut place = place.lock();
+        if let Some(kept) = &*place
+            && version <= kept.version
+            && kept.read.elapsed() < KEPT_FOR
+        {
+            return Ok(kept.claims.clone());
+        }
+        *place = None;
+        let version = site.index_version().unwrap_or(version);
+        let read = Instant::now();
+        let claims = site.archive.claims(item)?;
+        if read.elapsed() > LONG {
+            *place = Some(Kept {
+                claims: claims.clone(),
+                version,
+                read,
+            });
+        }
+        Ok(claims)
+    }
+
+    fn place(&self, id: ItemId) -> Place {
+        let mut items = self.0.lock();
+        let is_kept = |kept: &Option<Kept>| {
+            kept.as_ref()
+                .is_some_and(|kept| kept.read.elapsed() < KEPT_FOR)
+        };
+        // Who reads or waits has a reference.
+        items.retain(|_, place| {
+            Arc::strong_count(place) > 1 || place.try_lock().is_none_or(|kept| is_kept(&kept))
+        });
+        Arc::clone(items.entry(id).or_default())
+    }
+}
