@@ -92,24 +92,22 @@ const REPS: [&str; 9] = [
 fn a_sidecar_takes_no_rep_that_its_writer_could_not_make() {
     for way in WAYS {
         let env = open_world();
-        for (number, rep) in REPS.iter().enumerate() {
-            for (claim, service) in [("", "true"), ("with its service", "false")] {
-                let suffix = ['2', '3', '4', '5', '6', '7', '8', '9', 'A'][number];
-                let last = if claim.is_empty() { 'B' } else { 'C' };
-                run(
-                    &env,
-                    &format!(
-                        "ibip=8JMKD3MGP8W/34PGR{suffix}{last}; as 1001 mkdir -p A/$ibip
-                         echo 'ibi {{rep {rep} ibip '$ibip'}}' > claim
-                         {service} || echo \"ibi.archiveservice $service\" >> claim
-                         chmod 644 claim; put 1001 $ibip claim {way}
-                         cmp claim A/$ibip/.ibi; test ! -e A/{rep}
-                         test $(state A/$ibip) = Copy; no rep A/$ibip; as 1001 touch A/$ibip/file
-                         echo $ibip >> refused"
-                    ),
-                );
-            }
-        }
+        run(
+            &env,
+            &format!(
+                r#"n=0; suffixes=23456789A
+                for rep in {}; do for last in B C; do
+                    ibip=8JMKD3MGP8W/34PGR${{suffixes:n:1}}$last; as 1001 mkdir -p A/$ibip
+                    echo "ibi {{rep $rep ibip $ibip}}" > claim
+                    test $last = B || echo "ibi.archiveservice $service" >> claim
+                    chmod 644 claim; put 1001 $ibip claim {way}
+                    cmp claim A/$ibip/.ibi; test ! -e A/$rep
+                    test $(state A/$ibip) = Copy; no rep A/$ibip; as 1001 touch A/$ibip/file
+                    echo $ibip >> refused
+                done; n=$((n + 1)); done; test $n = 9"#,
+                REPS.join(" ")
+            ),
+        );
         run(
             &env,
             "test ! -e A/$own/9999; test ! -e A.store/col/$own/9999; test ! -e A.store/col/$own/2020

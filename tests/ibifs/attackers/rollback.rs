@@ -24,7 +24,7 @@ rested() {
 "#;
 
 /// How many are minted before and after.
-const MANY: usize = 1000;
+const MANY: usize = 200;
 
 fn script(env: &TestEnv, script: &str) {
     env.sh(&format!("{MINTED}{script}"));
