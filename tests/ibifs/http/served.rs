@@ -153,9 +153,10 @@ impl Fixture {
 impl Drop for Served {
     fn drop(&mut self) {
         // One that hangs, which the test has found, does not hang the test.
-        let signal = match std::thread::panicking() {
-            true => Signal::KILL,
-            false => Signal::TERM,
+        let signal = if std::thread::panicking() {
+            Signal::KILL
+        } else {
+            Signal::TERM
         };
         let messages = kill_process(Pid::from_child(&self.child), signal);
         let status = self.child.wait();
