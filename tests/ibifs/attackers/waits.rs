@@ -54,6 +54,18 @@ impl Lease {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+
+    /// Maps the file for writing, until the process ends, and changes its first byte.
+    fn map(&self) {
+        let (protection, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let file = self.0.as_raw_fd();
+        // SAFETY: a new mapping of an open file that is longer than a byte and is not cut short.
+        unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 1, protection, shared, file, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            start.cast::<u8>().write(b'x');
+        }
+    }
 }
 
 impl Drop for Lease {
@@ -532,4 +544,62 @@ fn a_user_has_a_share_of_the_descriptors() {
         assert!(Instant::now() < end, "what is closed is given back");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// A stranger who has leases on files of his own, maps them, and renames them all the while, natively and in the mount, keeps
+/// those waiting who open these files, and no other request.
+#[test]
+fn a_lease_on_a_mapped_file_that_is_renamed_delays_its_own_readers_only() {
+    const FILES: usize = 8;
+    let fixture = Fixture::new(FILES);
+    let leases = fixture.leases(FILES);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    // The first one is looked up by others, by its name.
+    let paths: Vec<[PathBuf; 2]> = (1..FILES)
+        .map(|number| match number % 2 {
+            0 => ["doc/f", "doc/t"].map(|name| fixture.file(0, &format!("{name}{number}"))),
+            _ => ["doc/f", "doc/t"].map(|name| fixture.beneath(&format!("{name}{number}"))),
+        })
+        .collect();
+    let open = |number: usize| {
+        let rep = &fixture.rep;
+        // It may have neither name when each is looked up in turn.
+        let script = format!(
+            "for turn in {{1..1000}}; do for name in f t; do ! head -c 1 A/{rep}/doc/${{name}}{number} 2> /dev/null || exit 0; done; done; exit 1"
+        );
+        fixture.env.run(&script)
+    };
+    std::thread::scope(|scope| {
+        let (is_over, paths) = (&is_over, &paths);
+        let renaming = scope.spawn(move || {
+            stranger().run(|| {
+                leases.iter().for_each(Lease::map);
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for [from, to] in paths {
+                        std::fs::rename(from, to).expect("one's own file");
+                        std::fs::rename(to, from).expect("one's own file");
+                    }
+                }
+            });
+            leases
+        });
+        let open = &open;
+        let readers: Vec<_> = (0..FILES)
+            .map(|number| scope.spawn(move || open(number)))
+            .collect();
+        std::thread::sleep(Duration::from_millis(300));
+        for turn in ["one", "two", "three"] {
+            fixture.others_go_on(turn);
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        let leases = renaming.join().expect("renamed all the while");
+        assert!(
+            readers.iter().any(|reader| !reader.is_finished()),
+            "a lease delays its readers"
+        );
+        drop(leases);
+        for reader in readers {
+            assert!(reader.join().expect("no panic").status.success());
+        }
+    });
 }
