@@ -143,8 +143,7 @@ pub(super) fn parent_of(path: &str) -> (&str, &str) {
 /// Marks the staging directory. Another user may give its name to any directory that lies in the destination: what is in a
 /// directory without this file is not removed.
 fn mark(staging: &OwnedFd) -> Result<(), Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-    rustix::fs::openat(staging, MARK, flags, Mode::from_raw_mode(0o600)).map(drop)
+    new_file(staging, MARK.as_bytes(), 0o600).map(drop)
 }
 
 /// Opens a directory that no other user may write, and makes it if it is missing. EPERM if it is another user's, or holds
