@@ -1,13 +1,13 @@
 //! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
 //!
 //! - [`address`]: addresses of Archives on the network, as texts.
-//! - [`bag`]: the texts of a BagIt bag.
 //! - [`base_url`]: the URLs at which services are reached, as texts.
 //! - [`index_url`]: where the index of an Archive is, as a text.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
+//! - [`bag`]: the texts of a BagIt bag.
 //! - [`inventory`]: what is in an item, as a text that an Archive publishes.
 //! - [`level`]: what is below a level of an Archive, as a text that it publishes.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.

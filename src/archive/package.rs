@@ -14,34 +14,46 @@
 //! Each module uses modules above it in this list, never one below.
 //!
 //! - [`naming`]: names of an item's files in a package.
+//! - [`rules`]: the rules of OCFL.
 //! - [`finding`]: results and errors.
 //! - [`work`]: the destination, and the staging directory in it.
 //! - [`writing`]: where the files of a package are written.
 //! - [`reading`]: copies an item into a package.
 //! - [`files`]: the files of a package.
-//! - [`bagit`]: BagIt bags.
+//! - [`digests`]: the digests of files.
+//! - [`bagit`]: bags that are exported.
+//! - [`bag`]: bags that are imported.
 //! - [`inventory`]: the inventory of an OCFL object.
 //! - [`ocfl`]: OCFL storage roots.
-//! - [`object`]: OCFL objects.
+//! - [`object`]: objects that are exported.
+//! - [`json`]: JSON with all its members.
+//! - [`described`]: inventories of objects that are imported.
+//! - [`validity`]: objects that are imported.
 //! - [`unpack`]: unpacks zip and tar files.
 //! - [`opened`]: reads and verifies a package.
 //! - [`filling`]: makes an item from a package.
 //! - [`unnamed`]: what becomes a new item.
 //! - [`texts`]: what is unpacked of bytes that others sent, for the fuzz targets.
 
+mod bag;
 mod bagit;
+mod described;
+mod digests;
 mod files;
 mod filling;
 mod finding;
 mod inventory;
+mod json;
 pub mod naming;
 mod object;
 mod ocfl;
 mod opened;
 mod reading;
+mod rules;
 pub mod texts;
 mod unnamed;
 mod unpack;
+mod validity;
 mod work;
 mod writing;
 

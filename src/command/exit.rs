@@ -233,6 +233,8 @@ impl From<PackageError> for Failure {
             PackageError::Io { .. }
             | PackageError::File { .. }
             | PackageError::Broken { .. }
+            | PackageError::Object(_)
+            | PackageError::Undeclared
             | PackageError::Nameless => Exit::Failed,
         };
         Failure::new(exit, error)

@@ -1,10 +1,13 @@
 //! The texts of a BagIt bag (RFC 8493): the declaration, the manifests and the metadata. What a bag's files hold is read
 //! elsewhere.
 
+mod texts;
+
 use std::fmt::{Display, Write};
 
 use super::fixity;
 use super::item::Names;
+pub use texts::{Declaration, tags};
 
 /// The directory of the item's own files.
 pub const PAYLOAD: &str = "data";
@@ -14,6 +17,12 @@ pub const DECLARATION: &str = "bagit.txt";
 pub const DECLARED: &str = "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n";
 /// The metadata of the bag.
 pub const INFO: &str = "bag-info.txt";
+/// The metadata of bags before version 0.96.
+pub const OLD_INFO: &str = "package-info.txt";
+/// The tag with the bytes and files of the payload.
+pub const OXUM: &str = "Payload-Oxum";
+/// Where files of a bag may be that it does not have.
+pub const FETCH: &str = "fetch.txt";
 /// The tag with a name of the item.
 pub const IDENTIFIER: &str = "External-Identifier";
 /// The digests of the files by SHA-512, which RFC 8493, section 2.4, recommends.

@@ -101,29 +101,6 @@ pub fn parse_manifest(bytes: &[u8]) -> (Manifest, Vec<usize>) {
     (manifest, bad)
 }
 
-/// The paths and digests of a manifest whose digests have this many hexadecimal digits, in lower case, and the
-/// numbers of lines that are not valid.
-pub fn parse_hex_manifest(bytes: &[u8], digits: usize) -> (BTreeMap<Vec<u8>, String>, Vec<usize>) {
-    let (mut manifest, mut bad) = (BTreeMap::new(), Vec::new());
-    for (number, line) in lines(bytes) {
-        let parsed = line.split_at_checked(digits).and_then(|(digest, rest)| {
-            let path = [&b"  "[..], b" *", b" ", b"\t"]
-                .iter()
-                .find_map(|between| rest.strip_prefix(*between))?;
-            let is_hex = digest.iter().all(u8::is_ascii_hexdigit) && !path.is_empty();
-            let digest = String::from_utf8(digest.to_ascii_lowercase()).ok()?;
-            is_hex.then_some((decode(path), digest))
-        });
-        match parsed {
-            Some((path, digest)) if !manifest.contains_key(&path) => {
-                manifest.insert(path, digest);
-            }
-            _ => bad.push(number),
-        }
-    }
-    (manifest, bad)
-}
-
 fn manifest_line(line: &[u8]) -> Option<(Vec<u8>, Digest)> {
     let (digest, rest) = line.split_at_checked(64)?;
     let path = [&b"  "[..], b" *", b" ", b"\t"]
@@ -214,13 +191,18 @@ pub fn encode(path: &[u8]) -> Vec<u8> {
 }
 
 fn decode(text: &[u8]) -> Vec<u8> {
+    unescaped(text, true)
+}
+
+/// Decodes what stands for line feed and carriage return, and for `%` if that is wanted.
+pub(super) fn unescaped(text: &[u8], with_percent: bool) -> Vec<u8> {
     let mut decoded = Vec::with_capacity(text.len());
     let mut rest = text;
     while let [first, after @ ..] = rest {
         let (byte, left) = match rest {
             [b'%', b'0', b'a' | b'A', left @ ..] => (b'\n', left),
             [b'%', b'0', b'd' | b'D', left @ ..] => (b'\r', left),
-            [b'%', b'2', b'5', left @ ..] => (b'%', left),
+            [b'%', b'2', b'5', left @ ..] if with_percent => (b'%', left),
             _ => (*first, after),
         };
         decoded.push(byte);

@@ -23,7 +23,7 @@ bag("bag", ["sha512", "md5"], extra={"metadata/dc.xml": DC})
 bag("wrong", ["sha512", "md5"]); put("wrong/manifest-md5.txt", open("wrong/manifest-md5.txt").read().replace("a", "b", 1))
 bag("missing", ["sha256"]); os.remove("missing/data/a.txt")
 bag("stray", ["sha256"]); put("stray/data/stray", "x")
-bag("fetched", ["sha256"], extra={"fetch.txt": "http://x.example/a 4 data/a.txt\n"})
+bag("fetched", ["sha256"], extra={"fetch.txt": "http://x.example/c 4 data/c.txt\n"})
 bag("none", [])
 bag("named", ["sha256"]); put("named/bag-info.txt", "External-Identifier: 8JMKD3MGP8W/34PGRBS\n")
 put("plain/a.txt", "text"); put("plain/sub/b.txt", "more"); os.symlink("a.txt", "plain/link")
@@ -107,9 +107,9 @@ fn what_is_not_safe_becomes_no_item() {
     let count = env.sh("ibifs ls A | wc -l");
     for (source, why) in [
         ("wrong", "is not what the package says"),
-        ("missing", "is not what the package says"),
+        ("missing", "is not there; get the package again"),
         ("stray", "is not in the package's list of files"),
-        ("fetched", "files of the bag are elsewhere"),
+        ("fetched", "the file data/c.txt of the bag is elsewhere"),
         ("none", "no manifest is there"),
         ("named", "import it without --mint"),
         ("sidecar", "it is the sidecar of an item"),

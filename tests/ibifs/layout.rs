@@ -333,7 +333,11 @@ fn outside_crates_stay_at_home() {
             "rusqlite",
             &["archive::database", "web::registry", "archive::store"],
         ),
-        ("chrono", &["ibi", "archive::operations"]),
+        (
+            "chrono",
+            &["ibi", "archive::operations", "archive::package"],
+        ),
+        ("serde", &["ibi", "archive::package"]),
         (
             "quick_xml",
             &[
@@ -370,6 +374,8 @@ fn outside_crates_stay_at_home() {
         ("flate2", &["archive::package", "archive::store"]),
         ("sha1", &["archive::package"]),
         ("md5", &["archive::package"]),
+        ("blake2", &["archive::package"]),
+        ("encoding_rs", &["formats::bag", "formats::metadata"]),
         (
             "sha2",
             &[

@@ -9,6 +9,7 @@
 mod answers;
 mod attackers;
 mod backup;
+mod bags;
 mod beneath;
 mod beside;
 mod claim;
@@ -44,6 +45,7 @@ mod mint_from;
 mod model;
 mod modifiers;
 mod mounting;
+mod objects;
 mod ordinary_user;
 mod package;
 mod permissions;

@@ -7,7 +7,7 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::PackageError;
-use crate::archive::tree::{Action, each_entry_of, open_far};
+use crate::archive::tree::{Action, each_entry_of, joined, open_far};
 
 /// The most bytes of a file that describes a package; a larger one is refused.
 const LARGEST_TEXT: u64 = 1 << 28;
@@ -37,24 +37,46 @@ pub(super) fn read_through(
     }
 }
 
-/// The paths of all entries below a directory that are not directories, each with its name in front.
-pub(super) fn files_below(root: &OwnedFd, name: &str) -> Result<Vec<Vec<u8>>, PackageError> {
-    let mut files = Vec::new();
+/// The paths below a directory, each with its name in front.
+#[derive(Debug, Default)]
+pub(super) struct Below {
+    /// All entries that are not directories.
+    pub(super) files: Vec<Vec<u8>>,
+    /// The directories without entries.
+    pub(super) empty: Vec<Vec<u8>>,
+}
+
+/// What is below a directory.
+pub(super) fn below(root: &OwnedFd, name: &str) -> Result<Below, PackageError> {
+    let mut found = Below::default();
     let mut waiting = vec![name.as_bytes().to_vec()];
     while let Some(path) = waiting.pop() {
-        let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
+        let place = if path.is_empty() { b"." } else { &path[..] };
+        let mut is_empty = true;
+        let listed = open_far(root, place, DIRECTORY).and_then(|directory| {
             each_entry_of(&directory, |name, is_directory| {
-                let below = [&path[..], b"/", name].concat();
+                let below = joined(&path, name);
+                is_empty = false;
                 if is_directory {
                     waiting.push(below);
                 } else {
-                    files.push(below);
+                    found.files.push(below);
                 }
             })
         });
-        listed.map_err(PackageError::io(Action::List, name))?;
+        listed.map_err(PackageError::io(Action::List, place))?;
+        if is_empty {
+            found.empty.push(path);
+        }
     }
-    Ok(files)
+    Ok(found)
+}
+
+/// The bytes of a file of a package, or of a link there.
+pub(super) fn length(root: &OwnedFd, path: &[u8]) -> Result<u64, PackageError> {
+    let found = open_far(root, path, OFlags::PATH | OFlags::NOFOLLOW).and_then(rustix::fs::fstat);
+    let stat = found.map_err(PackageError::io(Action::Read, path))?;
+    Ok(u64::try_from(stat.st_size).unwrap_or_default())
 }
 
 /// Opens a regular file of a package without following a link.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use super::naming::MTREE;
+use super::rules::Fault;
 use crate::archive::ArchiveError;
 use crate::archive::finding::findings;
 use crate::archive::store::StoreError;
@@ -39,13 +40,20 @@ findings! {
             "changed each time that it was read; export the item when it is no longer written"
         NoFile "no-file" Error
             "is a socket or a device, which a package cannot hold; remove it from the item"
-        // Its digest differs from that in the package, or the file is missing.
+        Missing "missing" Error
+            "is in the package's list of files, and is not there; get the package again"
+        NotRegular "no-regular-file" Error
+            "is a link or another thing that a package does not have; get the package again"
+        // Its digest differs from that in the package.
         Differs "differs" Error
             "is not what the package says; get the package again"
         Stray "stray" Error
             "is not in the package's list of files; get the package again"
     }
 }
+
+/// How many faults of an object an error has.
+const MOST_FAULTS: usize = 10;
 
 /// Why an export or an import failed.
 #[derive(Debug)]
@@ -92,6 +100,10 @@ pub enum PackageError {
         /// What is wrong with it.
         what: Message,
     },
+    /// An OCFL object breaks these rules.
+    Object(Vec<Fault>),
+    /// A directory is no package.
+    Undeclared,
     /// The package does not name its item.
     Nameless,
 }
@@ -161,6 +173,14 @@ impl Localize for PackageError {
                 path,
                 what
             ),
+            PackageError::Object(faults) => {
+                let faults = faults.iter().take(MOST_FAULTS).map(Localize::message);
+                let faults = Message::joined(faults.collect());
+                faults.unwrap_or_else(|| PackageError::Undeclared.message())
+            }
+            PackageError::Undeclared => message!(
+                "E003, it has no declaration of an OCFL object, and no 'bagit.txt' of a bag"
+            ),
             PackageError::Nameless => message!(
                 "the package does not name its item; mint one for it with 'ibifs import --mint'"
             ),
@@ -185,6 +205,8 @@ impl std::error::Error for PackageError {
             | PackageError::Busy
             | PackageError::Nothing { .. }
             | PackageError::Broken { .. }
+            | PackageError::Object(_)
+            | PackageError::Undeclared
             | PackageError::Nameless => None,
         }
     }

@@ -215,17 +215,6 @@ fn move_content(work: &ExportDirectory, from: &str, to: &str) -> Result<(), Pack
     rustix::fs::renameat(&from_parent, name(from), &to_parent, name(to)).map_err(failed)
 }
 
-/// Whether a directory is an object of a supported version of OCFL.
-pub(super) fn is_object(directory: &std::os::fd::OwnedFd) -> Result<bool, PackageError> {
-    let declarations = [DECLARATION, "0=ocfl_object_1.0"];
-    for declaration in declarations {
-        if read_small(directory, declaration.as_bytes())?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 /// The inventory of an object, if it matches its recorded digest.
 pub(super) fn inventory_of(object: &OwnedFd) -> Result<OcflInventory, PackageError> {
     let read = |name: &str| {

@@ -1,6 +1,5 @@
 //! Reads packages: the content is compared with the package's own description before any of it is used.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -9,37 +8,21 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
-use sha2::digest::DynDigest;
 
-use super::files::{DIRECTORY, files_below, open_file, read_small, read_through};
-use super::inventory::INVENTORY;
+use super::digests::{Contents, differing};
+use super::files::{DIRECTORY, open_file, read_small};
 use super::naming::{MTREE, PAYLOAD};
-use super::object::inventory_of;
+use super::rules::Fault;
 use super::unpack::holds_bag;
-use super::{PackageError, Problem, bagit, object, ocfl};
+use super::{PackageError, Problem, bagit, object, ocfl, validity};
 use crate::archive::tree::{Action, SIDECAR, joined, open_far};
 use crate::formats::bag;
-use crate::formats::fixity;
-use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
 use crate::os::directory::{Directory, is_own};
 use crate::os::opening;
 use ibi::Ibi;
 use ibi::pairs::Pairs;
-use ibi::{Quoted, message};
-
-/// The path of a file's content, and its digest in hexadecimal digits.
-#[derive(Clone, Debug)]
-pub(super) struct PackagedFile {
-    pub(super) path: Vec<u8>,
-    /// One for each algorithm of the package.
-    digests: Vec<String>,
-}
-
-/// The algorithms of a bag's manifests, RFC 8493, section 2.4, and the hexadecimal digits of their digests, the
-/// strongest first.
-const ALGORITHMS: [(&str, usize); 4] = [("sha512", 128), ("sha256", 64), ("sha1", 40), ("md5", 32)];
 
 /// A package that has been read and verified.
 #[derive(Debug)]
@@ -47,11 +30,19 @@ pub struct Package {
     pub(super) root: OwnedFd,
     pub(super) entries: Vec<MtreeEntry>,
     /// By the paths that the entries use.
-    pub(super) contents: BTreeMap<Vec<u8>, PackagedFile>,
+    pub(super) contents: Contents,
     names: Option<Names>,
+    /// The tags of a bag's metadata; of an object, its identifier.
+    pub(super) info: Vec<(String, String)>,
+    warnings: Vec<Fault>,
 }
 
 impl Package {
+    /// What the package should have otherwise, although it is valid.
+    pub fn warnings(&self) -> &[Fault] {
+        &self.warnings
+    }
+
     /// The names of the item; None if the package does not name any.
     pub fn names(&self) -> Option<&Names> {
         self.names.as_ref()
@@ -78,16 +69,15 @@ pub fn find(root: &OwnedFd, source: &Path) -> Result<Vec<PathBuf>, PackageError>
     let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
         let shown = source.join(OsStr::from_bytes(&path));
-        let failed = PackageError::io(Action::Open, shown.as_os_str().as_bytes());
+        let failed = |errno| PackageError::io(Action::Open, shown.as_os_str().as_bytes())(errno);
         let listed = open_far(root, &path, DIRECTORY).and_then(|directory| {
             let directory = Directory::from(directory);
             Ok((directory.entries()?, directory))
         });
         let (entries, directory) = listed.map_err(failed)?;
         let descriptor = directory.descriptor();
-        if read_small(descriptor, bag::DECLARATION.as_bytes())?.is_some()
-            || object::is_object(descriptor)?
-        {
+        let kind = kind_of(descriptor).map_err(failed)?;
+        if kind.is_some() {
             found.push(PathBuf::from(OsString::from_vec(path)));
             continue;
         }
@@ -164,21 +154,63 @@ impl Found {
     }
 }
 
+/// The formats of packages, as they are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Bag,
+    Object,
+}
+
+/// The format of a package, which may be broken; None if a directory is none.
+pub(super) fn kind_of(root: impl AsFd) -> Result<Option<Kind>, Errno> {
+    let names = Directory::reopened(root)?.entries()?;
+    let is_kind = |name: &str, kind| {
+        names
+            .iter()
+            .any(|(it, found)| it == name.as_bytes() && *found == kind)
+    };
+    let is_bag = || {
+        is_kind(PAYLOAD, FileType::Directory)
+            && names.iter().any(|(name, _)| super::bag::is_manifest(name))
+    };
+    Ok(
+        if is_kind(bag::DECLARATION, FileType::RegularFile) || is_bag() {
+            Some(Kind::Bag)
+        } else {
+            validity::is_object(&names).then_some(Kind::Object)
+        },
+    )
+}
+
 /// Opens a bag, or the last version of an object, and compares all digests.
 ///
 /// # Errors
 /// The package is not complete, or its descriptions are not valid.
 pub fn open(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, PackageError> {
-    let is_bag = read_small(&root, bag::DECLARATION.as_bytes())?.is_some();
-    let (contents, named) = if is_bag {
-        open_bag(&root)?
-    } else {
-        open_object(&root)?
+    let kind = kind_of(&root).map_err(PackageError::io(Action::List, "."))?;
+    let (contents, info, warnings) = match kind {
+        Some(Kind::Bag) => {
+            let bag = super::bag::open(&root)?;
+            for content in bag.contents.values() {
+                if differing(&root, content, count)?.is_some() {
+                    return Err(PackageError::file(&content.path, Problem::Differs));
+                }
+            }
+            bag.check_sum(&root)?;
+            (bag.contents, bag.info, Vec::new())
+        }
+        Some(Kind::Object) => {
+            let object = validity::open(&root, count)?;
+            let info = vec![(bag::IDENTIFIER.to_owned(), object.id)];
+            (object.contents, info, object.warnings)
+        }
+        None => return Err(PackageError::Undeclared),
     };
-    for content in contents.values() {
-        verify(&root, content, count)?;
-    }
-    let entries = entries(&root, &contents)?;
+    let entries = entries(&root, &contents, kind)?;
+    let named = info
+        .iter()
+        .filter(|(name, _)| name.eq_ignore_ascii_case(bag::IDENTIFIER));
+    let named: Vec<&str> = named.map(|(_, value)| value.as_str()).collect();
     let names = match names(&root, &entries, &contents, &named) {
         Ok(names) => Some(names),
         Err(PackageError::Nameless) => None,
@@ -189,156 +221,18 @@ pub fn open(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, Packag
         entries,
         contents,
         names,
+        info,
+        warnings,
     })
-}
-
-type Contents = BTreeMap<Vec<u8>, PackagedFile>;
-
-/// The files of a bag, and the identifiers in its metadata.
-fn open_bag(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
-    let declaration = read_small(root, bag::DECLARATION.as_bytes())?.unwrap_or_default();
-    let declared = tags(&declaration);
-    let is_utf8 = declared.iter().any(|(name, value)| {
-        name == "tag-file-character-encoding" && value.eq_ignore_ascii_case("UTF-8")
-    });
-    if !is_utf8 {
-        return Err(PackageError::broken(
-            bag::DECLARATION,
-            message!("its texts are not in UTF-8"),
-        ));
-    }
-    if read_small(root, b"fetch.txt")?.is_some() {
-        let what = message!("files of the bag are elsewhere, and have to be fetched first");
-        return Err(PackageError::broken("fetch.txt", what));
-    }
-    let mut contents = Contents::new();
-    let mut is_any = false;
-    for (algorithm, digits) in ALGORITHMS {
-        for prefix in ["manifest", "tagmanifest"] {
-            let name = format!("{prefix}-{algorithm}.txt");
-            let Some(text) = read_small(root, name.as_bytes())? else {
-                continue;
-            };
-            is_any |= prefix == "manifest";
-            let (manifest, bad) = fixity::parse_hex_manifest(&text, digits);
-            if let Some(line) = bad.first() {
-                let what = message!("line {line} is not a digest and a path", line);
-                return Err(PackageError::broken(&name, what));
-            }
-            for (path, digest) in manifest {
-                let content = contents.entry(path.clone()).or_insert(PackagedFile {
-                    path,
-                    digests: Vec::new(),
-                });
-                content.digests.push(digest);
-            }
-        }
-    }
-    if !is_any {
-        let what = message!(
-            "no manifest is there of an algorithm that ibifs reads: SHA-512, SHA-256, SHA-1, MD5"
-        );
-        return Err(PackageError::broken(bag::DECLARATION, what));
-    }
-    for path in files_below(root, PAYLOAD)? {
-        if !contents.contains_key(&path) {
-            return Err(PackageError::file(&path, Problem::Stray));
-        }
-    }
-    let info = read_small(root, bag::INFO.as_bytes())?.unwrap_or_default();
-    let named = tags(&info).into_iter();
-    let named = named.filter(|(name, _)| name.eq_ignore_ascii_case(bag::IDENTIFIER));
-    Ok((contents, named.map(|(_, value)| value).collect()))
-}
-
-/// The `Name: value` lines of a text, with names in lower case.
-pub(super) fn tags(text: &[u8]) -> Vec<(String, String)> {
-    let text = String::from_utf8_lossy(text);
-    let tags = text.lines().filter_map(|line| line.split_once(':'));
-    tags.map(|(name, value)| (name.trim().to_ascii_lowercase(), value.trim().to_owned()))
-        .collect()
-}
-
-/// The files of an object's last version, and its identifier.
-fn open_object(root: &OwnedFd) -> Result<(Contents, Vec<String>), PackageError> {
-    let inventory = inventory_of(root)?;
-    let mut contents = Contents::new();
-    for (digest, paths) in &inventory.state {
-        let content = inventory
-            .manifest
-            .get(digest)
-            .and_then(|paths| paths.first());
-        let content = content.ok_or_else(|| {
-            PackageError::broken(
-                INVENTORY,
-                message!(
-                    "it does not name the place of {digest}",
-                    digest = Quoted(digest)
-                ),
-            )
-        })?;
-        for path in paths {
-            let content = PackagedFile {
-                path: content.clone().into_bytes(),
-                digests: vec![digest.clone()],
-            };
-            contents.insert(path.clone().into_bytes(), content);
-        }
-    }
-    Ok((contents, vec![inventory.id]))
-}
-
-/// The hash function whose digests have so many hexadecimal digits.
-fn hasher(digits: usize) -> Option<Box<dyn DynDigest>> {
-    Some(match digits {
-        128 => Box::new(sha2::Sha512::default()),
-        64 => Box::new(sha2::Sha256::default()),
-        40 => Box::new(sha1::Sha1::default()),
-        32 => Box::new(md5::Md5::default()),
-        _ => return None,
-    })
-}
-
-/// Compares a file with all its digests; the length of a digest gives the algorithm.
-fn verify(
-    root: &OwnedFd,
-    content: &PackagedFile,
-    count: &mut dyn FnMut(u64),
-) -> Result<(), PackageError> {
-    let differs = || PackageError::file(&content.path, Problem::Differs);
-    let mut file = match open_file(root, &content.path) {
-        Ok(file) => file,
-        Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::INVAL) => return Err(differs()),
-        Err(errno) => return Err(PackageError::io(Action::Open, &content.path)(errno)),
-    };
-    count(0);
-    let hashers = content.digests.iter().map(|digest| hasher(digest.len()));
-    let mut hashers: Vec<Box<dyn DynDigest>> =
-        hashers.collect::<Option<_>>().ok_or_else(differs)?;
-    read_through(&mut file, &content.path, |bytes| {
-        for hasher in &mut hashers {
-            hasher.update(bytes);
-        }
-        count(bytes.len() as u64);
-        Ok(())
-    })?;
-    let found = hashers
-        .into_iter()
-        .map(|hasher| Hex(&hasher.finalize()).to_string());
-    if found.eq(content
-        .digests
-        .iter()
-        .map(|digest| digest.to_ascii_lowercase()))
-    {
-        Ok(())
-    } else {
-        Err(differs())
-    }
 }
 
 /// The entries of the item: as the mtree(5) text of the package lists them or, for a package of another
 /// program, its files as they are.
-fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<MtreeEntry>, PackageError> {
+fn entries(
+    root: &OwnedFd,
+    contents: &Contents,
+    kind: Option<Kind>,
+) -> Result<Vec<MtreeEntry>, PackageError> {
     if let Some(content) = contents.get(MTREE.as_bytes()) {
         let text = read_small(root, &content.path)?.unwrap_or_default();
         let mut entries = mtree::parse(&text)?;
@@ -361,7 +255,8 @@ fn entries(root: &OwnedFd, contents: &Contents) -> Result<Vec<MtreeEntry>, Packa
             None => Ok(entries),
         };
     }
-    let has_payload = contents.keys().any(|path| path.starts_with(b"data/"));
+    // What ibifs has exported as an object has its item there.
+    let has_payload = kind == Some(Kind::Bag) || contents.contains_key(&b"data/.ibi"[..]);
     let mut entries = Vec::new();
     for (path, content) in contents {
         let below = if has_payload {
@@ -402,7 +297,7 @@ fn names(
     root: &OwnedFd,
     entries: &[MtreeEntry],
     contents: &Contents,
-    named: &[String],
+    named: &[&str],
 ) -> Result<Names, PackageError> {
     let sidecar = entries
         .iter()

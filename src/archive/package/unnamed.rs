@@ -12,12 +12,11 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::files::{DIRECTORY, open_file};
-use super::opened::{self, tags};
+use super::opened;
 use super::unpack::{ArchiveFormat, unpack};
-use super::{PackageError, UnpackOptions, filling, object};
+use super::{PackageError, UnpackOptions, filling};
 use crate::archive::backup::{BackupFinding, ItemCopier};
 use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree, each_entry_of, joined, open_far};
-use crate::formats::bag::{DECLARATION, INFO};
 use crate::formats::metadata::{DublinCore, Element, MAX_BYTES};
 use crate::os::directory::{Directory, NOT_REGULAR};
 use crate::os::opening::regular;
@@ -164,7 +163,7 @@ fn stage_directory(
         }
         let to = place_in(item, package.has(DOC))?;
         filling::fill(&package, to.descriptor(), UnpackOptions::default(), count)?;
-        described(&root.directory, Described::Package)?
+        described(&root.directory, Some(&package.info))?
     } else {
         let is_item = root.directory.directory(DOC).is_ok();
         if root.directory.entry(SIDECAR).is_ok() {
@@ -176,7 +175,7 @@ fn stage_directory(
                 what,
             ));
         }
-        let record = described(&root.directory, Described::Directory)?;
+        let record = described(&root.directory, None)?;
         match &root.movable {
             Some((above, name)) => take(above, name, item, is_item).map_err(made(ITEM))?,
             None => copy(root, &place_in(item, is_item)?, count)?,
@@ -264,7 +263,8 @@ fn made(name: &str) -> impl FnOnce(Errno) -> PackageError + '_ {
 
 /// Whether a directory is a bag or an OCFL object.
 fn is_package(root: &Directory) -> Result<bool, PackageError> {
-    Ok(root.entry(DECLARATION).is_ok() || object::is_object(root.descriptor())?)
+    let kind = opened::kind_of(root).map_err(PackageError::io(Action::List, "."))?;
+    Ok(kind.is_some())
 }
 
 /// The name of the directory that is all there is in another one.
@@ -276,39 +276,30 @@ fn only_directory(directory: &Directory) -> Result<Option<Vec<u8>>, PackageError
     })
 }
 
-/// Where descriptions are looked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Described {
-    /// In the tag files of a bag, and what is beside the content of an object.
-    Package,
-    /// In the directory itself.
-    Directory,
-}
-
-/// The metadata text that describes a package, from Dublin Core in XML and from `bag-info.txt`.
-fn described(root: &Directory, place: Described) -> Result<Option<String>, PackageError> {
+/// The metadata text that describes a package, which has these tags, or a directory: from Dublin Core in XML, which is
+/// looked for in the tag files of a bag, in what is beside the content of an object, or in the directory, and from the tags.
+fn described(
+    root: &Directory,
+    info: Option<&[(String, String)]>,
+) -> Result<Option<String>, PackageError> {
     let mut core = DublinCore::default();
-    for path in descriptions(root, place)? {
+    for path in descriptions(root, info.is_some())? {
         let read = small(root, &path)?.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
         if let Some(read) = read {
             core.extend(&read);
             break;
         }
     }
-    let info = match place {
-        Described::Package => small(root, INFO.as_bytes())?.unwrap_or_default(),
-        Described::Directory => Vec::new(),
-    };
-    for (name, value) in tags(&info) {
+    for (name, value) in info.unwrap_or_default() {
         // The reserved names of RFC 8493, section 2.2.2, that describe the content.
-        let element = match name.as_str() {
+        let element = match name.to_ascii_lowercase().as_str() {
             "source-organization" => Element::Publisher,
             "external-description" => Element::Description,
             "external-identifier" | "internal-sender-identifier" => Element::Identifier,
             "title" => Element::Title,
             _ => continue,
         };
-        core.push(element, value);
+        core.push(element, value.clone());
     }
     let lines: String = core
         .iter()
@@ -318,10 +309,9 @@ fn described(root: &Directory, place: Described) -> Result<Option<String>, Packa
 }
 
 /// The XML files that may be descriptions, the likeliest first.
-fn descriptions(root: &Directory, place: Described) -> Result<Vec<Vec<u8>>, PackageError> {
+fn descriptions(root: &Directory, is_package: bool) -> Result<Vec<Vec<u8>>, PackageError> {
     let mut found = Vec::new();
     for directory in ["metadata", ".", "data/metadata"] {
-        let is_of_bag = place == Described::Package;
         let Ok(opened) = open_far(root.descriptor(), directory.as_bytes(), DIRECTORY) else {
             continue;
         };
@@ -331,7 +321,7 @@ fn descriptions(root: &Directory, place: Described) -> Result<Vec<Vec<u8>>, Pack
         for name in names {
             let text = String::from_utf8_lossy(&name).to_lowercase();
             let is_named = text.contains("dc") || text.contains("dublin");
-            if text.ends_with(".xml") && (is_named || is_of_bag) {
+            if text.ends_with(".xml") && (is_named || is_package) {
                 found.push((!is_named, joined(directory.as_bytes(), &name)));
             }
         }

@@ -140,15 +140,18 @@ pub struct Export {
 /// `ibifs import`
 #[derive(Debug, Args)]
 pub struct Import {
-    /// Store or mount point
+    /// Store or mount point; with --verify, a package
     #[arg(value_name = "STORE-OR-MNT")]
     pub place: PathBuf,
     /// A bag or OCFL object, also in a zip or tar file, a directory that holds some, or a table (CSV)
-    #[arg(value_name = "SOURCE")]
-    pub source: PathBuf,
+    #[arg(value_name = "SOURCE", required_unless_present = "verify")]
+    pub sources: Vec<PathBuf>,
     /// Mint an item for it: a package that names none, a zip or tar file, or a directory
     #[arg(long, conflicts_with_all = ["dry_run", "replace", "same_owner"])]
     pub mint: bool,
+    /// Check packages only, and import nothing
+    #[arg(long, conflicts_with_all = ["mint", "dry_run", "replace", "same_owner"])]
+    pub verify: bool,
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,

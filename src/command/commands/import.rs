@@ -4,6 +4,9 @@ mod minted;
 mod packages;
 mod staging;
 mod table;
+mod verify;
+
+use std::path::Path;
 
 use crate::archive::package;
 use crate::command::cli;
@@ -14,8 +17,23 @@ use ibi::message;
 use super::access::StoreAccess;
 
 pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
+    if options.verify {
+        return verify::run(options);
+    }
     let access = StoreAccess::at(&options.place)?;
-    let source = &options.source;
+    let mut exit = Exit::Done;
+    for source in &options.sources {
+        let one = one(options, &access, source)?;
+        // A failure takes precedence over a refusal.
+        if exit != Exit::Failed && one != Exit::Done {
+            exit = one;
+        }
+    }
+    Ok(exit)
+}
+
+/// Imports one source.
+fn one(options: &cli::Import, access: &StoreAccess, source: &Path) -> Result<Exit, Failure> {
     let metadata = std::fs::metadata(source).map_err(|error| {
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => Exit::NotFound,
@@ -25,10 +43,10 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
         Failure::new(exit, message!("'{path}': {error}", path, error))
     })?;
     if options.mint {
-        minted::run(options, &access)
+        minted::run(options, access, source)
     } else if metadata.is_dir() || metadata.is_file() && package::is_packed(source)? {
-        packages::run(options, &access)
+        packages::run(options, access, source)
     } else {
-        table::run(options, &access)
+        table::run(options, access, source)
     }
 }

@@ -43,21 +43,9 @@ fn not_utf8(bytes: &[u8], position: usize) -> MetadataError {
 
 /// Decodes Windows-1252, in which each byte is a character.
 pub(super) fn windows_1252(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .map(|&byte| match byte {
-            0x80..=0x9f => C1[usize::from(byte - 0x80)],
-            _ => char::from(byte),
-        })
-        .collect()
+    let (text, _) = encoding_rs::WINDOWS_1252.decode_without_bom_handling(bytes);
+    text.into_owned()
 }
-
-/// Windows-1252 from 0x80 to 0x9f; its five undefined bytes are read as control characters of Latin-1.
-const C1: [char; 32] = [
-    '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8d}', 'Ž',
-    '\u{8f}', //
-    '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9d}', 'ž', 'Ÿ',
-];
 
 /// The line number, from 1, of a byte of a text.
 pub(super) fn line_at(bytes: &[u8], position: usize) -> usize {

@@ -1,9 +1,8 @@
 //! Manifests of bags and of scrubs, and inventories of OCFL objects.
 
 use ibifs::archive::OcflInventory;
-use ibifs::formats::fixity::{
-    manifest_text, notes_text, parse_hex_manifest, parse_manifest, parse_notes,
-};
+use ibifs::formats::bag::{DECLARED, Declaration, tags};
+use ibifs::formats::fixity::{manifest_text, notes_text, parse_manifest, parse_notes};
 
 use super::plain;
 
@@ -15,11 +14,19 @@ pub fn check(data: &[u8]) {
         (manifest.clone(), Vec::new())
     );
     assert!(bad.is_sorted());
-    let (by_hex, _) = parse_hex_manifest(data, 64);
-    let by_digest = manifest
-        .iter()
-        .map(|(path, digest)| (path, digest.to_string()));
-    assert!(by_digest.eq(by_hex.iter().map(|(path, digest)| (path, digest.clone()))));
+    let declared = Declaration::parse(DECLARED.as_bytes()).expect("our own");
+    for declared in Declaration::parse(data).into_iter().chain([declared]) {
+        let entries = declared.manifest(data, 64).unwrap_or_default();
+        let paths = entries.iter().map(|entry| &entry.paths);
+        let fetched = declared.fetched(data).unwrap_or_default();
+        for path in paths.chain(&fetched).flatten() {
+            assert!(
+                !path.starts_with(b"/")
+                    && !path.split(|byte| *byte == b'/').any(|name| name == b"..")
+            );
+        }
+    }
+    let _ = tags(data);
     let notes = parse_notes(data);
     assert_eq!(parse_notes(&notes_text(&notes)), notes);
     match OcflInventory::parse(data) {

@@ -1,5 +1,7 @@
 //! `ibifs import --mint`: a package without an identifier, a zip or tar file or a directory becomes a new item.
 
+use std::path::Path;
+
 use super::staging;
 use crate::archive::package;
 use crate::command::cli;
@@ -11,8 +13,12 @@ use crate::command::progress::ProgressLine;
 use crate::formats::item::State;
 use ibi::message;
 
-pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
-    let staging = staging::beside(&options.source)?;
+pub(super) fn run(
+    options: &cli::Import,
+    access: &StoreAccess,
+    source: &Path,
+) -> Result<Exit, Failure> {
+    let staging = staging::beside(source)?;
     let progress = ProgressLine::of(&message!("files"), || None);
     let (mut files, mut bytes) = (0, 0);
     let mut count = |more: u64| {
@@ -20,7 +26,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
         bytes += more;
         progress.at_bytes(files, bytes);
     };
-    package::stage_unnamed(&options.source, &staging, &mut count)?;
+    package::stage_unnamed(source, &staging, &mut count)?;
     drop(progress);
     let names = mint::with_directory(access, &staging, package::ITEM)?;
     say(&if options.output.json {

@@ -23,8 +23,11 @@ use crate::os::directory::Directory;
 use ibi::message::Localize;
 use ibi::{message, plural};
 
-pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
-    let source = &options.source;
+pub(super) fn run(
+    options: &cli::Import,
+    access: &StoreAccess,
+    source: &Path,
+) -> Result<Exit, Failure> {
     let root = match Directory::open(source) {
         Ok(root) => Some(root),
         Err(Errno::NOTDIR) => None,
@@ -46,6 +49,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
     };
     let mut import = Import {
         options,
+        source,
         access,
         archive: &archive,
         progress: ProgressLine::of(&message!("files"), || None),
@@ -72,7 +76,7 @@ pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, F
 }
 
 /// The path of a package that was found at a path below a directory, or is the directory itself.
-fn below(source: &Path, path: &Path) -> PathBuf {
+pub(super) fn below(source: &Path, path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() {
         source.to_owned()
     } else {
@@ -82,6 +86,7 @@ fn below(source: &Path, path: &Path) -> PathBuf {
 
 struct Import<'a> {
     options: &'a cli::Import,
+    source: &'a Path,
     access: &'a StoreAccess,
     archive: &'a Archive,
     progress: ProgressLine,
@@ -143,7 +148,7 @@ impl Import<'_> {
         let root = match found {
             Found::Directory(root) => root,
             Found::File(file) => {
-                staging = staging::beside(&self.options.source)?;
+                staging = staging::beside(self.source)?;
                 package::unpack_package(file, path, &staging, &mut count)?.into()
             }
         };

@@ -26,14 +26,18 @@ use ibi::{message, plural};
 /// A larger file is not a table: a table of all known items is smaller.
 const LARGEST: u64 = 1 << 30;
 
-pub(super) fn run(options: &cli::Import, access: &StoreAccess) -> Result<Exit, Failure> {
-    let shown = options.source.display();
+pub(super) fn run(
+    options: &cli::Import,
+    access: &StoreAccess,
+    source: &Path,
+) -> Result<Exit, Failure> {
+    let shown = source.display();
     let failed = |error: &dyn Localize| {
         let path = &shown;
         Failure::new(Exit::Failed, message!("'{path}': {error}", path, error))
     };
     let unfit = message!("neither a directory nor a table; name one of the two");
-    let opened = opening::regular(&options.source, OFlags::empty());
+    let opened = opening::regular(source, OFlags::empty());
     let file = opened.map_err(|errno| match errno {
         NOT_REGULAR => failed(&unfit),
         errno => failed(&std::io::Error::from(errno)),
