@@ -12,13 +12,13 @@
 //! |---|---|
 //! | `IBI`, `ibi:IBI`, `http://HOST[:PORT]/IBI`, `.../rep/IBI`, `.../ibi/IBI` | item |
 //! | `.../rep-/IBI`, `.../ibi-/IBI` | list of files |
-//! | `.../rep-/LEVELS`, `.../col/LEVELS`, a rep that ends early | level |
+//! | `.../rep-/LEVELS`, `.../rep/LEVELS/`, `.../col/LEVELS`, a rep that ends early | level |
 //! | `.../col/REP/PATH`, `IBI/PATH` | file |
 //! | `.../attachment.cgi/REP/PATH` | download |
 //! | `.../archive.cgi/REP` | package |
 //! | `.../mirrorget.cgi?...metadatarepository=REP`, also `mirror.cgi` | record |
 //! | `.../goto-/IBI[modifier]` | item |
-//! | `upn:NAME:IBI[/PATH]`, `upn:NAME-:IBI[/PATH]`, also behind `http://HOST/` | item, list of files or file |
+//! | `upn:NAME:IBI[/PATH]`, `upn:NAME-:IBI[/PATH]`, also `upn:NAME:/IBI[/PATH]` and behind `http://HOST/` | item, list of files or file |
 //! | `REP-TDI` | item, with a citation key |
 //! | `oai:HOST:IBI` | item |
 //! | `SUBDOMAIN:WORD:YEAR:DATE` | item |

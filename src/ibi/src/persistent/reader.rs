@@ -30,6 +30,8 @@ struct Parts<'a> {
     fragment: Option<&'a str>,
     /// The components of the path, decoded.
     path: Vec<Vec<u8>>,
+    /// Whether the path ends with a slash.
+    is_directory: bool,
 }
 
 /// Reads a name of a filesystem as it is, and a link also as it stands in running text.
@@ -109,6 +111,7 @@ fn read_exact(
         query,
         fragment,
         path: components(reader, path),
+        is_directory: path.ends_with('/'),
     }
     .name()
 }
@@ -293,7 +296,9 @@ impl Parts<'_> {
             return Err(self.no_identifier(None));
         };
         let before = self.prefix.iter().flat_map(|prefix| prefix.split('/'));
-        let before = before.chain([identifier]).map(|it| it.as_bytes().to_vec());
+        // A slash may stand before the identifier.
+        let identifier = Some(identifier).filter(|identifier| !identifier.is_empty());
+        let before = before.chain(identifier).map(|it| it.as_bytes().to_vec());
         self.path.splice(..1, before);
         let kind = is_list.then_some(PersistentKind::FileList);
         let name_space = name.to_ascii_uppercase();
@@ -334,10 +339,11 @@ impl Parts<'_> {
         keyword: Option<PersistentKind>,
         name_space: Option<String>,
     ) -> Result<PersistentName, PersistentError> {
-        let takes_levels = matches!(
-            keyword,
-            Some(PersistentKind::FileList | PersistentKind::File)
-        );
+        let takes_levels = match keyword {
+            Some(PersistentKind::FileList | PersistentKind::File) => true,
+            Some(PersistentKind::Item) => self.is_directory,
+            _ => false,
+        };
         let found = match identifier(&self.path, self.reader) {
             Ok(found) => found,
             Err(reason) => match level(&self.path).filter(|_| takes_levels) {

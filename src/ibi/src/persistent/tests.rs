@@ -132,6 +132,11 @@ fn other_spellings() {
     reads("upn:LCETB2-:dpi.inpe.br/sbsr@80/2006/11.12.23.09", "filelist dpi.inpe.br/sbsr@80/2006/11.12.23.09 upn=LCETB2");
     reads("http://a.b/rep-/sid.inpe.br/marciana/2004/10.07", "level sid.inpe.br/marciana/2004/10.07 at=a.b");
     reads("http://a.b/ibi-/sid.inpe.br", "level sid.inpe.br at=a.b");
+    reads("http://a.b/rep/sid.inpe.br/marciana/2004/", "level sid.inpe.br/marciana/2004 at=a.b");
+    reads("/rep/sid.inpe.br/", "level sid.inpe.br");
+    reads("/rep/8JMKD3MGP8W/34PGRBS/", "item 8JMKD3MGP8W/34PGRBS");
+    reads("upn:LCETB2:/dpi.inpe.br/sbsr@80/2006/11.12.23.09", "item dpi.inpe.br/sbsr@80/2006/11.12.23.09 upn=LCETB2");
+    reads("http://urlib.net/upn:RFF2E5-:/8JMKD3MGPCW/3EUFCFP/b", "file 8JMKD3MGPCW/3EUFCFP upn=RFF2E5 path=b");
 }
 
 /// Links as they stand in running text, in the source of pages and in parameters of other links.
