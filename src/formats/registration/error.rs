@@ -55,7 +55,7 @@ impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             RequestError::NoVerb => {
-                f.write_str("verb= is missing")?;
+                f.write_str("verb= is missing; use ")?;
                 verbs(f)
             }
             RequestError::UnknownVerb(name) => {

@@ -117,8 +117,8 @@ fn an_actor_is_a_computer_a_domain_and_a_port() {
 #[rustfmt::skip] // one case, one line
 fn parameters_that_are_refused() {
     const VERBS: &str = "RegisterActor, ChangePassword, ChangeEMailAddress, RegisterDocument, ChangeActor, DeleteDocumentRegistration or DisplayIDRegistration";
-    bad("", &format!("verb= is missing{VERBS}"));
-    bad("verb=", &format!("verb= is missing{VERBS}"));
+    bad("", &format!("verb= is missing; use {VERBS}"));
+    bad("verb=", &format!("verb= is missing; use {VERBS}"));
     bad("verb=registeractor", &format!("'registeractor' is not a verb; use {VERBS}"));
     bad("verb=ChangeActor&verb=ChangeActor", "verb is given twice; give it once");
     bad("verb=ChangePassword", "ChangePassword needs actorID, which is not given");

@@ -93,6 +93,13 @@ impl Verbs<'_> {
                 known
             }
         };
+        // The transaction is given up, and the document of a new identifier with it.
+        if let Some(fingerprint) = &document.fingerprint
+            && let Some(equal) = self.other_with_fingerprint(actor, fingerprint, &known)?
+        {
+            let document = equal.id;
+            return Err(RuleViolation::SameFingerprint { document }.into());
+        }
         if is_own {
             self.give_way(actor, &known)?;
         }
@@ -266,6 +273,20 @@ impl Verbs<'_> {
              WHERE actor = ?1 AND url = ?2";
         self.0
             .first(select, params![actor.row, url.as_str()], known)
+    }
+
+    /// Another document of an actor with this fingerprint.
+    fn other_with_fingerprint(
+        &self,
+        actor: &ActorRow,
+        fingerprint: &DocumentFingerprint,
+        document: &DocumentRow,
+    ) -> Result<Option<DocumentRow>, StoreError> {
+        let select = "SELECT document.id, spelling FROM document
+             JOIN registration ON registration.document = document.id
+             WHERE actor = ?1 AND fingerprint = ?2 AND document.id <> ?3 LIMIT 1";
+        let params = params![actor.row, fingerprint.as_str(), document.row];
+        self.0.first(select, params, known)
     }
 
     fn add_document(&self, id: &Ibi) -> Result<DocumentRow, StoreError> {

@@ -95,6 +95,8 @@ pub(super) enum RuleViolation {
     IsAnActor(String),
     /// The actor has registered another document with this URL.
     SameUrl { url: String, document: String },
+    /// The actor has registered another document with this fingerprint.
+    SameFingerprint { document: String },
     /// The actor has a copy, and a copy cannot be an original.
     CopyNoOriginal { document: String, holder: String },
     /// The document is not registered.
@@ -201,6 +203,11 @@ impl fmt::Display for RuleViolation {
                 f,
                 "documentURL '{url}' is registered by this actor as document {document}; give that \
                  documentID, or delete that registration first"
+            ),
+            RuleViolation::SameFingerprint { document } => write!(
+                f,
+                "a document with this fingerprint is registered by this actor as document {document}, and no actor has \
+                 two that are equal; give that documentID, or delete that registration first"
             ),
             RuleViolation::CopyNoOriginal { document, holder } => write!(
                 f,

@@ -27,6 +27,25 @@ fn documents_are_bounded() {
     resolver.document(HERMES_ID, second);
 }
 
+/// Note 1 of section 4.4 of the protocol: no actor has two documents that are equal.
+#[test]
+fn a_second_document_with_one_fingerprint_is_refused() {
+    let resolver = TestResolver::with_actors();
+    let same = "fingerprint=d41d8cd98f00b204e9800998ecf8427e";
+    let first = resolver.document(HERMES_ID, same);
+    let second = format!("documentURL=http://hermes.dpi.inpe.br/b.pdf&{same}");
+    let sentence =
+        format!("a document with this fingerprint is registered by this actor as document {first}");
+    resolver.refused(&document(HERMES_ID, &second), &sentence);
+    let named = format!("{second}&documentID={DOCUMENT}");
+    resolver.refused(&document(HERMES_ID, &named), &sentence);
+    assert_eq!(resolver.column("SELECT ibi FROM document"), [&*first]);
+    // The document itself may get another URL, and other actors have copies.
+    let moved = format!("{second}&documentID={first}");
+    assert_eq!(resolver.document(HERMES_ID, &moved), first);
+    resolver.document(APOLLO_ID, same);
+}
+
 #[test]
 fn to_register_again_overwrites() {
     let resolver = TestResolver::with_actors();
