@@ -68,6 +68,8 @@ impl Archive {
             });
         }
         let mut setup = setup.clone();
+        // An IPv4 address in the form of IPv6 is that address.
+        setup.ip = setup.ip.map(|ip| ip.to_canonical());
         let unfinished = unfinished(path);
         if let Some(rep) = setup.service.as_ref().and_then(Names::rep) {
             setup.host.get_or_insert_with(|| rep.host());
