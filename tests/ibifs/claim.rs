@@ -31,7 +31,11 @@ fn an_item_that_was_moved_is_put_right() {
     env.prints(STATES, "Deleted\nCopy");
     env.exits("ibifs fsck B --with A > messages", 1);
     env.sh("grep -q 'original-removed.*archive-a' messages; grep -q 'ibifs claim' messages");
+    // The Archive that removed it names it as well.
+    env.exits("ibifs fsck A --with B > messages", 1);
+    env.sh("grep -q 'original-removed.*removed here.*archive-b.*ibifs claim' messages");
     env.sh("ibifs claim N/$(< one) --from M | grep -q ^claimed:");
+    env.prints("ibifs fsck A --with B | tail -n 1", "1 item, 0 findings");
     env.prints(STATES, "Deleted\nOriginal");
     env.prints("ibifs fsck B --with A | tail -n 1", "2 items, 0 findings");
     env.exits("ibifs claim N/$(< one) --from M", 4);

@@ -64,13 +64,14 @@ impl Archive {
     }
 
     /// Compares the index with the answers of another Archive. Reports originals here that the
-    /// other Archive claims too, and copies here whose original it has removed.
+    /// other Archive claims too, copies here whose original it has removed, and originals that were removed here of which
+    /// it has a copy.
     pub fn check_with<E: From<ArchiveError>>(
         &self,
         other: &Names,
         mut says: impl FnMut(&Names) -> Result<Option<State>, E>,
     ) -> Result<Vec<CheckFinding>, E> {
-        let (mut originals, mut copies) = (Vec::new(), Vec::new());
+        let (mut originals, mut copies, mut removed) = (Vec::new(), Vec::new(), Vec::new());
         let listed = self.store.each_item(|item| {
             if item.state == State::Original {
                 originals.push(item.names.clone());
@@ -78,6 +79,11 @@ impl Archive {
             let holder = item.service.as_ref();
             if item.state == State::Copy && holder.is_some_and(|it| it.matches(other)) {
                 copies.push(item.names.clone());
+            }
+            if item.state == State::Deleted
+                && holder.is_some_and(|it| it.matches(&self.facts.service))
+            {
+                removed.push(item.names.clone());
             }
             Ok(())
         });
@@ -93,6 +99,16 @@ impl Archive {
             if says(&names)? == Some(State::Deleted) {
                 let found = CheckFinding::of(CheckCode::OriginalRemoved, &names);
                 findings.push(found.with_detail(message!("the Archive {other}", other)));
+            }
+        }
+        for names in removed {
+            if says(&names)? == Some(State::Copy) {
+                let found = CheckFinding::of(CheckCode::OriginalRemoved, &names);
+                let detail = message!(
+                    "removed here, and the copy is in the Archive {other}: 'ibifs claim' there",
+                    other
+                );
+                findings.push(found.with_detail(detail));
             }
         }
         Ok(findings)
