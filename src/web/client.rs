@@ -23,7 +23,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::header::PROXY_AUTHORIZATION;
-use hyper::{Request, Response};
+use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
@@ -201,12 +201,25 @@ impl Client {
         most: usize,
         timeout: Duration,
     ) -> Result<Bytes, ClientError> {
+        let answer = self.get_with_headers(url, most, timeout).await;
+        answer.map(|(_, body)| body)
+    }
+
+    /// The same with the headers of the answer.
+    pub(crate) async fn get_with_headers(
+        &self,
+        url: &str,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<(HeaderMap, Bytes), ClientError> {
         let answer = tokio::time::timeout(timeout, self.ask(url, most)).await;
         answer.unwrap_or(Err(ClientError::IdleTimer(timeout)))
     }
 
-    async fn ask(&self, url: &str, most: usize) -> Result<Bytes, ClientError> {
-        read(self.fetch(&Fetch::get(url)).await?.response, most).await
+    async fn ask(&self, url: &str, most: usize) -> Result<(HeaderMap, Bytes), ClientError> {
+        let mut response = self.fetch(&Fetch::get(url)).await?.response;
+        let headers = std::mem::take(response.headers_mut());
+        Ok((headers, read(response, most).await?))
     }
 
     async fn answered(

@@ -37,7 +37,7 @@ use ibi::{Ibi, Timestamp};
 
 use bounds::Bounds;
 pub use error::RegistryError;
-pub use inclusion::{Inclusion, InclusionError, MOST_ANNOUNCED};
+pub use inclusion::{Inclusion, InclusionError, MOST_ANNOUNCED, PAIRS_READ, READ_HERE};
 pub use key::{ArchiveKey, KeyError};
 pub use lapse::{LAPSE_DAYS, ToTry};
 pub use lists::{ListedActor, ListedDocument};

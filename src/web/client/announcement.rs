@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::formats::base_url::BaseUrl;
 use crate::web::client::archive_service::Reach;
 use crate::web::client::{Client, Network};
-use crate::web::registry::{Inclusion, RESOLVER_SERVICE};
+use crate::web::registry::{Inclusion, PAIRS_READ, READ_HERE, RESOLVER_SERVICE};
 use ibi::message::{Localize, Message};
 use ibi::pairs::Pairs;
 use ibi::{Ibi, message};
@@ -59,11 +59,23 @@ impl Announcement {
     }
 
     /// Requests inclusion until the resolver confirms it, then passes the result to `report`.
-    pub async fn include(self, report: impl Fn(&Message) + Send + Sync) {
+    /// The prefixes are sent in a second message, if the resolver says that it reads them.
+    pub async fn include(mut self, report: impl Fn(&Message) + Send + Sync) {
+        let prefixes = std::mem::take(&mut self.inclusion.prefixes);
         let (mut pause, longest) = PAUSES;
         loop {
             match self.ask("inclusionRequest", TIMEOUT).await {
-                Ok(answer) => return report(&answer),
+                Ok((answer, reads_prefixes)) => {
+                    report(&answer);
+                    self.inclusion.prefixes = prefixes;
+                    if reads_prefixes
+                        && !self.inclusion.prefixes.is_empty()
+                        && let Err(error) = self.ask("inclusionRequest", TIMEOUT).await
+                    {
+                        log::warn!("no prefixes are announced to {}: {error}", self.service);
+                    }
+                    return;
+                }
                 Err(error) => log::warn!(
                     "not included with {}: {error}; asking again in {pause:?}",
                     self.service
@@ -81,23 +93,28 @@ impl Announcement {
         }
     }
 
-    async fn ask(&self, subject: &str, timeout: Duration) -> Result<Message, Message> {
+    /// Sends a message. Returns what has come of it, and whether the resolver reads prefixes.
+    async fn ask(&self, subject: &str, timeout: Duration) -> Result<(Message, bool), Message> {
         let url = format!("{}?{}", self.service, self.inclusion.query(subject));
-        let answer = self.client.get(&url, LONGEST_ANSWER, timeout).await;
-        let answer = answer.map_err(|error| error.message())?;
+        let answer = self.client.get_with_headers(&url, LONGEST_ANSWER, timeout);
+        let (headers, answer) = answer.await.map_err(|error| error.message())?;
+        let reads_prefixes = headers
+            .get(PAIRS_READ)
+            .is_some_and(|pairs| pairs == READ_HERE);
         let pairs = Pairs::parse(&answer).map_err(|error| error.message())?;
         let status = pairs.get("status.archive").map(ToString::to_string);
         let confirmation = pairs.get("status.confirmation").map(ToString::to_string);
         let resolver = &self.service;
-        match (status.as_deref(), confirmation.as_deref()) {
-            (Some("included"), Some("unsuccessful")) => Ok(message!(
+        let done = match (status.as_deref(), confirmation.as_deref()) {
+            (Some("included"), Some("unsuccessful")) => message!(
                 "included with {resolver}, which does not reach {address} itself",
                 resolver,
                 address = self.inclusion.url.short()
-            )),
-            (Some("included"), _) => Ok(message!("included with {resolver}", resolver)),
-            (Some("excluded"), _) => Ok(message!("excluded from {resolver}", resolver)),
-            _ => Err(message!("the answer is not that of a resolver")),
-        }
+            ),
+            (Some("included"), _) => message!("included with {resolver}", resolver),
+            (Some("excluded"), _) => message!("excluded from {resolver}", resolver),
+            _ => return Err(message!("the answer is not that of a resolver")),
+        };
+        Ok((done, reads_prefixes))
     }
 }

@@ -18,6 +18,10 @@ use ibi::{display_message, message};
 const URL: &str = "archiveurl";
 /// The pair with the prefixes of items that the Archive holds, separated by spaces.
 const PREFIXES: &str = "archiveprefixes";
+/// The header by which a resolver says which other pairs it reads: one of the documents may refuse a message that has them.
+pub const PAIRS_READ: &str = "ibifs-pairs-read";
+/// Its value.
+pub const READ_HERE: &str = PREFIXES;
 /// The longest text in a message, in bytes.
 const LONGEST_TEXT: usize = 255;
 /// The most prefixes that an Archive announces.

@@ -2,6 +2,7 @@
 //! persistent links with curl and with a browser.
 
 use super::served::Served;
+use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
 /// Who is where.
@@ -170,7 +171,7 @@ fn a_resolver_leads_to_downloads() {
             curl -sL -o body -w '%{http_code}\n' $R/$none
         done"#,
         &format!(
-            "{}map\ncontent-disposition: attachment; filename*=UTF-8''index.html\nfirst\n302 B/archive.cgi/X\n\
+            "{}map\ncontent-disposition: attachment; filename=\"index.html\"\nfirst\n302 B/archive.cgi/X\n\
              302 B/attachment.cgi/X/doc/maps/S%C3%A3o.txt\noai_dc\noai_dc\noai_dc\n404\n404\n404\n404\n404",
             "application/zip 1\nfirst\nmap\n".repeat(3)
         ),
@@ -261,5 +262,52 @@ fn archives_come_and_go() {
     env.complains(
         "ibifs serve A.store --resolver http://x",
         "--registration-key-file",
+    );
+}
+
+/// A resolver of the documents gets the pairs of the documents alone. One that says that it reads prefixes gets them in a
+/// second message, and that of ibifs says so.
+#[test]
+fn prefixes_are_announced_to_resolvers_that_read_them() {
+    for reads_prefixes in [false, true] {
+        let env = TestEnv::new().with_a();
+        env.sh("echo 1427244889-5349022633744855 > key; chmod 600 key");
+        let stub = Stub::start(1, move |_| {
+            let line = if reads_prefixes {
+                "ibifs-pairs-read: archiveprefixes\r\n"
+            } else {
+                ""
+            };
+            let text = "status.archive included status.confirmation successful";
+            let head = format!("HTTP/1.1 200 OK\r\n{line}Content-Length: {}", text.len());
+            Reply::Raw(format!("{head}\r\n\r\n{text}").into_bytes())
+        });
+        let options = format!(
+            "A.store --address 127.0.0.1:0 --resolver http://{} --registration-key-file key --email a@example.org",
+            stub.address
+        );
+        let served = Served::start(&env, &options);
+        let count = 1 + usize::from(reads_prefixes);
+        let heard = stub.hears("inclusionRequest", count);
+        let have_prefixes: Vec<bool> = heard
+            .iter()
+            .map(|query| query.contains("&archiveprefixes=example.org/archive-a"))
+            .collect();
+        assert_eq!(have_prefixes, [false, true][..count], "{heard:?}");
+        drop(served);
+        assert_eq!(stub.received("inclusionRequest").len(), count);
+    }
+    let env = TestEnv::new().with_a();
+    let resolver = Served::resolver(&env, "");
+    let _served = included(&env, &resolver, "A.store");
+    let message = "servicesubject=inclusionRequest&archiveaddress=127.0.0.1:1&archiveip=127.0.0.1&archiveprotocol=HTTP\
+        &archiveplatformversion=1&archiveadmemailaddress=a@b";
+    resolver.prints(
+        &env,
+        &format!(
+            "service=$(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\) .*/\\1/p' A.store/archive.ibi)
+             line ibifs-pairs-read \"$U/J8LNKB5R7W/3FUQHC5?{message}&archiveserviceibi=$service&registrationkey=$(< A.store.key)\""
+        ),
+        "archiveprefixes",
     );
 }

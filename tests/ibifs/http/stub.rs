@@ -32,7 +32,7 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// Starts one; `answer` is for `urlRequest`. Everything else is answered as an Archive does.
+    /// Starts one; `answer` is for `urlRequest`, and for `inclusionRequest` to a resolver. Everything else is answered as an Archive does.
     pub fn start(number: usize, answer: impl Fn(&Query) -> Reply + Send + Sync + 'static) -> Stub {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -147,7 +147,7 @@ fn talk(stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<String>>) {
             .push(text.to_owned());
         let query = Query::parse(text).expect("a query");
         let reply = match query.get("servicesubject") {
-            Some("urlRequest") => answer(&query),
+            Some("urlRequest" | "inclusionRequest") => answer(&query),
             Some("acknowledgment") => Reply::Text("notice {acknowledgment received}".to_owned()),
             _ => Reply::Text("confirmation yes".to_owned()),
         };

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Method, Response, StatusCode};
+use axum::http::{HeaderValue, Method, Response, StatusCode};
 
 use super::{Resolver, failure};
 use crate::archive::Clock;
 use crate::formats::query::Query;
 use crate::web::client::archive_service::confirms;
-use crate::web::registry::{Inclusion, RegistryError};
+use crate::web::registry::{Inclusion, PAIRS_READ, READ_HERE, RegistryError};
 use crate::web::server::{answer, threads};
 use ibi::message::Message;
 use ibi::pairs::Pairs;
@@ -66,7 +66,10 @@ pub(super) async fn answer(
             "status.archive included status.confirmation unsuccessful"
         }
     };
-    answer::pairs(&Pairs::parse(status.as_bytes()).unwrap_or_default())
+    let mut response = answer::pairs(&Pairs::parse(status.as_bytes()).unwrap_or_default());
+    let lines = response.headers_mut();
+    lines.insert(PAIRS_READ, HeaderValue::from_static(READ_HERE));
+    response
 }
 
 /// Checks the key, which is slow, and records the change.
