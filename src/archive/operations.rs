@@ -91,6 +91,7 @@ pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use open::StoreLock;
 pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
+use publish::NewestTimes;
 pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
@@ -138,6 +139,7 @@ pub struct Archive {
     recovery: RecoveryLog,
     minted: SettleQueue,
     rewritten: RewrittenSidecars,
+    newest: NewestTimes,
     /// The table of name spaces, see [`Archive::keep_name_spaces`].
     name_spaces: OnceLock<NameSpaces>,
     lock: Option<lock::Hold>,
@@ -167,6 +169,7 @@ impl Archive {
             recovery: RecoveryLog::new(Arc::clone(&tree), Arc::clone(&store)),
             minted: SettleQueue::new(Arc::clone(&tree), Arc::clone(&store)),
             rewritten: RewrittenSidecars::default(),
+            newest: NewestTimes::default(),
             name_spaces: OnceLock::new(),
             facts,
             tree,

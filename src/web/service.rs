@@ -101,8 +101,11 @@ const KEY: &str = "urlkey";
 impl Service<'_> {
     /// The answer, with its pairs sorted by name. Empty for an item that is unknown or not public.
     pub fn answer(&self, question: &UrlRequest) -> Result<UrlAnswer, ArchiveError> {
-        let Some(item) = self.archive.find_named(&question.ibi)? else {
-            return Ok(UrlAnswer::default());
+        let item = match self.archive.find_named(&question.ibi) {
+            Ok(Some(item)) => item,
+            // What is no identifier is an unknown one.
+            Ok(None) | Err(ArchiveError::Ibi(_)) => return Ok(UrlAnswer::default()),
+            Err(error) => return Err(error),
         };
         if !self.archive.is_public(&item, self.act, self.dependencies)? {
             return Ok(UrlAnswer::default());
@@ -159,7 +162,11 @@ impl Service<'_> {
         };
         pairs.push((name("contenttype"), word(content)));
         pairs.push((name("state"), word(item.state.to_string())));
-        if let Some(updated) = memo.updated(&item)? {
+        let updated = match &subject.target {
+            RelatedItem::Item(_) => memo.updated(&item)?,
+            RelatedItem::Text(_) | RelatedItem::Description { .. } => memo.described(&item)?,
+        };
+        if let Some(updated) = updated {
             pairs.push((name("timestamp"), word(seconds(&updated))));
         }
         pairs.push((name("url"), word(url)));

@@ -45,6 +45,14 @@ impl Archive {
         })
     }
 
+    /// Whether a reader may read none of the files that an item has.
+    pub fn is_restricted(&self, item: &Item, act: RunAs<'_>) -> bool {
+        let content = self.readable_content(item, 1, act);
+        content.is_ok_and(|content| {
+            content.listing.files.is_empty() && content.right == AccessRight::Restricted
+        })
+    }
+
     /// Whether an item has no files, as far as the reader may look. What the reader may not look into is not empty.
     fn is_empty(&self, item: &Item, act: RunAs<'_>) -> bool {
         self.file_list(item, act)

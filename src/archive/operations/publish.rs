@@ -2,8 +2,10 @@
 //!
 //! - [`walk`]: the entries of an item.
 //! - [`inventory`]: what is in an item, for a client that shows all of it.
+//! - [`newest`]: its last change.
 
 mod inventory;
+mod newest;
 pub(super) mod walk;
 
 use rustix::io::Errno;
@@ -14,8 +16,9 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
 };
-use crate::formats::item::{Sidecar, State};
+use crate::formats::item::Sidecar;
 use ibi::Timestamp;
+pub(super) use newest::NewestTimes;
 use walk::{NextEntries, Walk};
 
 /// The directory of an item's content, see ibifs-tree(7).
@@ -182,34 +185,6 @@ impl Archive {
                     .error(Action::Open, METADATA_TEXT, Errno::NOENT)
                     .into())
             }
-        })
-    }
-
-    /// The last change of an item: of its target file, its content or its description, whichever is
-    /// latest. For a removed item, the time of its removal.
-    pub fn updated(
-        &self,
-        item: &Item,
-        act: RunAs<'_>,
-        dependencies: &Dependencies,
-    ) -> Result<Option<Timestamp>, ArchiveError> {
-        if item.state == State::Deleted {
-            return Ok(item.removed_at.clone());
-        }
-        let target = self.default_file(item)?;
-        let target = target.map(|path| [DOC.as_bytes(), b"/", &path].concat());
-        let paths = [
-            Some(DOC.as_bytes()),
-            Some(SIDECAR.as_bytes()),
-            target.as_deref(),
-        ];
-        self.acting(act, || -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let found = paths.into_iter().flatten().filter_map(|path| {
-                let found = || open.inspect(path).map_err(|error| error.errno());
-                dependencies.at(&open, path, found).ok()
-            });
-            Ok(found.map(|found| found.changed()).max())
         })
     }
 

@@ -24,6 +24,11 @@ pub struct OpenItem {
 }
 
 impl OpenItem {
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     pub(super) fn shown(&self, path: &str) -> String {
         format!("{}/{path}", self.place.as_str())
     }

@@ -40,8 +40,20 @@ pub fn pairs(pairs: &Pairs) -> Response<Body> {
 }
 
 /// The same for pairs that are already formatted.
-pub fn written_pairs(bytes: Vec<u8>) -> Response<Body> {
+pub fn written_pairs(mut bytes: Vec<u8>) -> Response<Body> {
+    // A space stands between pairs, and not after the last one.
+    if bytes.ends_with(b"\r\n") {
+        bytes.truncate(bytes.len() - 2);
+    }
     no_store(whole(StatusCode::OK, "text/plain", bytes))
+}
+
+/// The answer with another media type, in UTF-8.
+pub fn of_type(response: Response<Body>, media_type: &str) -> Response<Body> {
+    match HeaderValue::from_str(&format!("{media_type}; charset=utf-8")) {
+        Ok(kind) => with(response, header::CONTENT_TYPE, kind),
+        Err(_) => response,
+    }
 }
 
 /// Forbids caches to store the answer.

@@ -24,6 +24,7 @@ pub(super) struct Memo<'a> {
     shown: Memoized<bool>,
     paths: Memoized<Option<Vec<u8>>>,
     updated: Memoized<Option<Timestamp>>,
+    described: Memoized<Option<Timestamp>>,
 }
 
 /// The results of one kind of lookup, by item.
@@ -69,6 +70,7 @@ impl<'a> Memo<'a> {
             shown: Memoized::default(),
             paths: Memoized::default(),
             updated: Memoized::default(),
+            described: Memoized::default(),
         }
     }
 
@@ -165,5 +167,17 @@ impl<'a> Memo<'a> {
     pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
         let find = || self.archive.updated(item, self.act, self.dependencies);
         self.updated.once(&item.names, find)
+    }
+
+    /// The last change of the description of an item.
+    pub(super) fn described(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
+        let find = || {
+            let metadata = self.metadata(&item.names)?;
+            let metadata = metadata.map(|names| self.held(&names)).transpose()?;
+            let metadata = metadata.flatten();
+            self.archive
+                .description_updated(item, metadata.as_ref(), self.act, self.dependencies)
+        };
+        self.described.once(&item.names, find)
     }
 }

@@ -103,10 +103,11 @@ fn pairs_are_separated_by_crlf() {
     env.prints(
         &format!(
             "curl -sf '{}/{SERVICE}?servicesubject={query}' > answer; grep -c urlkey answer
-             test $(grep -c $'\\r$' answer) = $(wc -l < answer) && echo all",
-            served.url
+             test $(grep -c $'\\r$' answer) = $(wc -l < answer) && echo all; tail -c 1 answer | tr -d '[0-9]' | wc -c
+             curl -sf '{}/{SERVICE}?servicesubject=inclusionConfirmationRequest' | od -An -c | tr -d ' '",
+            served.url, served.url
         ),
-        "1\nall",
+        "1\nall\n0\nconfirmationyes",
     );
 }
 
@@ -177,11 +178,8 @@ fn without_verbs_all_is_answered() {
         } else {
             format!("{place}/07.21.13.23.47/doc/metadata.cgi")
         };
-        let time = if relation.ends_with("(oai_dc)") {
-            "2009-07-21T13:23:45Z"
-        } else {
-            "2014-04-04T17:39:54Z"
-        };
+        // Dublin Core is read from the metadata item.
+        let time = "2014-04-04T17:39:54Z";
         for pair in [
             format!("contenttype{relation} Metadata"),
             format!("state{relation} Original"),
@@ -229,6 +227,14 @@ url http://mtc-m16c.sid.inpe.br/col/sid.inpe.br/mtc-m18@80/2009/07.21.14.43/doc/
     let mut expected: Vec<&str> = known.lines().chain(more.lines()).collect();
     expected.sort_unstable();
     assert_eq!(plain.lines().collect::<Vec<_>>(), expected);
+    // A description in a format is one document, to which the list of its files leads.
+    let document = answer(
+        &env,
+        &served,
+        "urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E&parsedibiurl.verblist=GetMetadata(oai_dc)%20GetFileList",
+    );
+    let url = "url.metadata(oai_dc) http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.13.23:(oai_dc)";
+    assert!(document.lines().any(|line| line == url), "{document}");
     let listed = answer(&env, &served, &format!("{query}GetFileList"));
     assert!(
         listed.contains("url http://mtc-m16c.sid.inpe.br/sid.inpe.br/mtc-m18@80/2009/07.21.14.43?ibiurl.verblist=GetFileList"),
@@ -293,6 +299,128 @@ fn the_other_subjects() {
         "curl -sI '{url}' | tr -d '\\r' | grep -i ^content-type"
     ));
     assert_eq!(head.to_ascii_lowercase(), "content-type: text/plain");
+    env.sh("ibifs umount M");
+}
+
+/// What is no identifier is an unknown one: the answer is empty, and the log says nothing.
+#[test]
+fn what_is_no_identifier_is_unknown() {
+    let env = TestEnv::new();
+    env.sh(DOCUMENTS);
+    let served = Served::start(&env, "S 2> log");
+    for ibi in [
+        "zzz",
+        "",
+        "sid.inpe.br/a/2009/13.16.17.46",
+        "8JMKD3MGP8W/35MME4E!",
+        "ibi:8JMKD3MGP8W/35MME4E",
+    ] {
+        let query = format!("servicesubject=urlRequest&parsedibiurl.ibi={ibi}");
+        env.prints(
+            &format!(
+                "curl -s -w '%{{http_code}}' '{}/{SERVICE}?{query}'",
+                served.url
+            ),
+            "200",
+        );
+    }
+    drop(served);
+    env.prints("cat log", "");
+}
+
+/// An access counts for the item that is returned to the reader, by the acknowledgment.
+#[test]
+fn an_access_counts_for_the_item_that_is_returned() {
+    let (env, served) = documents();
+    let here = "sid.inpe.br/mtc-m18@80/2009";
+    let acknowledge = |more: &str| {
+        let key = env.sh(&format!(
+            "curl -sf '{}/{SERVICE}?servicesubject=urlRequest&parsedibiurl.ibi={here}/07.21.13.23' |
+                 tr -d '\\r' | sed -n 's/^urlkey //p'",
+            served.url
+        ));
+        let query = format!("acknowledgment&urlkey={key}{more}");
+        assert_eq!(
+            answer(&env, &served, &query),
+            "notice {acknowledgment received}"
+        );
+    };
+    let accesses = |item: &str| {
+        env.sh(&format!(
+            "curl -sf -H 'Accept: application/json' '{}/{here}/{item}' | jq .accesses",
+            served.url
+        ))
+    };
+    acknowledge(&format!("&ibi=rep%20{here}/08.25.19.43"));
+    acknowledge(&format!(
+        "&ibi=rep%20{here}/07.21.13.23%20ibip%208JMKD3MGP8W/35MME4E"
+    ));
+    acknowledge(&format!("&ibi={here}/07.21.13.23.47"));
+    // Without one that is held here, it counts for the item that was asked for.
+    acknowledge("&ibi=rep%20example.org/x/2009/01.01.01.01");
+    acknowledge("");
+    assert_eq!(
+        [
+            "08.25.19.43",
+            "07.21.13.23",
+            "07.21.13.23.47",
+            "07.21.14.43"
+        ]
+        .map(accesses),
+        ["1", "3", "1", "0"]
+    );
+}
+
+/// `timestamp` is the newest change of anything in the item.
+#[test]
+fn the_timestamp_is_of_the_newest_change() {
+    let (env, served) = documents();
+    env.sh("mkdir M; ibifs mount S M");
+    let here = "sid.inpe.br/mtc-m18@80/2009";
+    let old = "2009-07-21T13:23:45Z 2014-04-04T17:39:54Z 2014-04-04T17:39:54Z";
+    let times = || {
+        let all = answer(
+            &env,
+            &served,
+            &format!("urlRequest&parsedibiurl.ibi={here}/07.21.13.23"),
+        );
+        let of = |name: &str| {
+            let line = all.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_default().to_owned()
+        };
+        [
+            of("timestamp "),
+            of("timestamp.metadata "),
+            of("timestamp.metadata(oai_dc) "),
+        ]
+        .join(" ")
+    };
+    assert_eq!(times(), old);
+    let item = format!("M/{here}/07.21.13.23");
+    let mut last = old.to_owned();
+    for (number, script) in [
+        format!("mkdir {item}/doc/sub; echo 1 > {item}/doc/sub/deep"),
+        format!("echo 2 > {item}/doc/sub/deep; touch -d 2031-02-03T04:05:06Z {item}/doc/sub/deep"),
+        format!("echo 2 > {item}/doc/other; touch -d 2032-02-03T04:05:06Z {item}/doc/other"),
+        format!("touch -d 2033-02-03T04:05:06Z {item}.47/doc/metadata.cgi"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        env.sh(script);
+        let now = times();
+        assert_ne!(now, last, "{number}: {script}");
+        last = now;
+    }
+    assert_eq!(
+        last,
+        "2032-02-03T04:05:06Z 2033-02-03T04:05:06Z 2033-02-03T04:05:06Z"
+    );
+    // So it is in an item of many files.
+    env.sh(&format!(
+        "seq -f '{item}/doc/sub/%.0f' 300 | xargs touch -d 2020-01-01T00:00:00Z; touch -d 2035-02-03T04:05:06Z {item}/doc/sub/9"
+    ));
+    assert!(times().starts_with("2035-02-03T04:05:06Z "));
     env.sh("ibifs umount M");
 }
 

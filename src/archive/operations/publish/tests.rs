@@ -2,6 +2,8 @@ use std::os::unix::fs::symlink;
 
 use super::super::testing::TestArchive;
 use super::*;
+use crate::formats::item::State;
+use ibi::Timestamp;
 
 fn own(act: &mut dyn FnMut()) {
     act();
@@ -161,9 +163,19 @@ fn an_item_was_updated_when_its_parts_were() {
         target: Some("a.pdf".to_owned()),
         ..item.clone()
     };
-    assert_eq!((updated(&item), updated(&targeted)), (Some(300), Some(400)));
+    // Every file counts, not the target alone, and so does a directory below.
+    assert_eq!((updated(&item), updated(&targeted)), (Some(500), Some(500)));
+    set("doc/a.pdf", 600);
+    assert_eq!(updated(&item), Some(600));
+    std::fs::create_dir(archive.file(&item, "doc/sub")).expect("made");
+    std::fs::write(archive.file(&item, "doc/sub/deep"), "x").expect("written");
+    set("doc/sub/deep", 800);
+    set("doc/sub", 700);
     set("doc", 450);
-    assert_eq!((updated(&item), updated(&targeted)), (Some(450), Some(450)));
+    assert_eq!(updated(&item), Some(800));
+    std::fs::write(archive.file(&item, ".ibi.metadata"), "title: x").expect("written");
+    set(".ibi.metadata", 900);
+    assert_eq!(updated(&item), Some(900));
     let removed = Item {
         state: State::Deleted,
         removed_at: Some(Timestamp::from_unix(77, 0)),

@@ -11,7 +11,7 @@ use super::{Site, SiteHandle, act, failure};
 use crate::archive::tree::Dependencies;
 use crate::archive::tree::TreeError;
 use crate::formats::item::Names;
-use crate::formats::query::Query;
+use crate::formats::query::{Query, percent_decoded};
 use crate::os::random;
 use crate::web::server::answer;
 use crate::web::service::{Service, UrlAnswer, UrlRequest, WantedItems};
@@ -21,8 +21,9 @@ use ibi::relation::Request;
 
 /// Whether a path is an identifier of the Archive's service, in either form.
 pub(super) fn is_of(site: &Site, path: &str) -> bool {
-    let text = path.trim_end_matches('/');
-    Ibi::parse(text).is_ok_and(|ibi| site.archive.facts().service.matches(&Names::from(ibi)))
+    let text = percent_decoded(path.trim_end_matches('/'));
+    text.and_then(|text| Ibi::parse(&text).ok())
+        .is_some_and(|ibi| site.archive.facts().service.matches(&Names::from(ibi)))
 }
 
 /// Answers a request to the service.
@@ -44,13 +45,13 @@ pub(super) async fn answer(handle: &SiteHandle, request: &Parts) -> Response<Bod
         // An acknowledgment counts an access, and HEAD must not change anything.
         Some("acknowledgment") if *method == Method::HEAD => answer::no_method(method, "GET"),
         Some("acknowledgment") => {
-            match query
-                .get("urlkey")
-                .and_then(|key| site.keys.acknowledge(key))
-            {
-                Some(item) => {
-                    log::info!("{item} was reached");
-                    site.accesses.count(item);
+            let issued = query.get("urlkey");
+            match issued.and_then(|key| site.keys.acknowledge(key)) {
+                Some(asked) => {
+                    let returned = query.get("ibi").and_then(named);
+                    if let Err(refusal) = count(site, site.client(request), asked, returned).await {
+                        return refusal;
+                    }
                 }
                 None => log::info!("the acknowledgment has no valid key and is not counted"),
             }
@@ -66,6 +67,39 @@ pub(super) async fn answer(handle: &SiteHandle, request: &Parts) -> Response<Bod
         )),
         None => bad("the query has no servicesubject"),
     }
+}
+
+/// The names in the `ibi` of an acknowledgment: `rep R ibip P`, or one of the two, with or without its word.
+fn named(words: &str) -> Option<Names> {
+    let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    match words.as_slice() {
+        [one] => Ibi::parse(one).ok().map(Names::from),
+        _ => Names::from_value(&Value::List(words)).ok(),
+    }
+}
+
+/// Counts an access for the item that is returned to the reader, which may be a related one; for the one that was asked
+/// for if the acknowledgment names none that is held here.
+async fn count(
+    site: &Arc<Site>,
+    client: IpAddr,
+    asked: String,
+    returned: Option<Names>,
+) -> Result<(), Response<Body>> {
+    let item = match returned {
+        Some(names) => {
+            let searched = Arc::clone(site);
+            let found = site
+                .aside(client, move || searched.archive.held(&names))
+                .await?;
+            found.map_err(|error| failure::fault(&error))?
+        }
+        None => None,
+    };
+    let item = item.map_or(asked, |item| item.names.preferred());
+    log::info!("{item} was reached");
+    site.accesses.count(item);
+    Ok(())
 }
 
 fn question(query: &Query) -> Result<UrlRequest, String> {

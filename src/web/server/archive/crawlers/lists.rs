@@ -2,9 +2,9 @@
 //! ResourceSync (ANSI/NISO Z39.99-2017) with their descriptions, for aggregators.
 
 use super::Listed;
-use crate::archive::ArchiveError;
-use crate::archive::store::ItemId;
+use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Dependencies;
+use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::State;
 use crate::formats::oai::local_name;
 use crate::formats::query::encoded;
@@ -157,6 +157,20 @@ fn index(site: &Site, list: List) -> Result<String, ArchiveError> {
     Ok(document("sitemapindex", &head(site, list), &parts))
 }
 
+/// The last change of the description of an item, by all that is read for it.
+fn last_described(archive: &Archive, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
+    let dependencies = Dependencies::none();
+    let metadata = match archive.metadata(&item.names)? {
+        Some(names) => archive.held(&names)?,
+        None => None,
+    };
+    let metadata = match metadata {
+        Some(metadata) if archive.is_public(&metadata, &act, &dependencies)? => Some(metadata),
+        _ => None,
+    };
+    archive.description_updated(item, metadata.as_ref(), &act, &dependencies)
+}
+
 /// The public items with the numbers of a part.
 fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> {
     let archive = &site.archive;
@@ -171,13 +185,13 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
             continue;
         }
         let name = encoded(item.names.preferred().as_bytes());
-        let updated = archive.updated(&item, &act, &dependencies)?;
-        let updated = updated.map_or(String::new(), |instant| {
-            format!("<lastmod>{}</lastmod>", self::instant(instant.seconds()))
-        });
         // Nothing in these needs to be escaped in XML.
-        let (url, more) = match list {
-            List::SiteMap => (site.url.at(&format!("{name}?page")), String::new()),
+        let (url, updated, more) = match list {
+            List::SiteMap => {
+                let described = last_described(archive, &item)?;
+                let updated = archive.updated(&item, &act, &dependencies)?.max(described);
+                (site.url.at(&format!("{name}?page")), updated, String::new())
+            }
             List::Resources => {
                 if !has_record(archive, &item)? {
                     continue;
@@ -186,9 +200,13 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
                 let described = format!("<rs:ln rel=\"describes\" href=\"{page}\"/>");
                 let kind = "<rs:md type=\"application/xml\"/>";
                 let url = url_of(site, &local_name(&item.names));
-                (url, kind.to_owned() + &described)
+                let updated = last_described(archive, &item)?;
+                (url, updated, kind.to_owned() + &described)
             }
         };
+        let updated = updated.map_or(String::new(), |updated| {
+            format!("<lastmod>{}</lastmod>", instant(updated.seconds()))
+        });
         content.push_str(&format!("<url><loc>{url}</loc>{updated}{more}</url>\n"));
     }
     Ok(document("urlset", &head(site, list), &content))

@@ -1,0 +1,143 @@
+//! When an item was last changed: the newest time of anything in it.
+//!
+//! No request walks through a large item again and again. An answer about a small one depends on each of its entries,
+//! so that it is valid as long as their fingerprints are the same. What a walk through a large one has found is valid
+//! for a time that grows with what the walk took.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::walk::{NextEntries, Walk};
+use crate::archive::operations::{Archive, ArchiveError, RunAs};
+use crate::archive::store::Item;
+use crate::archive::tree::{Dependencies, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
+use crate::formats::item::State;
+use ibi::Timestamp;
+
+/// How many entries an item has at most that is looked at for each answer.
+const SMALL: usize = 200;
+/// How long at least what was found in a larger one is valid.
+const LEAST: Duration = Duration::from_secs(10);
+/// The same, in times of what it took to find it.
+const TIMES: u32 = 50;
+/// Of how many larger ones that is known at a time.
+const MOST_KNOWN: usize = 10_000;
+
+/// The newest times of large items.
+#[derive(Debug, Default)]
+pub(in crate::archive::operations) struct NewestTimes {
+    known: Mutex<HashMap<Place, NewestTime>>,
+}
+
+#[derive(Debug)]
+struct NewestTime {
+    valid_until: Instant,
+    newest: Option<Timestamp>,
+}
+
+impl NewestTimes {
+    fn get(&self, place: &Place) -> Option<Option<Timestamp>> {
+        let known = self.known.lock();
+        let known = known.get(place);
+        let valid = known.filter(|known| Instant::now() < known.valid_until);
+        valid.map(|known| known.newest.clone())
+    }
+
+    fn keep(&self, place: Place, took: Duration, newest: Option<Timestamp>) {
+        let mut known = self.known.lock();
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        let valid_until = Instant::now() + LEAST.max(took * TIMES);
+        known.insert(
+            place,
+            NewestTime {
+                valid_until,
+                newest,
+            },
+        );
+    }
+}
+
+impl Archive {
+    /// The last change of an item: the newest time of its files, of the directories in it, its sidecar and its
+    /// description. For a removed item, the time of its removal.
+    pub fn updated(
+        &self,
+        item: &Item,
+        act: RunAs<'_>,
+        dependencies: &Dependencies,
+    ) -> Result<Option<Timestamp>, ArchiveError> {
+        if item.state == State::Deleted {
+            return Ok(item.removed_at.clone());
+        }
+        self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let own = time_of_own(&open, dependencies);
+            Ok(own.max(self.time_of_content(&open, dependencies)?))
+        })
+    }
+
+    /// The last change of what describes an item: its sidecar, its description, and all of its metadata item, if that
+    /// is given.
+    pub fn description_updated(
+        &self,
+        item: &Item,
+        metadata: Option<&Item>,
+        act: RunAs<'_>,
+        dependencies: &Dependencies,
+    ) -> Result<Option<Timestamp>, ArchiveError> {
+        let own = self.acting(act, || -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            Ok(time_of_own(&open, dependencies))
+        })?;
+        Ok(match metadata {
+            Some(metadata) => own.max(self.updated(metadata, act, dependencies)?),
+            None => own,
+        })
+    }
+
+    /// The newest time of what is published of an item.
+    fn time_of_content(
+        &self,
+        open: &OpenItem,
+        dependencies: &Dependencies,
+    ) -> Result<Option<Timestamp>, TreeError> {
+        if let Some(known) = self.newest.get(open.place()) {
+            dependencies.give_up();
+            return Ok(known);
+        }
+        let began = Instant::now();
+        let mut walk = Walk::new(open, b"", NextEntries::FilesAndDirectories);
+        let (mut count, mut newest) = (0, None);
+        while let Some(path) = walk.next()? {
+            count += 1;
+            if count > SMALL {
+                dependencies.give_up();
+            }
+            let path = path.strip_suffix(b"/").unwrap_or(&path);
+            newest = newest.max(time_of(open, path, dependencies));
+        }
+        if count > SMALL {
+            self.newest
+                .keep(open.place().clone(), began.elapsed(), newest.clone());
+        }
+        Ok(newest)
+    }
+}
+
+/// The newest time of what ibifs keeps in an item.
+fn time_of_own(open: &OpenItem, dependencies: &Dependencies) -> Option<Timestamp> {
+    [SIDECAR, METADATA_TEXT]
+        .into_iter()
+        .filter_map(|name| time_of(open, name.as_bytes(), dependencies))
+        .max()
+}
+
+fn time_of(open: &OpenItem, path: &[u8], dependencies: &Dependencies) -> Option<Timestamp> {
+    let found = || open.inspect(path).map_err(|error| error.errno());
+    let found = dependencies.at(open, path, found);
+    found.ok().map(|found| found.changed())
+}
