@@ -11,6 +11,7 @@ mod openaire;
 mod person;
 mod refer;
 mod ris;
+mod turtle;
 
 use crate::formats::metadata::{BibliographicRecord, Element, OAI_DC, OAI_DC_SCHEMA, RecordKind};
 use ibi::relation::FORMATS;
@@ -181,6 +182,12 @@ impl Description {
                 formats.map(line).collect()
             }
         }
+    }
+
+    /// Its Dublin Core in Turtle (RDF 1.1).
+    #[must_use]
+    pub fn to_turtle(&self) -> String {
+        turtle::write(self)
     }
 
     /// The root element of an XML format, for use in another document; None for other formats.

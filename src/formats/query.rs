@@ -117,6 +117,23 @@ impl FormFields {
     }
 }
 
+/// A URL with the pairs of the query of a persistent URL that are for the item itself, as a Web service: all but those
+/// of the system, `ibiurl.*`.
+#[must_use]
+pub fn with_pairs(mut url: String, query: &str) -> String {
+    let is_passed = |pair: &&str| {
+        let name = pair
+            .split_once('=')
+            .and_then(|(name, _)| decoded(name).ok());
+        name.is_some_and(|name| !name.starts_with("ibiurl."))
+    };
+    for pair in query.trim_start_matches('?').split('&').filter(is_passed) {
+        url.push(if url.contains('?') { '&' } else { '?' });
+        url.push_str(pair);
+    }
+    url
+}
+
 fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let pairs = text.split('&').filter(|pair| !pair.is_empty());
     pairs.map(|pair| pair.split_once('=').unwrap_or((pair, "")))

@@ -58,7 +58,11 @@ impl ArchiveQuery {
             ("clientinformation.ipaddress", reader.as_bytes()),
             ("parsedibiurl.ibi", self.ibi.as_bytes()),
         ];
-        if let Some(path) = &self.filepath {
+        let path = self
+            .filepath
+            .as_ref()
+            .map(|path| [b"/", path.as_slice()].concat());
+        if let Some(path) = &path {
             pairs.push(("parsedibiurl.filepath", path));
         }
         // An empty list keeps the answer short: without a list, an Archive returns all relations.

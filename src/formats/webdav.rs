@@ -22,6 +22,11 @@ pub const BEGIN: &str =
     "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<D:multistatus xmlns:D=\"DAV:\">\n";
 /// The end of an answer.
 pub const END: &str = "</D:multistatus>\n";
+/// The beginning of the page of a collection. Its style and its language are those of the browser.
+pub const PAGE_BEGIN: &str =
+    "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"/><title>/</title></head><body><pre>\n";
+/// The end of it.
+pub const PAGE_END: &str = "</pre></body></html>\n";
 /// The body of the refusal to list everything below a resource (RFC 4918, section 9.1).
 pub const FINITE_DEPTH: &str = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n\
     <D:error xmlns:D=\"DAV:\"><D:propfind-finite-depth/></D:error>\n";
@@ -97,6 +102,36 @@ impl Resource {
             Property::Created => self.created.clone(),
         }
     }
+}
+
+impl Resource {
+    /// Writes a line of the page of the collection that it is a member of, in the form that servers usually have, which
+    /// programs read: a relative link, the last change and the length.
+    pub fn write_line(&self, page: &mut String) {
+        let path = self.href.trim_end_matches('/');
+        let (_, link) = path.rsplit_once('/').unwrap_or(("", path));
+        let end = if self.file.is_some() { "" } else { "/" };
+        // What stands before a colon would be a scheme.
+        let link = link.replace(':', "%3A");
+        let name = self.value(Property::DisplayName).unwrap_or_default();
+        let changed = self.changed.as_deref().and_then(day_and_time);
+        let changed = changed.unwrap_or_else(|| "-".to_owned());
+        let length = self.value(Property::Length);
+        let length = length.unwrap_or_else(|| "-".to_owned());
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            page,
+            "<a href=\"{link}{end}\">{name}{end}</a>  {changed}  {length}"
+        );
+    }
+}
+
+/// `02-Feb-2020 02:02` of a date of HTTP.
+fn day_and_time(date: &str) -> Option<String> {
+    let mut words = date.split(' ').skip(1);
+    let [day, month, year, time] = [(); 4].map(|()| words.next());
+    let (day, month, year, time) = (day?, month?, year?, time?.get(..5)?);
+    Some(format!("{day}-{month}-{year} {time}"))
 }
 
 fn is_forbidden(character: char) -> bool {

@@ -313,6 +313,9 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             }
             std::future::pending::<()>().await;
         };
+        if let Some(tls) = door.tls {
+            tls.check();
+        }
         let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));

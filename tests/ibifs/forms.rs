@@ -141,10 +141,11 @@ fn served_archives_and_resolvers_answer_every_form() {
     served.prints(
         &env,
         r#". ./vars
-        for form in $one rep/$ibip ibi/$one rep/$one?languagebutton=en "ibi/$ibip?mirror=$two&metadatarepository=$two" \
+        for form in $one rep/$ibip ibi/$one upn:ABCDEF:/$one rep/$one?languagebutton=en "ibi/$ibip?mirror=$two&metadatarepository=$two" \
             ibi:$ibip oai:a.b:$one upn:ABCDEF:$one col/$two/doc/goto-/$ibip $one-TDI ${one//\//:} \
             "col/$two/doc/mirrorget.cgi?choice=full&metadatarepository=$one"; do
-            test "$(line location "$U/$form")" = "/col/$one/doc/a%20b.txt"; get -L "$U/$form"
+            location=$(line location "$U/$form"); test "${location%%\?*}" = "/col/$one/doc/a%20b.txt"
+            test "${location#"${location%%\?*}"}" = "$(case $form in *cgi*) ;; *\?*) echo "?${form#*\?}" ;; esac)"; get -L "$U/$form"
         done | uniq -c | tr -s ' '
         for form in rep-/$ibip ibi-/$one upn:ABCDEF-:$one "$ibip?GetFileList"; do
             get -H 'Accept: text/plain' "$U/$form"
@@ -155,12 +156,12 @@ fn served_archives_and_resolvers_answer_every_form() {
         line content-disposition $U/attachment.cgi/$ibip
         get -L $U/col/$two/doc/mirror.cgi; get -L $U/rep/6RPa7umaZ/UaJFT/x; status $U/rep/6RPa7umaZ/UaJFt/x
         level=${one%/*}
-        for form in rep-/$level/ ibi-/${level%/*} col/$level/ col/$level/$(echo ${one##*/} | cut -d. -f1,2); do
+        for form in rep-/$level/ rep/$level/ ibi-/${level%/*} col/$level/ col/$level/$(echo ${one##*/} | cut -d. -f1,2); do
             get -H 'Accept: text/plain' $U/$form | grep -x -e $one -e $two -e $secret
         done | sort | uniq -c | tr -s ' ' | sed "s:$two:TWO:; s:$one:ONE:"
         get -H 'Accept: application/json' $U/rep-/$level/ | jq -r --arg one $one '.items[] | select(.rep == $one).ibip' | cmp - <(echo $ibip)"#,
-        " 12 content\n 4 doc/a b.txt\ncontent\ncontent\ncontent\nattachment; filename*=UTF-8''a%20b.txt\n\
-         attachment; filename*=UTF-8''a%20b.txt\nrecord\nold\n404\n 4 ONE\n 4 TWO",
+        " 13 content\n 4 doc/a b.txt\ncontent\ncontent\ncontent\nattachment; filename=\"a b.txt\"\n\
+         attachment; filename=\"a b.txt\"\nrecord\nold\n404\n 5 ONE\n 5 TWO",
     );
     served.prints(
         &env,
@@ -172,6 +173,27 @@ fn served_archives_and_resolvers_answer_every_form() {
         done | uniq -c | tr -s ' '
         for form in rep/$one!! "$one?ibiurl.requireditemstatus=Copy"; do status "$U/$form"; done"#,
         " 20 404\n400\n400",
+    );
+}
+
+/// The name of a download is written as RFC 6266 and RFC 8187 have it, and wget and curl save under it.
+#[test]
+fn downloads_have_their_names() {
+    let env = TestEnv::new().with_a();
+    env.sh(r#"one=$(ibifs mint A | head -n 1); echo one=$one > vars; cd A/$one/doc
+        echo 1 > 'semi;colon.txt'; echo 2 > 'São "x" 100%.txt'; echo 3 > $'Relat\xf3rio.pdf'; echo 4 > "it's (a) *.txt""#);
+    let served = Served::start(&env, "A.store");
+    served.prints(
+        &env,
+        r#". ./vars; D=$U/attachment.cgi/$one/doc
+        for name in 'semi;colon.txt' 'S%C3%A3o%20%22x%22%20100%25.txt' 'Relat%F3rio.pdf' "it's%20(a)%20*.txt"; do
+            line content-disposition "$D/$name"
+        done
+        mkdir saved; cd saved; wget -q --content-disposition "$D/semi;colon.txt"; curl -sSOJ "$D/it's%20(a)%20*.txt"; ls"#,
+        "attachment; filename=\"semi;colon.txt\"\n\
+         attachment; filename=\"S_o _x_ 100_.txt\"; filename*=UTF-8''S%C3%A3o%20%22x%22%20100%25.txt\n\
+         attachment; filename=\"Relat_rio.pdf\"; filename*=UTF-8''Relat%C3%B3rio.pdf\n\
+         attachment; filename=\"it's (a) *.txt\"\nit's (a) *.txt\nsemi;colon.txt",
     );
 }
 

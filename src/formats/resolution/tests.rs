@@ -220,7 +220,7 @@ fn persistent_urls() {
     // The path of a file need not be UTF-8; it reaches the Archives as it is.
     let latin = question("LK47B6W/362SFKH/Relat%f3rio.pdf", "");
     assert_eq!(latin.filepath.as_deref(), Some(&b"Relat\xf3rio.pdf"[..]));
-    assert!(latin.query("::1").contains("&parsedibiurl.filepath=Relat%F3rio.pdf&"));
+    assert!(latin.query("::1").contains("&parsedibiurl.filepath=/Relat%F3rio.pdf&"));
     // A query has no more information than necessary.
     let query = question("LK47B6W/362SFKH+", "ibiurl.requireditemstatus=Original").query("::1");
     assert!(!query.contains("riginal") && !query.contains("anguage"), "{query}");

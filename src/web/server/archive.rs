@@ -35,7 +35,7 @@ use crate::web::client::announcement::Announcement;
 use crate::web::registry::MOST_ANNOUNCED;
 use crate::web::server::metrics::Monitored;
 use crate::web::server::share::{Proxies, Share, Shares, client_of};
-use crate::web::server::{Peer, Responder, SiteClock, Started, answer, prefix};
+use crate::web::server::{Peer, Responder, SiteClock, Started, answer, languages, prefix};
 use crate::web::service::{AccessCounter, Keys};
 use cache::{AnswerCache, SingleFlight};
 use ibi::message::Message;
@@ -335,7 +335,11 @@ async fn dispatch(handle: SiteHandle, request: Request<Body>) -> Response<Body> 
 }
 
 /// Answers a request whose path has no prefix.
-async fn within(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
+async fn within(handle: SiteHandle, mut request: Request<Body>) -> Response<Body> {
+    languages::take_chosen(&mut request);
+    if let Some(uri) = languages::without_chosen(request.uri()) {
+        *request.uri_mut() = uri;
+    }
     let uri = request.uri();
     let path = uri.path().trim_start_matches('/');
     if dav::is_of(path) {

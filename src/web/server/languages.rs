@@ -1,6 +1,7 @@
 //! The languages that a reader prefers, from `Accept-Language` (RFC 9110, section 12.5.4).
 
-use axum::http::{HeaderMap, header};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, HeaderValue, Request, Uri, header};
 
 use super::preference::{BEST, quality, ranges, thousandths};
 use ibi::relation::Language;
@@ -31,6 +32,32 @@ pub(crate) fn preferred(headers: &HeaderMap) -> Vec<Language> {
         }
     }
     preferred
+}
+
+/// Puts the language that a reader has chosen by `lang=TAG` in the query in the place of `Accept-Language`.
+pub(crate) fn take_chosen<B>(request: &mut Request<B>) {
+    let pairs = request.uri().query().unwrap_or_default().split('&');
+    let mut chosen = pairs.filter_map(|pair| pair.strip_prefix("lang="));
+    let chosen = chosen.rfind(|tag| language(tag).is_some());
+    if let Some(Ok(tag)) = chosen.map(HeaderValue::from_str) {
+        request.headers_mut().insert(header::ACCEPT_LANGUAGE, tag);
+    }
+}
+
+/// The URI without `lang=TAG`. None if it has none.
+pub(crate) fn without_chosen(uri: &Uri) -> Option<Uri> {
+    let is_chosen = |pair: &&str| pair.starts_with("lang=");
+    let (chosen, others): (Vec<&str>, Vec<&str>) = uri.query()?.split('&').partition(is_chosen);
+    if chosen.is_empty() {
+        return None;
+    }
+    let text = match others.as_slice() {
+        [] => uri.path().to_owned(),
+        others => format!("{}?{}", uri.path(), others.join("&")),
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(text.parse::<PathAndQuery>().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// One range, such as `pt-BR;q=0.8`, with its quality in thousandths.

@@ -2,21 +2,48 @@
 //! description in a format of citation programs and catalogues, or what every reader gets.
 
 use axum::http::HeaderMap;
+use axum::http::header::ACCEPT;
 
+use super::preference::ranges;
 use crate::formats::description::DescriptionFormat;
 use crate::web::server::page::accept::{Accepted, Representation};
 
-/// The formats that are negotiated, each by its media type. Of two formats with one type, the first.
-const NEGOTIATED: [DescriptionFormat; 8] = [
-    DescriptionFormat::Bibtex,
-    DescriptionFormat::Ris,
-    DescriptionFormat::Csl,
-    DescriptionFormat::JsonLd,
-    DescriptionFormat::Datacite,
-    DescriptionFormat::DataciteJson,
-    DescriptionFormat::Refer,
-    DescriptionFormat::OaiDc,
-];
+/// What is sent in place of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Negotiated {
+    /// A description, under this media type.
+    Format(DescriptionFormat, &'static str),
+    /// Dublin Core in RDF.
+    Turtle,
+    /// A citation, in the style that the range names.
+    Citation,
+}
+
+pub(super) const TURTLE: &str = "text/turtle";
+pub(super) const CITATION: &str = "text/x-bibliography";
+
+/// What is negotiated, each by its media type. Of two formats with one type, the first.
+fn negotiated() -> impl Iterator<Item = (&'static str, Negotiated)> {
+    let formats = [
+        DescriptionFormat::Bibtex,
+        DescriptionFormat::Ris,
+        DescriptionFormat::Csl,
+        DescriptionFormat::JsonLd,
+        DescriptionFormat::Datacite,
+        DescriptionFormat::DataciteJson,
+        DescriptionFormat::Refer,
+        DescriptionFormat::OaiDc,
+    ];
+    let formats = formats.map(|format| (format, media_type(format)));
+    let others = [(DescriptionFormat::Bibtex, "application/bibtex")];
+    let formats = formats.into_iter().chain(others);
+    formats
+        .map(|(format, kind)| (kind, Negotiated::Format(format, kind)))
+        .chain([
+            (TURTLE, Negotiated::Turtle),
+            (CITATION, Negotiated::Citation),
+        ])
+}
 
 /// The media type of a format, without parameters.
 pub(super) fn media_type(format: DescriptionFormat) -> &'static str {
@@ -24,9 +51,18 @@ pub(super) fn media_type(format: DescriptionFormat) -> &'static str {
     whole.split(';').next().unwrap_or(whole)
 }
 
-/// The format that a request names and does not prefer pages to; None if it wants what every reader gets. A
-/// wildcard names no format.
-pub(crate) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
+/// The style of citations that a request names, as `text/x-bibliography; style=abnt`.
+pub(super) fn citation_style(headers: &HeaderMap) -> Option<&str> {
+    ranges(headers, &ACCEPT).find_map(|range| {
+        let mut words = range.split(';').map(str::trim);
+        let is_citation = words.next()?.eq_ignore_ascii_case(CITATION);
+        let style = words.find_map(|word| word.strip_prefix("style="));
+        style.filter(|_| is_citation)
+    })
+}
+
+/// What a request names and does not prefer pages to; None if it wants what every reader gets. A wildcard names nothing.
+pub(crate) fn description(headers: &HeaderMap) -> Option<Negotiated> {
     let accepted = Accepted::by(headers);
     if accepted.names_none() {
         return None;
@@ -34,13 +70,13 @@ pub(crate) fn description(headers: &HeaderMap) -> Option<DescriptionFormat> {
     let pages = [Representation::Html, Representation::Json];
     let page = pages.map(|form| accepted.weight_of_named(form.media_type()));
     let page = page.into_iter().max().unwrap_or_default();
-    let mut best: Option<(DescriptionFormat, u16)> = None;
-    for format in NEGOTIATED {
+    let mut best: Option<(Negotiated, u16)> = None;
+    for (kind, format) in negotiated() {
         // Old browsers name XML before HTML, and mean pages.
-        if format == DescriptionFormat::OaiDc && page > 0 {
+        if matches!(format, Negotiated::Format(DescriptionFormat::OaiDc, _)) && page > 0 {
             continue;
         }
-        let weight = accepted.weight_of_named(media_type(format));
+        let weight = accepted.weight_of_named(kind);
         if weight > page && weight > best.map_or(0, |(_, known)| known) {
             best = Some((format, weight));
         }
@@ -58,7 +94,7 @@ pub(super) fn accepts(headers: &HeaderMap, media_types: &[&str]) -> bool {
 
 /// The sentence of a refusal.
 pub(super) fn refusal() -> String {
-    let types = NEGOTIATED.map(media_type);
+    let types: Vec<&str> = negotiated().map(|(kind, _)| kind).collect();
     format!(
         "this item is not there in any media type that the request accepts; it is in text/html, application/json, {}",
         types.join(", ")
@@ -68,7 +104,6 @@ pub(super) fn refusal() -> String {
 #[cfg(test)]
 mod tests {
     use axum::http::HeaderValue;
-    use axum::http::header::ACCEPT;
 
     use super::*;
 
@@ -116,9 +151,24 @@ mod tests {
             ("application/*", None),
             ("", None),
         ] {
-            assert_eq!(description(&header(value)), expected, "{value}");
+            let found = description(&header(value)).map(|found| match found {
+                Negotiated::Format(format, _) => format,
+                other => panic!("{other:?} for {value}"),
+            });
+            assert_eq!(found, expected, "{value}");
         }
         assert_eq!(description(&HeaderMap::new()), None);
+        let other = |value: &str| description(&header(value));
+        assert_eq!(other("text/turtle, */*;q=0.1"), Some(Negotiated::Turtle));
+        let bibtex = Negotiated::Format(DescriptionFormat::Bibtex, "application/bibtex");
+        assert_eq!(other("application/bibtex"), Some(bibtex));
+        let cited = header("text/html;q=0.5, text/x-bibliography; style=abnt; locale=pt");
+        assert_eq!(description(&cited), Some(Negotiated::Citation));
+        assert_eq!(citation_style(&cited), Some("abnt"));
+        assert_eq!(
+            citation_style(&header("text/x-bibliography, a/b; style=x")),
+            None
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use ibi::relation::Language;
 use super::access_log::line::Line;
 use super::archive::conditions::{self, ConditionResult, FilePart, FileVersion};
 use super::archive::pages::preview::{self, markdown, table};
+use super::negotiation::Negotiated;
 use super::{AccessLogFormat, Proxies, languages};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
@@ -83,7 +84,10 @@ impl Headers {
     /// The description that a program asks for in place of the page.
     #[must_use]
     pub fn description(&self) -> Option<DescriptionFormat> {
-        super::negotiation::description(&self.0)
+        match super::negotiation::description(&self.0)? {
+            Negotiated::Format(format, _) => Some(format),
+            Negotiated::Turtle | Negotiated::Citation => None,
+        }
     }
 
     /// The lines of the access log, in both formats.

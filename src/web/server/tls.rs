@@ -61,6 +61,17 @@ impl Tls {
         })
     }
 
+    /// Warns if the files cannot be read again, which a process that has given up the privileges of root may not.
+    pub(super) fn check(&self) {
+        if let Err(error) = read(&self.certificates, &self.key) {
+            log::warn!(
+                "the certificate will not be read again when it is renewed, since this process runs as user {}: {error}; \
+                 let that user read it by a group or with setfacl(1), or restart the service after each renewal",
+                rustix::process::geteuid().as_raw()
+            );
+        }
+    }
+
     /// Reads the files again, for later connections. If that fails, what was read before stays in use.
     pub(super) fn reload(&self) {
         match read(&self.certificates, &self.key) {
@@ -69,7 +80,7 @@ impl Tls {
                 log::info!("{} is read again", self.certificates.display());
             }
             Err(error) => log::error!(
-                "the certificate is not read again, and the last one stays in use: {error}"
+                "the certificate is not read again, and the last one stays in use until the service is started again: {error}"
             ),
         }
     }

@@ -54,7 +54,11 @@ fn asked(question: &ArchiveQuery) {
     assert_eq!(query.get("parsedibiurl.ibi"), Some(question.ibi.as_str()));
     assert_eq!(
         query.get_bytes("parsedibiurl.filepath"),
-        question.filepath.as_deref()
+        question
+            .filepath
+            .as_ref()
+            .map(|path| [b"/", path.as_slice()].concat())
+            .as_deref()
     );
     assert!(query.get("parsedibiurl.requireditemstatus").is_none());
     let verbs = query.get("parsedibiurl.verblist").unwrap_or_default();

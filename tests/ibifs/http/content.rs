@@ -228,7 +228,7 @@ fn persistent_urls_lead_to_content() {
          for ibi in $one ${one^^} $ibip ${ibip,,}/ 6RPa7umaZ/UaJFT $ibip?other=1; do line location $U/$ibi; done | uniq -c | tr -s ' ' | sed s:$one:REP:
          get -L $U/$ibip
          get -H 'Accept: text/plain' \"$U/$ibip?ibiurl.verblist=GetFileList\" | grep -a -e ^doc/x -e ^y; line location $U/col/$one/doc/sub | sed s:$one:REP:",
-        "200\n 6 /col/REP/doc/x\nx\ndoc/x\ny\n/REP?ibiurl.verblist=GetFileList",
+        "200\n 5 /col/REP/doc/x\n 1 /col/REP/doc/x?other=1\nx\ndoc/x\ny\n/REP?ibiurl.verblist=GetFileList",
     );
     for (path, status) in [
         ("$one/none", "404"),
@@ -350,13 +350,20 @@ fn nothing_else_can_be_read() {
         "for path in good in in2 insub/good; do get $U/col/$one/doc/$path; get $U/$ibip/$path; done | uniq -c | tr -s ' '",
         " 8 good",
     );
+    // An encoded slash is a slash: no name has one.
+    prints(
+        &env,
+        &served,
+        "get $U/${one//\\//%2F}%2Fgood; get $U/col%2f${one//\\//%2F}%2fdoc%2Finsub%2Fgood; get $U/${ibip/\\//%2f}/good",
+        "good\ngood\ngood",
+    );
     let hostile = "
         doc/out doc/out2 doc/root doc/root/etc/passwd doc/up/.ibi doc/side doc/text doc/store doc/loop doc/proc
         doc/round/doc/good doc/pipe doc/zero doc/disk doc/sock doc/shut doc/private doc/private/x doc/root/
         .ibi .ibi/ /.ibi ./.ibi .ibi. .ibi.metadata .ibi.aside %2Eibi %2eibi%2emetadata doc/../.ibi doc/%2e%2e/.ibi
         doc/..%2f.ibi doc/%2e%2e%2f.ibi doc%2f..%2f.ibi doc/%252e%252e/.ibi doc/..%252f.ibi doc/.%2e/.ibi doc/sub/../../.ibi
         doc/..%c0%af.ibi doc/%c0%ae%c0%ae/.ibi doc/..%5c.ibi doc/.../.ibi doc/..;/.ibi
-        doc/good%00 doc/good%00.txt %00 doc/go%6fd/ doc/good/. doc/good/.. doc/./good doc/sub/../good doc%2fgood doc//sub/..//good
+        doc/good%00 doc/good%00.txt %00 doc/go%6fd/ doc/good/. doc/good/.. doc/./good doc/sub/../good doc//sub/..//good
         ../ .. . ../../../../../archive.ibi ../../../../../relations.sqlite3 ../../../../../../secret
         ..%2f..%2f..%2f..%2f..%2farchive.ibi %2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/%2e%2e/secret ..%2f..%2f..%2f..%2f..%2f..%2fsecret
         %2fetc%2fpasswd //etc/passwd doc//etc/passwd doc/%2fetc/passwd";
@@ -376,7 +383,7 @@ END
              done
              for path in archive.ibi relations.sqlite3 lock col col/ col/.. col/../archive.ibi ../secret %2e%2e/secret ibip ibip/$ibip/doc/good \\
                  col/$new col/$new/ col/$new/doc/x $new/x $new $new?ibiurl.verblist=GetFileList \"$new:(oai_dc)\" A.store/archive.ibi \\
-                 col/$one/../../../../../archive.ibi col/..%2farchive.ibi col%2f$one/doc/good .mint .ibi; do
+                 col/$one/../../../../../archive.ibi col/..%2farchive.ibi  .mint .ibi; do
                  echo \"$(curl -s -g -m 5 -o body -w '%{{http_code}}' --path-as-is \"$U/$path\") $path $(grep -c -a -e secret -e root: -e SQLite -e good -e '<dc' body)\"
              done"
         ),

@@ -128,7 +128,39 @@ fn files_are_read() {
         place() { line location "$@" | sed "s:$one:ONE:g; s:${one%/*}:YEAR:"; }
         place $U/dav/; place $U/dav; place $U/dav/${one%/*}/; place $U/dav/$one; place $X/; place $U/dav/6RPa7umaZ"#,
         "latin\ncontrol\nlatin\ncontrol\ntext\ntext\n304\n200\n206\n416\n404\n200\n168894\nsandbox allow-scripts\n\
-         /\n/\n/YEAR\n/ONE?page\n/ONE?ibiurl.verblist=GetFileList\n/",
+         /dav/\n/dav/ONE/\n/dav/6RPa7umaZ/",
+    );
+}
+
+/// A collection has a page with links to its members, which programs follow that know no PROPFIND.
+#[test]
+fn a_collection_is_a_page_of_links() {
+    let (env, served) = environment();
+    prints(
+        &env,
+        &served,
+        r#"links() { get "$1" > page; xmllint --html --noout page; sed -n 's/^<a href="\([^"]*\)">\(.*\)<.a>  \(.*\)  \(.*\)$/\1 \2 \4/p' page; }
+        links $U/dav/$one/; links $U/dav/6RPa7umaZ/; links $U/dav/$one/doc/ | LC_ALL=C sort | sed -n 1,5p; ! grep secret page
+        grep -c '<a href="long">long</a>  02-Feb-2020 02:02  168894' page; get -L $U/dav/$one/doc | cmp - page
+        touch $D/a:b; links $U/dav/$one/doc/ | grep ^a%3A; status -I $U/dav/$one/doc/; status -L $U/dav/$one/shut/; status $U/dav//$one
+        line location //127.0.0.1/ --url "$U//dav/${one%%/*}" | grep -c ^/dav/"#,
+        "doc/ doc/ -\nUaJFT/ UaJFT/ -\n\
+         Relat%C3%B3rio%20%26%20%3Cfinal%3E.txt Relatório &amp; &lt;final&gt;.txt 7\n\
+         Relat%F3rio Relat\u{fffd}rio 5\na%20b/ a b/ -\nc%01%0A c\u{fffd}\u{fffd} 7\nempty/ empty/ -\n1\n\
+         a%3Ab a:b 0\n200\n404\n302\n1",
+    );
+}
+
+/// lftp goes through collections.
+#[test]
+fn lftp_reads_it() {
+    let (env, served) = environment();
+    prints(
+        &env,
+        &served,
+        r#"lftp -c "open $U/dav/; cd $one/doc; cls -1; cd 'a b/c'; cat text; cd $U/dav/$one/doc/; mirror -i '^long$|^a b/' . $PWD/mirrored" > said 2>&1
+        grep -x -e long -e 'a b/' -e text said; cmp $D/long mirrored/long; cat 'mirrored/a b/c/text'"#,
+        "a b/\nlong\ntext\ntext",
     );
 }
 
@@ -307,9 +339,9 @@ fn a_prefix_is_in_every_href() {
         r#"for path in /deep/er/dav /dav; do hrefs $U$path/$one/doc/a%20b/ | sed "s:$one:ONE:"; done
         export RCLONE_CONFIG=$PWD/none RCLONE_WEBDAV_URL=$U/deep/er/dav RCLONE_WEBDAV_VENDOR=other
         rclone -q lsf -R ":webdav:$one/doc/a b"
-        line location $U/deep/er/dav/; status -X PUT -d x $U/deep/er/dav/x; line dav -X OPTIONS $U/deep/er/dav"#,
+        line location $U/deep/er/dav; status -X PUT -d x $U/deep/er/dav/x; line dav -X OPTIONS $U/deep/er/dav"#,
         "/deep/er/dav/ONE/doc/a%20b/\n/deep/er/dav/ONE/doc/a%20b/c/\n\
-         /deep/er/dav/ONE/doc/a%20b/\n/deep/er/dav/ONE/doc/a%20b/c/\nc/\nc/text\n/deep/er/\n405\n1",
+         /deep/er/dav/ONE/doc/a%20b/\n/deep/er/dav/ONE/doc/a%20b/c/\nc/\nc/text\n/deep/er/dav/\n405\n1",
     );
 }
 

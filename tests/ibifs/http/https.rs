@@ -260,6 +260,30 @@ fn a_resolver_by_tls() {
     );
 }
 
+/// A key that only root reads cannot be read again, which is said at the start, with the remedy.
+#[test]
+fn a_key_that_cannot_be_read_again_is_named_at_the_start() {
+    let env = environment();
+    env.sh("cp own.pem cert; cp own.key key; chmod 600 key");
+    let options = "A --tls-cert cert --tls-key key 2> log";
+    let served = Served::start(&env, options);
+    let shown = format!("curl -sSf --cacert ca.pem {}/ > page; cat log", served.url);
+    let log = env.sh(&shown);
+    for part in [
+        "WARN ] the certificate will not be read again",
+        "user 65534",
+        "key: ",
+        "setfacl",
+        "restart",
+    ] {
+        assert!(log.contains(part), "{part} is not in: {log}");
+    }
+    drop(served);
+    env.sh("setfacl -m u:65534:r key");
+    let _served = Served::start(&env, options);
+    env.prints("cat log", "");
+}
+
 /// A certificate is read again on SIGHUP; one that is none leaves the last one in use.
 #[test]
 fn a_certificate_is_read_again() {

@@ -30,6 +30,60 @@ END
     Fixture::new(env, served, ASK)
 }
 
+/// A citation in a style, Dublin Core in Turtle, and the other name of BibTeX.
+#[test]
+fn citations_and_turtle_are_negotiated() {
+    library().prints(
+        r#"
+        accept() { ask "/$R" -H "Accept: $1"; echo "$(code) $(line content-type)"; }
+        accept text/x-bibliography; grep -o '^Souza, M[^(]*(2009' body
+        accept 'text/x-bibliography; style=ieee'; grep -o '^.*Souza' body; accept 'text/x-bibliography; style=none'
+        accept application/bibtex; grep -c '^@' body; accept text/turtle; grep -e 'dc:title' -e dc:creator body
+        "#,
+        r#"200 text/x-bibliography; charset=utf-8
+Souza, M., & Lima, A. (2009
+200 text/x-bibliography; charset=utf-8
+M. Souza
+400 text/plain; charset=utf-8
+200 application/bibtex; charset=utf-8
+1
+200 text/turtle; charset=utf-8
+    dc:title "Tides </script><b> & \"more\"" ;
+    dc:creator "Souza, Maria" ;
+    dc:creator "Lima, Ana" ;"#,
+    );
+}
+
+/// `lastmod` is the time of what was read: a description that is overwritten in place moves it in both lists, the record
+/// of a metadata item in that of the descriptions, and a file of the item in that of the pages.
+#[test]
+fn the_last_change_is_that_of_what_was_read() {
+    let library = library();
+    let times = || {
+        // A list is kept for ten seconds.
+        std::thread::sleep(std::time::Duration::from_secs(11));
+        library.sh(
+            r#"for list in resourcelist-0 sitemap-0; do
+                ask "/$list.xml"; grep -o "$R[:?][^<]*</loc><lastmod>[^<]*" body | sed 's/.*lastmod>//'
+            done"#,
+        )
+    };
+    library.sh(
+        "find A/$R -exec touch -d 2020-01-02T03:04:05Z {} +; data=$(ibifs mint A | head -n 1); echo $data > data
+         touch -d 2020-01-02T03:04:05Z A/$R/.ibi.metadata 'A.store/col/'$R/.ibi 'A.store/col/'$R/.ibi.metadata",
+    );
+    let before = "2020-01-02T03:04:05Z\n2020-01-02T03:04:05Z";
+    assert_eq!(times(), before);
+    library.sh("touch -d 2031-01-01T00:00:00Z A.store/col/$R/.ibi.metadata");
+    assert_eq!(times(), "2031-01-01T00:00:00Z\n2031-01-01T00:00:00Z");
+    library.sh("mkdir -p A/$R/doc/sub; echo x > A/$R/doc/sub/x; touch -d 2032-01-01T00:00:00Z A/$R/doc/sub/x");
+    assert_eq!(times(), "2031-01-01T00:00:00Z\n2032-01-01T00:00:00Z");
+    library.sh(
+        "ln -sfn \"$PWD/A/$(< data)\" \"A/$R:\"; touch -d 2033-01-01T00:00:00Z A/$(< data)/doc",
+    );
+    assert_eq!(times(), "2033-01-01T00:00:00Z\n2033-01-01T00:00:00Z");
+}
+
 #[test]
 fn a_description_is_negotiated() {
     library().prints(

@@ -21,6 +21,32 @@ fn serve(env: TestEnv) -> Fixture {
     Fixture::new(env, served, ASK)
 }
 
+/// `lang=` in the query has precedence over the header, and is no part of what is asked for.
+#[test]
+fn a_reader_chooses_the_language_by_the_query() {
+    let library = serve(library());
+    library.prints(
+        r#"R=$(cat gone); lang() { get "$1" "${@:2}" > /dev/null; sed -n 's/^content-language: //p' head | tr -d '\r'; }
+        lang '/?lang=pt'; lang '/?lang=en' -H 'Accept-Language: pt'; lang '/?lang=xx,' -H 'Accept-Language: pt'; lang '/'
+        lang '/search?q=Tides&lang=pt-BR'; grep -q Tides body && echo found; lang "/$R?page&lang=pt"; lang "/$R?lang=pt&page"; lang '/?x=1&lang=pt&y=2'"#,
+        "pt\nen\npt\nen\npt\nfound\npt\npt\npt",
+    );
+}
+
+/// Where the files of an item may not be read the pages say so; where there are none, that there are none.
+#[test]
+fn restricted_files_are_called_so() {
+    let env = TestEnv::new().with_a();
+    env.sh("ibifs mint A | head -n 1 > shut; echo x > A/$(< shut)/doc/x; chmod 700 A/$(< shut)/doc
+            ibifs mint A | head -n 1 > none; ibifs mint A | head -n 1 > one; echo x > A/$(< one)/doc/x; chmod 600 A/$(< one)/doc/x");
+    serve(env).prints(
+        r#"for item in $(cat shut one none); do for query in page ibiurl.verblist=GetFileList; do
+            get "/$item?$query" > /dev/null; grep -o 'There are no public files\|Access to the files of this item is not permitted' body
+        done; done | uniq -c | tr -s ' '; pt "/$(cat shut)?page" | grep -c 'não é permitido'"#,
+        " 4 Access to the files of this item is not permitted\n 2 There are no public files\n1",
+    );
+}
+
 /// A report of two editions with a translation and metadata, and what else an Archive holds.
 fn library() -> TestEnv {
     let env = TestEnv::new().with_a();

@@ -138,8 +138,8 @@ fn the_headers_of_a_zip_file() {
         get $U/$one -H 'Accept: text/html' -o page; get "$U/col/$one/" -H 'Accept: text/html' | grep -o 'href="/archive.cgi[^"]*"' | sed "s:$one:ONE:"
         get "$U/col/$one/" -H 'Accept: application/json' | jq -r .zip_url | sed "s:$one:ONE:"
         status -X POST $U/archive.cgi/$one"#,
-        "application/zip\nattachment; filename*=UTF-8''ONE.zip\nno-cache\n\
-         application/zip\nattachment; filename*=UTF-8''ONE.zip\nno-cache\n\
+        "application/zip\nattachment; filename=\"ONE.zip\"\nno-cache\n\
+         application/zip\nattachment; filename=\"ONE.zip\"\nno-cache\n\
          found\nhref=\"/archive.cgi/ONE\"\nhref=\"/archive.cgi/ONE?bag\"\n/archive.cgi/ONE\n405",
     );
 }

@@ -1,9 +1,9 @@
 //! The public part of the Archive as a network drive: WebDAV (RFC 4918), class 1, to read only.
 //!
 //! - [`target`]: what a path names.
-//! - [`reading`]: GET and HEAD.
 //! - [`listing`]: a collection as a list of resources, step by step.
-//! - [`propfind`]: the properties of a resource and of its members.
+//! - [`propfind`]: the properties of a resource and of its members, and the page of a collection.
+//! - [`reading`]: GET and HEAD.
 //!
 //! A client cannot write: what is written in a mount is owned by the user who writes it, and decided by the rights of
 //! that user; a client of WebDAV would be a stranger, or hold a token, which belongs to no user of this system.

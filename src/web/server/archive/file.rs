@@ -18,7 +18,6 @@ use tokio::task::JoinHandle;
 
 use super::conditions::{ConditionResult, FilePart, FileVersion, evaluate, part};
 use crate::archive::tree::Published;
-use crate::formats::query::encoded;
 use crate::web::server::answer::{FOR_ALL, RESOURCE_POLICY, refusal};
 use crate::web::server::threads;
 
@@ -159,10 +158,32 @@ async fn answered(
     response
 }
 
-/// The header for a file that is saved (RFC 6266, section 4.3).
+/// The header for a file that is saved (RFC 6266, section 4.3). A name that a quoted string cannot have in all programs
+/// is there in the form of RFC 8187, too. Bytes that are not UTF-8 are taken for Latin-1, as old collections have them.
 pub(super) fn attachment(path: &[u8]) -> Option<HeaderValue> {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    let text = format!("attachment; filename*=UTF-8''{}", encoded(name));
+    let name = match std::str::from_utf8(name) {
+        Ok(name) => name.to_owned(),
+        Err(_) => name.iter().copied().map(char::from).collect(),
+    };
+    let is_plain = |character: char| {
+        (character == ' ' || character.is_ascii_graphic()) && !"\"\\%".contains(character)
+    };
+    let plain: String = name
+        .chars()
+        .map(|character| if is_plain(character) { character } else { '_' })
+        .collect();
+    let mut text = format!("attachment; filename=\"{plain}\"");
+    if plain != name {
+        text.push_str("; filename*=UTF-8''");
+        for byte in name.bytes() {
+            if byte.is_ascii_alphanumeric() || b"!#$&+-.^_`|~".contains(&byte) {
+                text.push(char::from(byte));
+            } else {
+                text.push_str(&format!("%{byte:02X}"));
+            }
+        }
+    }
     HeaderValue::from_str(&text).ok()
 }
 

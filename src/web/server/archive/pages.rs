@@ -28,6 +28,7 @@ use crate::formats::citation::{CitationError, cite};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use crate::web::server::answer;
+use crate::web::server::negotiation::{self, CITATION, Negotiated, TURTLE};
 use crate::web::server::page::accept::{self, Representation};
 use crate::web::server::page::html::link;
 use crate::web::server::page::{self, Page};
@@ -107,6 +108,41 @@ pub(super) fn description(
             answer::fresh(answer::whole(StatusCode::OK, kind, document))
         }
         Err(error) => failure::of(&error),
+    }
+}
+
+/// What a request has negotiated of an item, under the media type that it names.
+pub(super) fn negotiated(
+    site: &Site,
+    item: &Item,
+    wanted: Negotiated,
+    request: &Parts,
+) -> Response<Body> {
+    let (kind, response) = match wanted {
+        Negotiated::Format(format, kind) if kind == negotiation::media_type(format) => {
+            return description(site, item, None, format);
+        }
+        Negotiated::Format(format, kind) => (kind, description(site, item, None, format)),
+        Negotiated::Turtle => {
+            let response = match site.archive.description(item, None, &act) {
+                Ok(description) => {
+                    let document = description.to_turtle();
+                    answer::fresh(answer::whole(StatusCode::OK, TURTLE, document))
+                }
+                Err(error) => failure::of(&error),
+            };
+            (TURTLE, response)
+        }
+        Negotiated::Citation => {
+            let style = negotiation::citation_style(&request.headers);
+            let response = citation(site, item, style.unwrap_or("apa"), request);
+            (CITATION, response)
+        }
+    };
+    if response.status() == StatusCode::OK {
+        answer::of_type(response, kind)
+    } else {
+        response
     }
 }
 

@@ -10,8 +10,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, Published};
 use crate::formats::fixity::Digest;
 use crate::formats::item::State;
-use crate::formats::query::encoded;
-use crate::formats::query::{percent_decoded, percent_decoded_bytes};
+use crate::formats::query::{encoded, percent_decoded, percent_decoded_bytes, with_pairs};
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::file::Source;
 use crate::web::server::archive::zip::Layout;
@@ -72,6 +71,8 @@ pub(super) struct ContentRequest {
     pub(super) is_zip: bool,
     /// The page or the set of links that is wanted instead of the item.
     pub(super) about: Option<About>,
+    /// The query, whose pairs a redirection passes on.
+    pub(super) query: String,
 }
 
 impl ContentRequest {
@@ -164,8 +165,8 @@ pub(super) fn of_item(
         Some(About::Bag) | None => {}
     }
     if wanted.below.is_empty() && !wanted.is_download {
-        if let Some(format) = negotiation::description(&request.headers) {
-            let document = pages::description(site, &item, None, format);
+        if let Some(wanted) = negotiation::description(&request.headers) {
+            let document = pages::negotiated(site, &item, wanted, request);
             return Ok(ContentReply::Answer(answer::by_accept(document)));
         }
         if pages::is_for_programs(request) {
@@ -186,6 +187,7 @@ pub(super) fn of_item(
                 return Err(not_acceptable());
             }
             let place = format!("/{}", content_url(&item.names, &found));
+            let place = with_pairs(place, &wanted.query);
             let mut response = answer::by_accept(redirect(&place));
             pages::add_signposts(site, &item, &mut response);
             Ok(ContentReply::Answer(response))

@@ -60,6 +60,11 @@ pub(super) fn persistent(
         is_download: name.kind == PersistentKind::Download,
         is_zip: name.kind == PersistentKind::Package,
         about: About::of_query(query),
+        // That of a record is for the script that shows it.
+        query: match name.kind {
+            PersistentKind::Record => String::new(),
+            _ => query.to_owned(),
+        },
     };
     let reply = match modifier {
         None => of_item(site, item, &wanted, request),

@@ -9,7 +9,7 @@ use crate::archive::Related;
 use crate::archive::store::Item;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
-use crate::formats::query::encoded;
+use crate::formats::query::{encoded, with_pairs};
 use crate::web::server::answer::Refusal;
 use crate::web::server::archive::{Site, act, pages};
 use ibi::relation::{Language, Modifier, Step};
@@ -140,9 +140,10 @@ fn onward(resolver: &BaseUrl, names: &Names, signs: &str, wanted: &ContentReques
         .into_iter()
         .filter_map(|(is_wanted, pair)| is_wanted.then_some(pair))
         .collect();
-    if pairs.is_empty() {
+    let url = if pairs.is_empty() {
         url
     } else {
         format!("{url}?{}", pairs.join("&"))
-    }
+    };
+    with_pairs(url, &wanted.query)
 }

@@ -55,31 +55,37 @@ pub(in super::super) struct Path {
     pub(in super::super) end: PathEnd,
 }
 
-/// Splits a path before it is decoded. A name cannot contain an encoded slash, so such a path is not found.
+/// Splits a path. An encoded slash separates components as well, since no name has one.
 pub(in super::super) fn read_path(text: &str) -> Result<Path, Refusal> {
     let mut components = Vec::new();
+    let mut end = PathEnd::Slash;
     for part in text.split('/').filter(|part| !part.is_empty()) {
         let Some(component) = percent_decoded_bytes(part) else {
             let sentence = "the percent-encoding of the path is not valid; write % as %25";
             return Err(refuse(StatusCode::BAD_REQUEST, sentence));
         };
-        let is_climbing = component == b"." || component == b"..";
-        if is_climbing || component.iter().any(|byte| [0, b'/'].contains(byte)) {
-            return Err(refuse(
-                StatusCode::NOT_FOUND,
-                "no path here contains '.', '..', a NUL byte or an encoded slash",
-            ));
+        for component in component.split(|byte| *byte == b'/') {
+            let is_climbing = component == b"." || component == b"..";
+            if is_climbing || component.contains(&0) {
+                return Err(refuse(
+                    StatusCode::NOT_FOUND,
+                    "no path here contains '.', '..' or a NUL byte",
+                ));
+            }
+            if !component.is_empty() {
+                components.push(component.to_vec());
+            }
+            end = if component.is_empty() {
+                PathEnd::Slash
+            } else {
+                PathEnd::Name
+            };
         }
-        components.push(component);
     }
-    Ok(Path {
-        components,
-        end: if text.ends_with('/') {
-            PathEnd::Slash
-        } else {
-            PathEnd::Name
-        },
-    })
+    if text.ends_with('/') {
+        end = PathEnd::Slash;
+    }
+    Ok(Path { components, end })
 }
 
 pub(in super::super) fn redirect(place: &str) -> Response<Body> {

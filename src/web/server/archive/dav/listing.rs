@@ -1,4 +1,4 @@
-//! The answer to PROPFIND, made in steps of limited work: an Archive has a million items, and an item a million files.
+//! The answer to PROPFIND and the page of a collection, made in steps of limited work: an Archive has a million items, and an item a million files.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::archive::tree::Published;
 use crate::archive::{ArchiveError, PublicDirectory};
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
-use crate::formats::webdav::{BEGIN, END, FileProperties, Resource, Wanted};
+use crate::formats::webdav::{BEGIN, END, FileProperties, PAGE_BEGIN, PAGE_END, Resource, Wanted};
 use crate::web::server::archive::levels::{Member, Members};
 use crate::web::server::archive::{Site, act, file, pages};
 use ibi::Timestamp;
@@ -27,10 +27,18 @@ enum Source {
     Nothing,
 }
 
+/// In what form resources are listed.
+pub(super) enum Form {
+    /// Properties in XML.
+    Properties(Wanted),
+    /// A page with links to the members.
+    Page,
+}
+
 /// A list that is being written.
 pub(super) struct Listing {
     site: Arc<Site>,
-    wanted: Wanted,
+    form: Form,
     /// The path of the resource that was asked for, percent-encoded. That of a collection ends with a slash.
     href: String,
     now: i64,
@@ -42,7 +50,7 @@ impl Listing {
     /// the components below the drive.
     pub(super) fn begin(
         site: Arc<Site>,
-        wanted: Wanted,
+        form: Form,
         target: Target,
         path: &[Vec<u8>],
         with_members: bool,
@@ -54,7 +62,7 @@ impl Listing {
         let mut listing = Listing {
             now: site.clock.seconds(),
             site,
-            wanted,
+            form,
             href,
             source: Source::End,
         };
@@ -66,12 +74,18 @@ impl Listing {
         if resource.file.is_none() {
             listing.href.push('/');
         }
-        let mut xml = BEGIN.to_owned();
-        let resource = Resource {
-            href: listing.href.clone(),
-            ..resource
+        let xml = match &listing.form {
+            Form::Page => PAGE_BEGIN.to_owned(),
+            Form::Properties(wanted) => {
+                let mut xml = BEGIN.to_owned();
+                let resource = Resource {
+                    href: listing.href.clone(),
+                    ..resource
+                };
+                wanted.write(&resource, &mut xml);
+                xml
+            }
         };
-        listing.wanted.write(&resource, &mut xml);
         if with_members {
             listing.source = source;
         }
@@ -155,7 +169,10 @@ impl Listing {
             match std::mem::replace(&mut self.source, Source::Nothing) {
                 Source::Nothing => return Ok(false),
                 Source::End => {
-                    xml.push_str(END);
+                    xml.push_str(match self.form {
+                        Form::Properties(_) => END,
+                        Form::Page => PAGE_END,
+                    });
                     return Ok(false);
                 }
                 source => self.source = self.step(source, xml)?,
@@ -211,7 +228,10 @@ impl Listing {
     fn add(&self, mut resource: Resource, xml: &mut String) {
         let end = if resource.file.is_some() { "" } else { "/" };
         resource.href = format!("{}{}{end}", self.href, encoded(&resource.name));
-        self.wanted.write(&resource, xml);
+        match &self.form {
+            Form::Properties(wanted) => wanted.write(&resource, xml),
+            Form::Page => resource.write_line(xml),
+        }
     }
 }
 

@@ -7,14 +7,14 @@ use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Request, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Frame;
 use tokio::task::JoinHandle;
 
-use super::listing::Listing;
-use super::target::answered;
+use super::listing::{Form, Listing};
+use super::target::{Target, answered};
 use crate::archive::ArchiveError;
 use crate::formats::webdav::{FINITE_DEPTH, Wanted};
 use crate::web::server::answer::{self, Refusal};
@@ -47,15 +47,7 @@ async fn found(handle: SiteHandle, request: Request<Body>) -> Result<Response<Bo
     };
     let begun = site.aside(client, begun).await;
     let (begun, depends_on_reader) = begun.map_err(Box::new)??;
-    let body = match begun {
-        (xml, None) => Body::from(xml),
-        (xml, Some(listing)) => Body::new(ListingBody {
-            ready: Some(xml.into()),
-            listing: Some(listing),
-            running: None,
-        }),
-    };
-    let response = answer::whole(StatusCode::MULTI_STATUS, XML, body);
+    let response = answer::whole(StatusCode::MULTI_STATUS, XML, body_of(begun));
     let response = answer::fresh(response);
     Ok(if depends_on_reader {
         answer::by_language(response)
@@ -66,6 +58,34 @@ async fn found(handle: SiteHandle, request: Request<Body>) -> Result<Response<Bo
 
 /// The beginning of an answer, and the list that goes on.
 type Begun = (String, Option<Box<Listing>>);
+
+fn body_of(begun: Begun) -> Body {
+    match begun {
+        (xml, None) => Body::from(xml),
+        (xml, Some(listing)) => Body::new(ListingBody {
+            ready: Some(xml.into()),
+            listing: Some(listing),
+            running: None,
+        }),
+    }
+}
+
+/// The page of a collection, with links to its members.
+pub(super) fn page(
+    site: &Arc<Site>,
+    target: Target,
+    below: &[Vec<u8>],
+) -> Result<Response<Body>, Refusal> {
+    let begun = Listing::begin(Arc::clone(site), Form::Page, target, below, true);
+    let (mut listing, mut text) = begun.map_err(failed)?;
+    let has_more = listing.next(&mut text).map_err(failed)?;
+    let body = body_of((text, has_more.then(|| Box::new(listing))));
+    let mut response = answer::whole(StatusCode::OK, "text/html; charset=utf-8", body);
+    let policy = HeaderValue::from_static("default-src 'none'");
+    let lines = response.headers_mut();
+    lines.insert(header::CONTENT_SECURITY_POLICY, policy);
+    Ok(answer::fresh(response))
+}
 
 fn begin(
     site: Arc<Site>,
@@ -78,7 +98,14 @@ fn begin(
     let preferences = languages::preferred(&request.headers);
     let listed = Arc::clone(&site);
     answered(&site, below, &preferences, |target| {
-        let begun = Listing::begin(listed, wanted, target, below, with_members).map_err(failed)?;
+        let begun = Listing::begin(
+            listed,
+            Form::Properties(wanted),
+            target,
+            below,
+            with_members,
+        )
+        .map_err(failed)?;
         let (mut listing, mut xml) = begun;
         if path.end == PathEnd::Slash && listing.is_of_file() {
             return Err(no_file());

@@ -7,10 +7,9 @@ use axum::http::request::Parts;
 use axum::http::{Request, Response};
 
 use super::PATH;
+use super::propfind;
 use super::target::{Target, answered};
 use crate::archive::store::Item;
-use crate::formats::level::LevelPath;
-use crate::formats::query::encoded;
 use crate::web::server::answer::Refusal;
 use crate::web::server::archive::content::{
     ContentReply, Path, PathEnd, TEXT_NAME, digest_of, failed, no_file, open_cached, read_path,
@@ -40,24 +39,38 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
 }
 
 fn reply(
-    site: &Site,
+    site: &Arc<Site>,
     version: Option<i64>,
     request: &Parts,
 ) -> Result<(ContentReply, bool), Refusal> {
     let path = read_path(request.uri.path())?;
     let below = path.components.get(1..).unwrap_or_default();
     let preferences = languages::preferred(&request.headers);
+    // The links of a page are relative to it.
+    let page = |target| match path.end {
+        PathEnd::Slash => propfind::page(site, target, below),
+        PathEnd::Name => {
+            let path = request.uri.path().trim_start_matches('/');
+            Ok(redirect(&format!("/{path}/")))
+        }
+    };
     answered(site, below, &preferences, |target| match target {
-        // There is no page of a prefix.
-        Target::Level(LevelPath::Rep(level)) => Ok(ContentReply::Answer(redirect(&format!(
-            "/{}",
-            encoded(level.as_bytes())
-        )))),
-        // There is no page of a prefix.
-        Target::Level(_) => Ok(ContentReply::Answer(redirect("/"))),
+        Target::Level(_) => page(target).map(ContentReply::Answer),
         Target::Content(item, in_item) => {
             note(site, version, &path, &item, &in_item);
-            content(site, &item, in_item, path.end, request)
+            let found = site.archive.open_content(&item, &in_item, &act);
+            let found = found.map_err(failed)?;
+            match found.is_file() {
+                false => page(Target::Content(item, in_item)).map(ContentReply::Answer),
+                true if path.end == PathEnd::Slash => Err(no_file()),
+                true => Ok(ContentReply::File {
+                    digest: digest_of(site, &item, &found, &in_item, request),
+                    source: Source::Open(found),
+                    name: in_item,
+                    location: None,
+                    is_download: false,
+                }),
+            }
         }
         Target::Text(item) => Ok(ContentReply::File {
             source: Source::Open(
@@ -93,32 +106,5 @@ fn note(site: &Site, version: Option<i64>, path: &Path, item: &Item, in_item: &[
             .is_some_and(|own| own.canonical() == rep.canonical())
     {
         site.cache.add_item(version, name, item.clone());
-    }
-}
-
-fn content(
-    site: &Site,
-    item: &Item,
-    path: Vec<u8>,
-    end: PathEnd,
-    request: &Parts,
-) -> Result<ContentReply, Refusal> {
-    let found = site.archive.open_content(item, &path, &act);
-    let found = found.map_err(failed)?;
-    let name = encoded(item.names.preferred().as_bytes());
-    match (found.is_file(), path.is_empty()) {
-        (true, _) if end == PathEnd::Slash => Err(no_file()),
-        (true, _) => Ok(ContentReply::File {
-            digest: digest_of(site, item, &found, &path, request),
-            source: Source::Open(found),
-            name: path,
-            location: None,
-            is_download: false,
-        }),
-        (false, true) => Ok(ContentReply::Answer(redirect(&format!("/{name}?page")))),
-        (false, false) => {
-            let list = format!("/{name}?ibiurl.verblist=GetFileList");
-            Ok(ContentReply::Answer(redirect(&list)))
-        }
     }
 }

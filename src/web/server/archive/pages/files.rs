@@ -23,10 +23,21 @@ const FILES_IN_A_PART: usize = 10_000;
 /// The most files in one part of the text list, which has no visible link to the next.
 const FILES_IN_A_TEXT: usize = 100_000;
 
-/// A table of files, each with its size and the time of its last change.
-pub(super) fn table(words: &ArchiveWords, names: &Names, files: &[PublicFile]) -> Markup {
+/// A table of files, each with its size and the time of its last change. If there are none, `is_restricted` says whether
+/// there are others, which the reader may not read.
+pub(super) fn table(
+    words: &ArchiveWords,
+    names: &Names,
+    files: &[PublicFile],
+    is_restricted: bool,
+) -> Markup {
     if files.is_empty() {
-        return html! { p { (words.no_files) } };
+        let sentence = if is_restricted {
+            words.restricted_files
+        } else {
+            words.no_files
+        };
+        return html! { p { (sentence) } };
     }
     html! {
         table class="stacked" {
@@ -89,7 +100,7 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
                 &format!("{}: {}", words.files, item.names.preferred()),
                 &html! {
                     p { (link(&view::landing_url(&item.names), words.back)) }
-                    (table(words, &item.names, &listing.files))
+                    (table(words, &item.names, &listing.files, site.archive.is_restricted(item, &act)))
                     @if let Some(next) = &next { p { (link(next, words.next_files)) } }
                 },
             )

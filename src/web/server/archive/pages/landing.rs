@@ -33,7 +33,7 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Marku
         }
         @if let Some(preview) = preview { (preview) }
         (section(words.files, &html! {
-            (files::table(words, &item.names, &item.listing.files))
+            (files::table(words, &item.names, &item.listing.files, item.is_restricted))
             p {
                 @if item.listing.has_more { (words.more_files) " " }
                 (link(&view::list_url(&item.names), words.all_files))

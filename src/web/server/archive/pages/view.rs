@@ -123,6 +123,8 @@ pub(super) struct ItemView {
     /// The path of the main file in the item.
     pub(super) main_path: Option<Vec<u8>>,
     pub(super) main_file: Option<String>,
+    /// Whether its files may not be read.
+    pub(super) is_restricted: bool,
     pub(super) last_edition: Option<OtherItem>,
     pub(super) next_edition: Option<OtherItem>,
     pub(super) previous_edition: Option<OtherItem>,
@@ -201,6 +203,7 @@ impl ItemView {
                 .updated(item, &act, &Dependencies::none())
                 .unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
+            is_restricted: archive.is_restricted(item, &act),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
             main_path,
             last_edition,
