@@ -32,6 +32,7 @@ use crate::archive::Clock;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::{FederatedArchive, PATH};
 use crate::formats::name_spaces::NameSpaces;
+use crate::formats::query::with_pairs;
 use crate::formats::resolution::{ArchiveQuery, Persistent};
 use crate::web::client::archive_service::{ArchiveService, Reach};
 use crate::web::client::{Client, Network};
@@ -39,6 +40,7 @@ use crate::web::registry::{RESOLVER_SERVICE, Registry, RegistryError};
 use archives::Archives;
 use asking::Resolution;
 pub use federation::ListSource;
+use ibi::persistent::PersistentKind;
 use ibi::relation::Step;
 pub use peers::PeerResolver;
 use registration::Registrations;
@@ -320,7 +322,8 @@ async fn dispatch(resolver: Arc<Resolver>, request: Request<Body>) -> Response<B
 }
 
 /// Answers a request whose path has no prefix.
-async fn answered(resolver: Arc<Resolver>, request: Request<Body>) -> Response<Body> {
+async fn answered(resolver: Arc<Resolver>, mut request: Request<Body>) -> Response<Body> {
+    languages::take_chosen(&mut request);
     if let Some(refusal) = answer::refused_method(request.method()) {
         return refusal;
     }
@@ -373,7 +376,7 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
     let mut found = None;
     for persistent in all {
         let resolution = asking::resolve(resolver, persistent, &preferred, &reader).await;
-        let is_alert = matches!(resolution, Resolution::Alert(_) | Resolution::Failed(_));
+        let is_alert = matches!(resolution, Resolution::Alert(..) | Resolution::Failed(_));
         if !is_alert || found.is_none() {
             found = Some((persistent, resolution));
         }
@@ -383,6 +386,11 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
     }
     let Some((persistent, resolution)) = found else {
         return answer::refusal(StatusCode::NOT_FOUND, "the path holds no identifier");
+    };
+    let query = match persistent.kind {
+        // That of a record is for the script that shows it.
+        PersistentKind::Record => "",
+        _ => request.uri.query().unwrap_or_default(),
     };
     let response = match resolution {
         Resolution::Found(archive, reached) => {
@@ -395,10 +403,11 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
             }
             let described = negotiation::description(&request.headers)
                 .and_then(|_| persistent.described(&reached.url));
-            redirect(&described.unwrap_or_else(|| persistent.delivered(&reached.url)))
+            let url = described.unwrap_or_else(|| persistent.delivered(&reached.url));
+            redirect(&with_pairs(url, query))
         }
-        Resolution::Registered(url) => redirect(&url),
-        Resolution::Alert(alert) => pages::alert(resolver, &alert, persistent, request),
+        Resolution::Registered(url) => redirect(&with_pairs(url, query)),
+        Resolution::Alert(alert, ibi) => pages::alert(resolver, &alert, &ibi, request),
         Resolution::Failed(error) => failure::of(&error),
     };
     let response = answer::by_accept(response);

@@ -241,7 +241,7 @@ fn archives_are_asked_and_thanked_as_the_documents_say() {
         fixture.goes(&format!("{ITEM}/a/b"), ""),
         "302 http://a.example.org/x%20y"
     );
-    assert!(fixture.stubs[0].hears("urlRequest", 3)[2].contains("&parsedibiurl.filepath=a/b&"));
+    assert!(fixture.stubs[0].hears("urlRequest", 3)[2].contains("&parsedibiurl.filepath=/a/b&"));
     assert_eq!(fixture.stubs[0].hears("acknowledgment", 2).len(), 2);
     assert_eq!(fixture.stubs[1].received("acknowledgment").len(), 0);
 }
@@ -285,6 +285,18 @@ fn originals_and_alerts() {
     assert_eq!(fixture.alert(ITEM), "410 deleted");
     let fixture = Fixture::new(vec![says(removed), copy()]);
     assert_eq!(fixture.goes(ITEM, ""), "302 http://copy.example.org/");
+    // The alert names the item that was removed: here the translation.
+    let other = "example.org/items/2010/01.01.00.00";
+    let fixture = Fixture::new(vec![Box::new(move |query| {
+        let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+        Reply::Text(if ibi == other {
+            format!("ibi {{rep {other}}} state Deleted timestamp 2009-07-21T14:43:31Z")
+        } else {
+            format!("ibi {{rep {ibi}}} state Original ibi.translation(pt) {{rep {other}}}")
+        })
+    })]);
+    assert_eq!(fixture.alert(&format!("{ITEM}+(pt)")), "410 deleted");
+    fixture.env.prints("jq -r .ibi body", other);
     let fixture = Fixture::new(vec![says("")]);
     assert_eq!(fixture.alert(ITEM), "404 unknown");
     for (path, status) in [
@@ -295,6 +307,71 @@ fn originals_and_alerts() {
     ] {
         assert_eq!(fixture.goes(path, ""), status, "{path}");
     }
+}
+
+/// Pairs of the query that are not those of the system are for the item itself, and are passed on.
+#[test]
+fn other_pairs_of_the_query_are_passed_on() {
+    let fixture = Fixture::new(vec![Box::new(|query| {
+        let verbs = query.get("parsedibiurl.verblist").unwrap_or_default();
+        let more = if verbs.is_empty() { "" } else { "?list" };
+        Reply::Text(holds(&format!("http://a.example.org/x{more}"), "Original"))
+    })]);
+    for (query, expected) in [
+        ("?foo=bar&lang=pt&q=a%20b+c", "x?foo=bar&lang=pt&q=a%20b+c"),
+        (
+            "?ibiurl.requireditemstatus=Original&x=%FF&ibiurl.y=1&page",
+            "x?x=%FF",
+        ),
+        (
+            "?ibiurl.verblist=GetFileList&verb=GetRecord",
+            "x?list&verb=GetRecord",
+        ),
+        ("", "x"),
+    ] {
+        let expected = format!("302 http://a.example.org/{expected}");
+        assert_eq!(fixture.goes(&format!("{ITEM}{query}"), ""), expected);
+    }
+}
+
+/// An identifier whose prefix is that of a registered Archive that answers does not wait for one that is switched off,
+/// unless that one has answered for the prefix before.
+#[test]
+fn an_archive_that_is_off_hides_nothing_of_the_others() {
+    let removed = |query: &Query| {
+        let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+        Reply::Text(match ibi.rsplit('.').next() {
+            Some("01") => format!("ibi {{rep {ibi}}} state Deleted timestamp 2009-07-21T14:43:31Z"),
+            _ => String::new(),
+        })
+    };
+    let has_one = |query: &Query| {
+        let ibi = query.get("parsedibiurl.ibi").unwrap_or_default();
+        Reply::Text(match ibi.rsplit('.').next() {
+            Some("03") => format!("ibi {{rep {ibi}}} state Original url http://b.example.org/"),
+            _ => String::new(),
+        })
+    };
+    let fixture = Fixture::new(vec![Box::new(removed), Box::new(has_one)]);
+    let off = |fixture: &Fixture| {
+        fixture.stubs[1].exclude(&registry(&fixture.env, "r.db"));
+        // The resolver notices within a second.
+        std::thread::sleep(Duration::from_millis(2500));
+    };
+    off(&fixture);
+    let of_the_first = |last: &str| format!("stub.example.org/s0/2009/02.16.17.{last}");
+    assert_eq!(fixture.alert(&of_the_first("01")), "410 deleted");
+    assert_eq!(fixture.alert(&of_the_first("02")), "404 unknown");
+    // It may have what is of nobody else, or of itself.
+    assert_eq!(fixture.alert(ITEM), "503 unavailable");
+    let of_the_second = "stub.example.org/s1/2009/02.16.17.02";
+    assert_eq!(fixture.alert(of_the_second), "503 unavailable");
+    // Once it has answered for the prefix, it may have other items of it.
+    let fixture = Fixture::new(vec![Box::new(removed), Box::new(has_one)]);
+    let transferred = of_the_first("03");
+    assert_eq!(fixture.goes(&transferred, ""), "302 http://b.example.org/");
+    off(&fixture);
+    assert_eq!(fixture.alert(&of_the_first("01")), "503 unavailable");
 }
 
 /// What is asked on: the next edition, a related item; a circle and an endless row end.

@@ -181,6 +181,18 @@ impl Archives {
         Some(service_key(&found.service))
     }
 
+    /// The services of the Archives that have answered for the prefix of an identifier, or announce it, whether or not
+    /// they answer now.
+    pub(super) fn concerned(&self, ibi: &str) -> Vec<String> {
+        let prefix = prefix(ibi);
+        let asked = self.included();
+        let announced = asked.announced.get(&prefix).into_iter().flatten();
+        let announced = announced.map(|at| asked.all[*at].service.clone());
+        let remembered = self.memory.of(&prefix).unwrap_or_default();
+        let remembered = remembered.iter().map(ToString::to_string);
+        announced.chain(remembered).collect()
+    }
+
     /// The included Archives that probably answer for an identifier, the most probable first: the only one whose
     /// service has the same prefix, those that have answered for the prefix, and those that announce it. Archives that
     /// do not answer are left out.

@@ -39,7 +39,8 @@ pub(super) enum Resolution {
     Found(Arc<ArchiveService>, Location),
     /// A URL that an actor has registered, if no Archive knows the item (ibi-resolution(7)).
     Registered(String),
-    Alert(Alert),
+    /// An alert about the item with this identifier, which may be a related one.
+    Alert(Alert, String),
     /// No Archive knows the item, and the registry cannot be asked.
     Failed(RegistryError),
 }
@@ -59,7 +60,7 @@ pub(super) async fn resolve(
 ) -> Resolution {
     let search = search(resolver, persistent, languages, reader);
     let found = tokio::time::timeout(SEARCH_TIMEOUT, search).await;
-    found.unwrap_or(Resolution::Alert(Alert::TooLong))
+    found.unwrap_or_else(|_| Resolution::Alert(Alert::TooLong, persistent.question.ibi.clone()))
 }
 
 async fn search(
@@ -78,6 +79,7 @@ async fn search(
             reader,
             is_original_required: persistent.is_original_required,
         };
+        let ibi = round.question.ibi.clone();
         match round.run().await {
             RoundResult::Found(archive, reached) => return Resolution::Found(archive, reached),
             // Registration is open to all, so a registered URL counts only if no Archive knows the
@@ -85,15 +87,15 @@ async fn search(
             RoundResult::Alert(alert) if alert == UNKNOWN_TO_ALL => {
                 return match registered(&round).await {
                     Ok(Some(url)) => Resolution::Registered(url),
-                    Ok(None) => Resolution::Alert(alert),
+                    Ok(None) => Resolution::Alert(alert, ibi),
                     Err(error) => Resolution::Failed(error),
                 };
             }
-            RoundResult::Alert(alert) => return Resolution::Alert(alert),
+            RoundResult::Alert(alert) => return Resolution::Alert(alert, ibi),
             RoundResult::Onward(next) => question = next,
         }
     }
-    Resolution::Alert(Alert::Endless)
+    Resolution::Alert(Alert::Endless, persistent.question.ibi.clone())
 }
 
 /// The URL that an actor has registered for the target.
@@ -170,6 +172,7 @@ impl QueryRound<'_> {
             tally: AnswerTally {
                 silent: self.resolver.archives.absent(),
                 makers: makers.into_iter().map(|maker| (maker, false)).collect(),
+                concerned: self.resolver.archives.concerned(&self.question.ibi),
                 ..AnswerTally::default()
             },
         };

@@ -10,7 +10,6 @@ use serde_json::json;
 
 use super::tally::Alert;
 use super::{ASK_AGAIN, Resolver};
-use crate::formats::resolution::Persistent;
 use crate::web::server::answer;
 use crate::web::server::page::Page;
 use crate::web::server::page::accept::Representation;
@@ -23,7 +22,7 @@ const FORMS: [Representation; 2] = [Representation::Html, Representation::Json];
 pub(super) fn alert(
     resolver: &Resolver,
     alert: &Alert,
-    persistent: &Persistent,
+    ibi: &str,
     request: &Parts,
 ) -> Response<Body> {
     let mut page = Page::asked(resolver.url(), BOTH, request, &FORMS);
@@ -73,7 +72,6 @@ pub(super) fn alert(
         ),
     };
     page.status = status;
-    let ibi = &persistent.question.ibi;
     let silent = match alert {
         Alert::Unknown { silent, .. } | Alert::CopiesOnly { silent } => *silent,
         _ => 0,

@@ -47,11 +47,16 @@ pub(super) struct AnswerTally {
     /// The services of the registered Archives to which the prefix of the identifier belongs, and whether each has
     /// answered.
     pub(super) makers: Vec<(String, bool)>,
+    /// The services of the Archives that have answered for the prefix, or announced it.
+    pub(super) concerned: Vec<String>,
+    /// The Archives that have answered.
+    pub(super) answered: Vec<Arc<ArchiveService>>,
 }
 
 impl AnswerTally {
     /// Notes that an Archive has answered.
-    pub(super) fn note_answer(&mut self, archive: &ArchiveService) {
+    pub(super) fn note_answer(&mut self, archive: &Arc<ArchiveService>) {
+        self.answered.push(Arc::clone(archive));
         let mut makers = self.makers.iter_mut();
         if let Some((_, has_answered)) = makers.find(|(maker, _)| *maker == archive.service) {
             *has_answered = true;
@@ -65,6 +70,15 @@ impl AnswerTally {
         let mut makers = self.makers.iter();
         makers.clone().all(|(_, has_answered)| *has_answered)
             || makers.any(|(maker, _)| *maker == archive.service)
+    }
+
+    /// Whether the registered Archive to which the prefix belongs has answered, and each that is known to have had items
+    /// of it. No other one is waited for to learn that an item is not there.
+    fn is_answered_by_makers(&self) -> bool {
+        let has_answered = |service: &String| self.answered.iter().any(|it| it.service == *service);
+        !self.makers.is_empty()
+            && self.makers.iter().all(|(_, has_answered)| *has_answered)
+            && self.concerned.iter().all(has_answered)
     }
 
     /// Whether the answers decide, so that Archives of lists are not asked.
@@ -96,8 +110,15 @@ impl AnswerTally {
             (Some((archive, reached)), _) => RoundResult::Found(archive, reached),
             (None, Some((_, next))) => RoundResult::Onward(next),
             (None, None) if self.has_copy => RoundResult::Alert(Alert::CopiesOnly { silent }),
-            (None, None) if self.is_deleted && silent == 0 => RoundResult::Alert(Alert::Deleted),
-            (None, None) => RoundResult::Alert(Alert::Unknown { silent, is_known }),
+            (None, None) => {
+                let is_answered = self.is_answered_by_makers();
+                let silent = if is_answered { 0 } else { silent };
+                RoundResult::Alert(if self.is_deleted && silent == 0 {
+                    Alert::Deleted
+                } else {
+                    Alert::Unknown { silent, is_known }
+                })
+            }
         }
     }
 }
