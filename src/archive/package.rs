@@ -29,6 +29,7 @@
 //! - [`json`]: JSON with all its members.
 //! - [`described`]: inventories of objects that are imported.
 //! - [`validity`]: objects that are imported.
+//! - [`pax`]: extended headers of tar files.
 //! - [`unpack`]: unpacks zip and tar files.
 //! - [`opened`]: reads and verifies a package.
 //! - [`filling`]: makes an item from a package.
@@ -48,6 +49,7 @@ pub mod naming;
 mod object;
 mod ocfl;
 mod opened;
+mod pax;
 mod reading;
 mod rules;
 pub mod texts;

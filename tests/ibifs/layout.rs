@@ -375,6 +375,8 @@ fn outside_crates_stay_at_home() {
         ("sha1", &["archive::package"]),
         ("md5", &["archive::package"]),
         ("blake2", &["archive::package"]),
+        ("bzip2", &["archive::package"]),
+        ("lzma_rust2", &["archive::package"]),
         ("encoding_rs", &["formats::bag", "formats::metadata"]),
         (
             "sha2",

@@ -48,6 +48,7 @@ mod mounting;
 mod objects;
 mod ordinary_user;
 mod package;
+mod packed;
 mod permissions;
 mod posix;
 mod postgres;

@@ -17,6 +17,8 @@ pub fn format(bytes: &[u8]) -> Option<&'static str> {
         ArchiveFormat::Zip => "zip",
         ArchiveFormat::Tar => "tar",
         ArchiveFormat::TarGz => "tar.gz",
+        ArchiveFormat::TarBz2 => "tar.bz2",
+        ArchiveFormat::TarXz => "tar.xz",
     })
 }
 

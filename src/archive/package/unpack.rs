@@ -6,12 +6,13 @@
 use std::cell::Cell;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
 use super::PackageError;
+use super::pax::Pax;
 use super::work::{make_directories, new_file};
 use crate::archive::tree::Action;
 use crate::formats::bag::DECLARATION;
@@ -33,12 +34,17 @@ const MOST_TIMES: u64 = 1000;
 /// The longest headers of an entry of a tar file, in bytes: its long name and its extensions, which are read into memory.
 const LONGEST_HEADERS: u64 = 1 << 20;
 
+/// The most memory that a file by xz may need, in KiB; `xz -9` needs a third of it.
+const MOST_XZ: u32 = 200 << 10;
+
 /// A format of files that have others in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ArchiveFormat {
     Zip,
     Tar,
     TarGz,
+    TarBz2,
+    TarXz,
 }
 
 impl ArchiveFormat {
@@ -55,6 +61,10 @@ impl ArchiveFormat {
             Some(ArchiveFormat::Tar)
         } else if start.starts_with(&[0x1f, 0x8b]) {
             Some(ArchiveFormat::TarGz)
+        } else if start.starts_with(b"BZh") {
+            Some(ArchiveFormat::TarBz2)
+        } else if start.starts_with(b"\xfd7zXZ\0") {
+            Some(ArchiveFormat::TarXz)
         } else {
             None
         })
@@ -64,7 +74,7 @@ impl ArchiveFormat {
 /// Whether a file is a zip file that holds a bag in a directory of its own (RFC 8493, section 5).
 pub(super) fn holds_bag(file: impl Read + Seek) -> bool {
     let is_declaration = |name: &str| {
-        let parts = name.split_once('/');
+        let parts = name.split_once(['/', '\\']);
         parts.is_some_and(|(_, below)| below == DECLARATION)
     };
     let archive = zip::ZipArchive::new(std::io::BufReader::new(file));
@@ -101,12 +111,15 @@ pub(super) fn unpack_at_most(
         entries: 0,
         count,
     };
+    let file = std::io::BufReader::new(file);
     match format {
         ArchiveFormat::Zip => unpacking.zip(file),
-        ArchiveFormat::Tar => unpacking.tar(std::io::BufReader::new(file)),
-        ArchiveFormat::TarGz => unpacking.tar(flate2::read::MultiGzDecoder::new(
-            std::io::BufReader::new(file),
-        )),
+        ArchiveFormat::Tar => unpacking.tar(file),
+        ArchiveFormat::TarGz => unpacking.tar(flate2::read::MultiGzDecoder::new(file)),
+        ArchiveFormat::TarBz2 => unpacking.tar(bzip2::read::MultiBzDecoder::new(file)),
+        ArchiveFormat::TarXz => {
+            unpacking.tar(lzma_rust2::XzReader::new_mem_limit(file, true, MOST_XZ))
+        }
     }
 }
 
@@ -131,10 +144,10 @@ struct Unpacking<'a> {
 impl Unpacking<'_> {
     fn zip(&mut self, file: impl Read + Seek) -> Result<(), PackageError> {
         let broken = |error: zip::result::ZipError| PackageError::broken("zip", said(&error));
-        let mut archive = zip::ZipArchive::new(std::io::BufReader::new(file)).map_err(broken)?;
+        let mut archive = zip::ZipArchive::new(file).map_err(broken)?;
         for number in 0..archive.len() {
             let found = archive.by_index_raw(number).map_err(broken)?;
-            let name = found.name_raw().to_vec();
+            let name = zip_name(&found).map_err(broken)?;
             let (size, mode) = (found.size(), found.unix_mode().unwrap_or(0));
             let is_encrypted = found.encrypted();
             let is_directory = name.ends_with(b"/");
@@ -178,26 +191,52 @@ impl Unpacking<'_> {
         });
         for entry in archive.entries().map_err(broken)? {
             let found = entry.map_err(broken)?;
+            let mut found = found;
+            let kind = found.header().entry_type();
+            let is_global = kind.is_pax_global_extensions();
+            if is_global && found.size() > LONGEST_HEADERS {
+                left.set(0);
+                return Err(broken(ErrorKind::FileTooLarge.into()));
+            }
             // Its content, which is read or passed over, and then the headers of the next one.
             left.set(found.size().saturating_add(LONGEST_HEADERS));
-            let name = found.path_bytes().into_owned();
+            let mut name = found.path_bytes().into_owned();
+            let shown = start_shown(&name);
+            let wrong = |what| PackageError::broken(&shown, what);
+            let pax = found.pax_extensions().map_err(broken)?;
+            let pax = pax
+                .map(Pax::read)
+                .transpose()
+                .map_err(wrong)?
+                .unwrap_or_default();
+            if is_global {
+                if pax.name.is_some() || pax.sparse.is_some() {
+                    let what = message!("a header for all files has a name or a content");
+                    return Err(wrong(what));
+                }
+                continue;
+            }
+            name = pax.name.unwrap_or(name);
             let header = found.header();
             let mode = header.mode().map_err(broken)?;
             let time = header.mtime().ok();
             let time = time.and_then(|seconds| {
                 SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
             });
-            let kind = header.entry_type();
-            if kind.is_pax_global_extensions() {
-                continue;
-            }
             let is_top = matches!(&name[..], b"." | b"./");
             if kind.is_dir() && is_top {
                 continue;
             }
-            let entry = self.entry(&name, found.size(), mode, time)?;
+            let stored = found.size();
+            let size = pax.sparse.as_ref().map_or(stored, |sparse| sparse.size);
+            let entry = self.entry(&name, size, mode, time)?;
             if kind.is_dir() {
                 self.directory(&entry)?;
+            } else if let (Some(sparse), true) = (pax.sparse, kind.is_file()) {
+                let wrong = |what| PackageError::broken(&entry.shown, what);
+                let content = sparse.content(found, stored).map_err(wrong)?;
+                self.file(&entry, content)?;
+                left.set(LONGEST_HEADERS);
             } else if kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse() {
                 self.file(&entry, found)?;
                 left.set(LONGEST_HEADERS);
@@ -207,6 +246,9 @@ impl Unpacking<'_> {
                 return Err(is_special(&entry));
             }
         }
+        // What is compressed has its check at the end.
+        left.set(self.most);
+        std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).map_err(broken)?;
         Ok(())
     }
 
@@ -300,6 +342,27 @@ impl Unpacking<'_> {
         }
         Ok(())
     }
+}
+
+/// The name of an entry of a zip file. That of Unicode is preferred, and UTF-8 by its bytes: some programs do not mark it.
+/// Others have the characters of MS-DOS, and perhaps its separators; on Unix a name has any bytes.
+fn zip_name<R: Read>(found: &zip::read::ZipFile<'_, R>) -> zip::result::ZipResult<Vec<u8>> {
+    let raw = found.name_raw();
+    let unicode = found.extra_data_fields().find_map(|field| match field {
+        zip::ExtraField::UnicodePath(field) => field.clone().unwrap_valid(raw).ok(),
+        _ => None,
+    });
+    if let Some(unicode) = unicode {
+        return Ok(unicode.into_vec());
+    }
+    if found.system() == zip::System::Unix {
+        return Ok(raw.to_vec());
+    }
+    let name = found.name()?;
+    Ok(match found.system() {
+        zip::System::Dos if !name.contains('/') => name.replace('\\', "/").into_bytes(),
+        _ => name.into_owned().into_bytes(),
+    })
 }
 
 /// What a library says of a file; it may repeat a name.
@@ -445,9 +508,9 @@ mod tests {
         let content = vec![b'a'; 3 << 20];
         let mut bytes = header(tar::EntryType::Regular, content.len() as u64);
         bytes.extend(&content);
-        // What is said of all entries is passed over.
-        bytes.extend(header(tar::EntryType::XGlobalHeader, content.len() as u64));
-        bytes.extend(&content);
+        // What is said of all entries, and changes neither names nor content, is passed over.
+        bytes.extend(header(tar::EntryType::XGlobalHeader, 512));
+        bytes.extend([b"512 comment=".to_vec(), vec![b'a'; 499], vec![b'\n']].concat());
         bytes.extend([0; 1024]);
         let (result, files) = unpacked(bytes.as_slice());
         result.expect("unpacked");
