@@ -48,6 +48,22 @@ fn an_item_that_was_moved_is_put_right() {
     );
 }
 
+/// A mirror of a root keeps the service of the other Archive, and is silent about it with the filter of ibifs-tree(7).
+#[test]
+fn a_mirror_of_a_root_says_nothing_twice() {
+    let env = pair();
+    let mirror = "rsync -aHAXi --delete -f 'P /example.net/***' M/ N/ 2>&1";
+    env.sh(mirror);
+    env.prints(mirror, "");
+    env.prints(STATES, "Original\nCopy");
+    env.sh("ibifs show N/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\) .*/\\1/p' B/archive.ibi) | grep -q 'state *Original'");
+    // Without it rsync complains, and the service stays all the same.
+    env.sh(
+        "rsync -aHAXi --delete M/ N/ > said 2>&1; grep -q 'cannot delete non-empty directory' said",
+    );
+    env.sh("ibifs show N/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\) .*/\\1/p' B/archive.ibi) | grep -q 'state *Original'");
+}
+
 /// What is put back where it was removed, even as the original it was, is a copy there.
 #[test]
 fn nothing_makes_it_an_original_where_it_was_removed() {
