@@ -31,6 +31,7 @@
 //! - [`validity`]: objects that are imported.
 //! - [`pax`]: extended headers of tar files.
 //! - [`unpack`]: unpacks zip and tar files.
+//! - [`identity`]: what distinguishes packages.
 //! - [`opened`]: reads and verifies a package.
 //! - [`filling`]: makes an item from a package.
 //! - [`unnamed`]: what becomes a new item.
@@ -43,6 +44,7 @@ mod digests;
 mod files;
 mod filling;
 mod finding;
+mod identity;
 mod inventory;
 mod json;
 pub mod naming;
@@ -62,9 +64,10 @@ mod writing;
 use bagit::Serialization;
 pub use filling::{UnpackOptions, fill};
 pub use finding::{ExportOutcome, PackageError, Problem};
+pub use identity::PackageIdentity;
 pub use inventory::OcflInventory;
-pub use opened::{Found, Package, find, open};
-pub use unnamed::{ITEM, is_packed, stage_unnamed, unpack_package};
+pub use opened::{Found, Package, find, find_with_others, open};
+pub use unnamed::{ITEM, is_packed, made_from, stage_unnamed, unpack_package};
 
 use std::path::Path;
 

@@ -70,7 +70,7 @@ bag("old-info", version="0.95", info_name="package-info.txt")
 bag("bag-in-bag", files={b"bag/bagit.txt": b"BagIt-Version: 0.97\n", b"bag/data/a": b"x", b"bag/manifest-md5.txt": b""})
 # Before 1.0, a file needs to be in one of the manifests only.
 bag("one-of-two", algorithms=["sha256"], tags={b"manifest-md5.txt": b""})
-bag("info", raw=True, info=b"Source-Organization : INPE\r\nExternal-Description: Tides of a\r\n   bay\r\n\tand another\r\nContact-Name: Jos\xe9\r\n\r\nTitle:\tMar\xe9\r\n")
+bag("info", raw=True, files={b"info.txt": b"x"}, info=b"Source-Organization : INPE\r\nExternal-Description: Tides of a\r\n   bay\r\n\tand another\r\nContact-Name: Jos\xe9\r\n\r\nTitle:\tMar\xe9\r\n")
 "#;
 
 const BAD: &str = r#"

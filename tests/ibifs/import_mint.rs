@@ -19,7 +19,7 @@ def bag(top, algorithms, files={"a.txt": "text", "sub/b \xe9.txt": "more"}, extr
         lines = ["%s  data/%s\n" % (hashlib.new(algorithm, text.encode()).hexdigest(), name) for name, text in files.items()]
         put(top + "/manifest-%s.txt" % algorithm, "".join(lines))
 for algorithm in ["md5", "sha1", "sha256", "sha512"]: bag("bag-" + algorithm, [algorithm])
-bag("bag", ["sha512", "md5"], extra={"metadata/dc.xml": DC})
+bag("bag", ["sha512", "md5"], files={"a.txt": "text", "sub/b \xe9.txt": "other"}, extra={"metadata/dc.xml": DC})
 bag("wrong", ["sha512", "md5"]); put("wrong/manifest-md5.txt", open("wrong/manifest-md5.txt").read().replace("a", "b", 1))
 bag("missing", ["sha256"]); os.remove("missing/data/a.txt")
 bag("stray", ["sha256"]); put("stray/data/stray", "x")
@@ -68,7 +68,7 @@ fn sources() -> TestEnv {
 /// `minted SOURCE [PLACE]`: imports it and goes to the new item in the mount.
 const MINTED: &str = r#"
 minted() { names=$(ibifs import --mint "${2:-A}" "in/$1"); item=A/$(head -n 1 <<< "$names"); test "$(wc -l <<< "$names")" = 2; }
-tree() { (cd "$item"; find . -mindepth 1 ! -name .ibi | sort | tr '\n' ' '); }
+tree() { (cd "$item"; find . -mindepth 1 ! -name .ibi ! -path './package*' | sort | tr '\n' ' '); }
 "#;
 
 #[test]
@@ -96,7 +96,7 @@ fn each_source_becomes_an_item() {
          ./.ibi.metadata ./doc ./doc/a.txt title: Whole\n\
          ./doc ./doc/a.txt ./doc/sub ./doc/sub/b.txt more\n\
          ./doc ./doc/a.txt ./doc/sub ./doc/sub/longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong ./doc/sub/longlonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglonglong/b.txt 1234567890\n\
-         ./doc ./doc/a.txt \nOriginal\n0\n2\n14 items, 4 findings",
+         ./doc ./doc/a.txt \nOriginal\n0\n2\n13 items, 4 findings",
     );
 }
 
@@ -203,5 +203,72 @@ fn packed_bags_are_imported() {
          taken: zips/ONE.zip: ONE\n1 package, 1 taken in\n1 package, 1 would be taken in\n1 package, 1 taken in\n\
          not taken: plain.tar: 'plain.tar' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one, or make one item of all of it with 'ibifs import --mint'\n\
          ibifs: 'other' holds neither a bag (bagit.txt) nor an OCFL object or storage root; name one, or make one item of all of it with 'ibifs import --mint'\n1\n0",
+    );
+}
+
+/// Each package of a directory becomes an item, also those of a storage root; one that is broken does not end it. What an
+/// item was made of makes none again, and what was beside the content is kept.
+#[test]
+fn each_package_of_a_directory_becomes_an_item_once() {
+    let env = sources();
+    env.prints(
+        r#"
+        cat > in/more.py <<'END'
+exec(open("sources.py").read().split("\nfor algorithm in")[0])
+for n in range(3): bag("many/b%d" % n, ["sha256"], files={"a.txt": "text %d" % n}, extra={"bag-info.txt": "External-Identifier: id %d\nContact-Name: Ana\n" % n})
+bag("many/broken", ["sha256"]); put("many/broken/data/a.txt", "TEXT"); put("many/.DS_Store", "x")
+END
+        cp sources.py in; (cd in; python3 more.py; cd many; python3 -m zipfile -c b1.zip b1; rm -r b1)
+        shown() { sed 's|: example.org/.*|: REP|; s|item example[^ ]*|item REP|'; }
+        { ibifs import --mint A in/many 2>&1 || echo $?; } | shown; ibifs ls A > before
+        { ibifs import --mint A in/many 2>&1 || echo $?; } | shown; ibifs ls A | diff - before
+        item=A/$(ibifs import --mint A in/many/b0 2> said | head -n 1); shown < said; (cd "$item"; find . -type f ! -name .ibi | sort)
+        for file in bagit.txt bag-info.txt manifest-sha256.txt; do cmp in/many/b0/$file "$item/package/$file"; done
+        cp -r in/many/b0 other; echo more > other/data/a.txt; (cd other; sha256sum data/a.txt > manifest-sha256.txt)
+        { ibifs import --mint A other 2>&1 || echo $?; } | shown
+        echo x > in/many/readme; { ibifs import --mint A in/many 2>&1 || echo $?; } | shown; ibifs ls A | diff - before
+        ibifs export --bagit "$item" bags > /dev/null; cmp in/many/b0/bag-info.txt bags/*/*/*/*/data/package/bag-info.txt
+        "#,
+        "taken: in/many/b0: REP\n\
+         taken: in/many/b1.zip: REP\n\
+         taken: in/many/b2: REP\n\
+         not taken: in/many/broken: 'data/a.txt' is not what the package says; get the package again\n\
+         4 packages, 3 taken in\n\
+         1\n\
+         ibifs: item REP was made from this package before; nothing is made\n\
+         taken: in/many/b0: REP\n\
+         ibifs: item REP was made from this package before; nothing is made\n\
+         taken: in/many/b1.zip: REP\n\
+         ibifs: item REP was made from this package before; nothing is made\n\
+         taken: in/many/b2: REP\n\
+         not taken: in/many/broken: 'data/a.txt' is not what the package says; get the package again\n\
+         4 packages, 3 taken in\n\
+         1\n\
+         ibifs: item REP was made from this package before; nothing is made\n\
+         ./.ibi.metadata\n\
+         ./doc/a.txt\n\
+         ./package/bag-info.txt\n\
+         ./package/bagit.txt\n\
+         ./package/imported.txt\n\
+         ./package/manifest-sha256.txt\n\
+         ibifs: item REP was made from a package with its identifier and other files; give it another identifier to make a new item\n\
+         4\n\
+         ibifs: 'in/many' has packages, and 'readme', which is in none; name the packages, or move all to 'doc' in a directory for one item of all\n\
+         4",
+    );
+}
+
+/// Another user who says to have made an item of a package keeps nobody from importing it.
+#[test]
+fn the_records_of_others_do_not_count() {
+    let env = sources();
+    env.prints(
+        r#"
+        chmod 755 . in; chmod 1777 A A/.mint; chmod -R a+rX in; chmod 755 A.store
+        as() { setpriv --reuid=60001 --regid=60001 --clear-groups env TMPDIR=/tmp "$@"; }
+        theirs=$(as ibifs import --mint A in/bag-md5 | head -n 1); ours=$(ibifs import --mint A in/bag-md5 | head -n 1); [ "$theirs" != "$ours" ]
+        [ "$(ibifs import --mint A in/bag-md5 2> /dev/null | head -n 1)" = "$ours" ]; [ "$(as ibifs import --mint A in/bag-md5 2> /dev/null | head -n 1)" = "$theirs" ]
+        rm -r A/$ours/package; ln -s /etc A/$ours/package; ibifs import --mint A in/bag-md5 2>&1 | wc -l"#,
+        "2",
     );
 }

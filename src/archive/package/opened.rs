@@ -8,15 +8,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
+use sha2::Digest as _;
 
 use super::digests::{Contents, differing};
 use super::files::{DIRECTORY, open_file, read_small};
+use super::identity::PackageIdentity;
 use super::naming::{MTREE, PAYLOAD};
 use super::rules::Fault;
 use super::unpack::holds_bag;
 use super::{PackageError, Problem, bagit, object, ocfl, validity};
 use crate::archive::tree::{Action, SIDECAR, joined, open_far};
 use crate::formats::bag;
+use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
 use crate::os::directory::{Directory, is_own};
@@ -35,9 +38,34 @@ pub struct Package {
     /// The tags of a bag's metadata; of an object, its identifier.
     pub(super) info: Vec<(String, String)>,
     warnings: Vec<Fault>,
+    pub(super) kind: Kind,
 }
 
 impl Package {
+    /// What distinguishes the package from others.
+    pub fn identity(&self) -> PackageIdentity {
+        let mut hasher = sha2::Sha256::new();
+        let mut is_any = false;
+        for (path, content) in self
+            .contents
+            .iter()
+            .filter(|(path, _)| self.kind == Kind::Object || path.starts_with(b"data/"))
+        {
+            let digest = content.digests.first();
+            let digest = digest.map_or("", |(_, digest)| digest).to_ascii_lowercase();
+            hasher.update([path, &b"\0"[..], digest.as_bytes(), b"\n"].concat());
+            is_any = true;
+        }
+        let identifiers = self
+            .info
+            .iter()
+            .filter(|(name, _)| name.eq_ignore_ascii_case(bag::IDENTIFIER));
+        PackageIdentity {
+            digest: is_any.then(|| Hex(&hasher.finalize()).to_string()),
+            identifiers: identifiers.map(|(_, value)| value.clone()).collect(),
+        }
+    }
+
     /// What the package should have otherwise, although it is valid.
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
@@ -58,6 +86,9 @@ impl Package {
     }
 }
 
+/// Files that systems make in each directory.
+const SYSTEM_FILES: [&[u8]; 2] = [b".DS_Store", b"Thumbs.db"];
+
 /// The packages at and below an open directory, by their paths below it, sorted: bags, OCFL objects, and zip files that
 /// hold a bag. The inside of a package is not searched, and no symbolic link is followed. Errors name the directory
 /// `source`.
@@ -65,7 +96,18 @@ impl Package {
 /// # Errors
 /// The directory cannot be read, or holds no package.
 pub fn find(root: &OwnedFd, source: &Path) -> Result<Vec<PathBuf>, PackageError> {
-    let mut found = Vec::new();
+    find_with_others(root, source).map(|(found, _)| found)
+}
+
+/// The same, and the files that are in no package and do not belong to a storage root.
+///
+/// # Errors
+/// As above.
+pub fn find_with_others(
+    root: &OwnedFd,
+    source: &Path,
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), PackageError> {
+    let (mut found, mut others) = (Vec::new(), Vec::new());
     let mut waiting = vec![Vec::new()];
     while let Some(path) = waiting.pop() {
         let shown = source.join(OsStr::from_bytes(&path));
@@ -81,6 +123,9 @@ pub fn find(root: &OwnedFd, source: &Path) -> Result<Vec<PathBuf>, PackageError>
             found.push(PathBuf::from(OsString::from_vec(path)));
             continue;
         }
+        let is_root = entries
+            .iter()
+            .any(|(name, _)| name.starts_with(b"0=ocfl_1."));
         for (name, kind) in entries {
             let is_extension = name == b"extensions" && directory.entry(ocfl::ROOT).is_ok();
             let is_staging = name == bagit::STAGING.as_bytes();
@@ -92,7 +137,9 @@ pub fn find(root: &OwnedFd, source: &Path) -> Result<Vec<PathBuf>, PackageError>
                 {
                     found.push(PathBuf::from(OsString::from_vec(below)));
                 }
-                _ => {}
+                FileType::Directory => {}
+                _ if is_root || SYSTEM_FILES.contains(&&name[..]) => {}
+                _ => others.push(PathBuf::from(OsString::from_vec(below))),
             }
         }
     }
@@ -102,7 +149,7 @@ pub fn find(root: &OwnedFd, source: &Path) -> Result<Vec<PathBuf>, PackageError>
             path: source.to_owned(),
         })
     } else {
-        Ok(found)
+        Ok((found, others))
     }
 }
 
@@ -216,7 +263,9 @@ pub fn open(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, Packag
         Err(PackageError::Nameless) => None,
         Err(error) => return Err(error),
     };
+    let kind = kind.unwrap_or(Kind::Bag);
     Ok(Package {
+        kind,
         root,
         entries,
         contents,

@@ -5,20 +5,25 @@
 //! `doc`. What describes a package becomes the metadata text of the item.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
-use super::files::{DIRECTORY, open_file};
-use super::opened;
+use super::files::{DIRECTORY, below, open_file, read_through};
+use super::identity::{KEPT, PackageIdentity, RECORD};
+use super::inventory::INVENTORY;
+use super::opened::{self, Kind, Package};
+use super::rules::Fault;
 use super::unpack::{ArchiveFormat, unpack};
-use super::{PackageError, UnpackOptions, filling};
+use super::work::new_file;
+use super::{PackageError, Problem, UnpackOptions, filling};
 use crate::archive::backup::{BackupFinding, ItemCopier};
 use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree, each_entry_of, joined, open_far};
 use crate::formats::metadata::{DublinCore, Element, MAX_BYTES};
-use crate::os::directory::{Directory, NOT_REGULAR};
+use crate::os::directory::{Directory, NOT_REGULAR, is_own};
 use crate::os::opening::regular;
 use crate::os::writing;
 use ibi::message;
@@ -34,7 +39,7 @@ const DOC: &str = "doc";
 const MOST_DESCRIPTIONS: usize = 50;
 
 /// Copies a source into the directory [`ITEM`] of a staging directory, which is empty. All digests of a package are
-/// compared before.
+/// compared before. Returns the identity of a package, and what it should have otherwise.
 ///
 /// # Errors
 /// The source cannot be read, its digests do not match, it names an item, or it is not safe to unpack.
@@ -42,7 +47,7 @@ pub fn stage_unnamed(
     source: &Path,
     staging: &Directory,
     count: &mut dyn FnMut(u64),
-) -> Result<(), PackageError> {
+) -> Result<Staged, PackageError> {
     let item = staging.make_directory(ITEM, 0o777).map_err(made(ITEM))?;
     let opened = match Directory::open(source) {
         Ok(root) => return stage_directory(&Root::of_readers(root, source), &item, count),
@@ -150,7 +155,8 @@ fn stage_directory(
     root: &Root,
     item: &Directory,
     count: &mut dyn FnMut(u64),
-) -> Result<(), PackageError> {
+) -> Result<Staged, PackageError> {
+    let mut staged = Staged::default();
     let record = if is_package(&root.directory)? {
         let again = root.directory.again().map_err(made(ITEM))?;
         let package = opened::open(again.into(), count)?;
@@ -163,6 +169,9 @@ fn stage_directory(
         }
         let to = place_in(item, package.has(DOC))?;
         filling::fill(&package, to.descriptor(), UnpackOptions::default(), count)?;
+        staged.warnings = package.warnings().to_vec();
+        staged.identity = Some(package.identity());
+        keep(&package, item, count)?;
         described(&root.directory, Some(&package.info))?
     } else {
         let is_item = root.directory.directory(DOC).is_ok();
@@ -190,7 +199,72 @@ fn stage_directory(
         }
         .map_err(made(METADATA_TEXT))?;
     }
-    Ok(())
+    Ok(staged)
+}
+
+/// What was staged.
+#[derive(Debug, Default)]
+pub struct Staged {
+    /// None if it is no package.
+    pub identity: Option<PackageIdentity>,
+    /// What the package should have otherwise.
+    pub warnings: Vec<Fault>,
+}
+
+/// Keeps what is beside the content of a package: its metadata and manifests.
+fn keep(
+    package: &Package,
+    item: &Directory,
+    count: &mut dyn FnMut(u64),
+) -> Result<(), PackageError> {
+    let names = (1..).map(|number| match number {
+        1 => KEPT.to_owned(),
+        number => format!("{KEPT}-{number}"),
+    });
+    // A package may have a directory of this name.
+    let to = names
+        .map(|name| item.make_directory(&name, 0o777))
+        .find(|made| !matches!(made, Err(Errno::EXIST)));
+    let to = to.unwrap_or(Err(Errno::EXIST)).map_err(made(KEPT))?;
+    let mut paths = below(&package.root, "")?.files;
+    paths.retain(|path| match package.kind {
+        Kind::Bag => !path.starts_with(b"data/"),
+        // The content of earlier versions is not that of the item.
+        Kind::Object => path.starts_with(INVENTORY.as_bytes()),
+    });
+    for path in paths {
+        let failed = |errno| PackageError::io(Action::Make, &path)(errno);
+        let Ok(mut from) = open_file(&package.root, &path) else {
+            return Err(PackageError::file(&path, Problem::NotRegular));
+        };
+        let mut file = new_file(to.descriptor(), &path, 0o666).map_err(failed)?;
+        read_through(&mut from, &path, |bytes| {
+            count(bytes.len() as u64);
+            let written = file.write_all(bytes);
+            written.map_err(|error| failed(Errno::from_io_error(&error).unwrap_or(Errno::IO)))
+        })?;
+    }
+    let record = package.identity().text();
+    let made_record = to.create(RECORD, 0o666);
+    match made_record.and_then(|file| writing::write_all(file, record.as_bytes())) {
+        // A tag file has its name.
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(made(RECORD)(errno)),
+    }
+}
+
+/// The identity of the package that an item was made of. Only what the caller or root has written counts: others could say
+/// that they have made an item of each package.
+pub fn made_from(item: OwnedFd) -> Option<PackageIdentity> {
+    let kept = Directory::from(item).directory(KEPT).ok()?;
+    let file = kept.file(RECORD).ok()?;
+    let stat = rustix::fs::fstat(&file).ok()?;
+    if !is_own(&stat) && stat.st_uid != 0 {
+        return None;
+    }
+    let mut text = String::new();
+    file.take(MAX_BYTES as u64).read_to_string(&mut text).ok()?;
+    Some(PackageIdentity::parse(&text))
 }
 
 /// The directory that gets the content: the item's own, or its `doc`.

@@ -157,7 +157,11 @@ impl Validation<'_> {
             let content = described.manifest.get(digest)?.first()?;
             let content = PackagedFile {
                 path: content.clone().into_bytes(),
-                digests: Vec::new(),
+                digests: described
+                    .algorithm
+                    .map(|it| (it, digest.clone()))
+                    .into_iter()
+                    .collect(),
             };
             Some((path.clone().into_bytes(), content))
         });
