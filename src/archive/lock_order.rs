@@ -12,7 +12,7 @@
 //! | [`Rank::Dates`] | `DateLedger` | the last date given out, and how far dates are reserved |
 //! | [`Rank::JointChanges`] | `RecoveryLog` | the entries of joint changes that have ended |
 //! | [`Rank::DirtyRegions`] | `RecoveryLog` | the levels in the log, and the number of their users |
-//! | [`Rank::Index`] | `Store` | the connection to the index |
+//! | [`Rank::Index`] | `Store` | a connection to the index |
 //! | [`Rank::IndexBefore`] | `Store`, read only | the connection to an index that is read beside another |
 //! | [`Rank::CommitResult`] | group commit | the result of one queued write |
 //! | [`Rank::CommitQueue`] | group commit | the writes that wait for the connection |
@@ -62,6 +62,15 @@ impl<T> RankedMutex<T> {
             _taken: taken::Taken::of(self.rank),
             guard: self.mutex.lock(),
         }
+    }
+
+    /// Takes the lock if it is free. With debug assertions, panics as [`RankedMutex::lock`] does.
+    pub(crate) fn try_lock(&self) -> Option<RankedGuard<'_, T>> {
+        Some(RankedGuard {
+            #[cfg(debug_assertions)]
+            _taken: taken::Taken::of(self.rank),
+            guard: self.mutex.try_lock()?,
+        })
     }
 }
 

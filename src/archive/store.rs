@@ -32,6 +32,7 @@ mod pictures;
 mod prefixes;
 mod presence;
 mod query;
+mod readers;
 mod record;
 mod recovery_log;
 mod relation_changes;
@@ -109,6 +110,7 @@ pub enum StoreUse {
 #[derive(Debug)]
 pub struct Store {
     connection: RankedMutex<Connection>,
+    readers: readers::Readers,
     version: version::Version,
     /// The directory of the database; None for one in memory. SQLite uses its path until the
     /// connection above is closed.
@@ -211,6 +213,7 @@ impl Store {
     fn ranked(rank: Rank, connection: Connection, directory: Option<OwnedFd>) -> Store {
         Store {
             connection: RankedMutex::new(rank, connection),
+            readers: readers::Readers::default(),
             version: version::Version::default(),
             directory,
             url: None,

@@ -74,7 +74,7 @@ pub(super) fn holder(
 impl Store {
     /// The item with this recorded alias.
     pub fn find_by_alias(&self, alias: &AliasPair) -> Result<Option<Item>, StoreError> {
-        let holders = holders(&self.lock(), alias)?;
+        let holders = holders(&self.reading(), alias)?;
         match holders.first() {
             Some((_, item)) => self.item(*item),
             None => Ok(None),
@@ -84,13 +84,13 @@ impl Store {
     /// The aliases recorded for an item.
     pub fn aliases_of(&self, id: ItemId) -> Result<Vec<String>, StoreError> {
         let sql = "SELECT name FROM alias WHERE item = ?1 ORDER BY name";
-        self.lock().each(sql, params![id.0], |row| row.get(0))
+        self.reading().each(sql, params![id.0], |row| row.get(0))
     }
 
     /// Returns whether a recorded alias has this first component.
     pub fn has_alias_prefix(&self, prefix: &str) -> Result<bool, StoreError> {
         let sql = format!("SELECT 1 FROM alias WHERE {} LIMIT 1", below("lower(name)"));
-        self.lock()
+        self.reading()
             .exists(&sql, params![prefix.to_ascii_lowercase()])
     }
 }

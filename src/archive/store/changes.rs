@@ -30,7 +30,7 @@ impl Store {
     pub fn last_change(&self) -> Result<ChangeNumber, StoreError> {
         let sql = "SELECT number, (SELECT coalesce(max(changed), 0) FROM item WHERE changed > 0)
             FROM epoch";
-        let found = self.lock().first(sql, &[], |row| {
+        let found = self.reading().first(sql, &[], |row| {
             Ok(ChangeNumber {
                 epoch: row.get(0)?,
                 number: row.get(1)?,
@@ -44,7 +44,7 @@ impl Store {
     /// At most `most` items whose last change is after one, in the order of their changes, each with the
     /// number of its last change. Removed items are among them.
     pub fn changed_after(&self, number: i64, most: usize) -> Result<Vec<(i64, Item)>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT {}, changed FROM item WHERE changed > ?1 AND changed > 0 ORDER BY changed LIMIT ?2",
             super::rows::ITEM
@@ -61,7 +61,7 @@ impl Store {
                     count(*) FILTER (WHERE id <= ?2 AND state <> 'Deleted') AS changed,
                     count(*) FILTER (WHERE state = 'Deleted') AS removed
              FROM item WHERE changed > ?1 AND changed > 0";
-        let counts = self.lock().first(sql, params![number, item.0], |row| {
+        let counts = self.reading().first(sql, params![number, item.0], |row| {
             let count = |column: &str| -> Result<u64, StoreError> {
                 Ok(row.get::<i64>(column)?.unsigned_abs())
             };

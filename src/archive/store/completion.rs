@@ -25,7 +25,7 @@ impl Store {
         prefix: &str,
         most: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         // One step of the index for each level, regardless of the number of items below it.
         let sql = format!(
             "SELECT {column} FROM item WHERE {column} >= ?1 AND {column} < ?2
@@ -56,7 +56,7 @@ impl Store {
     /// The languages of the translations declared here, sorted.
     pub fn languages(&self) -> Result<Vec<Language>, StoreError> {
         let sql = "SELECT DISTINCT kind FROM relation WHERE kind LIKE 'ibi.translation(%'";
-        let kinds = self.lock().each(sql, &[], |row| row.get::<String>(0))?;
+        let kinds = self.reading().each(sql, &[], |row| row.get::<String>(0))?;
         let mut languages = Vec::new();
         for kind in kinds {
             if let Some(Ok(RelationKind::Translation(language))) =

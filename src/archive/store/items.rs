@@ -46,7 +46,7 @@ impl Store {
 
     /// The last accepted sidecar, byte for byte.
     pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = "SELECT sidecar FROM item WHERE id = ?1";
         Ok(connection
             .first(sql, params![id.0], |row| row.get(0))?
@@ -55,7 +55,7 @@ impl Store {
 
     /// The last accepted sidecar of the item with one of these names, even if other columns are damaged.
     pub fn accepted_sidecar(&self, names: &Names) -> Result<Option<Vec<u8>>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let keys = [
             ("rep_key", names.rep().map(Rep::canonical)),
             ("ibip_key", names.ibip().map(Ibip::canonical)),
@@ -103,13 +103,13 @@ impl Store {
     /// Whether any item that is not removed has a rep.
     pub fn has_reps(&self) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM item WHERE rep_key IS NOT NULL AND state <> 'Deleted' LIMIT 1";
-        self.lock().exists(sql, &[])
+        self.reading().exists(sql, &[])
     }
 
     /// The number of items that are not removed.
     pub fn held_items(&self) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM item WHERE state <> 'Deleted'";
-        let found: i64 = self.lock().value(sql, &[])?;
+        let found: i64 = self.reading().value(sql, &[])?;
         Ok(found.unsigned_abs())
     }
 
@@ -157,7 +157,7 @@ impl Store {
         condition: &'static str,
         mut visit: impl FnMut(&Item) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT {} FROM item {condition} ORDER BY coalesce(rep_key, ibip_key)",
             rows::ITEM

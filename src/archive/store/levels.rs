@@ -66,7 +66,7 @@ impl Store {
         key_column: &str,
         key: &str,
     ) -> Result<Option<String>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT {column} FROM item WHERE {} AND state <> 'Deleted' LIMIT 1",
             below(key_column)
@@ -76,7 +76,7 @@ impl Store {
 
     /// Whether a present item without a rep has an IBIp with this prefix.
     pub fn has_items_without_rep(&self, prefix: &str) -> Result<bool, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT 1 FROM item {} AND {} AND state <> 'Deleted' LIMIT 1",
             listed_by(&connection, true),
@@ -97,7 +97,7 @@ impl Store {
         let prefix = prefix_key(prefix);
         let first = format!("{prefix}/");
         let after = after.unwrap_or(&first);
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT rep, ibip, ibip_key, id FROM item {} AND ibip_key > ?1 AND ibip_key < ?2
              AND state <> 'Deleted' ORDER BY ibip_key LIMIT ?3",
@@ -120,7 +120,7 @@ impl Store {
         before: &str,
         most: usize,
     ) -> Result<Vec<LevelRow>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = "SELECT rep, ibip, rep_key, id FROM item WHERE rep_key > ?1 AND rep_key < ?2
              AND state <> 'Deleted' ORDER BY rep_key LIMIT ?3";
         connection.each(sql, params![after, before, limit(most)], |row| {
@@ -133,14 +133,18 @@ impl Store {
     /// The place of an item in the order of [`Store::prefix_page`], also of a removed item.
     pub fn ibip_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT ibip_key FROM item WHERE id = ?1";
-        let found = self.lock().first(sql, params![item.0], |row| row.get(0))?;
+        let found = self
+            .reading()
+            .first(sql, params![item.0], |row| row.get(0))?;
         Ok(found.flatten())
     }
 
     /// The place of an item in the order of [`Store::rep_page`], also of a removed item.
     pub fn rep_key(&self, item: ItemId) -> Result<Option<String>, StoreError> {
         let sql = "SELECT rep_key FROM item WHERE id = ?1";
-        let found = self.lock().first(sql, params![item.0], |row| row.get(0))?;
+        let found = self
+            .reading()
+            .first(sql, params![item.0], |row| row.get(0))?;
         Ok(found.flatten())
     }
 
@@ -161,7 +165,7 @@ impl Store {
         without_rep: bool,
         after: &str,
     ) -> Result<Option<PrefixFound>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         // One step of the index for each prefix, regardless of the number of its items.
         let sql = format!(
             "SELECT ibip, ibip_key, id FROM item {}

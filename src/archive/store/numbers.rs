@@ -21,7 +21,7 @@ impl Store {
         let sql = "SELECT count(*) FILTER (WHERE state = 'Original'),
                           count(*) FILTER (WHERE state = 'Copy'),
                           count(*) FILTER (WHERE state = 'Deleted') FROM item";
-        let counts = self.lock().first(sql, &[], |row| {
+        let counts = self.reading().first(sql, &[], |row| {
             Ok(Counts {
                 originals: row.get::<i64>(0)?.unsigned_abs(),
                 copies: row.get::<i64>(1)?.unsigned_abs(),
@@ -42,7 +42,7 @@ impl Store {
         // The suffixes of a prefix sort in the order of their dates.
         let key = |date: &Timestamp| format!("{}/{}", prefix.canonical(), date.rep_suffix());
         let sql = "SELECT count(*) FROM item WHERE rep_key > ?1 AND rep_key <= ?2";
-        let found: i64 = self.lock().value(sql, params![key(after), key(until)])?;
+        let found: i64 = self.reading().value(sql, params![key(after), key(until)])?;
         Ok(found.unsigned_abs())
     }
 }

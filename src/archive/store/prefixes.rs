@@ -31,7 +31,7 @@ impl Store {
         let (mut found, mut after) = (Vec::new(), String::new());
         for _ in 0..MOST_LOOKED_AT {
             // One step of the index for each prefix. Others may use it between two steps.
-            let connection = self.lock();
+            let connection = self.reading();
             let key: Option<String> = connection.first(&next, params![&after], |row| row.get(0))?;
             let Some(key) = key.filter(|_| found.len() < most) else {
                 break;

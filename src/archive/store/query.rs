@@ -26,7 +26,7 @@ impl Store {
         condition: &str,
         params: &[Value<'_>],
     ) -> Result<Option<Item>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
         connection.first(&sql, params, rows::item)
     }
@@ -37,7 +37,7 @@ impl Store {
         condition: &str,
         params: &[Value<'_>],
     ) -> Result<Vec<Item>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
         connection.each(&sql, params, rows::item)
     }

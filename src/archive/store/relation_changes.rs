@@ -105,7 +105,7 @@ impl Store {
         last: Option<&RelationChange>,
         most: usize,
     ) -> Result<Vec<RelationChange>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT relation.changed, relation.declared, relation.target, item.rep, item.ibip, {}
              FROM relation_change AS relation JOIN item ON item.id = relation.source

@@ -13,7 +13,7 @@ impl Store {
         if let Some(known) = self.near_relations_of(id) {
             return Ok(known);
         }
-        let connection = self.lock();
+        let connection = self.reading();
         let sql = format!(
             "SELECT {} FROM relation WHERE source = ?1 ORDER BY kind",
             rows::RELATION
@@ -24,7 +24,7 @@ impl Store {
     /// The relations that other items declare to the item with these names, by either form, with who speaks there, in no
     /// order; at most `most` by each form.
     pub fn relations_to(&self, names: &Names, most: usize) -> Result<Vec<Pointing>, StoreError> {
-        let connection = self.lock();
+        let connection = self.reading();
         let forms = params![
             names.rep().map(Rep::canonical),
             names.ibip().map(Ibip::canonical),
@@ -45,7 +45,7 @@ impl Store {
         let sql = "SELECT (SELECT count(*) FROM relation WHERE target_rep_key = ?1)
             + (SELECT count(*) FROM relation WHERE target_ibip_key = ?2
                 AND (target_rep_key IS NULL OR target_rep_key <> ?1 OR ?1 IS NULL))";
-        let found: i64 = self.lock().value(sql, forms)?;
+        let found: i64 = self.reading().value(sql, forms)?;
         Ok(found.unsigned_abs())
     }
 }

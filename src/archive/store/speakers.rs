@@ -130,7 +130,7 @@ impl Store {
             }
             return Ok(speakers);
         }
-        let connection = self.lock();
+        let connection = self.reading();
         let mut speakers: Vec<Speaker> = Vec::new();
         for ((column, _), form) in TARGETS.into_iter().zip(forms(names)) {
             let Some(form) = form else { continue };
@@ -161,7 +161,7 @@ impl Store {
             return Ok(meant.map(|(kind, item, _)| (kind, item)).collect());
         }
         let [rep, ibip] = forms(names);
-        let connection = self.lock();
+        let connection = self.reading();
         let mut declared_by_all = Vec::new();
         for speaker in speakers {
             let parameters = params![
@@ -187,7 +187,7 @@ impl Store {
     /// The user who speaks in the relations that an item declares; None also if it declares none.
     pub fn speaker(&self, id: ItemId) -> Result<Option<Speaker>, StoreError> {
         let sql = "SELECT speaker FROM relation WHERE source = ?1 LIMIT 1";
-        let found = self.lock().first(sql, params![id.0], speaker)?;
+        let found = self.reading().first(sql, params![id.0], speaker)?;
         Ok(found.flatten())
     }
 

@@ -1,16 +1,14 @@
 //! Detects changes of the index by other connections, immediately and without waiting.
 
 use parking_lot::{Mutex, MutexGuard};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode};
 
 use super::engine::Postgres;
-use super::{SOON, Store, StoreError, file_in, spawn};
-use crate::archive::database;
+use super::{SOON, Store, StoreError, readers, spawn};
 use crate::formats::index_url::IndexUrl;
 
 /// How many threads may ask at once; others wait for one of them.
@@ -80,7 +78,7 @@ impl Watch {
 }
 
 impl Store {
-    /// Starts to watch for changes of the index by others.
+    /// Prepares for many threads: they read beside each other, and changes of the index by others are watched for.
     pub fn watch(&self) -> Result<(), StoreError> {
         if let Some(url) = &self.url {
             let url = url.clone();
@@ -93,9 +91,7 @@ impl Store {
             return Ok(());
         };
         for place in &self.version.watches {
-            let path = file_in(directory.as_fd());
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(path, flags).map_err(database::plain)?;
+            let connection = readers::open(directory)?;
             // The query must not wait at all.
             connection.busy_timeout(Duration::ZERO)?;
             let data_version = Watch::ask(&connection)?;
@@ -104,7 +100,7 @@ impl Store {
                 data_version,
             });
         }
-        Ok(())
+        self.open_readers(directory)
     }
 
     /// A number that grows with each change by another connection. Data read after this call is at
