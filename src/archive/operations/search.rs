@@ -146,8 +146,9 @@ impl Archive {
         progress: &mut dyn FnMut(u64) -> SearchStop,
     ) -> Result<bool, ArchiveError> {
         let mut read = 0;
+        // What changes from now on is for the next search: who changes items all the time keeps no search waiting.
+        let last = self.store.last_change()?;
         loop {
-            let last = self.store.last_change()?;
             let from = self.search_progress(index)?;
             let Some((items, until)) = self.next_to_search(from)? else {
                 return Ok(true);
@@ -167,8 +168,9 @@ impl Archive {
             }
             // If another process was faster, its progress is read again.
             index.record(&entries, &gone, from, until)?;
-            if progress(read) == SearchStop::Stop {
-                return Ok(until.item.is_none() && until.change.number >= last.number);
+            let is_current = until.item.is_none() && until.change.number >= last.number;
+            if progress(read) == SearchStop::Stop || is_current {
+                return Ok(is_current);
             }
         }
     }
@@ -361,6 +363,31 @@ impl Archive {
         match self.lock {
             Some(_) => Ok(self.store.note_change(item)?),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::operations::testing::TestArchive;
+
+    /// An item that changes all the time keeps no search waiting.
+    #[test]
+    fn an_update_ends_beside_changes() {
+        let archive = TestArchive::new();
+        let item = archive.new_item();
+        let index = SearchIndex::temporary().expect("an index");
+        for _ in 0..2 {
+            archive.note_described(item.id).expect("noted");
+            let mut pages = 0;
+            let is_current = archive.update_search(&index, &|read| read(), &mut |_| {
+                pages += 1;
+                assert!(pages < 10, "it does not end");
+                archive.note_described(item.id).expect("noted");
+                SearchStop::GoOn
+            });
+            assert!(is_current.expect("updated"));
         }
     }
 }
