@@ -16,6 +16,10 @@ const KEPT_FOR: Duration = Duration::from_secs(10);
 /// What takes longer than this to read is kept.
 const LONG: Duration = Duration::from_millis(20);
 
+/// It is kept for so many times as long as reading took, even if the index changes: else who changes something all the
+/// time has it read for each request.
+const TIMES: u32 = 10;
+
 /// What is claimed of items.
 #[derive(Debug, Default)]
 pub(in super::super) struct KeptClaims(Mutex<HashMap<ItemId, Place>>);
@@ -28,6 +32,7 @@ struct Kept {
     claims: Claims,
     version: i64,
     read: Instant,
+    cost: Duration,
 }
 
 impl KeptClaims {
@@ -40,7 +45,7 @@ impl KeptClaims {
         let place = self.place(item.id);
         let mut place = place.lock();
         if let Some(kept) = &*place
-            && version <= kept.version
+            && (version <= kept.version || kept.read.elapsed() < kept.cost.saturating_mul(TIMES))
             && kept.read.elapsed() < KEPT_FOR
         {
             return Ok(kept.claims.clone());
@@ -49,11 +54,13 @@ impl KeptClaims {
         let version = site.index_version().unwrap_or(version);
         let read = Instant::now();
         let claims = site.archive.claims(item)?;
-        if read.elapsed() > LONG {
+        let cost = read.elapsed();
+        if cost > LONG {
             *place = Some(Kept {
                 claims: claims.clone(),
                 version,
                 read,
+                cost,
             });
         }
         Ok(claims)

@@ -144,6 +144,7 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         && since.elapsed() < KEPT_FOR
     {
         let mut overview = overview.clone();
+        drop(kept);
         // Permissions may have changed since.
         let dependencies = Dependencies::default();
         let is_shown = |names: &Names| site.archive.is_shown(names, &act, &dependencies);
