@@ -49,9 +49,6 @@ const NOBODY: Caller = Caller::NOBODY;
 /// The most readers that have digests of pieces of files computed at a time.
 const MOST_DIGESTS: usize = 16;
 
-/// The most answers to one client that are being found at a time. Its further requests wait, so that those of others need not.
-const MOST_OF_CLIENT: usize = 4;
-
 /// An Archive that is served.
 #[derive(Debug)]
 pub struct Site {
@@ -109,7 +106,7 @@ impl Site {
             zips: zip::ZipLimit::default(),
             digests: Arc::new(Semaphore::new(MOST_DIGESTS)),
             searches: searches::Searches::default(),
-            of_clients: Shares::new(MOST_OF_CLIENT),
+            of_clients: Shares::of_processors(),
             pictures: pictures::Pictures::default(),
             receiver: None,
             gauges: measure::Gauges::default(),

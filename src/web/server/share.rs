@@ -118,6 +118,12 @@ pub(super) struct Shares {
 }
 
 impl Shares {
+    /// A limit of what keeps processors busy: as many places as there are processors, but 2 to 4.
+    pub(super) fn of_processors() -> Shares {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        Shares::new(processors.clamp(2, 4))
+    }
+
     /// A limit of so many places for each client.
     pub(super) fn new(most: usize) -> Shares {
         Shares {

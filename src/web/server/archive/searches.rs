@@ -14,12 +14,10 @@ use crate::web::server::share::{Share, Shares};
 /// How long a search waits until the index is up to date. What has been read by then is kept for the next one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The number of searches of one client that are made at a time. Its further ones wait, so that those of others need not.
-const MOST_OF_CLIENT: usize = 4;
-
 /// The search indexes, once somebody has searched.
 #[derive(Debug)]
 pub(super) struct Searches {
+    /// The searches of a client that are made at a time. Its further ones wait, so that those of others need not.
     of_clients: Shares,
     kept: KeptSearch,
 }
@@ -27,7 +25,7 @@ pub(super) struct Searches {
 impl Default for Searches {
     fn default() -> Searches {
         Searches {
-            of_clients: Shares::new(MOST_OF_CLIENT),
+            of_clients: Shares::of_processors(),
             kept: KeptSearch::of(SearchScope::Public),
         }
     }
