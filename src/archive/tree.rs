@@ -70,7 +70,7 @@ pub use place::{
 pub use publish::{PublicKind, PublicStat, Published};
 pub use reader::OpenItem;
 pub use reserve::RESERVE;
-pub use root::Tree;
+pub use root::{DIRECTORIES, Tree};
 pub use sidecar::{mark_strangers, speaks_for_owner};
 pub use small::SMALL_FILE_LIMIT;
 pub use staging::StagedItem;

@@ -121,6 +121,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::HasOne { .. }
             | ArchiveError::ClosedStore { .. }
             | ArchiveError::IsAStore { .. }
+            | ArchiveError::UnfitDirectory { .. }
             | ArchiveError::IndexInUse { .. }
             | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }

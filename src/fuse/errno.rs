@@ -16,7 +16,9 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Ibi(_) => Errno::INVAL,
         ArchiveError::ClosedStore { .. } => Errno::ACCESS,
         ArchiveError::NotAStore { .. } | ArchiveError::Missing { .. } => Errno::NOENT,
-        ArchiveError::IsAStore { .. } | ArchiveError::IndexInUse { .. } => Errno::EXIST,
+        ArchiveError::IsAStore { .. }
+        | ArchiveError::UnfitDirectory { .. }
+        | ArchiveError::IndexInUse { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } | ArchiveError::OtherDatabase { .. } => Errno::BUSY,
         ArchiveError::IndexInFile { .. } => Errno::INVAL,
         ArchiveError::NotStoreOwner { .. } => Errno::ACCESS,
@@ -170,6 +172,7 @@ mod tests {
             ArchiveError::IndexInFile { .. } => 47,
             ArchiveError::OtherDatabase { .. } => 48,
             ArchiveError::Store(StoreError::Beside(_)) => 49,
+            ArchiveError::UnfitDirectory { .. } => 50,
         }
     }
 
@@ -328,6 +331,7 @@ mod tests {
                 }))),
                 Errno::NOSPC,
             ),
+            (ArchiveError::UnfitDirectory { what: what() }, Errno::EXIST),
         ]
     }
 
@@ -339,7 +343,7 @@ mod tests {
             assert_eq!(of(error), *errno, "{error}");
         }
         // The last row of the match above.
-        assert_eq!(table.len(), 50);
+        assert_eq!(table.len(), 51);
     }
 
     #[test]

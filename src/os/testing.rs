@@ -1,9 +1,11 @@
 //! A temporary directory for unit tests.
 
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A directory that is removed with its contents at the end of the test.
+/// A directory of this user alone that is removed with its contents at the end of the test.
 #[derive(Debug)]
 pub(crate) struct TemporaryDirectory(PathBuf);
 
@@ -13,7 +15,8 @@ impl TemporaryDirectory {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("ibifs-unit-{}-{number}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).expect("a temporary directory");
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.expect("a temporary directory");
         TemporaryDirectory(path)
     }
 

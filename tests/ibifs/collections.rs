@@ -48,7 +48,7 @@ fn an_odd_tree_is_taken_over_as_it_is() {
         "{LOOK}\nfor i in $(items); do look old/col/$i; done > before"
     ));
     env.prints(
-        "ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null",
+        "chmod 700 old; ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null",
         "",
     );
     env.prints(
@@ -96,7 +96,7 @@ fn what_is_wrong_in_a_tree_is_reported_when_it_is_adopted() {
          stray-name: col/sid.inpe.br/backup_2/2005/a%FF%25%0A\n\
          stray-name: col/s%E3o paulo";
     env.prints(
-        "ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null | cut -d: -f1-3 | sed 's/^ibifs: //'",
+        "chmod 700 old; ibifs init --adopt old --host mtc-m18.sid.inpe.br 2>&1 > /dev/null | cut -d: -f1-3 | sed 's/^ibifs: //'",
         &format!("spelled-twice: col/sid.inpe.br/mtc-M13@80\n{stray}"),
     );
     for check in ["fsck", "reindex"] {
@@ -125,7 +125,7 @@ fn a_table_says_what_the_tree_does_not() {
     let env = TestEnv::new();
     env.sh(ODD);
     env.sh(&format!(
-        "ibifs init --adopt old --host mtc-m18.sid.inpe.br\n{TABLE}"
+        "chmod 700 old; ibifs init --adopt old --host mtc-m18.sid.inpe.br\n{TABLE}"
     ));
     let planned = "line 2: sid.inpe.br/mtc-m18@80/2009/07.21.14.43: ibi, ibi.archiveservice, ibi.metadata, ibi.nextedition, language, target\n\
                    line 3: sid.inpe.br/MTC-m13@80/2005/08.10.14.18: ibi.translation(en), language, target\n\
@@ -173,7 +173,7 @@ fn a_table_says_what_the_tree_does_not() {
     // The same through a mount, by a table of a spreadsheet that writes decimal commas.
     env.sh("ibifs umount A; rm -r old A; rm table.csv");
     env.sh(ODD);
-    env.sh(&format!("ibifs init --adopt old --host mtc-m18.sid.inpe.br; mkdir A; ibifs mount old A\n{TABLE}\nsed -i '1s/.*/rep;ibip;relations;language;target;state/; 2,$s/,/;/g; s/650;0/650,0/; s/$/\\r/' table.csv"));
+    env.sh(&format!("chmod 700 old; ibifs init --adopt old --host mtc-m18.sid.inpe.br; mkdir A; ibifs mount old A\n{TABLE}\nsed -i '1s/.*/rep;ibip;relations;language;target;state/; 2,$s/,/;/g; s/650;0/650,0/; s/$/\\r/' table.csv"));
     env.prints(
         "ibifs import A table.csv",
         "4 rows: 4 items changed, 0 unchanged",
@@ -189,7 +189,7 @@ fn a_table_says_what_the_tree_does_not() {
 fn a_table_with_bad_rows_changes_nothing() {
     let env = TestEnv::new();
     env.sh(ODD);
-    env.sh("ibifs init --adopt old --host mtc-m18.sid.inpe.br");
+    env.sh("chmod 700 old; ibifs init --adopt old --host mtc-m18.sid.inpe.br");
     env.sh("cat > bad.csv <<'END'
 rep,ibip,relations,language
 sid.inpe.br/mtc-m18@80/2009/07.21.14.43,8JMKD3MGP8W/35MMLL8,,en
@@ -288,7 +288,7 @@ fn odd_store(env: &TestEnv) {
          setfacl -m u:1:r @reference.bib; setfacl -d -m u:1:rx empty
          echo long > $(printf '\\xe7%.0s' {{1..250}}); : > zero; chmod 750 empty; chmod 0 zero
          cd ../../../../../../..
-         ibifs init --adopt old --host mtc-m18.sid.inpe.br
+         chmod 700 old; ibifs init --adopt old --host mtc-m18.sid.inpe.br
          {TABLE}
          ibifs import old table.csv"
     ));

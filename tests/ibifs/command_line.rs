@@ -275,7 +275,6 @@ fn init_says_what_it_made() {
         "grep ^host A.store/archive.ibi",
         "host archive-a.example.org",
     );
-    env.sh("mkdir full; echo x > full/file; ibifs init full --host c.example.org; cat full/file");
 }
 
 /// `ibifs mint --json` is an object of both names and the state.

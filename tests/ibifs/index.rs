@@ -156,7 +156,7 @@ const COL: &str = "mkdir -p old/col && cd old/col
 fn adopting_takes_a_tree_as_it_is() {
     let env = TestEnv::new();
     env.sh(COL);
-    env.sh("ibifs init --adopt old/col --host mtc-m18.sid.inpe.br; mkdir A");
+    env.sh("chmod 700 old; ibifs init --adopt old/col --host mtc-m18.sid.inpe.br; mkdir A");
     env.prints(
         "ibifs ls old | cut -d' ' -f1 | sort | uniq -c | xargs",
         "260 Copy 51 Original",

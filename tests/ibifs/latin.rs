@@ -82,7 +82,7 @@ fn an_item_goes_through_packages_and_backups() {
     sh(
         &env,
         "ibifs backup A back; same back/col/$(< one); ibifs backup A back; same back/col/$(< one)
-         mkdir old; cp -a A/col old/; rm old/col/$(< one)/.ibi
+         mkdir -m 700 old; cp -a A/col old/; rm old/col/$(< one)/.ibi
          ibifs init --adopt old --host archive-a.example.org --json > adopted; jq -e .store adopted > /dev/null
          same old/col/$(< one); ibifs fsck old",
     );

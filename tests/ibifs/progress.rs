@@ -27,7 +27,7 @@ fn slow() -> TestEnv {
     env.sh("for n in {10..49}; do
            mkdir -p store/col/a.example.org/b/2001/01.01.01.$n/doc
            head -c 100000 /dev/zero > store/col/a.example.org/b/2001/01.01.01.$n/doc/file
-         done");
+         done; chmod 700 store");
     env
 }
 

@@ -126,6 +126,37 @@ fn no_store_is_made_among_levels() {
     env.sh("test -z \"$(ls -A A/$(<it)/doc)\"; ibifs init A/$(<it)/doc/store --host archive-b.example.net; ibifs fsck A/$(<it)/doc/store");
 }
 
+/// A new store is made in a new or an empty directory, of which the mode stays; what somebody else has put in one is not
+/// touched, and no message proposes it.
+#[test]
+fn no_store_is_made_over_something_else() {
+    let env = TestEnv::new();
+    env.sh("mkdir -p taken .dot/lost+found with-col/col/x.org/y/2020/01.01.00.00 fifo wide; echo a > taken/f; touch .dot/.hidden
+        mkfifo fifo/lock2; chmod 1777 wide; find taken .dot with-col fifo wide -printf '%p %m %i %T@\n' > before");
+    for (directory, name) in [
+        ("taken", "f"),
+        (".dot", ".hidden"),
+        ("with-col", "col"),
+        ("fifo", "lock2"),
+    ] {
+        env.complains(
+            &format!("ibifs init {directory} --host a.example.org"),
+            &format!("'{name}' in it, which is no part of a new store"),
+        );
+    }
+    env.complains(
+        "ibifs init wide --host a.example.org",
+        "every user may write in",
+    );
+    env.sh("find taken .dot with-col fifo wide -printf '%p %m %i %T@\n' | diff before -");
+    env.sh("for of in 'ibifs ls' 'ibifs fsck' 'ibifs status' 'ibifs mint'; do ! $of taken 2> said; ! grep init said; done");
+    env.sh("mkdir -p old/lost+found; chmod 710 old; ibifs init old --host a.example.org 2> said; grep 'other users may enter' said
+        ibifs fsck old | tail -n 1 | grep ' 0 errors\\| 0 findings\\|1 finding'");
+    env.prints("stat -c %a old; ibifs init new/dir/s --host b.example.org > /dev/null; stat -c %a new/dir new/dir/s", "710\n755\n700");
+    env.sh("ibifs init --adopt with-col --host a.example.org > /dev/null; stat -c %a with-col | grep -x 755
+        ibifs show --store with-col x.org/y/2020/01.01.00.00 | grep -q .");
+}
+
 /// Modifiers in the spelling that SMB can carry do in both trees what they do in the others: they are looked
 /// up, listed, declared, written and removed. Without the option there are no such names.
 #[test]

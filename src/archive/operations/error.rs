@@ -61,6 +61,11 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory for a new store has something else in it, or is open to every user.
+    UnfitDirectory {
+        /// What is wrong with it, and the remedy.
+        what: Message,
+    },
     /// The directory is a backup that was interrupted.
     Unfinished {
         /// The directory.
@@ -245,9 +250,10 @@ impl Localize for ArchiveError {
                 path = path.display()
             ),
             ArchiveError::NotAStore { path } => message!(
-                "'{path}' is not a store (it has no archive.ibi), and no store is mounted there; mount one, or create one with 'ibifs init {path}'",
+                "'{path}' is not a store (it has no archive.ibi), and no store is mounted there; name a store, or mount one there",
                 path = path.display()
             ),
+            ArchiveError::UnfitDirectory { what } => what.clone(),
             ArchiveError::IsAStore { path } => message!(
                 "'{path}' is a store already; use it as it is, or name another directory",
                 path = path.display()
@@ -408,6 +414,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::NotAStore { .. }
             | ArchiveError::Missing { .. }
             | ArchiveError::IsAStore { .. }
+            | ArchiveError::UnfitDirectory { .. }
             | ArchiveError::IndexInUse { .. }
             | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }

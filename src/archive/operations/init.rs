@@ -7,21 +7,21 @@ use std::path::Path;
 use super::{
     Archive, ArchiveError, CheckReport, Clock, Facts, ItemProgress, WAIT_LIMIT, lock, own_files,
 };
-use crate::archive::store::{Sharing, Store};
-use crate::archive::tree::Action;
-use crate::archive::tree::TreeError;
-use crate::archive::tree::{Filled, Place, Tree};
+use crate::archive::store::{self, Sharing, Store};
+use crate::archive::tree::{Action, DIRECTORIES, Filled, Place, Tree, TreeError};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::hex::Hex;
 use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
+use crate::os::directory::Directory;
 use crate::os::identity::host_name;
 use crate::os::opening::read_regular;
 use crate::os::random;
 use ibi::distributor::{Granularity, TemporalDistributor};
+use ibi::message;
 use ibi::{Ibi, Ibip, Rep, RepPrefix};
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 /// The Archive's facts until the store is complete.
@@ -50,12 +50,17 @@ pub struct Setup {
     pub searched: Option<Searched>,
     /// The index in a database server; a file in the store if left out.
     pub index: Option<IndexUrl>,
+    /// Whether the directory is that of a tree of repositories, which are adopted.
+    pub adopts: bool,
 }
 
 impl Archive {
-    /// Creates a new store, mints the Archive service's own item in it and opens it. A directory
-    /// that already has `col/` is adopted: its items are indexed, those of the Archive's own name
-    /// space become originals, and inconsistencies are reported.
+    /// Creates a new store, mints the Archive service's own item in it and opens it. Items in `col/` of a directory that
+    /// is adopted are indexed, those of the Archive's own name space become originals, and inconsistencies are reported.
+    /// The mode of an existing directory stays as it is.
+    ///
+    /// # Errors
+    /// The directory is a store, has something else in it and is not adopted, or its files cannot be made.
     pub fn init(
         path: &Path,
         setup: &Setup,
@@ -131,6 +136,10 @@ impl Archive {
             setup.service = Some(before.service);
         }
         let tree = Tree::create(path)?;
+        if !setup.adopts {
+            refuse_unfit(&tree, is_continued)?;
+        }
+        tree.make_own_directories()?;
         let lock = lock::Lock::take(&tree)?;
         let store = Store::open(tree.root(), facts.index.as_ref())?;
         refuse_other_index(&store, &facts, is_continued)?;
@@ -185,6 +194,48 @@ impl Archive {
             .rename_small(".", UNFINISHED, own_files::FACTS)?;
         Ok((archive, report))
     }
+}
+
+/// Refuses a directory that has anything but what a creation that was interrupted leaves, or in which every user may write.
+fn refuse_unfit(tree: &Tree, is_continued: bool) -> Result<(), ArchiveError> {
+    let shown = tree.path().display();
+    let failed = |errno| TreeError::new(Action::OpenStore, &shown.to_string(), errno);
+    let unfit = |what| Err(ArchiveError::UnfitDirectory { what });
+    let directory = Directory::reopened(tree.root()).map_err(failed)?;
+    let entries = if is_continued {
+        Vec::new()
+    } else {
+        directory.entries().map_err(failed)?
+    };
+    for (name, _) in entries {
+        let name = String::from_utf8_lossy(&name);
+        // Nothing is in a level before the facts are written, which begins in `staging`.
+        let is_begun = |level: &str| {
+            let entries = directory.directory(level)?.entries()?;
+            let is_facts = |name: &[u8]| level == "staging" && name.starts_with(b"write-");
+            Ok(entries.iter().all(|(name, _)| is_facts(name)))
+        };
+        let is_own = match &*name {
+            "lost+found" | lock::FILE => true,
+            level if DIRECTORIES.contains(&level) => is_begun(level).map_err(failed)?,
+            file => file.starts_with(store::FILE),
+        };
+        if !is_own {
+            return unfit(message!(
+                "'{path}' has '{name}' in it, which is no part of a new store; name a new or an empty directory, or adopt a tree of repositories with --adopt",
+                path = shown,
+                name
+            ));
+        }
+    }
+    let stat = directory.stat().map_err(failed)?;
+    if Mode::from_raw_mode(stat.st_mode).contains(Mode::WOTH) {
+        return unfit(message!(
+            "every user may write in '{path}'; name another directory, or run 'chmod o-w {path}'",
+            path = shown
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses the database of another Archive: one has one Archive.

@@ -112,6 +112,7 @@ impl TestArchive {
         setup
             .ip
             .get_or_insert_with(|| "192.0.2.1".parse().expect("an address"));
+        setup.adopts = true;
         let boxed = Box::new(clock.clone());
         let made = Archive::init(directory.path(), &setup, boxed, &mut |_| ());
         TestArchive {

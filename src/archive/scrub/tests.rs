@@ -27,6 +27,7 @@ impl Fixture {
     fn new() -> Fixture {
         let directory = TemporaryDirectory::new();
         let tree = Tree::create(directory.path()).expect("a store");
+        tree.make_own_directories().expect("directories");
         let fixture = Fixture { directory, tree };
         std::fs::create_dir_all(fixture.item().join("d")).expect("made");
         write_long_ago(&fixture.item().join("file"), "text");

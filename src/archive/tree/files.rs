@@ -53,6 +53,7 @@ mod tests {
         const DEPTH: usize = 3 * HELD;
         let root = TemporaryDirectory::new();
         let tree = Tree::create(root.path()).expect("a store");
+        tree.make_own_directories().expect("directories");
         let mut expected = Vec::new();
         let mut way = String::new();
         for level in 0..DEPTH {

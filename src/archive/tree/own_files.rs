@@ -142,6 +142,7 @@ mod tests {
     fn what_a_crash_left_half_written_is_replaced() {
         let root = TemporaryDirectory::new();
         let tree = Tree::create(root.path()).expect("a store");
+        tree.make_own_directories().expect("directories");
         std::fs::write(root.join("col/text.new"), "hal").expect("written");
         for (durability, content) in [
             (Durability::Unsynced, "first"),

@@ -3,7 +3,9 @@
 //! All access goes through directory descriptors and never through a symbolic link below the store (`openat2`
 //! with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS).
 
+use std::fs::DirBuilder;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -46,28 +48,36 @@ const ROOT: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 
 /// The directories of a store.
-pub(super) const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
+pub const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
 /// What [`Tree::keep_open`] keeps open.
 const KEPT: [&str; 5] = ["col", "ibip", "deleted", "fixity/col", "fixity/ibip"];
 
 impl Tree {
-    /// Makes the directories of a new store, which only its owner may enter. Existing directories stay.
+    /// Opens the directory of a new store. One that does not exist is made, and only its owner may enter it.
     pub fn create(path: &Path) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
-        #[expect(clippy::disallowed_methods, reason = "the user named it")]
-        std::fs::create_dir_all(path).map_err(|error| {
-            let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-            failed(Action::MakeStore, &shown)(errno)
-        })?;
-        // Links are followed here and not again: what is opened is closed to other users.
+        let make = |path: &Path, mode| {
+            #[expect(clippy::disallowed_methods, reason = "the user named it")]
+            let made = DirBuilder::new().recursive(true).mode(mode).create(path);
+            made.map_err(|error| {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                failed(Action::MakeStore, &shown)(errno)
+            })
+        };
+        if let Some(parent) = path.parent() {
+            make(parent, 0o777)?;
+        }
+        make(path, 0o700)?;
+        // Links are followed here and not again.
         let real = resolved(path)?;
         let root = rustix::fs::openat2(CWD, &real, ROOT, Mode::empty(), ResolveFlags::NO_SYMLINKS)
             .map_err(failed(Action::OpenStore, &shown))?;
-        Tree::create_in(Tree::over(real, root))
+        Ok(Tree::over(real, root))
     }
 
-    /// The same in a directory that is open, of which errors name this path.
+    /// Makes the directories of a new store in one that is open, of which errors name this path, and closes it to other
+    /// users.
     pub fn create_over(path: PathBuf, root: &Directory) -> Result<Tree, TreeError> {
         let shown = path.display().to_string();
         let root = root.descriptor().try_clone();
@@ -75,22 +85,32 @@ impl Tree {
             let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
             failed(Action::OpenStore, &shown)(errno)
         })?;
-        Tree::create_in(Tree::over(path, root))
-    }
-
-    fn create_in(tree: Tree) -> Result<Tree, TreeError> {
-        let shown = tree.path.display().to_string();
+        let tree = Tree::over(path, root);
         if let Err(errno) = rustix::fs::fchmod(&tree.root, Mode::RWXU) {
             log::warn!("other users may enter {shown}: {errno}");
         }
+        tree.make_own_directories()?;
+        Ok(tree)
+    }
+
+    /// Makes the directories of a new store. Existing ones stay.
+    pub fn make_own_directories(&self) -> Result<(), TreeError> {
         for name in DIRECTORIES {
-            match make_level(&tree.root, name) {
+            match make_level(&self.root, name) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(failed(Action::Make, name)(errno)),
             }
         }
-        rustix::fs::fsync(&tree.root).map_err(failed(Action::Sync, &shown))?;
-        Ok(tree)
+        let shown = self.path.display().to_string();
+        rustix::fs::fsync(&self.root).map_err(failed(Action::Sync, &shown))
+    }
+
+    /// Whether users other than the owner may enter the store.
+    pub fn is_open_to_others(&self) -> Result<bool, TreeError> {
+        let shown = self.path.display().to_string();
+        let stat = rustix::fs::fstat(&self.root).map_err(failed(Action::OpenStore, &shown))?;
+        let others = Mode::XGRP.union(Mode::XOTH);
+        Ok(Mode::from_raw_mode(stat.st_mode).intersects(others))
     }
 
     /// Opens an existing store, and makes those of its directories that are missing.

@@ -22,6 +22,7 @@ impl Fixture {
     fn new() -> Fixture {
         let directory = TemporaryDirectory::new();
         let tree = Tree::create(directory.path()).expect("a store");
+        tree.make_own_directories().expect("directories");
         let rep = ibi::Rep::parse(ITEM.strip_prefix("col/").expect("col")).expect("a rep");
         Fixture {
             directory,
@@ -80,7 +81,12 @@ fn errno<T>(result: Result<T, TreeError>) -> Option<Errno> {
 #[test]
 fn a_store_is_its_owners_and_is_completed_on_open() {
     let fixture = Fixture::new();
-    assert_eq!(mode(fixture.directory.path()), 0o700);
+    std::fs::create_dir(fixture.path("known")).expect("made");
+    set_mode(&fixture.path("known"), 0o710);
+    for (name, is_open) in [("new", false), ("known", true)] {
+        let made = Tree::create(&fixture.path(name)).expect("a store");
+        assert_eq!(made.is_open_to_others().expect("asked"), is_open, "{name}");
+    }
     std::fs::remove_dir(fixture.path("deleted")).expect("removed");
     std::fs::remove_dir(fixture.path("staging")).expect("removed");
     std::fs::write(fixture.path("staging"), "").expect("written");

@@ -59,6 +59,7 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
         resolver: options.resolver.clone(),
         searched: options.search,
         index: options.index.clone(),
+        adopts: options.adopt.is_some(),
     };
     if let Some(host) = &setup.host {
         check_host(host)?;
@@ -80,6 +81,17 @@ pub(super) fn init(options: &Init) -> Result<Exit, Failure> {
             localized(&lack.severity()),
             localized(&lack)
         );
+    }
+    if archive
+        .tree()
+        .is_open_to_others()
+        .map_err(ArchiveError::from)?
+    {
+        let note = message!(
+            "other users may enter '{store}' and read the index, with the sidecars of all items; if they must not, run 'chmod 700 {store}'",
+            store = store.display()
+        );
+        eprintln!("ibifs: {}", localized(&note));
     }
     let facts = archive.facts();
     say(&if options.output.json {

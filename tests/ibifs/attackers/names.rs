@@ -376,7 +376,7 @@ fn an_adopted_collection_stops_no_minting() {
     run(
         &env,
         "mkdir -p A.store/col/$own/9999/12.31.23.59.59/doc A.store/col/$own/2020/01.01.01.01/doc A
-         ibifs init A.store --host archive-a.example.org > printed 2>&1; grep -q not-minted printed
+         ibifs init --adopt A.store --host archive-a.example.org > printed 2>&1; grep -q not-minted printed
          bad=$own/9999/12.31.23.59.59; ibifs show --store A.store $own/2020/01.01.01.01 | grep -q '^state *Original'
          test ! -e A.store/col/$bad/.ibi; goes_on A.store",
     );

@@ -41,7 +41,8 @@ fn what_holds_secrets_is_closed() {
     let env = TestEnv::new().with_index_file();
     env.sh(
         "umask 022; ibifs init S --host archive-a.example.org; stat -c %a S | grep -qx 700
-         mkdir -m 777 made; ibifs init made --host archive-b.example.org; stat -c %a made | grep -qx 700
+         mkdir -m 777 made; ! ibifs init made --host archive-b.example.org 2> printed; grep -q 'chmod o-w' printed
+         chmod 775 made; ibifs init made --host archive-b.example.org 2> printed; grep -q 'chmod 700' printed
          ibifs fsck S; chmod 701 S; exit=0; ibifs fsck S > printed || exit=$?; test $exit = 1
          grep -q '^store-open: ' printed; grep -q 'chmod o-x' printed; chmod 750 S; ibifs fsck S",
     );

@@ -211,7 +211,7 @@ fn repair() {
 #[test]
 fn init() {
     let arguments = ["init", "S", "--host", "archive-a.example.org"];
-    at_each_step_of_command("rm -r S; mkdir S", &arguments, |fixture, step| {
+    at_each_step_of_command("rm -r S; mkdir -m 700 S", &arguments, |fixture, step| {
         if !fixture.store().join("archive.ibi").exists() {
             fixture.ibifs(&arguments);
         }

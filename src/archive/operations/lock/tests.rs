@@ -4,6 +4,7 @@ use crate::os::testing::TemporaryDirectory;
 fn tree() -> (TemporaryDirectory, Tree) {
     let directory = TemporaryDirectory::new();
     let tree = Tree::create(directory.path()).expect("a store");
+    tree.make_own_directories().expect("directories");
     (directory, tree)
 }
 

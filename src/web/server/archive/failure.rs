@@ -55,6 +55,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::Handover { .. } => ErrorMeaning::Fault,
         // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
+        | ArchiveError::UnfitDirectory { .. }
         | ArchiveError::IndexInUse { .. }
         | ArchiveError::IndexInFile { .. }
         | ArchiveError::Lock { .. }
