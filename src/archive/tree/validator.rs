@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Instant;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Statx};
 use rustix::io::Errno;
@@ -103,6 +104,8 @@ pub struct Dependencies {
     fingerprints: RefCell<BTreeMap<Place, Fingerprints>>,
     count: Cell<usize>,
     is_given_up: Cell<bool>,
+    /// Until when what else the answer depends on is valid.
+    until: Cell<Option<Instant>>,
 }
 
 impl Dependencies {
@@ -117,6 +120,13 @@ impl Dependencies {
     /// Prevents a validator: the answer depends on something that cannot be checked again.
     pub fn give_up(&self) {
         self.is_given_up.set(true);
+    }
+
+    /// Limits the validity of the answer.
+    pub fn end_at(&self, until: Instant) {
+        let before = self.until.get();
+        self.until
+            .set(Some(before.map_or(until, |it| it.min(until))));
     }
 
     /// Calls `read` after recording a path of an item and all levels above it in the item.
@@ -177,6 +187,7 @@ impl Dependencies {
         let is_settled =
             known.all(|fingerprint| fingerprint.change.0 < began.saturating_sub(COARSE));
         (is_settled && !self.is_given_up.get()).then(|| Validator {
+            until: self.until.get(),
             items: fingerprints
                 .into_iter()
                 .map(|(place, fingerprints)| (place, fingerprints.into_iter().collect()))
@@ -210,6 +221,7 @@ fn unseen(errno: Errno) -> Result<(), Errno> {
 #[derive(Debug)]
 pub struct Validator {
     items: Vec<(Place, Paths)>,
+    until: Option<Instant>,
 }
 
 /// [`Fingerprints`] as a list.
@@ -218,15 +230,17 @@ type Paths = Vec<(Vec<u8>, Option<Fingerprint>)>;
 impl Validator {
     /// Whether nothing has changed; false where the kernel cannot answer without waiting for a disk.
     pub fn is_current(&self, tree: &Tree) -> bool {
-        self.items.iter().all(|(place, fingerprints)| {
-            let Ok(item) = tree.open_cached(place) else {
-                return false;
-            };
-            let mut fingerprints = fingerprints.iter();
-            fingerprints.all(|(path, fingerprint)| {
-                fingerprint_cached(&item, path).is_ok_and(|found| found == *fingerprint)
+        let is_over = self.until.is_some_and(|until| until <= Instant::now());
+        !is_over
+            && self.items.iter().all(|(place, fingerprints)| {
+                let Ok(item) = tree.open_cached(place) else {
+                    return false;
+                };
+                let mut fingerprints = fingerprints.iter();
+                fingerprints.all(|(path, fingerprint)| {
+                    fingerprint_cached(&item, path).is_ok_and(|found| found == *fingerprint)
+                })
             })
-        })
     }
 
     /// The approximate size in memory, in bytes.

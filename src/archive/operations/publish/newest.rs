@@ -31,21 +31,23 @@ pub(in crate::archive::operations) struct NewestTimes {
     known: Mutex<HashMap<Place, NewestTime>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct NewestTime {
     valid_until: Instant,
     newest: Option<Timestamp>,
 }
 
 impl NewestTimes {
-    fn get(&self, place: &Place) -> Option<Option<Timestamp>> {
+    fn get(&self, place: &Place) -> Option<NewestTime> {
         let known = self.known.lock();
         let known = known.get(place);
-        let valid = known.filter(|known| Instant::now() < known.valid_until);
-        valid.map(|known| known.newest.clone())
+        known
+            .filter(|known| Instant::now() < known.valid_until)
+            .cloned()
     }
 
-    fn keep(&self, place: Place, took: Duration, newest: Option<Timestamp>) {
+    /// Keeps what was found. Returns until when it is valid.
+    fn keep(&self, place: Place, took: Duration, newest: Option<Timestamp>) -> Instant {
         let mut known = self.known.lock();
         if known.len() >= MOST_KNOWN {
             known.clear();
@@ -58,6 +60,7 @@ impl NewestTimes {
                 newest,
             },
         );
+        valid_until
     }
 }
 
@@ -106,23 +109,23 @@ impl Archive {
         dependencies: &Dependencies,
     ) -> Result<Option<Timestamp>, TreeError> {
         if let Some(known) = self.newest.get(open.place()) {
-            dependencies.give_up();
-            return Ok(known);
+            dependencies.end_at(known.valid_until);
+            return Ok(known.newest);
         }
         let began = Instant::now();
         let mut walk = Walk::new(open, b"", NextEntries::FilesAndDirectories);
         let (mut count, mut newest) = (0, None);
+        let none = Dependencies::none();
         while let Some(path) = walk.next()? {
             count += 1;
-            if count > SMALL {
-                dependencies.give_up();
-            }
             let path = path.strip_suffix(b"/").unwrap_or(&path);
-            newest = newest.max(time_of(open, path, dependencies));
+            let recorded = if count > SMALL { &none } else { dependencies };
+            newest = newest.max(time_of(open, path, recorded));
         }
         if count > SMALL {
-            self.newest
-                .keep(open.place().clone(), began.elapsed(), newest.clone());
+            let place = open.place().clone();
+            let until = self.newest.keep(place, began.elapsed(), newest.clone());
+            dependencies.end_at(until);
         }
         Ok(newest)
     }
