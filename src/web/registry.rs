@@ -204,6 +204,32 @@ impl Registry {
         Ok(connection.value(select, &[])?)
     }
 
+    /// What an inclusion would displace: the Archive itself at another URL, and others at the same place. The key is
+    /// checked if there is any.
+    ///
+    /// # Errors It is not registered, or the key is another one.
+    pub fn displaced_by(
+        &self,
+        inclusion: &Inclusion,
+    ) -> Result<Vec<(BaseUrl, Names)>, RegistryError> {
+        let own = by_service(&self.lock(), &inclusion.service)?.map(|(own, _)| own.id);
+        let all = self.archives()?.into_iter();
+        let displaced = all.filter_map(|archive| {
+            let url = archive.included?.url;
+            let is_displaced = if own == Some(archive.id) {
+                url != inclusion.url
+            } else {
+                url.is_same_place(&inclusion.url)
+            };
+            is_displaced.then_some((url, archive.service))
+        });
+        let displaced: Vec<_> = displaced.collect();
+        if !displaced.is_empty() {
+            self.checked(inclusion)?;
+        }
+        Ok(displaced)
+    }
+
     /// Includes an Archive at the address that it announces, if its key is valid.
     ///
     /// # Errors It is not registered, or the key is another one.
@@ -241,7 +267,7 @@ impl Registry {
         })
     }
 
-    /// Excludes an Archive, if its key is valid.
+    /// Excludes an Archive, if its key is valid. One that is included at another address by now stays.
     ///
     /// # Errors It is not registered, or the key is another one.
     pub fn exclude(&self, inclusion: &Inclusion) -> Result<(), RegistryError> {
@@ -255,9 +281,11 @@ impl Registry {
         inclusion: &Inclusion,
     ) -> Result<(), RegistryError> {
         self.write(|connection| {
-            let update = "UPDATE archive SET address = NULL, included_at = NULL
+            let update = "UPDATE archive SET
+                              included_at = CASE WHEN address = ?3 THEN NULL ELSE included_at END,
+                              address = CASE WHEN address = ?3 THEN NULL ELSE address END
                           WHERE id = ?1 AND secret = ?2 RETURNING id";
-            if !connection.exists(update, params![id.0, &secret])? {
+            if !connection.exists(update, params![id.0, &secret, inclusion.url.short()])? {
                 return Err(RegistryError::WrongKey(Box::new(inclusion.service.clone())));
             }
             Ok(note_change(connection)?)

@@ -12,6 +12,7 @@ mod declaring;
 mod deposits;
 mod handshakes;
 mod imports;
+mod inclusions;
 mod labels;
 mod lock;
 mod long_texts;

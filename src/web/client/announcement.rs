@@ -27,6 +27,14 @@ pub struct Announcement {
     client: Client,
 }
 
+/// What has come of a message.
+struct Done {
+    message: Message,
+    /// Whether the resolver reaches the Archive.
+    is_reached: bool,
+    reads_prefixes: bool,
+}
+
 impl Announcement {
     /// An announcement to the resolver at a URL: the URL of its service, or of the resolver itself. None for any other
     /// URL.
@@ -58,23 +66,29 @@ impl Announcement {
         self
     }
 
-    /// Requests inclusion until the resolver confirms it, then passes the result to `report`.
+    /// Requests inclusion until the resolver confirms that it reaches the Archive. Passes each new result to `report`.
     /// The prefixes are sent in a second message, if the resolver says that it reads them.
     pub async fn include(mut self, report: impl Fn(&Message) + Send + Sync) {
-        let prefixes = std::mem::take(&mut self.inclusion.prefixes);
+        let mut prefixes = std::mem::take(&mut self.inclusion.prefixes);
         let (mut pause, longest) = PAUSES;
+        let mut reported = None;
         loop {
             match self.ask("inclusionRequest", TIMEOUT).await {
-                Ok((answer, reads_prefixes)) => {
-                    report(&answer);
-                    self.inclusion.prefixes = prefixes;
-                    if reads_prefixes
-                        && !self.inclusion.prefixes.is_empty()
-                        && let Err(error) = self.ask("inclusionRequest", TIMEOUT).await
-                    {
-                        log::warn!("no prefixes are announced to {}: {error}", self.service);
+                Ok(done) => {
+                    let sentence = done.message.to_string();
+                    if reported.as_ref() != Some(&sentence) {
+                        report(&done.message);
+                        reported = Some(sentence);
                     }
-                    return;
+                    if done.reads_prefixes && !prefixes.is_empty() {
+                        self.inclusion.prefixes = std::mem::take(&mut prefixes);
+                        if let Err(error) = self.ask("inclusionRequest", TIMEOUT).await {
+                            log::warn!("no prefixes are announced to {}: {error}", self.service);
+                        }
+                    }
+                    if done.is_reached {
+                        return;
+                    }
                 }
                 Err(error) => log::warn!(
                     "not included with {}: {error}; asking again in {pause:?}",
@@ -93,8 +107,8 @@ impl Announcement {
         }
     }
 
-    /// Sends a message. Returns what has come of it, and whether the resolver reads prefixes.
-    async fn ask(&self, subject: &str, timeout: Duration) -> Result<(Message, bool), Message> {
+    /// Sends a message.
+    async fn ask(&self, subject: &str, timeout: Duration) -> Result<Done, Message> {
         let url = format!("{}?{}", self.service, self.inclusion.query(subject));
         let answer = self.client.get_with_headers(&url, LONGEST_ANSWER, timeout);
         let (headers, answer) = answer.await.map_err(|error| error.message())?;
@@ -105,7 +119,7 @@ impl Announcement {
         let status = pairs.get("status.archive").map(ToString::to_string);
         let confirmation = pairs.get("status.confirmation").map(ToString::to_string);
         let resolver = &self.service;
-        let done = match (status.as_deref(), confirmation.as_deref()) {
+        let message = match (status.as_deref(), confirmation.as_deref()) {
             (Some("included"), Some("unsuccessful")) => message!(
                 "included with {resolver}, which does not reach {address} itself",
                 resolver,
@@ -115,6 +129,10 @@ impl Announcement {
             (Some("excluded"), _) => message!("excluded from {resolver}", resolver),
             _ => return Err(message!("the answer is not that of a resolver")),
         };
-        Ok((done, reads_prefixes))
+        Ok(Done {
+            message,
+            is_reached: confirmation.as_deref() != Some("unsuccessful"),
+            reads_prefixes,
+        })
     }
 }

@@ -9,7 +9,7 @@ use super::{Client, ClientError};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use crate::formats::query::encoded;
-use crate::web::registry::{ArchiveId, Inclusion};
+use crate::web::registry::ArchiveId;
 use ibi::pairs::Pairs;
 
 /// The timeout of a request.
@@ -53,6 +53,8 @@ pub(crate) struct ArchiveService {
     pub(crate) reach: Reach,
     /// The identifier of its service, in one spelling.
     pub(crate) service: String,
+    /// The names of its service.
+    names: Names,
     /// Its address: `host`, `host:port` or a URL.
     pub(crate) address: String,
     /// The URL of its service.
@@ -98,6 +100,7 @@ impl ArchiveService {
             id,
             reach,
             service: service_key(service),
+            names: service.clone(),
             address: url.short(),
             url: service_url(url, service),
             failures: AtomicU32::new(0),
@@ -109,7 +112,8 @@ impl ArchiveService {
 
     /// Requests the pairs that answer a query, and records whether they came.
     ///
-    /// # Errors No answer in time, too many waiting requests, or an answer that is not a list of pairs.
+    /// # Errors No answer in time, too many waiting requests, or an answer that is not a list of pairs or comes from another
+    /// Archive, which has the address by now.
     pub(crate) async fn ask(&self, client: &Client, query: &str) -> Result<Pairs, ClientError> {
         let url = format!("{}?{query}", self.url);
         let Some(_waiting) = self.begin() else {
@@ -119,7 +123,15 @@ impl ArchiveService {
         let started = Instant::now();
         let body = client.get(&url, LONGEST_ANSWER, self.timeout()).await;
         let pairs = body.and_then(|body| {
-            Pairs::parse(&body).map_err(|error| ClientError::Failed(error.to_string()))
+            let pairs = Pairs::parse(&body);
+            let pairs = pairs.map_err(|error| ClientError::Failed(error.to_string()))?;
+            let service = pairs.get("ibi.archiveservice");
+            match service.and_then(|service| Names::from_value(service).ok()) {
+                Some(other) if other.contradicts(&self.names) => {
+                    Err(ClientError::Failed(format!("it is the Archive {other}")))
+                }
+                _ => Ok(pairs),
+            }
         });
         self.note(pairs.is_ok().then(|| started.elapsed()));
         pairs
@@ -232,9 +244,9 @@ impl ArchiveService {
     }
 }
 
-/// Whether an Archive is reached at the address that it announces.
-pub(crate) async fn confirms(client: &Client, inclusion: &Inclusion) -> bool {
-    let service = service_url(&inclusion.url, &inclusion.service);
+/// Whether an Archive is reached at a URL.
+pub(crate) async fn confirms(client: &Client, url: &BaseUrl, service: &Names) -> bool {
+    let service = service_url(url, service);
     let url = format!("{service}?servicesubject=inclusionConfirmationRequest");
     let answer = client.get(&url, LONGEST_CONFIRMATION, CONFIRMATION_TIMEOUT);
     let pairs = answer.await.ok().and_then(|body| Pairs::parse(&body).ok());

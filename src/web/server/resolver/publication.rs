@@ -2,6 +2,7 @@
 //! The serial number of a signed list is its validator, so that peers read only what is new to them.
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -72,28 +73,30 @@ impl Publication {
 }
 
 impl Publishing<'_> {
-    /// Publishes the list of these Archives.
+    /// Publishes the list of these Archives. A list names an address once: of several Archives that are included at one, the
+    /// first that was registered has it, and the others are not reached.
     pub(super) fn publish(
         &mut self,
         registered: &[RegisteredArchive],
         signature: Option<Signature>,
     ) {
-        let included = registered.iter().filter_map(|archive| {
-            Some(FederatedArchive {
-                url: archive.included.as_ref()?.url.clone(),
-                service: archive.service.clone(),
-            })
-        });
-        let included: Vec<FederatedArchive> = included.collect();
-        let absent = registered.iter().filter(|it| it.included.is_none());
-        let absent = absent.map(|archive| archive.service.clone());
+        let (mut included, mut absent) = (Vec::new(), Vec::new());
+        let mut places = HashSet::new();
+        for archive in registered {
+            let service = archive.service.clone();
+            let url = archive.included.as_ref().map(|it| it.url.clone());
+            match url.filter(|url| places.insert(url.place())) {
+                Some(url) => included.push(FederatedArchive { url, service }),
+                None => absent.push(service),
+            }
+        }
         let (text, serial) = match signature {
             Some(Signature { key, serial, time }) => {
                 *self.signed_at = Some(time);
                 let list = SignedList {
                     serial,
                     time: Timestamp::from_unix(time, 0),
-                    absent: absent.collect(),
+                    absent,
                     archives: included,
                 };
                 (list.signed(&key), Some(serial))
