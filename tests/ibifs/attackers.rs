@@ -14,6 +14,7 @@ mod handshakes;
 mod imports;
 mod inclusions;
 mod labels;
+mod lists;
 mod lock;
 mod long_texts;
 mod minting;

@@ -15,7 +15,7 @@ mod machines;
 mod metrics;
 mod oai;
 mod pages;
-mod peers;
+pub mod peers;
 mod pictures;
 mod preview;
 mod registration;

@@ -11,13 +11,15 @@ use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
 /// A web server at a fixed address that has the list of a resolver, or what a test puts there.
-struct Mirror {
-    url: String,
+pub struct Mirror {
+    /// Where it is.
+    pub url: String,
     text: Arc<Mutex<String>>,
 }
 
 impl Mirror {
-    fn start() -> Mirror {
+    /// Starts one that has an empty text. It ends with the process of the tests.
+    pub fn start() -> Mirror {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let text = Arc::new(Mutex::new(String::new()));
@@ -35,7 +37,8 @@ impl Mirror {
         Mirror { url, text }
     }
 
-    fn put(&self, text: &str) {
+    /// Puts a text there.
+    pub fn put(&self, text: &str) {
         text.clone_into(&mut self.text.lock().expect("a text"));
     }
 

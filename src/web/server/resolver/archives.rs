@@ -113,8 +113,10 @@ impl Archives {
         let of_peers = places.included.iter().filter(|place| place.id.is_none());
         let makers = of_peers.flat_map(|place| IdentifierMaker::of_names(place.service));
         *self.of_peers.write() = makers.collect();
+        let registered = sources.registered.iter().map(|archive| &archive.service);
         let included = places.included.iter().map(|place| place.service);
-        *self.makers.write() = makers_of(included.chain(places.absent.iter().copied()));
+        let all = included.chain(places.absent.iter().copied());
+        *self.makers.write() = makers_of(registered, all);
     }
 
     fn included(&self) -> Arc<Asked> {
@@ -281,16 +283,22 @@ impl Asked {
     }
 }
 
-/// The services with the identifiers of each maker.
+/// The services with the identifiers of each maker: those that are registered here or, where none is, all.
 fn makers_of<'a>(
-    services: impl Iterator<Item = &'a Names>,
+    registered: impl Iterator<Item = &'a Names>,
+    all: impl Iterator<Item = &'a Names>,
 ) -> HashMap<IdentifierMaker, Vec<String>> {
-    let mut makers: HashMap<IdentifierMaker, Vec<String>> = HashMap::new();
-    for service in services {
-        for maker in IdentifierMaker::of_names(service) {
-            makers.entry(maker).or_default().push(service_key(service));
+    let grouped = |services: &mut dyn Iterator<Item = &'a Names>| {
+        let mut makers: HashMap<IdentifierMaker, Vec<String>> = HashMap::new();
+        for service in services {
+            for maker in IdentifierMaker::of_names(service) {
+                makers.entry(maker).or_default().push(service_key(service));
+            }
         }
-    }
+        makers
+    };
+    let mut makers = grouped(&mut { all });
+    makers.extend(grouped(&mut { registered }));
     // As above: so many have their identifiers from another Archive.
     makers.retain(|_, services| services.len() <= MOST_CLAIMANTS);
     makers

@@ -431,7 +431,7 @@ impl QueryRound<'_> {
             tally.note_answer(&archive);
             let is_accepted = tally.accepts(&archive);
             answer.is_hearsay |= !is_accepted && !self.question.steps().is_empty();
-            self.remember(&archive, answer, is_accepted);
+            self.remember(&archive, answer, tally.is_known_by(&archive));
         }
         let is_hearsay = answer.as_ref().is_some_and(|answer| answer.is_hearsay);
         let round = self.weigh(archive, answer, tally)?;
@@ -445,11 +445,11 @@ impl QueryRound<'_> {
     }
 
     /// Remembers an Archive that has what is requested, or holds the original and knows where that is.
-    fn remember(&self, archive: &Arc<ArchiveService>, answer: &ReceivedAnswer, is_accepted: bool) {
+    fn remember(&self, archive: &Arc<ArchiveService>, answer: &ReceivedAnswer, is_known: bool) {
         let is_itself = self.question.steps().is_empty();
         let is_original = match &answer.meaning {
             AnswerMeaning::Reached(reached) if is_itself => {
-                let is_original = is_accepted && reached.state == Some(State::Original);
+                let is_original = is_known && reached.state == Some(State::Original);
                 if is_original {
                     self.note_original(archive);
                 }

@@ -81,6 +81,15 @@ impl AnswerTally {
             && self.concerned.iter().all(has_answered)
     }
 
+    /// Whether an Archive is known for originals of the prefix by this answer: it is of its own prefix, or no Archive of that
+    /// prefix claims the original as well.
+    pub(super) fn is_known_by(&self, archive: &ArchiveService) -> bool {
+        let is_maker =
+            |it: &ArchiveService| self.makers.iter().any(|(maker, _)| *maker == it.service);
+        let is_claimed = self.originals.iter().any(|(other, _)| is_maker(other));
+        self.accepts(archive) && (is_maker(archive) || !is_claimed)
+    }
+
     /// Whether the answers decide, so that Archives of lists are not asked.
     pub(super) fn is_settled(&self) -> bool {
         self.hearsay.is_some() || !self.onward.is_empty() || !self.originals.is_empty()
