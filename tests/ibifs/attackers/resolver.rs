@@ -10,7 +10,7 @@ use crate::support::TestEnv;
 /// `ask FROM pair...` asks from that address of this machine, and prints the status and the element in the
 /// answer; `to PATH` prints the status and where a reader is sent. `evil` registers an actor and names it
 /// in `evil`.
-const TOOLS: &str = r#"
+pub const TOOLS: &str = r#"
 ask() { local from=$1 pairs=(); shift; for pair; do pairs+=(--data-urlencode "$pair"); done
     curl -s --interface $from -o answer -w '%{http_code} ' "${pairs[@]}" "$U/"; xmllint --xpath 'local-name(/answer/*[1])' answer; }
 message() { xmllint --xpath 'string(//errorMessage)' answer; }
@@ -20,7 +20,7 @@ actor() { ask 127.0.0.1 verb=RegisterActor computerName=$1 domainName=evil.examp
 document() { ask 127.0.0.1 verb=RegisterDocument actorID=$(< $1) password=secret123 documentID=$2 documentURL=http://$1.evil.example/phish.html?$((N += 1)) documentLastUpdate=2026-01-01T00:00:00Z originalDocument=yes; }
 "#;
 
-const ON: &str = "--registration-2009";
+pub const ON: &str = "--registration-2009";
 
 fn sh(env: &TestEnv, resolver: &Served, script: &str) -> String {
     resolver.sh(env, &format!("{TOOLS}{script}"))
