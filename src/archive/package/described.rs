@@ -22,7 +22,7 @@ pub(super) struct Described {
     /// The name of the algorithm, as it is written.
     pub(super) algorithm_name: String,
     pub(super) head: Option<u32>,
-    /// Where it is written.
+    /// The directory that it names.
     pub(super) content_directory: Option<String>,
     pub(super) manifest: Paths,
     pub(super) fixity: Vec<(&'static Algorithm, Paths)>,
@@ -36,8 +36,15 @@ pub(super) struct DescribedVersion {
     pub(super) name: String,
     /// The digest of each logical path.
     pub(super) state: BTreeMap<String, String>,
-    /// What it says of its making.
+    /// Its date, message and user.
     pub(super) made: [Option<Json>; 3],
+}
+
+impl Described {
+    /// The name of the directory of content in each version.
+    pub(super) fn content(&self) -> &str {
+        self.content_directory.as_deref().unwrap_or("content")
+    }
 }
 
 /// The number of a version with this name: `v1`, `v001`.

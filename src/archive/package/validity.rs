@@ -16,9 +16,9 @@ use crate::archive::tree::{Action, open_far};
 use crate::formats::fixity::shown;
 use crate::os::directory::Directory;
 
-/// How the name of a declaration of an object begins.
+/// The beginning of the name of a declaration of an object.
 const DECLARED: &str = "0=ocfl_object_";
-/// Where extensions are, and what a program writes of its doings.
+/// The directories of extensions and of the logs of programs.
 const EXTENSIONS: &str = "extensions";
 const LOGS: &str = "logs";
 
@@ -332,7 +332,7 @@ impl Validation<'_> {
         described: &Described,
         files: &mut BTreeSet<Vec<u8>>,
     ) -> Result<(), PackageError> {
-        let content = described.content_directory.as_deref().unwrap_or("content");
+        let content = described.content();
         for (entry, kind) in self.entries(name)? {
             let text = String::from_utf8_lossy(&entry);
             let path = format!("{name}/{}", shown(&entry));
@@ -370,13 +370,7 @@ impl Validation<'_> {
         if earlier.id != last.id {
             self.fault(Rule::E037, path);
         }
-        let content = |described: &Described| {
-            described
-                .content_directory
-                .clone()
-                .unwrap_or_else(|| "content".to_owned())
-        };
-        if content(earlier) != content(last) {
+        if earlier.content() != last.content() {
             self.fault(Rule::E019, path);
         }
         for (number, version) in &earlier.versions {

@@ -28,21 +28,8 @@ pub(super) fn run(
     access: &StoreAccess,
     source: &Path,
 ) -> Result<Exit, Failure> {
-    let root = match Directory::open(source) {
-        Ok(root) => Some(root),
-        Err(Errno::NOTDIR) => None,
-        Err(errno) => {
-            return Err(failed_at(
-                source,
-                Exit::Failed,
-                &std::io::Error::from(errno),
-            ));
-        }
-    };
-    let paths = match &root {
-        Some(root) => package::find(root.descriptor(), source)?,
-        None => vec![PathBuf::new()],
-    };
+    let opened = Source::open(source)?;
+    let paths = opened.packages()?;
     let archive = match (&access.mount_point, options.dry_run) {
         (None, false) => Archive::open_beside(&access.store, Box::new(SystemClock))?,
         _ => access.read()?,
@@ -58,13 +45,9 @@ pub(super) fn run(
         exit: Exit::Done,
         taken: 0,
     };
-    let result = paths.iter().try_for_each(|path| {
-        let found = match &root {
-            Some(root) => Found::below(root.descriptor(), path),
-            None => Found::named(source),
-        };
-        import.one(found, &below(source, path))
-    });
+    let result = paths
+        .iter()
+        .try_for_each(|path| import.one(opened.found(path), &below(source, path)));
     let (exit, taken) = (import.exit, import.taken);
     drop(import);
     if access.mount_point.is_none() && !options.dry_run {
@@ -73,6 +56,43 @@ pub(super) fn run(
     result?;
     say(&tally(paths.len(), taken, options))?;
     Ok(exit)
+}
+
+/// The source of packages that a user names: a directory, or one packed file.
+pub(super) struct Source<'a> {
+    path: &'a Path,
+    root: Option<Directory>,
+}
+
+impl Source<'_> {
+    /// Opens a source.
+    pub(super) fn open(path: &Path) -> Result<Source<'_>, Failure> {
+        let root = match Directory::open(path) {
+            Ok(root) => Some(root),
+            Err(Errno::NOTDIR) => None,
+            Err(errno) => {
+                let error = std::io::Error::from(errno);
+                return Err(failed_at(path, Exit::Failed, &error));
+            }
+        };
+        Ok(Source { path, root })
+    }
+
+    /// The paths of its packages below it; the empty path for itself.
+    pub(super) fn packages(&self) -> Result<Vec<PathBuf>, PackageError> {
+        match &self.root {
+            Some(root) => package::find(root.descriptor(), self.path),
+            None => Ok(vec![PathBuf::new()]),
+        }
+    }
+
+    /// The package at one of these paths.
+    pub(super) fn found(&self, path: &Path) -> Result<Found, PackageError> {
+        match &self.root {
+            Some(root) => Found::below(root.descriptor(), path),
+            None => Found::named(self.path),
+        }
+    }
 }
 
 /// The path of a package that was found at a path below a directory, or is the directory itself.

@@ -2,20 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
 use serde_json::json;
 
-use super::packages::below;
+use super::packages::{Source, below};
 use super::staging;
 use crate::archive::package::{self, Found, Package, PackageError};
 use crate::command::cli;
-use crate::command::commands::{failed_at, say};
+use crate::command::commands::say;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::command::terminal::OneLine;
-use crate::os::directory::Directory;
 use ibi::message;
 use ibi::message::Localize;
 
@@ -23,31 +21,14 @@ pub(super) fn run(options: &cli::Import) -> Result<Exit, Failure> {
     let progress = ProgressLine::of(&message!("files"), || None);
     let mut exit = Exit::Done;
     for source in std::iter::once(&options.place).chain(&options.sources) {
-        let root = match Directory::open(source) {
-            Ok(root) => Some(root),
-            Err(Errno::NOTDIR) => None,
-            Err(errno) => {
-                return Err(failed_at(
-                    source,
-                    Exit::Failed,
-                    &std::io::Error::from(errno),
-                ));
-            }
-        };
-        let paths = match &root {
-            Some(root) => match package::find(root.descriptor(), source) {
-                Err(PackageError::Nothing { .. }) => vec![PathBuf::new()],
-                found => found?,
-            },
-            None => vec![PathBuf::new()],
+        let sources = Source::open(source)?;
+        let paths = match sources.packages() {
+            Err(PackageError::Nothing { .. }) => vec![PathBuf::new()],
+            found => found?,
         };
         for path in paths {
             let shown = below(source, &path);
-            let found = match &root {
-                Some(root) => Found::below(root.descriptor(), &path),
-                None => Found::named(source),
-            };
-            let opened = found.map_err(Failure::from);
+            let opened = sources.found(&path).map_err(Failure::from);
             let opened = opened.and_then(|found| verified(found, source, &shown, &progress));
             progress.aside(|| report(options, &shown, &opened))?;
             if opened.is_err() {
