@@ -21,7 +21,7 @@ pub const INFO: &str = "bag-info.txt";
 pub const OLD_INFO: &str = "package-info.txt";
 /// The tag with the bytes and files of the payload.
 pub const OXUM: &str = "Payload-Oxum";
-/// Where files of a bag may be that it does not have.
+/// The list of the places of files that a bag does not have.
 pub const FETCH: &str = "fetch.txt";
 /// The tag with a name of the item.
 pub const IDENTIFIER: &str = "External-Identifier";

@@ -204,7 +204,7 @@ impl Registry {
         Ok(connection.value(select, &[])?)
     }
 
-    /// What an inclusion would displace: the Archive itself at another URL, and others at the same place. The key is
+    /// Lists what an inclusion would displace: the Archive itself at another URL, and others at the same place. The key is
     /// checked if there is any.
     ///
     /// # Errors It is not registered, or the key is another one.

@@ -63,7 +63,7 @@ pub enum ArchiveError {
     },
     /// The directory for a new store has something else in it, or is open to every user.
     UnfitDirectory {
-        /// What is wrong with it, and the remedy.
+        /// The fault, and the remedy.
         what: Message,
     },
     /// The directory is a backup that was interrupted.

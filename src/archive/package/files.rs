@@ -46,7 +46,7 @@ pub(super) struct Below {
     pub(super) empty: Vec<Vec<u8>>,
 }
 
-/// What is below a directory.
+/// The entries below a directory.
 pub(super) fn below(root: &OwnedFd, name: &str) -> Result<Below, PackageError> {
     let mut found = Below::default();
     let mut waiting = vec![name.as_bytes().to_vec()];

@@ -52,7 +52,7 @@ findings! {
     }
 }
 
-/// How many faults of an object an error has.
+/// The most faults of an object that an error has.
 const MOST_FAULTS: usize = 10;
 
 /// Why an export or an import failed.

@@ -66,7 +66,7 @@ impl Package {
         }
     }
 
-    /// What the package should have otherwise, although it is valid.
+    /// The rules that a valid package should keep and does not.
     pub fn warnings(&self) -> &[Fault] {
         &self.warnings
     }

@@ -18,7 +18,7 @@ const LONGEST_MAP: usize = 1 << 20;
 pub(super) struct Pax {
     /// The name of a file, if they have it.
     pub(super) name: Option<Vec<u8>>,
-    /// Where the data of a sparse file are.
+    /// The places of the data of a sparse file.
     pub(super) sparse: Option<Sparse>,
 }
 

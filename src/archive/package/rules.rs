@@ -84,7 +84,7 @@ pub struct Fault {
     pub rule: Rule,
     /// The file in the object.
     pub path: String,
-    /// What in it: a version, a path or a digest.
+    /// The part of it: a version, a path or a digest.
     pub detail: Option<String>,
 }
 

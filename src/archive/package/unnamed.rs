@@ -202,12 +202,12 @@ fn stage_directory(
     Ok(staged)
 }
 
-/// What was staged.
+/// Staged files.
 #[derive(Debug, Default)]
 pub struct Staged {
     /// None if it is no package.
     pub identity: Option<PackageIdentity>,
-    /// What the package should have otherwise.
+    /// The rules that the package should keep and does not.
     pub warnings: Vec<Fault>,
 }
 

@@ -11,11 +11,11 @@ use super::{Store, StoreError, file_in};
 use crate::archive::database;
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
 
-/// How many threads may read beside the one that has the connection for writing: one more than a single client of a
+/// The number of threads that may read beside the one that has the connection for writing: one more than a single client of a
 /// service is answered in.
 const READERS: usize = 5;
 
-/// How long a reader waits while SQLite has the database for itself.
+/// The time that a reader waits while SQLite has the database for itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The connections, once they are open.

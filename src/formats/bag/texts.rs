@@ -12,7 +12,7 @@ use ibi::{Quoted, message};
 /// The versions of bags, and what they have in common with 1.0.
 const VERSIONS: [&str; 6] = ["0.93", "0.94", "0.95", "0.96", "0.97", "1.0"];
 
-/// What `bagit.txt` says.
+/// The content of `bagit.txt`.
 #[derive(Clone, Copy, Debug)]
 pub struct Declaration {
     /// Whether the rules of RFC 8493 apply, which are stricter than those of earlier versions.
@@ -24,7 +24,7 @@ impl Declaration {
     /// Reads `bagit.txt`, which is in UTF-8.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault.
     pub fn parse(bytes: &[u8]) -> Result<Declaration, Message> {
         if bytes.starts_with(b"\xef\xbb\xbf") {
             return Err(message!("it begins with a byte order mark"));

@@ -27,7 +27,7 @@ pub struct Announcement {
     client: Client,
 }
 
-/// What has come of a message.
+/// The result of a message.
 struct Done {
     message: Message,
     /// Whether the resolver reaches the Archive.

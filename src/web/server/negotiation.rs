@@ -8,7 +8,7 @@ use super::preference::ranges;
 use crate::formats::description::DescriptionFormat;
 use crate::web::server::page::accept::{Accepted, Representation};
 
-/// What is sent in place of the page.
+/// The document that is sent in place of the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Negotiated {
     /// A description, under this media type.
@@ -22,7 +22,7 @@ pub(crate) enum Negotiated {
 pub(super) const TURTLE: &str = "text/turtle";
 pub(super) const CITATION: &str = "text/x-bibliography";
 
-/// What is negotiated, each by its media type. Of two formats with one type, the first.
+/// The documents that can be negotiated, each by its media type. Of two formats with one type, the first.
 fn negotiated() -> impl Iterator<Item = (&'static str, Negotiated)> {
     let formats = [
         DescriptionFormat::Bibtex,
@@ -61,7 +61,7 @@ pub(super) fn citation_style(headers: &HeaderMap) -> Option<&str> {
     })
 }
 
-/// What a request names and does not prefer pages to; None if it wants what every reader gets. A wildcard names nothing.
+/// The document that a request names and does not prefer pages to; None if it wants what every reader gets. A wildcard names nothing.
 pub(crate) fn description(headers: &HeaderMap) -> Option<Negotiated> {
     let accepted = Accepted::by(headers);
     if accepted.names_none() {

@@ -16,9 +16,9 @@ use crate::archive::tree::{Dependencies, METADATA_TEXT, OpenItem, Place, SIDECAR
 use crate::formats::item::State;
 use ibi::Timestamp;
 
-/// How many entries an item has at most that is looked at for each answer.
+/// The most entries of an item that is looked at for each answer.
 const SMALL: usize = 200;
-/// How long at least what was found in a larger one is valid.
+/// The least time for which a walk through a larger one is valid.
 const LEAST: Duration = Duration::from_secs(10);
 /// The same, in times of what it took to find it.
 const TIMES: u32 = 50;

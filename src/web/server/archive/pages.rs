@@ -111,7 +111,7 @@ pub(super) fn description(
     }
 }
 
-/// What a request has negotiated of an item, under the media type that it names.
+/// The answer that a request has negotiated of an item, under the media type that it names.
 pub(super) fn negotiated(
     site: &Site,
     item: &Item,
