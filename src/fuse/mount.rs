@@ -228,6 +228,8 @@ pub(crate) fn check_mount_point(mount_point: &Path) -> Result<PathBuf, MountErro
     if !resolved.is_dir() {
         return Err(bad(message!("not a directory")));
     }
+    // An automounter has mounted there because of that look.
+    check_mounts_at(&resolved)?;
     Ok(resolved)
 }
 

@@ -4,17 +4,16 @@ use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Lets a command run in a session of its own. Besides the standard streams it inherits one descriptor alone: a
-/// connection to FUSE that stayed open there would keep the requests of a mount waiting after its daemon is gone.
-pub(crate) fn detach(command: &mut Command, inherited: RawFd) {
-    // SAFETY: between fork and exec the child makes three system calls, which are async-signal-safe. An older kernel
+/// Besides the standard streams the command inherits one descriptor alone: a connection to FUSE that stayed open there
+/// would keep the requests of a mount waiting after its daemon is gone.
+pub(crate) fn inherit_only(command: &mut Command, inherited: RawFd) {
+    // SAFETY: between fork and exec the child makes two system calls, which are async-signal-safe. An older kernel
     // lacks the first.
     unsafe {
         command.pre_exec(move || {
             let (first, last, flags) = (3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
             libc::syscall(libc::SYS_close_range, first, last, flags);
             libc::fcntl(inherited, libc::F_SETFD, 0);
-            rustix::process::setsid()?;
             Ok(())
         });
     }
@@ -35,7 +34,7 @@ mod tests {
         for file in &files {
             command.arg(format!("/proc/self/fd/{}", file.as_raw_fd()));
         }
-        detach(&mut command, files[1].as_raw_fd());
+        inherit_only(&mut command, files[1].as_raw_fd());
         let output = command.output().expect("it runs");
         assert_eq!(output.stdout, b"/dev/null\n");
     }

@@ -2,16 +2,18 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
+
 use crate::fuse::mount::{Mounted, Watcher, block_signals, mounts, unmount, wait_for_signal, wake};
-use crate::os::opening::by_descriptor;
+use crate::os::opening::{self, by_descriptor};
 use crate::world::cache::open_directory;
-use crate::world::control::{connect, view};
+use crate::world::control::{connect, send_with, view};
 use crate::world::messages::{Action, Answer, Asked, KeepError, Question};
 use crate::world::namespace::STATUS;
 use crate::world::settings::WorldSettings;
@@ -48,14 +50,31 @@ pub fn status(mount_point: &Path) -> Option<Pairs> {
     Pairs::parse(&text).ok()
 }
 
-/// The answers to a question.
-fn ask(cache: &Path, asked: Asked) -> std::io::Result<BufReader<UnixStream>> {
+/// Waits until a mount is usable, which is when it answers. This process may have to do that, and not the one that has
+/// mounted: at a mount point of autofs that one waits until our command has ended.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it was just mounted for this process"
+)]
+pub(crate) fn wait_for_answer(mount_point: &Path) -> std::io::Result<()> {
+    rustix::fs::statfs(mount_point)?;
+    Ok(())
+}
+
+/// The answers to a question, which a descriptor may go with.
+fn ask(
+    cache: &Path,
+    asked: Asked,
+    descriptor: Option<BorrowedFd<'_>>,
+) -> std::io::Result<BufReader<UnixStream>> {
     let question = Question {
         view: view(),
         asked,
     };
     let mut stream = connect(cache)?;
-    stream.write_all(question.written().as_bytes())?;
+    let text = question.written();
+    let sent = send_with(&stream, text.as_bytes(), descriptor)?;
+    stream.write_all(&text.as_bytes()[sent..])?;
     stream.shutdown(Shutdown::Write)?;
     Ok(BufReader::new(stream))
 }
@@ -85,7 +104,11 @@ pub(crate) fn mount(
     let asked = Asked::Mount(mount_point.to_owned(), settings.clone());
     // Another user who has put a directory in its place since would say that it is mounted.
     let cache = open_directory(&settings.cache).ok()?;
-    let mut answers = ask(Path::new(&by_descriptor(cache.as_fd())), asked).ok()?;
+    let cache = by_descriptor(cache.as_fd());
+    let place = opening::found(mount_point, OFlags::DIRECTORY).ok();
+    let answers = ask(Path::new(&cache), asked, place.as_ref().map(AsFd::as_fd));
+    drop(place);
+    let mut answers = answers.ok()?;
     // Before a thread is started.
     block_signals();
     let _ = answers.get_ref().set_read_timeout(Some(TIMEOUT));
@@ -97,6 +120,9 @@ pub(crate) fn mount(
             return Some(Err(AskError::Silent));
         }
         _ => return None,
+    }
+    if let Err(error) = wait_for_answer(mount_point) {
+        return Some(Err(AskError::System(error)));
     }
     watcher.ready();
     if !stays {
@@ -161,7 +187,7 @@ pub fn keep(
         return Err(AskError::Gone);
     };
     let asked = Asked::Keep(action, number, items.to_vec());
-    let mut answers = ask(&cache, asked).map_err(AskError::System)?;
+    let mut answers = ask(&cache, asked, None).map_err(AskError::System)?;
     loop {
         match next(&mut answers).map_err(AskError::System)? {
             Some(Answer::Progress(done, all)) => report(KeepReport::Progress(done, all)),

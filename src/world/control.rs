@@ -1,7 +1,9 @@
 //! The socket in the directory of a cache, by which the process that uses the cache is asked. The process of another user
 //! is not heard, except root's.
 
-use std::os::fd::AsFd;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +12,11 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 
 use crate::os::directory::Directory;
@@ -56,6 +62,45 @@ pub(crate) fn connect(directory: &Path) -> std::io::Result<std::os::unix::net::U
     std::os::unix::net::UnixStream::connect(path)
 }
 
+/// Sends the beginning of a text, with a descriptor, and returns how many bytes that are.
+pub(crate) fn send_with(
+    stream: &std::os::unix::net::UnixStream,
+    text: &[u8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> std::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if let Some(descriptor) = &descriptor {
+        let descriptors = std::slice::from_ref(descriptor);
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let text = [IoSlice::new(text)];
+    Ok(sendmsg(stream, &text, &mut ancillary, SendFlags::empty())?)
+}
+
+/// A question, and the descriptor that has come with its beginning.
+async fn arriving(stream: &mut UnixStream) -> std::io::Result<(String, Option<OwnedFd>)> {
+    let mut text = vec![0; 4096];
+    let (length, descriptor) = stream
+        .async_io(Interest::READABLE, || {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+            let beginning = &mut [IoSliceMut::new(&mut text)];
+            let flags = RecvFlags::CMSG_CLOEXEC;
+            let received = recvmsg(&*stream, beginning, &mut ancillary, flags)?;
+            let descriptor = ancillary.drain().find_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+                _ => None,
+            });
+            Ok((received.bytes, descriptor))
+        })
+        .await?;
+    text.truncate(length);
+    stream.take(LONGEST).read_to_end(&mut text).await?;
+    let text = String::from_utf8(text).map_err(|_| std::io::ErrorKind::InvalidData)?;
+    Ok((text, descriptor))
+}
+
 /// Removes the socket of this process.
 pub(crate) fn unbind(directory: &Path) {
     let _ = socket(directory).map(|(directory, _)| directory.remove_file(SOCKET));
@@ -97,16 +142,17 @@ async fn answer(mut stream: UnixStream, process: Arc<Process>) -> std::io::Resul
     if asking != 0 && asking != rustix::process::geteuid().as_raw() {
         return Err(std::io::ErrorKind::PermissionDenied.into());
     }
-    let mut text = String::new();
-    let mut limited = (&mut stream).take(LONGEST);
-    tokio::time::timeout(TIMEOUT, limited.read_to_string(&mut text)).await??;
+    let arriving = tokio::time::timeout(TIMEOUT, arriving(&mut stream));
+    let (text, descriptor) = arriving.await??;
     let Some(question) = Question::parse(&text) else {
         let answer = Answer::Refused("the question is that of another version of ibifs".to_owned());
         return send(&mut stream, &answer).await;
     };
     match question.asked {
         Asked::Mount(..) if question.view != view() => send(&mut stream, &Answer::Elsewhere).await,
-        Asked::Mount(path, settings) => mount(&mut stream, process, path, settings).await,
+        Asked::Mount(path, settings) => {
+            mount(&mut stream, process, path, descriptor, settings).await
+        }
         Asked::Keep(action, number, items) => {
             keep(&mut stream, &process, action, number, items).await
         }
@@ -122,6 +168,7 @@ async fn mount(
     stream: &mut UnixStream,
     process: Arc<Process>,
     path: PathBuf,
+    descriptor: Option<OwnedFd>,
     settings: WorldSettings,
 ) -> std::io::Result<()> {
     let mounted = tokio::task::spawn_blocking(move || {
@@ -133,7 +180,12 @@ async fn mount(
         }
         let network = Network::new(settings.ca_file.as_deref());
         let network = network.map_err(|error| error.to_string())?;
-        let attached = process.attach(&path, &settings, &network).transpose();
+        // On the way to a mount point of autofs this process would wait. fusermount3 has other descriptors.
+        let descriptor = descriptor.filter(|_| rustix::process::geteuid().is_root());
+        let target = descriptor.as_ref().map(|it| by_descriptor(it.as_fd()));
+        let target = target.map_or_else(|| path.clone(), PathBuf::from);
+        let attached = process.attach(&path, &target, &settings, &network);
+        let attached = attached.transpose();
         attached.map_err(|error| error.to_string())
     });
     let attached = match mounted.await? {

@@ -129,9 +129,10 @@ fn hold(
         .map_err(WorldError::System)?;
     let listener = control::bind(cache.directory()).map_err(WorldError::System)?;
     let process = Process::new(Arc::clone(&cache), runtime.handle().clone());
-    let attached = process.attach(mount_point, settings, network);
+    let attached = process.attach(mount_point, mount_point, settings, network);
     let attached = attached.unwrap_or(Err(MountError::NoHelper))?;
     attached.wait(|| ());
+    asking::wait_for_answer(mount_point).map_err(WorldError::System)?;
     runtime.spawn(control::listen(listener, Arc::clone(&process)));
     watcher.ready();
     let is_over = wait_for_signal(|change| watcher.change_log(change));

@@ -64,15 +64,16 @@ impl Process {
         self.namespaces.lock().get(&number).cloned()
     }
 
-    /// Mounts the items of other Archives. None if the process ends.
+    /// Mounts the items of other Archives. `target` leads to the mount point, too. None if the process ends.
     pub(crate) fn attach(
         self: &Arc<Self>,
         mount_point: &Path,
+        target: &Path,
         settings: &WorldSettings,
         network: &Network,
     ) -> Option<Result<Attached, MountError>> {
         let number = self.mounts.begin(mount_point)?;
-        let attached = self.attach_as(number, mount_point, settings, network);
+        let attached = self.attach_as(number, mount_point, target, settings, network);
         if attached.is_err() {
             self.end(number);
         }
@@ -90,6 +91,7 @@ impl Process {
         self: &Arc<Self>,
         number: u64,
         mount_point: &Path,
+        target: &Path,
         settings: &WorldSettings,
         network: &Network,
     ) -> Result<Attached, MountError> {
@@ -130,12 +132,9 @@ impl Process {
         self.namespaces
             .lock()
             .insert(number, Arc::clone(&namespace));
-        let session = attachment.attach(filesystem, mount_point)?;
+        let session = attachment.attach(filesystem, target)?;
         let _ = notifier.set(session.notifier());
         let session = session.spawn().map_err(failed)?;
-        // It is usable when it answers. What it shows may be asked for elsewhere, this is not.
-        #[expect(clippy::disallowed_methods, reason = "it is the mount of this process")]
-        rustix::fs::statfs(mount_point).map_err(|errno| failed(errno.into()))?;
         log::info!("items of other Archives are at {}", mount_point.display());
         Ok(Attached {
             process: Arc::clone(self),

@@ -1,5 +1,7 @@
 //! Mounting as the system does it: mount(8), fstab(5), systemd.
 
+mod autofs;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

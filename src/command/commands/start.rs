@@ -61,9 +61,10 @@ fn failed(what: Message, error: std::io::Error) -> Failure {
     Failure::new(Exit::Failed, message!("{what}: {error}", what, error))
 }
 
-/// Starts this program again, in the foreground of a new session. Its errors go to our standard error. `arguments` are
-/// the command and its options, `places` its paths. Returns the process, and the pipe that it closes after it has
-/// written that the tree is usable.
+/// Starts this program again, in the foreground. Its errors go to our standard error. `arguments` are the command and its
+/// options, `places` its paths. Returns the process, and the pipe that it closes after it has written that the tree is
+/// usable. It stays in our process group until then: at a mount point of autofs the kernel lets the group of the
+/// automounter pass, and has all other processes wait until its mount command has ended.
 pub(super) fn spawn(
     arguments: &[OsString],
     places: &[&OsStr],
@@ -82,7 +83,7 @@ pub(super) fn spawn(
     // The child must not inherit the reading end, or the pipe would stay open.
     rustix::io::fcntl_setfd(&read, rustix::io::FdFlags::CLOEXEC)
         .map_err(|error| failed(message!("a pipe"), error.into()))?;
-    crate::os::starting::detach(&mut command, write.as_raw_fd());
+    crate::os::starting::inherit_only(&mut command, write.as_raw_fd());
     let child = command
         .spawn()
         .map_err(|error| failed(message!("the daemon"), error))?;
@@ -203,11 +204,13 @@ impl Watcher for Starter<'_> {
     }
 }
 
-/// Reports that the tree is usable, and closes the terminal.
+/// Begins a session, closes the terminal, and reports that the tree is usable.
 fn report_ready(descriptor: Option<i32>) {
     let Some(descriptor) = descriptor else {
         return;
     };
+    // It fails for a process that has begun one.
+    let _ = rustix::process::setsid();
     // SAFETY: the process that passed this number opened it for this process only.
     let pipe = unsafe { OwnedFd::from_raw_fd(descriptor) };
     if logging::leave_terminal()
