@@ -255,6 +255,7 @@ impl From<MountError> for Failure {
             | MountError::NoWorldPlace => Exit::Usage,
             MountError::Nested { .. }
             | MountError::AllowOther
+            | MountError::SymlinksFollowed
             | MountError::CannotAct
             | MountError::ReadOnlyDisk { .. } => Exit::Refused,
             MountError::Failed { .. } | MountError::Dead { .. } => Exit::Failed,

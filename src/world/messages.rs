@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use rustix::mount::MountFlags;
+
 use crate::formats::base_url::BaseUrl;
 use crate::world::settings::WorldSettings;
 use ibi::Ibi;
@@ -126,7 +128,7 @@ impl Question {
                     add("ca-file", &path_word(file));
                 }
                 add("listed", &settings.is_listed.to_string());
-                add("noexec", &settings.no_exec.to_string());
+                add("flags", &settings.flags.bits().to_string());
                 add("private", &settings.allows_private.to_string());
                 add("others", &settings.allow_other.to_string());
             }
@@ -167,7 +169,7 @@ impl Question {
             resolvers: Vec::new(),
             archives: Vec::new(),
             is_listed: false,
-            no_exec: false,
+            flags: WorldSettings::FLAGS,
             cache: PathBuf::new(),
             limit: None,
             allows_private: false,
@@ -183,7 +185,7 @@ impl Question {
                 "limit" => settings.limit = Some(value.parse().ok()?),
                 "ca-file" => settings.ca_file = Some(path_of(value)),
                 "listed" => settings.is_listed = value.parse().ok()?,
-                "noexec" => settings.no_exec = value.parse().ok()?,
+                "flags" => settings.flags |= MountFlags::from_bits(value.parse().ok()?)?,
                 "private" => settings.allows_private = value.parse().ok()?,
                 "others" => settings.allow_other = value.parse().ok()?,
                 _ => return None,
@@ -262,7 +264,7 @@ mod tests {
             resolvers: vec![url("http://a.org"), url("https://b.org:8080/x")],
             archives: vec![url("http://[::1]:80")],
             is_listed: true,
-            no_exec: true,
+            flags: WorldSettings::FLAGS | MountFlags::NOEXEC,
             cache: OsString::from_vec(b"/a b\n/\xff".to_vec()).into(),
             limit: Some(64 << 20),
             allows_private: true,

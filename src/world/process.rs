@@ -10,9 +10,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, OnceLock};
 
-use fuser::{BackgroundSession, INodeNo, MountOption, Notifier};
+use fuser::{BackgroundSession, INodeNo, Notifier};
 use parking_lot::Mutex;
-use rustix::mount::MountFlags;
 use tokio::runtime::Handle;
 
 use crate::fuse::mount::{Attachment, MountError, wake};
@@ -112,17 +111,10 @@ impl Process {
         let handle = self.handle.clone();
         let filesystem = WorldFs::new(Arc::clone(&namespace), handle, Box::new(at_end));
         let source = settings.source();
-        let mut options = vec![MountOption::RO, MountOption::NoSuid, MountOption::NoDev];
-        let mut flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-        if settings.no_exec {
-            options.push(MountOption::NoExec);
-            flags |= MountFlags::NOEXEC;
-        }
         let attachment = Attachment {
             source: Path::new(&source),
             subtype: "ibifs-world",
-            options: &options,
-            flags,
+            flags: settings.flags,
             allow_other: settings.allow_other,
             threads: THREADS,
         };

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use rustix::mount::MountFlags;
+
 use crate::formats::base_url::BaseUrl;
 
 /// What is mounted, and how.
@@ -13,8 +15,8 @@ pub struct WorldSettings {
     pub archives: Vec<BaseUrl>,
     /// Whether the levels are those that the first Archive lists.
     pub is_listed: bool,
-    /// Whether programs in it cannot be run.
-    pub no_exec: bool,
+    /// The flags for the kernel.
+    pub flags: MountFlags,
     /// The directory of the cache.
     pub cache: PathBuf,
     /// The limit of the cache in bytes, if one was named.
@@ -28,6 +30,11 @@ pub struct WorldSettings {
 }
 
 impl WorldSettings {
+    /// The flags of all such mounts.
+    pub const FLAGS: MountFlags = MountFlags::RDONLY
+        .union(MountFlags::NOSUID)
+        .union(MountFlags::NODEV);
+
     /// The first service that is asked: what the table of mounts shows as the source.
     #[must_use]
     pub fn source(&self) -> String {

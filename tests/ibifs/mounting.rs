@@ -1,6 +1,7 @@
 //! Mounting as the system does it: mount(8), fstab(5), systemd.
 
 mod autofs;
+mod options;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -14,12 +14,13 @@ use crate::fuse::mount::Settings;
 use crate::world::mount::WorldSettings;
 
 /// Options of the mount of a store that mean nothing here.
-const OF_STORES: [&str; 7] = [
+const OF_STORES: [&str; 8] = [
     "lang",
     "list",
     "passthrough",
     "portable-names",
     "shared",
+    "shared-store",
     "suid",
     "dev",
 ];
@@ -81,7 +82,7 @@ impl RemoteOptions {
 
 fn refused(option: &str) -> Failure {
     super::usage(message!(
-        "'{option}' is no option of the mount of an Archive elsewhere; the options are allow_other, ca-file=, cache=, cache-size=, exec, log=, noexec, ro",
+        "'{option}' is no option of the mount of an Archive elsewhere; the options are allow_other, ca-file=, cache=, cache-size=, exec, log=, noexec, nosymfollow, ro",
         option = option.escape_debug().to_string()
     ))
 }
@@ -127,7 +128,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
         resolvers: Vec::new(),
         archives: vec![url],
         is_listed: true,
-        no_exec: given.settings.is_no_exec(),
+        flags: WorldSettings::FLAGS | given.settings.flags(),
         cache: absolute(cache),
         limit: options.cache_size.or(given.limit),
         allows_private: false,

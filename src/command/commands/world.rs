@@ -41,7 +41,7 @@ fn mount(options: &World, mount_point: &Path) -> Result<Exit, Failure> {
         resolvers: options.resolver.clone(),
         archives: options.archive.clone(),
         is_listed: false,
-        no_exec: false,
+        flags: WorldSettings::FLAGS,
         // The process leaves the directory in which it is started.
         cache: std::path::absolute(&cache).unwrap_or(cache),
         limit: options.cache_size,

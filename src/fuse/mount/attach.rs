@@ -11,6 +11,17 @@ use super::{MountError, unmount_or_log};
 use crate::os::system_files;
 use ibi::message::Message;
 
+/// The flags that fusermount3 has. It has others since 3.17 only.
+const FLAGS_OF_FUSERMOUNT: [(MountFlags, MountOption); 7] = [
+    (MountFlags::RDONLY, MountOption::RO),
+    (MountFlags::NOSUID, MountOption::NoSuid),
+    (MountFlags::NODEV, MountOption::NoDev),
+    (MountFlags::NOEXEC, MountOption::NoExec),
+    (MountFlags::NOATIME, MountOption::NoAtime),
+    (MountFlags::SYNCHRONOUS, MountOption::Sync),
+    (MountFlags::DIRSYNC, MountOption::DirSync),
+];
+
 /// How a filesystem is mounted.
 #[derive(Debug)]
 pub(crate) struct Attachment<'a> {
@@ -18,9 +29,7 @@ pub(crate) struct Attachment<'a> {
     pub(crate) source: &'a Path,
     /// Its type, after `fuse.`.
     pub(crate) subtype: &'static str,
-    /// Options for fusermount3.
-    pub(crate) options: &'a [MountOption],
-    /// The same for the kernel.
+    /// The flags for the kernel.
     pub(crate) flags: MountFlags,
     /// Whether other users may access it.
     pub(crate) allow_other: bool,
@@ -31,7 +40,9 @@ pub(crate) struct Attachment<'a> {
 impl Attachment<'_> {
     fn config(&self) -> Config {
         let mut config = Config::default();
-        config.mount_options = self.options.to_vec();
+        let is_given = |(flag, _): &(MountFlags, MountOption)| self.flags.contains(*flag);
+        let given = FLAGS_OF_FUSERMOUNT.into_iter().filter(is_given);
+        config.mount_options = given.map(|(_, option)| option).collect();
         config.mount_options.extend([
             MountOption::FSName(self.source.display().to_string()),
             MountOption::Subtype(self.subtype.to_owned()),
@@ -55,6 +66,10 @@ impl Attachment<'_> {
         mount_point: &Path,
     ) -> Result<Session<F>, MountError> {
         let is_root = rustix::process::geteuid().is_root();
+        // The others change nothing that a user could rely on.
+        if !is_root && self.flags.contains(MountFlags::NOSYMFOLLOW) {
+            return Err(MountError::SymlinksFollowed);
+        }
         let session = if is_root {
             self.attach_as_root(filesystem, mount_point)
         } else {

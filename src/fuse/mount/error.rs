@@ -8,7 +8,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// The options of `-o`. An option that ends with `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 26] = [
+pub(super) const OPTION_NAMES: [&str; 37] = [
     "lang=",
     "list=",
     "log=",
@@ -16,6 +16,7 @@ pub(super) const OPTION_NAMES: [&str; 26] = [
     "allow_other",
     "portable-names",
     "shared",
+    "shared-store",
     "ro",
     "rw",
     "suid",
@@ -26,6 +27,16 @@ pub(super) const OPTION_NAMES: [&str; 26] = [
     "noexec",
     "atime",
     "noatime",
+    "relatime",
+    "norelatime",
+    "strictatime",
+    "nostrictatime",
+    "diratime",
+    "nodiratime",
+    "lazytime",
+    "nolazytime",
+    "symfollow",
+    "nosymfollow",
     "sync",
     "async",
     "dirsync",
@@ -112,6 +123,8 @@ pub enum MountError {
     AllowOther,
     /// Root lacks the capabilities to act as the users of the mount, as in a container or service.
     CannotAct,
+    /// An ordinary user asks for a mount in which symbolic links are not followed.
+    SymlinksFollowed,
     /// An unknown mount option.
     Option {
         /// The option as given.
@@ -187,6 +200,9 @@ impl Localize for MountError {
             MountError::CannotAct => message!(
                 "root cannot act here as the users of the mount: CAP_SETUID or CAP_SETGID is missing; add \
                  both to the container or service, or mount for root alone with '-o allow_other=no'"
+            ),
+            MountError::SymlinksFollowed => message!(
+                "nosymfollow needs root, since fusermount3 does not set it; mount as root, or without it"
             ),
             MountError::Option { text } => message!(
                 "unknown mount option {text}; the options are {option_names}",

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fuser::{MountOption, Session};
+use fuser::Session;
 use rustix::mount::MountFlags;
 
 use super::MountError;
@@ -16,7 +16,7 @@ use ibi::relation::Language;
 
 /// Options of fstab(5) that concern mount(8) and systemd, or that always apply. They are accepted and
 /// ignored.
-const PASSED_OVER: [&str; 15] = [
+const PASSED_OVER: [&str; 23] = [
     "defaults",
     "default_permissions",
     "auto",
@@ -27,12 +27,53 @@ const PASSED_OVER: [&str; 15] = [
     "nouser",
     "users",
     "owner",
+    "nousers",
+    "noowner",
     "group",
-    "relatime",
-    "diratime",
-    "nodiratime",
+    "nogroup",
     "comment",
+    "iversion",
+    "noiversion",
+    "nomand",
+    "silent",
+    "loud",
+    // The source and the type in the table of mounts are how ibifs itself finds a mount.
+    "fsname",
+    "subtype",
+    // An option of fuse(8) before version 3.
+    "nonempty",
 ];
+
+/// Options of mount(8) with the flags of the kernel that each sets, and those that it clears.
+const FLAGS: [(&str, MountFlags, MountFlags); 23] = {
+    use MountFlags as F;
+    const NONE: MountFlags = F::empty();
+    [
+        ("ro", F::RDONLY, NONE),
+        ("rw", NONE, F::RDONLY),
+        ("suid", NONE, F::NOSUID),
+        ("nosuid", F::NOSUID, NONE),
+        ("dev", NONE, F::NODEV),
+        ("nodev", F::NODEV, NONE),
+        ("exec", NONE, F::NOEXEC),
+        ("noexec", F::NOEXEC, NONE),
+        ("atime", NONE, F::NOATIME),
+        ("noatime", F::NOATIME, F::RELATIME.union(F::STRICTATIME)),
+        ("relatime", F::RELATIME, F::NOATIME.union(F::STRICTATIME)),
+        ("norelatime", NONE, F::RELATIME),
+        ("strictatime", F::STRICTATIME, F::NOATIME.union(F::RELATIME)),
+        ("nostrictatime", NONE, F::STRICTATIME),
+        ("diratime", NONE, F::NODIRATIME),
+        ("nodiratime", F::NODIRATIME, NONE),
+        ("lazytime", F::LAZYTIME, NONE),
+        ("nolazytime", NONE, F::LAZYTIME),
+        ("symfollow", NONE, F::NOSYMFOLLOW),
+        ("nosymfollow", F::NOSYMFOLLOW, NONE),
+        ("sync", F::SYNCHRONOUS, NONE),
+        ("async", NONE, F::SYNCHRONOUS),
+        ("dirsync", F::DIRSYNC, NONE),
+    ]
+};
 
 /// Whether an option is for other programs.
 fn is_passed_over(word: &str) -> bool {
@@ -61,7 +102,7 @@ pub struct Settings {
     /// Whether other hosts may have the store mounted, too.
     pub shared: bool,
     /// The flags for the kernel.
-    flags: Vec<MountOption>,
+    flags: MountFlags,
 }
 
 impl Settings {
@@ -80,7 +121,7 @@ impl Settings {
             log: None,
             world: WorldOptions::default(),
             shared: false,
-            flags: Vec::new(),
+            flags: MountFlags::NOSUID | MountFlags::NODEV,
         };
         // `lang=pt-BR,pt,en`, `world=URL,URL`: a word that is a value and not an option continues the list.
         let mut in_languages = false;
@@ -141,31 +182,17 @@ impl Settings {
                 "allow_other" => self.allow_other = true,
                 "world-allow-private" => self.world.allows_private = true,
                 "portable-names" => self.portable_names = true,
-                "shared" => self.shared = true,
-                "ro" => self.flag(MountOption::RO, &MountOption::RW),
-                "rw" => self.flag(MountOption::RW, &MountOption::RO),
-                "suid" => self.flag(MountOption::Suid, &MountOption::NoSuid),
-                "nosuid" => self.flag(MountOption::NoSuid, &MountOption::Suid),
-                "dev" => self.flag(MountOption::Dev, &MountOption::NoDev),
-                "nodev" => self.flag(MountOption::NoDev, &MountOption::Dev),
-                "exec" => self.flag(MountOption::Exec, &MountOption::NoExec),
-                "noexec" => self.flag(MountOption::NoExec, &MountOption::Exec),
-                "atime" => self.flag(MountOption::Atime, &MountOption::NoAtime),
-                "noatime" => self.flag(MountOption::NoAtime, &MountOption::Atime),
-                "sync" => self.flag(MountOption::Sync, &MountOption::Async),
-                "async" => self.flag(MountOption::Async, &MountOption::Sync),
-                "dirsync" => self.flag(MountOption::DirSync, &MountOption::Async),
-                _ => return Err(refuse()),
+                // mount(8) takes the first for itself.
+                "shared" | "shared-store" => self.shared = true,
+                // As with mount(8), the last of two options that exclude each other applies.
+                _ => {
+                    let known = FLAGS.iter().find(|(name, ..)| *name == word);
+                    let (_, set, cleared) = known.ok_or_else(refuse)?;
+                    self.flags = (self.flags - *cleared) | *set;
+                }
             },
         }
         Ok(())
-    }
-
-    /// As with mount(8), the last of two options that exclude each other applies.
-    fn flag(&mut self, option: MountOption, instead_of: &MountOption) {
-        self.flags
-            .retain(|known| known != instead_of && *known != option);
-        self.flags.push(option);
     }
 }
 
@@ -180,8 +207,7 @@ impl Settings {
         let attachment = Attachment {
             source: store,
             subtype: "ibifs",
-            options: &self.flags,
-            flags: self.kernel_flags(),
+            flags: self.flags,
             allow_other: self.allow_other,
             threads: crate::fuse::fs::threads(),
         };
@@ -199,7 +225,7 @@ impl Settings {
 
     /// Changes the kernel's flags of a mount, such as read-only.
     pub fn remount(&self, mount_point: &Path) -> std::io::Result<()> {
-        rustix::mount::mount_remount(mount_point, self.kernel_flags(), "")?;
+        rustix::mount::mount_remount(mount_point, self.flags, "")?;
         Ok(())
     }
 
@@ -211,39 +237,22 @@ impl Settings {
     /// Whether the mount is read-only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.flags.contains(&MountOption::RO)
+        self.flags.contains(MountFlags::RDONLY)
     }
 
     /// What reading does to times of access in a store.
     pub(super) fn access_times(&self, store: &Path) -> AccessTimes {
-        if self.flags.contains(&MountOption::NoAtime) {
+        if self.flags.contains(MountFlags::NOATIME) {
             AccessTimes::not_kept(store)
         } else {
             AccessTimes::kept()
         }
     }
 
-    /// Whether programs cannot be run from the mount.
+    /// The flags for the kernel.
     #[must_use]
-    pub fn is_no_exec(&self) -> bool {
-        self.flags.contains(&MountOption::NoExec)
-    }
-
-    fn kernel_flags(&self) -> MountFlags {
-        let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
-        for option in &self.flags {
-            match option {
-                MountOption::RO => flags |= MountFlags::RDONLY,
-                MountOption::Suid => flags -= MountFlags::NOSUID,
-                MountOption::Dev => flags -= MountFlags::NODEV,
-                MountOption::NoExec => flags |= MountFlags::NOEXEC,
-                MountOption::NoAtime => flags |= MountFlags::NOATIME,
-                MountOption::Sync => flags |= MountFlags::SYNCHRONOUS,
-                MountOption::DirSync => flags |= MountFlags::DIRSYNC,
-                _ => {}
-            }
-        }
-        flags
+    pub fn flags(&self) -> MountFlags {
+        self.flags
     }
 }
 
@@ -329,6 +338,36 @@ mod tests {
             languages(&["ro"], &[("LC_ALL", "fr_FR"), ("LANG", "en_US")]),
             "fr-FR fr"
         );
+    }
+
+    #[test]
+    fn the_last_of_two_options_counts() {
+        let flags = |text: &str| {
+            let always = MountFlags::NOSUID | MountFlags::NODEV;
+            settings(&[text], &[]).expect("good options").flags - always
+        };
+        for (given, expected) in [
+            ("noatime,relatime", MountFlags::RELATIME),
+            ("relatime,strictatime,noatime", MountFlags::NOATIME),
+            ("noatime,strictatime", MountFlags::STRICTATIME),
+            (
+                "strictatime,nostrictatime,relatime,norelatime",
+                MountFlags::empty(),
+            ),
+            (
+                "lazytime,nolazytime,symfollow,nosymfollow",
+                MountFlags::NOSYMFOLLOW,
+            ),
+            (
+                "dirsync,sync,async,ro",
+                MountFlags::DIRSYNC | MountFlags::RDONLY,
+            ),
+            ("noexec,exec,ro,rw,nodiratime", MountFlags::NODIRATIME),
+        ] {
+            assert_eq!(flags(given), expected, "{given}");
+        }
+        let both = settings(&["suid,dev"], &[]).expect("good options").flags;
+        assert_eq!(both, MountFlags::empty());
     }
 
     #[test]
