@@ -16,6 +16,7 @@ mod io;
 mod leases;
 mod lifetimes;
 mod listing;
+mod mount_root;
 mod names;
 mod negotiation;
 mod open;
@@ -45,6 +46,7 @@ use fair_queue::FairQueue;
 use handles::Handles;
 use invalidator::Invalidator;
 use leases::Leases;
+pub use mount_root::MountRoot;
 use readdirplus::ReaddirplusHeuristic;
 use surplus::Surplus;
 use worker_pool::WorkerPool;
@@ -98,13 +100,14 @@ fn processors() -> usize {
 }
 
 impl Ibifs {
-    /// The filesystem of a namespace; `notifier` is filled once it is mounted, `at_end` is called
+    /// The filesystem of a namespace; `notifier` and `root` are filled once it is mounted, `at_end` is called
     /// when the kernel has ended the session.
     pub fn new(
         namespace: Namespace,
         passthrough: bool,
         access_times: AccessTimes,
         notifier: Arc<OnceLock<Notifier>>,
+        root: &Arc<OnceLock<MountRoot>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
         let pool = WorkerPool::start(threads(), processors())?;
@@ -120,7 +123,7 @@ impl Ibifs {
             handles: Handles::new(descriptors::limit() / 8),
             // A quarter, as for nodes that have handles: directories and open files need the others.
             surplus: Surplus::start(server, descriptors::limit() / 4, Arc::clone(&notifier))?,
-            invalidator: Invalidator::start(notifier, Arc::clone(&pool))?,
+            invalidator: Invalidator::start(notifier, root, Arc::clone(&pool))?,
             backings: Backings::new(path, server),
             access_times: Arc::new(access_times),
             readdirplus: ReaddirplusHeuristic::default(),

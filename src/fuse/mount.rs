@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 use crate::archive::finding::Severity;
 use crate::archive::tree::SIDECAR;
 use crate::archive::{Archive, ArchiveError, SystemClock};
-use crate::fuse::fs::Ibifs;
+use crate::fuse::fs::{Ibifs, MountRoot};
 use crate::fuse::namespace::{Namespace, Options};
-use crate::os::directory::Directory;
 use crate::os::opening;
 use crate::os::system_files;
 use ibi::message;
@@ -86,6 +85,7 @@ pub fn serve(
     };
     let namespace = Namespace::new(Arc::clone(&archive), options)?;
     let notifier = Arc::new(OnceLock::new());
+    let root = Arc::new(OnceLock::new());
     let failed = |error: std::io::Error| MountError::Failed {
         cause: error.message(),
     };
@@ -95,6 +95,7 @@ pub fn serve(
         settings.passthrough,
         access_times,
         Arc::clone(&notifier),
+        &root,
         wake,
     )
     .map_err(failed)?;
@@ -107,7 +108,7 @@ pub fn serve(
     }
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
-    Directory::open(&mount_point).map_err(|errno| failed(errno.into()))?;
+    let _ = root.set(MountRoot::at(&mount_point).map_err(failed)?);
     // The first file opened shows whether passthrough works, which `ibifs status` then reports.
     let own = mount_point.join(archive.facts().service.preferred());
     if let Err(errno) = opening::regular(own.join(SIDECAR), OFlags::empty()) {

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 const MOST: usize = 4096;
 
 /// Runs a call that fills a buffer and returns how many bytes of it. None if it takes longer than `limit`, or cannot
-/// be run. It may allocate nothing that it does not free, and print nothing.
+/// be run. It may allocate nothing that it does not free, print nothing, and use no descriptor that is open.
 pub fn within(
     limit: Duration,
     call: impl FnOnce(&mut [u8]) -> Result<usize, Errno>,
@@ -48,8 +48,20 @@ pub fn within(
     })
 }
 
+/// Closes all that this process has open but one descriptor, and returns the number of that. A lock or a connection to
+/// FUSE would stay in use while the call waits, also after the process that has started this one is gone.
+fn keep_only(kept: i32) -> i32 {
+    // SAFETY: they are used by nothing in this process. An older kernel lacks the second call.
+    unsafe {
+        let kept = libc::dup2(kept, 3);
+        libc::syscall(libc::SYS_close_range, 4_u32, u32::MAX, 0_u32);
+        kept
+    }
+}
+
 /// Runs the call in the new process, writes its result and ends.
 fn answer(to: i32, call: impl FnOnce(&mut [u8]) -> Result<usize, Errno>) -> ! {
+    let to = keep_only(to);
     let mut buffer = [0; 4 + MOST];
     let (head, content) = buffer.split_at_mut(4);
     let length = match call(content) {

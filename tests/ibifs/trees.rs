@@ -401,6 +401,34 @@ for i, a, b in turns(20):
     );
 }
 
+/// Who is in a directory finds out its new name when the directory, or one above it, is renamed or moved in the other
+/// tree, and can rename it on.
+#[test]
+fn a_working_directory_that_moves_has_its_new_name() {
+    python(
+        "
+def comes_to(place):
+    for _ in range(500):
+        try:
+            if os.getcwd() == place:
+                return
+        except FileNotFoundError:
+            pass
+        time.sleep(.01)
+    assert os.getcwd() == place
+for i, a, b in turns(20):
+    os.makedirs(a + '/d/e'); os.mkdir(a + '/h'); os.chdir(b + '/d')
+    os.rename(a + '/d', a + '/c'); comes_to(b + '/c')
+    os.chdir('e'); os.rename(a + '/c', a + '/g'); comes_to(b + '/g/e')
+    os.rename(a + '/g', a + '/h/g'); comes_to(b + '/h/g/e')
+    os.mkdir(a + '/x'); exchange(a + '/h', a + '/x'); comes_to(b + '/x/g/e')
+    os.mkdir(a + '/y'); exchange(a + '/y', a + '/x'); comes_to(b + '/y/g/e')
+    os.rename(b + '/y/g', b + '/z'); assert os.getcwd() == b + '/z/e'
+    os.chdir('/'); os.system(f'rm -r {a}/[hxyz]')
+",
+    );
+}
+
 /// Who is in a directory remains in it when it is renamed to itself by its name in the other tree: that is refused.
 #[test]
 fn a_directory_that_is_renamed_to_itself_is_as_it_was() {

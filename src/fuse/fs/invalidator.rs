@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use fuser::{INodeNo, Notifier};
 
+use super::mount_root::MountRoot;
 use super::worker_pool::WorkerPool;
 use crate::fuse::namespace::{Invalidate, Stale};
 
@@ -60,18 +61,20 @@ impl Invalidate for Invalidator {
 }
 
 impl Invalidator {
-    /// Starts the threads; they end with this value. The notifier is set once the mount is there.
+    /// Starts the threads; they end with this value. Notifier and root are set once the mount is there.
     pub(super) fn start(
         notifier: Arc<OnceLock<Notifier>>,
+        root: &Arc<OnceLock<MountRoot>>,
         pool: Arc<WorkerPool>,
     ) -> std::io::Result<Invalidator> {
         let (queue, received) = channel();
         let received = Arc::new(Mutex::new(received));
         for _ in 0..THREADS {
             let (received, notifier) = (Arc::clone(&received), Arc::clone(&notifier));
+            let root = Arc::clone(root);
             std::thread::Builder::new()
                 .name("invalidator".to_owned())
-                .spawn(move || serve(&received, &notifier))?;
+                .spawn(move || serve(&received, &notifier, &root))?;
         }
         Ok(Invalidator {
             queue,
@@ -85,7 +88,7 @@ impl Invalidator {
     fn invalidate_attributes(&self, mut stale: Vec<Stale>) -> Vec<Stale> {
         if let Some(notifier) = self.notifier.get() {
             stale.retain(|stale| match stale {
-                Stale::Name(..) => true,
+                Stale::Name(..) | Stale::Moved(_) => true,
                 Stale::Attributes(_) | Stale::Listing(_) => {
                     notify(notifier, stale);
                     false
@@ -107,7 +110,11 @@ impl Invalidator {
     }
 }
 
-fn serve(queue: &Mutex<Receiver<Invalidation>>, notifier: &OnceLock<Notifier>) {
+fn serve(
+    queue: &Mutex<Receiver<Invalidation>>,
+    notifier: &OnceLock<Notifier>,
+    root: &OnceLock<MountRoot>,
+) {
     loop {
         let next = {
             let queue = queue.lock();
@@ -116,9 +123,11 @@ fn serve(queue: &Mutex<Receiver<Invalidation>>, notifier: &OnceLock<Notifier>) {
         let Ok(next) = next else {
             return;
         };
-        if let Some(notifier) = notifier.get() {
-            for stale in &next.stale {
-                notify(notifier, stale);
+        for stale in &next.stale {
+            match (stale, notifier.get(), root.get()) {
+                (Stale::Moved(directory), _, Some(root)) => root.look_up(directory),
+                (_, Some(notifier), _) => notify(notifier, stale),
+                _ => {}
             }
         }
         let _ = next.done.send(());
@@ -131,6 +140,7 @@ fn notify(notifier: &Notifier, stale: &Stale) {
         // A negative offset: the attributes alone, no cached content.
         Stale::Attributes(id) => notifier.inval_inode(INodeNo(id.0), -1, 0),
         Stale::Listing(id) => notifier.inval_inode(INodeNo(id.0), 0, 0),
+        Stale::Moved(_) => return,
     };
     if let Err(error) = sent {
         log::debug!("the kernel did not take {stale:?}: {error}");

@@ -6,6 +6,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, FileType, Stat};
 
@@ -26,6 +27,8 @@ pub enum Stale {
     Attributes(NodeId),
     /// A directory's listing and attributes.
     Listing(NodeId),
+    /// The name of a directory that the kernel knows by another one: its path in the mount.
+    Moved(PathBuf),
 }
 
 /// The kernel's cache of names and attributes.
@@ -226,6 +229,23 @@ impl Namespace {
             _ => Vec::new(),
         };
         links.into_iter().map(Stale::Listing).collect()
+    }
+
+    /// What the kernel must look up in other trees after a directory was renamed, if it knows it there.
+    pub(super) fn moved(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
+        let Ok(stat) = stat_of(parent, name) else {
+            return Vec::new();
+        };
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+            return Vec::new();
+        }
+        let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+        let known = known
+            .into_iter()
+            .filter_map(|number| self.nodes.get(number));
+        let elsewhere = known.filter(|node| node.view != parent.view);
+        let paths = elsewhere.filter_map(|node| self.path_in(node.view, parent, name));
+        paths.map(Stale::Moved).collect()
     }
 
     /// Whether the kernel knows this directory or link in another tree, too.

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 
@@ -25,6 +26,8 @@ pub(super) struct ItemPosition {
     names: Names,
     /// How many directories lie between the item and the file.
     depth: usize,
+    /// The directories between the item and the file.
+    between: PathBuf,
 }
 
 impl Namespace {
@@ -90,6 +93,21 @@ impl Namespace {
         Ok(written_in_ibip_tree(target, position.depth, prefix))
     }
 
+    /// The path in the mount of a name in a directory of an item, as this tree has it. None if the tree has it below a
+    /// label or a modifier, which only their user sees.
+    pub(super) fn path_in(&self, view: View, directory: &Node, name: &OsStr) -> Option<PathBuf> {
+        let position = self.position_of(directory.file().ok()?.as_fd(), 0)?;
+        let item: PathBuf = match view {
+            View::Rep => position.names.rep()?.components().iter().collect(),
+            View::Ibip => {
+                let ibip = position.names.ibip()?;
+                [ibip.prefix(), ibip.suffix()].iter().collect()
+            }
+            View::Mint | View::Declared | View::DeclaredInRep => return None,
+        };
+        Some(item.join(position.between).join(name))
+    }
+
     /// Where in which item a file lies, by its path on the disk; the last `own` components are its own.
     pub(super) fn position_of(&self, file: BorrowedFd<'_>, own: usize) -> Option<ItemPosition> {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
@@ -110,6 +128,7 @@ impl Namespace {
             item: item.id,
             names: item.names,
             depth,
+            between: parts[1 + levels..][..depth].iter().collect(),
         })
     }
 }

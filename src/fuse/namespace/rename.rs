@@ -142,7 +142,18 @@ impl Namespace {
                 stale.extend(self.stale_links(parent, name));
             }
         }
-        by.cache.invalidate(stale);
+        let mut moved = self.moved(new_parent, new_name);
+        if flags & RenameFlags::EXCHANGE.bits() != 0 {
+            moved.extend(self.moved(parent, name));
+        }
+        if parent.id == new_parent.id {
+            stale.extend(moved);
+            by.cache.invalidate(stale);
+        } else {
+            by.cache.invalidate(stale);
+            // Before, the kernel moves nothing from one directory to another.
+            by.cache.invalidate_after_reply(moved);
+        }
         for (directory, name) in [(parent, name), (new_parent, new_name)] {
             self.name_made(by, directory, name)?;
         }
