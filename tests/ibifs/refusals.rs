@@ -94,6 +94,48 @@ fn bad_components_are_refused_on_every_level() {
     env.sh("mkdir A/x.org. && rmdir A/x.org.");
 }
 
+/// What programs that synchronize a directory put into it is refused above items: a directory with EINVAL, a file with
+/// EPERM, unless it is staged, which is not listed. In an item, in both trees, it is as any other name.
+#[test]
+fn markers_of_programs_that_synchronize_are_for_items() {
+    let env = TestEnv::new().with_a();
+    let item = env.sh("mint A x");
+    let ibip = env.sh(&format!("ibip A/{item}"));
+    let above = |path: &str| path.rsplit_once('/').expect("two parts").0.to_owned();
+    let (year, prefix) = (above(&item), above(&ibip));
+    let host = above(&above(&year));
+    let directories = [".stfolder", ".stversions", "lost+found", ".sync"];
+    let files = [".stignore", ".sync_1.db", ".dropbox", "RCLONE_TEST"];
+    let mut table = Vec::new();
+    for place in ["", &host, &above(&year), &year, &prefix] {
+        let has_items = place == year || place == prefix;
+        for name in directories {
+            table.push((format!("os.mkdir(\"A/{place}/{name}\")"), "EINVAL"));
+        }
+        for name in files {
+            let is_staged = has_items && name.starts_with('.');
+            let outcome = if is_staged { "done" } else { "EPERM" };
+            table.push((format!("open(\"A/{place}/{name}\", \"w\")"), outcome));
+        }
+    }
+    for place in [&item, &ibip] {
+        for name in directories {
+            table.push((format!("os.mkdir(\"A/{place}/{name}\")"), "done"));
+            table.push((format!("os.rmdir(\"A/{place}/{name}\")"), "done"));
+        }
+        for name in files {
+            table.push((format!("open(\"A/{place}/{name}\", \"w\")"), "done"));
+        }
+    }
+    let table: Vec<(&str, &str)> = table.iter().map(|(it, errno)| (&**it, *errno)).collect();
+    outcomes(&env, &table);
+    env.prints(&format!("ls -A A/{year} | grep -c '^[.lR]' || true"), "0");
+    env.prints(
+        &format!("ls -A A/{item} | grep -c '^.stignore\\|^RCLONE'"),
+        "2",
+    );
+}
+
 /// Dates that do not exist are refused (EINVAL), those that do are taken.
 #[test]
 fn dates_that_do_not_exist_are_refused() {
