@@ -46,7 +46,6 @@ mod staged_directories;
 mod staging;
 mod timer;
 mod virtual_entries;
-mod whiteouts;
 mod xattrs;
 
 use parking_lot::Mutex;
@@ -92,7 +91,6 @@ use sidecars::mark_sidecar;
 use spellings::Spellings;
 use staging::Staging;
 use timer::{SystemTimer, Timer};
-use whiteouts::Whiteouts;
 pub use xattrs::FALLBACK;
 
 /// The longest name above the items, as on nearly every filesystem. statfs reports the native one's limit.
@@ -143,7 +141,6 @@ pub struct Namespace {
     collection: OwnedFd,
     descriptors: Arc<Descriptors>,
     labels: Labels,
-    whiteouts: Whiteouts,
     just_minted: Arc<JustMinted>,
     /// Items that were added since the last invalidation.
     placed: Mutex<Vec<Added>>,
@@ -193,7 +190,6 @@ impl Namespace {
             collection,
             descriptors: Arc::new(descriptors),
             labels: Labels::default(),
-            whiteouts: Whiteouts::default(),
             just_minted: Arc::new(JustMinted::new(Arc::clone(&timer))),
             placed: Mutex::default(),
             level_stamps: LevelStamps::default(),
@@ -334,9 +330,6 @@ impl Namespace {
 
     fn lookup_inside(&self, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
         parent.learnt.set_looked_into();
-        if self.is_whited_out(parent, name, None) {
-            return Err(Errno::NOENT);
-        }
         let directory = parent.file()?;
         let view = parent.view;
         let links = if view == View::Rep {

@@ -80,8 +80,8 @@ fn mkdir_git_and_tar_deposit() {
     ));
 }
 
-/// `.mint/.NAME` leads to the repository; `rmdir .mint/NAME` forgets the label, never the item;
-/// labels end with the mount; no name that begins with a dot is minted.
+/// `.mint/.NAME` leads to the repository, and `rm` of it forgets the label, never the item; `rmdir .mint/NAME` removes an
+/// item that holds nothing but its sidecar; labels end with the mount; no name that begins with a dot is minted.
 #[test]
 fn labels_come_and_go_and_items_stay() {
     let env = environment();
@@ -91,10 +91,11 @@ fn labels_come_and_go_and_items_stay() {
         "kept\nkept\nx",
     );
     env.complains("mkdir A/.mint/x", "File exists");
-    env.sh("rmdir A/.mint/x; no ls A/.mint/x; no readlink A/.mint/.x");
+    env.complains("rmdir A/.mint/x", "Directory not empty");
+    env.sh("rm A/.mint/.x; no ls A/.mint/x; no readlink A/.mint/.x");
     env.prints("cat A/$(cat name)/doc/kept; ls A/.mint", "kept");
     env.sh("mkdir A/.mint/x; [ $(rep A/.mint/x) != $(cat name) ]; mkdir A/.mint/y; rep A/.mint/y >> name");
-    env.sh("rmdir A/.mint/x");
+    env.sh("gone=$(rep A/.mint/x); rmdir A/.mint/x; no ls A/$gone; mkdir A/.mint/x; [ $(rep A/.mint/x) != $gone ]; rmdir A/.mint/x");
     for name in [".x", ".hidden", "..."] {
         env.complains(&format!("mkdir A/.mint/{name}"), "Invalid argument");
     }
@@ -107,6 +108,118 @@ fn labels_come_and_go_and_items_stay() {
     env.prints(
         "find A -name '.mint' | wc -l; ls -A A | grep -c mint || true",
         "0\n0",
+    );
+}
+
+/// What programs remove, replace and move below a label is as natively, and as by the item's own names: each of these
+/// programs is a process of its own, which has made nothing there.
+#[test]
+fn what_is_removed_below_a_label_is_as_natively() {
+    let env = TestEnv::with(Needs::LongPaths).with_a();
+    env.sh(
+        r#"mkdir native; mkdir A/.mint/m A/.mint/r A/.mint/i; for at in native A/.mint/m A/$(rep A/.mint/r) A/$(ibip A/.mint/i); do (
+            cd $at
+            mkdir -p sub; touch sub/s f; rm -r sub; [ "$(ls)" = f ]; mkdir sub; [ "$(ls | xargs)" = 'f sub' ]; rmdir sub; no stat sub
+            mkdir old new; touch old/f new/g; rm -r old; mv new old; [ "$(ls old)" = g ]
+            mkdir d; touch d/e; rm -r d; echo x > d; grep -qx x d; rm d; ln -s x d; rm d; mkdir d; rmdir d; mkfifo d; rm d
+            touch one; ln one two; rm one; [ $(stat -c %h two) = 1 ]; no rmdir two; mkdir full; touch full/x; no rmdir full; no rm full
+            python3 -c 'import os
+for i in range(25): os.mkdir("d" * 200); os.chdir("d" * 200)'
+            rm -rf $(printf 'd%.0s' $(seq 200)); find . ! -name .ibi | sort
+        ) > printed-${at##*/}; diff printed-native printed-${at##*/}; done
+        for label in m r i; do
+            for way in A/.mint/$label A/$(rep A/.mint/$label) A/$(ibip A/.mint/$label); do diff -r -x .ibi native $way; done
+        done
+        # Whatever is listed is found, and copied.
+        rsync -a A/.mint/m/ out/; diff -r -x .ibi native out; grep -q '^ibi ' out/.ibi
+        ibifs umount A; ibifs fsck A.store"#,
+    );
+}
+
+/// `rsync --delete` into a label, by a later process, removes what is no longer in the source; the sidecar comes back.
+#[test]
+fn rsync_deletes_below_a_label() {
+    let env = environment();
+    env.sh(&format!(
+        "{CHECK}
+         rsync -aH source/ A/.mint/m/; cp A/.mint/m/.ibi before; rm source/doc/sub/link source/notes; mkdir source/new
+         rsync -aH --delete source/ A/.mint/m/ > printed; for way in A/.mint/m A/$(rep A/.mint/m) A/$(ibip A/.mint/m); do diff -r --no-dereference -x .ibi source $way; cmp before $way/.ibi; done
+         deposited m; rsync -aHi --delete --exclude .ibi source/ A/.mint/m/ > again; [ ! -s again ]
+         rsync -a --delete-before --remove-source-files A/.mint/m/ out/; [ -z \"$(find A/$(rep A/.mint/m) -type f ! -name .ibi)\" ]
+         ibifs umount A; ibifs fsck A.store"
+    ));
+}
+
+/// `mv` takes an item out by its label, which leaves a tombstone; what it moves in comes from where it lay.
+#[test]
+fn mv_moves_in_and_out() {
+    let env = environment();
+    env.sh(&format!(
+        "{CHECK}
+         cp -a source kept; cp foreign source/.ibi; mv source A/.mint/; no ls source; cp -a kept source; deposited source; same_as_source source
+         item=$(rep A/.mint/source); mv A/.mint/source out; no ls A/$item; no ls A/.mint/source
+         diff -r --no-dereference -x .ibi kept out; grep -q \"^ibi {{rep $item \" out/.ibi; ibifs ls A --state Deleted | grep -q $item
+         mkdir A/.mint/a A/.mint/b; no mv -T A/.mint/a A/.mint/c; touch A/.mint/a/f; mv A/.mint/a/f A/.mint/b/; [ -e A/$(rep A/.mint/b)/f ]; no stat A/.mint/a/f
+         ibifs umount A; ibifs fsck A.store"
+    ));
+}
+
+/// A `git clone` that fails removes the directory that it has made, and with it the item; the next one may have the label.
+#[test]
+fn a_clone_that_fails_takes_its_item_back() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "chmod 755 .; chmod 1777 A; mkdir home; printf '[safe]\n\tdirectory = *\n' > home/.gitconfig
+         git init -q -b main repo; cd repo; echo text > file; git add file; git -c user.name=a -c user.email=a@b.c commit -qm one; cd ..
+         cp -a repo broken; find broken/.git/objects -type f -exec rm {} +; chmod -R a+rX repo broken
+         for who in 'env' 'setpriv --reuid 60001 --regid 60001 --clear-groups'; do
+             export HOME=$PWD/home; no $who git clone -q --no-local broken A/.mint/code; no $who ls A/.mint/code
+             $who git clone -q repo A/.mint/code; $who cat A/.mint/code/file | grep -qx text; $who rm A/.mint/.code
+         done
+         ibifs ls A --state Deleted | wc -l | grep -qx 2; ibifs umount A; ibifs fsck A.store",
+    );
+}
+
+/// tar unpacks an item over one, with each way to replace what is there. A sidecar of another item is left out, but where
+/// it is written over the one that is there, tar reports that it is refused.
+#[test]
+fn tar_replaces_below_a_label() {
+    let env = environment();
+    env.sh(&format!(
+        "{CHECK}
+         cp foreign source/.ibi; tar -C source -cf old.tar .; echo newer > source/doc/file; rm source/doc/sub/link; mkdir source/doc/sub/link; tar -C source -cf new.tar .
+         for how in --overwrite '--unlink-first --recursive-unlink' --keep-newer-files -p; do
+             mkdir A/.mint/t; tar -x -C A/.mint/t -f old.tar; rm A/.mint/t/doc/sub/link; status=0; tar -x $how -C A/.mint/t -f new.tar 2> said || status=$?
+             case $how in --overwrite) grep -qx 'tar: ./.ibi: Cannot close: Invalid argument' said;; *) [ $status = 0 ];; esac
+             deposited t; case $how in --keep*) ;; *) diff -r --no-dereference -x '.ibi*' source A/$(rep A/.mint/t);; esac; rm -r A/.mint/t
+         done
+         ibifs umount A; ibifs fsck A.store"
+    ));
+}
+
+/// What its maker is not shown of a new item it does not list either; others list and find it.
+#[test]
+fn listing_and_lookup_agree_about_the_sidecar() {
+    let env = environment();
+    env.prints(
+        "python3 -c '
+import os, shutil, subprocess
+def both(path):
+    listed = os.listdir(path)
+    assert (\".ibi\" in listed) == os.path.lexists(path + \"/.ibi\"), listed
+    return sorted(listed)
+def others():
+    return sorted(subprocess.run([\"ls\", \"-A\", \"A/.mint/one\"], capture_output=True, text=True).stdout.split())
+os.mkdir(\"A/.mint/one\")
+# What it has open it goes on depositing.
+file = open(\"A/.mint/one/file\", \"w\")
+item = \"A/.mint/\" + os.readlink(\"A/.mint/.one\")
+print(both(\"A/.mint/one\"), both(item), others(), both(\"A/.mint/one\"))
+file.close()
+shutil.rmtree(\"A/.mint/one\")
+print(os.path.exists(item))
+'",
+        "['file'] ['.ibi', 'file'] ['.ibi', 'file'] ['file']\nFalse",
     );
 }
 

@@ -296,12 +296,17 @@ fn labels_of_every_byte() {
     assert_eq!(found, taken);
     for label in &taken {
         assert!(join(&mint, label).is_dir());
-        assert_eq!(answer(rustix::fs::rmdir(join(&mint, label))), 0);
+        // The link of the longest label would be a longer name: with that label goes the item.
+        let removed = match label.len() {
+            255 => rustix::fs::rmdir(join(&mint, label)),
+            _ => rustix::fs::unlink(join(&mint, &[b".", label.as_slice()].concat())),
+        };
+        assert_eq!(answer(removed), 0);
     }
     assert!(listed(&mint).is_empty());
     fixture.env.prints(
         "ls A/example.org/archive-a/*/ | grep -c '^[0-9]'",
-        &(taken.len() + 1).to_string(),
+        &taken.len().to_string(),
     );
 }
 
@@ -650,11 +655,11 @@ fn many_labels() {
     let fixture = Fixture::new();
     fixture.env.prints(
         &format!(
-            "rmdir A/.mint/x
+            "rm A/.mint/.x
              for ((i = 0; i < {count}; i++)); do echo A/.mint/label-$i/doc; done | xargs mkdir -p
              ls -U A/.mint | wc -l; ls -l A/.mint | grep -c label-; ls -d A/.mint/*/doc | wc -l
              readlink A/.mint/.label-$(({count} - 1)) | grep -c /
-             rmdir A/.mint/*; ls -A A/.mint | wc -l"
+             for ((i = 0; i < {count}; i++)); do echo A/.mint/.label-$i; done | xargs rm; ls -A A/.mint | wc -l"
         ),
         &format!("{count}\n{count}\n{count}\n1\n0"),
     );

@@ -139,7 +139,8 @@ fn mint_through(
         ));
     }
     if relative.is_none() {
-        let _ = rustix::fs::rmdir(access::bytes(&path));
+        let label = mount_point.join(".mint").join(format!(".{label}"));
+        let _ = rustix::fs::unlink(access::bytes(&label));
     }
     Ok(names)
 }

@@ -91,6 +91,8 @@ impl ContentState {
 #[derive(Debug)]
 pub(super) struct Directory {
     pub(super) node: Arc<Node>,
+    /// Whether the sidecar is left out, because it is masked for who opened the directory.
+    pub(super) without_sidecar: bool,
     access_times: Arc<AccessTimes>,
     opened: Mutex<Option<Arc<OwnedFd>>>,
     /// The current position in the directory, if known.
@@ -98,9 +100,14 @@ pub(super) struct Directory {
 }
 
 impl Directory {
-    pub(super) fn new(node: Arc<Node>, access_times: Arc<AccessTimes>) -> Directory {
+    pub(super) fn new(
+        node: Arc<Node>,
+        without_sidecar: bool,
+        access_times: Arc<AccessTimes>,
+    ) -> Directory {
         Directory {
             node,
+            without_sidecar,
             access_times,
             opened: Mutex::default(),
             position: Mutex::default(),
@@ -127,7 +134,7 @@ impl Directory {
     pub(super) fn list(
         &self,
         offset: u64,
-        is_wanted: impl Fn(&CStr, u64, FileType) -> bool,
+        is_wanted: impl Fn(&CStr, FileType) -> bool,
         mut visit: impl FnMut(BorrowedFd<'_>, &CStr, u64, FileType, u64) -> bool,
     ) -> ErrnoResult<()> {
         let directory = self.open()?;
@@ -143,7 +150,7 @@ impl Directory {
             let mut last = offset;
             let part = inside::list_part(directory, &mut |name, inode, kind, next| {
                 last = next;
-                if !is_wanted(name, inode, kind) {
+                if !is_wanted(name, kind) {
                     return true;
                 }
                 any = true;

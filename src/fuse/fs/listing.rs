@@ -13,6 +13,7 @@ use super::convert::{errno, file_attr, file_type};
 use super::handles::{Directory, Handle};
 use super::reply::GENERATION;
 use super::{Inner, lifetimes};
+use crate::archive::tree::SIDECAR;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeId, ROOT};
 use crate::fuse::inside::ErrnoResult;
@@ -155,7 +156,10 @@ impl Inner {
             AFTER_DOT | AFTER_DOTS => 0,
             offset => offset,
         };
-        let is_wanted = |name: &CStr, inode, kind| self.namespace.shows(node, name, inode, kind);
+        let is_wanted = |name: &CStr, kind| {
+            let is_left_out = opened.without_sidecar && name.to_bytes() == SIDECAR.as_bytes();
+            !is_left_out && self.namespace.shows(node, name, kind)
+        };
         opened.list(offset, is_wanted, |directory, name, inode, kind, next| {
             let name = OsStr::from_bytes(name.to_bytes());
             let line = Line {

@@ -313,8 +313,9 @@ impl Inner {
         })
     }
 
-    fn directory(&self, node: Arc<Node>) -> Directory {
-        Directory::new(node, Arc::clone(&self.access_times))
+    fn directory(&self, caller: &Caller, node: Arc<Node>) -> Directory {
+        let without_sidecar = self.namespace.is_sidecar_masked(caller, &node);
+        Directory::new(node, without_sidecar, Arc::clone(&self.access_times))
     }
 
     fn open_virtual(&self, caller: &Caller, node: &Arc<Node>) -> ErrnoResult<OpenFile> {
@@ -444,12 +445,14 @@ impl Inner {
     fn open_directory(&self, caller: &Caller, node: Arc<Node>) -> ErrnoResult<OpenFile> {
         self.handles.check(caller.uid)?;
         let (handle, flags) = if node.is_in_item() {
-            let flags = if node.is_shared {
+            let is_shared = node.is_shared;
+            let directory = self.directory(caller, node);
+            let flags = if is_shared || directory.without_sidecar {
                 FopenFlags::empty()
             } else {
                 FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE
             };
-            (Handle::Directory(self.directory(node)), flags)
+            (Handle::Directory(directory), flags)
         } else {
             let handle = match &node.kind {
                 NodeKind::Prefix(prefix) => {
@@ -457,7 +460,7 @@ impl Inner {
                     Handle::Prefix { listing, node }
                 }
                 _ if self.namespace.is_listed_directly(&node) => {
-                    Handle::Level(self.directory(node))
+                    Handle::Level(self.directory(caller, node))
                 }
                 _ => {
                     let listed = self.namespace.list(caller, &node)?;

@@ -169,7 +169,7 @@ impl Namespace {
         Ok(entry)
     }
 
-    /// unlink(2) and rmdir(2). Above the items they remove relations, levels and items.
+    /// unlink(2) and rmdir(2). Above the items they remove relations, labels, levels and items.
     pub fn remove(
         &self,
         by: &Context<'_>,
@@ -204,12 +204,6 @@ impl Namespace {
         name: &OsStr,
         removal: Removal,
     ) -> ErrnoResult<()> {
-        if self.whites_out(by.caller, parent) {
-            let stale = self.white_out(by.caller, parent, name, removal)?;
-            // The kernel changes its link count after the answer.
-            by.cache.invalidate_after_reply(stale);
-            return Ok(());
-        }
         let change = self.changing(parent, name)?;
         let above = parent.file()?;
         let victim = self.stale_victim(parent, name);

@@ -146,6 +146,9 @@ impl Namespace {
         name: &OsStr,
     ) -> ErrnoResult<()> {
         let name_text = text(name)?;
+        if parent.kind == NodeKind::Mint {
+            return self.forget_label(caller, name_text);
+        }
         self.check_staged(caller, parent, name)?;
         if let Some(kept) = self.staging.take(parent.id, name) {
             return inside::remove(self.staging.directory(), &kept, Removal::Unlink);

@@ -109,7 +109,7 @@ impl Namespace {
     /// The entry of an item's directory in a tree.
     pub(super) fn item_entry(&self, item: &Item, view: View) -> ErrnoResult<Entry> {
         let descriptor = self.archive.tree().open_item(&Place::of(&item.names))?;
-        // A label ends with rmdir, and a modifier's name is a directory for its depositor alone.
+        // A label may end, and a modifier's name is a directory for its depositor alone.
         let lifetime = match view {
             View::Rep | View::Ibip => NameLifetime::UntilInvalidated,
             _ => NameLifetime::Uncached,

@@ -22,7 +22,7 @@ use super::Namespace;
 use super::timer::Timer;
 use crate::archive::store::ItemId;
 use crate::archive::tree::{Place, SIDECAR};
-use crate::fuse::inode::{Node, NodeId, NodeKind};
+use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::{Caller, ThreadGroup};
 
@@ -56,6 +56,19 @@ struct Masked {
     sidecar: Option<(u64, u64)>,
     /// Until when it is masked in any tree; None: under the name that the depositor gave, while it deposits.
     until: Option<Instant>,
+}
+
+impl Masked {
+    /// Whether it counts under a name of an item in a tree: under those that the depositor gave, or under any for a
+    /// while.
+    fn counts(&self, item: ItemId, view: View, now: Instant) -> bool {
+        self.item == item
+            && self.sidecar.is_some()
+            && match self.until {
+                None => view.is_deposit(),
+                Some(until) => until > now,
+            }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -215,15 +228,6 @@ impl Namespace {
         })
     }
 
-    /// Whether a caller's program has made something in a deposit. Such a program removes its own files
-    /// there, as rsync and git do their temporary ones.
-    pub(super) fn is_depositor(&self, caller: &Caller) -> bool {
-        let Some(group) = caller.thread_group() else {
-            return false;
-        };
-        self.just_minted.inner.lock().depositor(group).is_some()
-    }
-
     /// After a caller has minted an item: its sidecar is masked for the caller.
     pub(super) fn note_minted(
         &self,
@@ -305,48 +309,50 @@ impl Namespace {
         let NodeKind::Item(item) = parent.kind else {
             return false;
         };
-        if name != SIDECAR || !self.just_minted.any_masked.load(Ordering::Relaxed) {
-            return false;
-        }
-        let now = self.timer.now();
-        // Under which names it counts: those given by the depositor, or any for a while.
-        let counts = |masked: &Masked| {
-            masked.item == item
-                && masked.sidecar.is_some()
-                && match masked.until {
-                    None => parent.view.is_deposit(),
-                    Some(until) => until > now,
-                }
-        };
-        if !self.just_minted.inner.lock().masked.iter().any(counts) {
-            return false;
-        }
-        let flags = AtFlags::SYMLINK_NOFOLLOW;
-        let found = parent
-            .file()
-            .and_then(|above| rustix::fs::statat(&*above, name, flags));
-        let Ok(stat) = found else {
-            return false;
-        };
-        let group = caller.thread_group();
-        let is_masked = {
-            let inner = self.just_minted.inner.lock();
-            inner
-                .masked
-                .iter()
-                .filter(|masked| counts(masked))
-                .any(|masked| {
-                    masked.sidecar == Some((stat.st_dev, stat.st_ino))
-                        && Some(masked.group) == group
-                        && (masked.until.is_some() || inner.is_depositing(masked.group, now))
-                })
-        };
-        if !is_masked {
+        let is_masked = name == SIDECAR && self.is_sidecar_masked(caller, parent);
+        if name == SIDECAR && !is_masked && self.just_minted.any_masked.load(Ordering::Relaxed) {
+            let (group, now) = (caller.thread_group(), self.timer.now());
             self.just_minted.unmask(|masked| {
-                counts(masked) && (masked.until.is_none() || Some(masked.group) == group)
+                masked.counts(item, parent.view, now)
+                    && (masked.until.is_none() || Some(masked.group) == group)
             });
         }
         is_masked
+    }
+
+    /// Whether the sidecar in a directory is masked for a caller, whose listing leaves it out then.
+    pub fn is_sidecar_masked(&self, caller: &Caller, directory: &Node) -> bool {
+        let NodeKind::Item(item) = directory.kind else {
+            return false;
+        };
+        if !self.just_minted.any_masked.load(Ordering::Relaxed) {
+            return false;
+        }
+        let now = self.timer.now();
+        let counts = |masked: &&Masked| masked.counts(item, directory.view, now);
+        if self
+            .just_minted
+            .inner
+            .lock()
+            .masked
+            .iter()
+            .find(counts)
+            .is_none()
+        {
+            return false;
+        }
+        let found = directory
+            .file()
+            .and_then(|above| rustix::fs::statat(&*above, SIDECAR, AtFlags::SYMLINK_NOFOLLOW));
+        let (Ok(stat), Some(group)) = (found, caller.thread_group()) else {
+            return false;
+        };
+        let inner = self.just_minted.inner.lock();
+        inner.masked.iter().filter(counts).any(|masked| {
+            masked.sidecar == Some((stat.st_dev, stat.st_ino))
+                && masked.group == group
+                && (masked.until.is_some() || inner.is_depositing(group, now))
+        })
     }
 
     /// Before a caller makes a name in an item: removes the file of that name that the caller cannot see, with
@@ -357,9 +363,8 @@ impl Namespace {
         parent: &Node,
         name: &'a OsStr,
     ) -> ErrnoResult<Option<&'a OsStr>> {
-        let has_gone = self.replace_whited_out(caller, parent, name)?;
         if !self.is_masked_for(caller, parent, name) {
-            return Ok(has_gone.then_some(name));
+            return Ok(None);
         }
         if let NodeKind::Item(item) = parent.kind {
             let above = parent.file()?;

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::names::text;
 use super::{Entry, Namespace};
-use crate::archive::store::ItemId;
+use crate::archive::store::{Item, ItemId};
 use crate::fuse::inode::{NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -89,28 +89,29 @@ impl Namespace {
             Some(label) => (label, true),
             None => (name, false),
         };
-        let id = self.labels.find(caller.uid, label).ok_or(Errno::NOENT)?;
-        let item = self.archive.store().item(id)?;
-        let item = item.ok_or(Errno::NOENT)?;
+        let item = self.labelled(caller, label)?;
         if is_link {
-            let target = format!("../{}", item.names.preferred());
-            self.virtual_entry(View::Mint, NodeKind::Link(target.into_bytes()))
+            let target = format!("../{}", item.names.preferred()).into_bytes();
+            // In a sticky directory a user removes what belongs to that user.
+            self.virtual_entry(View::Mint, NodeKind::OwnLink(target, caller.uid))
         } else {
             self.item_entry_beside(caller, &item, View::Mint)
         }
     }
 
-    /// `rmdir .mint/NAME` removes the label, even if the item is not empty.
-    pub(super) fn forget_label(&self, caller: &Caller, label: &str) -> ErrnoResult<()> {
-        let item = self.labels.forget(caller.uid, label).ok_or(Errno::NOENT)?;
-        self.whiteouts.forget(|_, known| known == item);
-        Ok(())
+    /// The item of a label of the caller's user.
+    pub(super) fn labelled(&self, caller: &Caller, label: &str) -> ErrnoResult<Item> {
+        let id = self.labels.find(caller.uid, label).ok_or(Errno::NOENT)?;
+        self.archive.store().item(id)?.ok_or(Errno::NOENT)
     }
 
-    /// Removes the labels of an item that was removed.
-    pub(super) fn forget_labels_of(&self, item: ItemId) {
-        self.labels.forget_item(item);
-        self.whiteouts.forget(|_, known| known == item);
+    /// `rm .mint/.NAME` removes the label and leaves the item.
+    pub(super) fn forget_label(&self, caller: &Caller, name: &str) -> ErrnoResult<()> {
+        let label = name.strip_prefix('.').ok_or(Errno::PERM)?;
+        match self.labels.forget(caller.uid, label) {
+            Some(_) => Ok(()),
+            None => Err(Errno::NOENT),
+        }
     }
 }
 

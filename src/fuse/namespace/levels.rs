@@ -310,7 +310,10 @@ impl Namespace {
             return Ok(Vec::new());
         }
         match &parent.kind {
-            NodeKind::Mint => self.forget_label(caller, text(name)?).map(|()| Vec::new()),
+            NodeKind::Mint => {
+                let item = self.labelled(caller, text(name)?)?;
+                self.remove_item(caller, parent, &item)
+            }
             NodeKind::Level(path) if is_year(path) => {
                 let rep = Rep::parse(&below(path, text(name)?)).map_err(|_| Errno::NOTDIR)?;
                 let item = self.archive.item_at(&rep)?;
@@ -346,7 +349,10 @@ impl Namespace {
         let place = crate::archive::tree::Place::of(&item.names);
         let tree = self.archive.tree();
         let directory = tree.open_item(&place)?;
+        let owner = rustix::fs::fstat(&directory)?.st_uid;
         match item.names.rep() {
+            // Who has minted an item, and may not write in its year, takes it back by its label.
+            _ if parent.kind == NodeKind::Mint && owner == caller.uid => {}
             Some(_) => {
                 let above = tree.open_directory(place.parent())?;
                 inside::check_removal(above.as_fd(), directory.as_fd(), caller)?;
@@ -370,7 +376,7 @@ impl Namespace {
             self.keep_nodes_open(known);
         }
         self.archive.remove(caller, item.id)?;
-        self.forget_labels_of(item.id);
+        self.labels.forget_item(item.id);
         self.forget_just_minted(item.id);
         if let Some(ibip) = item.names.ibip() {
             let prefix = NodeKind::Prefix(ibip.prefix().to_owned());

@@ -10,7 +10,6 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 
 use super::{NameLifetime, Namespace};
-use crate::archive::store::ItemId;
 use crate::formats::item::Names;
 use crate::formats::links::{climbs_out, read_in_ibip_tree, written_in_ibip_tree};
 use crate::fuse::inode::{Node, NodeKind, View};
@@ -21,8 +20,7 @@ use ibi::Ibip;
 const LONGEST_LINK: usize = 4095;
 
 /// A place in an item.
-pub(super) struct ItemPosition {
-    pub(super) item: ItemId,
+struct ItemPosition {
     names: Names,
     /// How many directories lie between the item and the file.
     depth: usize,
@@ -109,7 +107,7 @@ impl Namespace {
     }
 
     /// Where in which item a file lies, by its path on the disk; the last `own` components are its own.
-    pub(super) fn position_of(&self, file: BorrowedFd<'_>, own: usize) -> Option<ItemPosition> {
+    fn position_of(&self, file: BorrowedFd<'_>, own: usize) -> Option<ItemPosition> {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
         let below = path.strip_prefix(self.archive.tree().path()).ok()?;
         let parts: Vec<&OsStr> = below.iter().collect();
@@ -125,7 +123,6 @@ impl Namespace {
             .collect::<Option<_>>()?;
         let item = self.archive.find_named(&named.join("/")).ok()??;
         Some(ItemPosition {
-            item: item.id,
             names: item.names,
             depth,
             between: parts[1 + levels..][..depth].iter().collect(),

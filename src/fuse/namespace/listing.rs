@@ -53,14 +53,10 @@ impl Namespace {
     }
 
     /// Whether the listing of a level shows a name of its directory, or that of a directory inside an item.
-    pub fn shows(&self, node: &Node, name: &CStr, inode: u64, kind: FileType) -> bool {
+    pub fn shows(&self, node: &Node, name: &CStr, kind: FileType) -> bool {
         match &node.kind {
             NodeKind::Level(path) => is_in_level(path, name, kind),
-            _ => {
-                let name = name.to_bytes();
-                let is_dots = matches!(name, b"." | b"..");
-                !is_dots && !self.is_whited_out(node, OsStr::from_bytes(name), Some(inode))
-            }
+            _ => !matches!(name.to_bytes(), b"." | b".."),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A program that has just created a directory continues to fill it under the same name: `cp -a DIR .mint/`
 //! creates `.mint/DIR` and then its content. Therefore `.mint/NAME` is a directory. It is empty except for
-//! the sidecar, which does not hinder its creator (see `filling`). Likewise `mkdir '<ibi>+(pt)'` creates a
+//! the sidecar, which does not hinder its creator (see `just_minted`). Likewise `mkdir '<ibi>+(pt)'` creates a
 //! directory for the program that called it, while it fills it, and a link for all others.
 
 use std::ffi::{OsStr, OsString};

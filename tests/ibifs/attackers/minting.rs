@@ -174,7 +174,7 @@ with open('A/.mint/three/large', 'w') as file:
 os.close(os.open('A/.mint/three/.ibi', os.O_CREAT | os.O_EXCL | os.O_WRONLY))
 assert os.path.exists('A/.mint/three/.ibi')
 for make in (lambda path: os.mkdir(path), lambda path: os.symlink('x', path), lambda path: os.mkfifo(path)):
-    os.mkdir('A/.mint/four'); make('A/.mint/four/.ibi'); os.rmdir('A/.mint/four')
+    os.mkdir('A/.mint/four'); make('A/.mint/four/.ibi'); os.unlink('A/.mint/.four')
 def sidecar_of(item):
     text = open('A/.mint/one/.ibi').read()
     for name in ('user.ibi.rep', 'user.ibi.ibip'):

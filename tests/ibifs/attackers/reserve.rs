@@ -289,7 +289,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
             drop(filler);
             // Root mints, and users can remove what they have.
             fixture.env.sh(&format!(
-                "mkdir -p A/.mint/root/doc; echo text > A/.mint/root/doc/file; rmdir A/.mint/root
+                "mkdir -p A/.mint/root/doc; echo text > A/.mint/root/doc/file; rm A/.mint/.root
                  {as_user} rm -f {doc}/file disk/native/fill disk/native/fill-*
                  for again in $(seq 200); do {as_user} mkdir {doc}/directory && break; sync; sleep 0.05; done 2> /dev/null
                  {as_user} rmdir {doc}/directory"

@@ -788,39 +788,20 @@ impl Model {
                 Ok(Answer::Done)
             }
             Act::Sidecar {
-                item,
-                view,
-                how,
-                edits,
+                item, how, edits, ..
             } => {
                 let pairs = self.edited(*item, edits).ok_or(libc::ENOENT)?;
-                let root = self.item(*item).root;
-                let there = self.tree.files.find(root, ".ibi");
-                // In the place of a hidden one a new one is made.
-                let how = match there {
-                    Some(file) if self.tree.is_hidden(root, *view, file) => How::Beside,
-                    _ => *how,
-                };
-                self.sidecar_written(*item, how, pairs);
+                self.sidecar_written(*item, *how, pairs);
                 Ok(Answer::Done)
             }
-            Act::RemoveSidecar { item, view } => {
-                let root = self.item(*item).root;
-                match (view, self.tree.files.find(root, ".ibi")) {
-                    // What a program removes under a label is hidden there; ibifs-tree(7).
-                    (View::Label, Some(file)) if !self.tree.hidden.insert((root, file)) => {
-                        return Err(libc::ENOENT);
-                    }
-                    (View::Label, _) => {}
-                    // It comes back.
-                    _ => self.write_sidecar(*item),
-                }
+            Act::RemoveSidecar { item, .. } => {
+                // It comes back.
+                self.write_sidecar(*item);
                 Ok(Answer::Done)
             }
             Act::Remount { .. } => {
                 self.tree.labels.clear();
                 self.tree.staged.clear();
-                self.tree.hidden.clear();
                 for client in &mut self.clients {
                     client.handles.clear();
                     client.directory = Node::Root;
@@ -1201,10 +1182,6 @@ impl Model {
 
     fn remove_directory(&mut self, directory: &Node, name: &str, victim: &Node) -> Outcome {
         match (directory, victim) {
-            (Node::Mint, _) => {
-                self.tree.labels.remove(name);
-                Ok(Answer::Done)
-            }
             (_, Node::File(ino, _)) => match self.tree.item_of(*ino) {
                 Some(0) => Err(libc::ENOTEMPTY),
                 Some(item) => {
@@ -1260,6 +1237,10 @@ impl Model {
     fn remove_name(&mut self, directory: &Node, name: &str) -> Outcome {
         if let Node::File(above, _) = directory {
             self.tree.files.leave(*above, name);
+            return Ok(Answer::Done);
+        }
+        if *directory == Node::Mint {
+            self.tree.labels.remove(name.trim_start_matches('.'));
             return Ok(Answer::Done);
         }
         let staged = (directory.clone(), name.to_owned());

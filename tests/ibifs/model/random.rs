@@ -852,13 +852,16 @@ impl Random {
             }
             77..83 if count > ITEMS && item != 0 => vec![Act::RemoveItem {
                 item,
-                view: self.tree(model, item),
+                view: self.view(model, item),
             }],
             83..86 => {
                 let labels: Vec<&String> = model.tree.labels.keys().collect();
-                match self.rng.of(&labels) {
-                    Some(label) => vec![Act::RemoveDirectory(Where::At(format!(".mint/{label}")))],
-                    None => Vec::new(),
+                match (self.rng.of(&labels), self.rng.percent(50)) {
+                    (Some(label), true) => {
+                        vec![Act::RemoveDirectory(Where::At(format!(".mint/{label}")))]
+                    }
+                    (Some(label), false) => vec![Act::Remove(Where::At(format!(".mint/.{label}")))],
+                    (None, _) => Vec::new(),
                 }
             }
             _ => vec![self.forbidden(model, item)],

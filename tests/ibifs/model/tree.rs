@@ -140,8 +140,6 @@ pub struct Tree {
     pub labelled_by: BTreeMap<String, Who>,
     /// What tools have staged beside items.
     pub staged: BTreeMap<(Node, String), Ino>,
-    /// What was removed under a label by programs that have made nothing there, with the directory.
-    pub hidden: BTreeSet<(Ino, Ino)>,
 }
 
 /// Splits a path into what is above and its last component.
@@ -297,9 +295,6 @@ impl Tree {
             },
             Node::File(ino, view) => {
                 let found = self.files.find(*ino, name).ok_or(libc::ENOENT)?;
-                if self.is_hidden(*ino, *view, found) {
-                    return Err(libc::ENOENT);
-                }
                 let view = match self.files.get(found).body {
                     Body::File(_) => View::Rep,
                     _ => *view,
@@ -309,10 +304,6 @@ impl Tree {
             Node::Outside => Err(OUTSIDE),
             _ => Err(libc::ENOENT),
         }
-    }
-
-    pub fn is_hidden(&self, directory: Ino, view: View, file: Ino) -> bool {
-        view == View::Label && self.hidden.contains(&(directory, file))
     }
 
     /// What a name in a directory means to a user: what is said of an item is for users who may read
@@ -562,11 +553,7 @@ impl Tree {
                 shown.filter_map(suffix).collect()
             }
             Node::Mint => self.labels.keys().cloned().collect(),
-            Node::File(ino, view) => {
-                let names = self.files.names(*ino).iter();
-                let shown = names.filter(|(_, found)| !self.is_hidden(*ino, *view, **found));
-                shown.map(|(name, _)| name.clone()).collect()
-            }
+            Node::File(ino, _) => self.files.names(*ino).keys().cloned().collect(),
             _ => Vec::new(),
         }
     }

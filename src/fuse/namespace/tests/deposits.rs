@@ -1,4 +1,4 @@
-//! `.mint`: labels, minting, what a depositor sees of a new item, and what `rm` under a label removes.
+//! `.mint`: labels, minting, what a depositor sees of a new item, and what is removed under a label.
 
 use std::ffi::OsStr;
 use std::time::Duration;
@@ -26,11 +26,7 @@ fn mkdir_in_mint_makes_an_item_with_a_label() {
     let id = item_of(&entry.node.kind);
     let item = fixture.item(id);
     assert_eq!(entry.node.view, View::Mint);
-    assert_eq!(
-        entry.lifetime,
-        NameLifetime::Uncached,
-        "a label ends with rmdir"
-    );
+    assert_eq!(entry.lifetime, NameLifetime::Uncached, "a label may end");
     assert_eq!(fixture.node(".mint/report").kind, NodeKind::Item(id));
     assert_eq!(fixture.node(&rep(&item)).kind, NodeKind::Item(id));
     let target = format!("-> ../{}", item.names.preferred());
@@ -50,13 +46,6 @@ fn mkdir_in_mint_makes_an_item_with_a_label() {
         let found = fixture.find_as(&other_user, path);
         assert_eq!(found.err(), Some(Errno::NOENT), "{path}");
     }
-    let mint = fixture.node(".mint");
-    let removed = fixture
-        .namespace
-        .remove_directory(&fixture.caller, &mint, OsStr::new("report"));
-    assert_eq!(removed, Ok(Vec::new()));
-    assert_eq!(fixture.describe(".mint/report"), Err(Errno::NOENT));
-    assert!(fixture.find(&rep(&item)).is_ok(), "the item stays");
 }
 
 #[test]
@@ -151,91 +140,112 @@ fn mkdir_of_a_modifier_mints_what_it_names() {
     }
 }
 
+/// What any program removes under a label is removed, and an item with content stays.
 #[test]
-fn what_another_program_removes_under_a_label_stays_in_the_item() {
+fn what_is_removed_under_a_label_is_removed_from_the_item() {
     let fixture = Fixture::new();
+    let (namespace, by) = (&fixture.namespace, fixture.context());
     let entry = fixture.mkdir(".mint", "report").expect("minted");
     let item = fixture.item(item_of(&entry.node.kind));
-    let other = fixture.other_program();
-    let (namespace, parent) = (&fixture.namespace, &entry.node);
-    let directory = parent.file().expect("open");
-    for name in ["doc", "other"] {
-        let new = New::Directory;
-        inside::make(directory.as_fd(), OsStr::new(name), new, 0o755, 0, &other).expect("made");
-    }
+    let directory = entry.node.file().expect("open");
+    inside::make(
+        directory.as_fd(),
+        OsStr::new("doc"),
+        New::Directory,
+        0o755,
+        0,
+        &fixture.caller,
+    )
+    .expect("made");
     fixture.write(&item, "doc/a.txt", "text");
-    let doc = fixture.node(".mint/report/doc");
-    assert!(namespace.whites_out(&other, parent));
-    assert!(
-        !namespace.whites_out(&fixture.caller, parent),
-        "its depositor removes"
-    );
-    assert!(!namespace.whites_out(&other, &fixture.node(&rep(&item))));
-    let remove = |parent, name: &str, removal| {
-        let removed = namespace.white_out(&other, parent, OsStr::new(name), removal);
-        removed.map(|_| ())
-    };
-    assert_eq!(remove(parent, "doc", Removal::Rmdir), Err(Errno::NOTEMPTY));
-    assert_eq!(remove(parent, "doc", Removal::Unlink), Err(Errno::ISDIR));
-    assert_eq!(remove(&doc, "a.txt", Removal::Rmdir), Err(Errno::NOTDIR));
-    assert_eq!(remove(&doc, "missing", Removal::Unlink), Err(Errno::NOENT));
-    assert_eq!(remove(&doc, "a.txt", Removal::Unlink), Ok(()));
+    let (mint, doc) = (fixture.node(".mint"), fixture.node(".mint/report/doc"));
+    let remove =
+        |parent, name: &str, removal| namespace.remove(&by, parent, OsStr::new(name), removal);
     assert_eq!(
-        fixture.describe(".mint/report/doc/a.txt"),
+        remove(&mint, "report", Removal::Rmdir),
+        Err(Errno::NOTEMPTY)
+    );
+    assert_eq!(remove(&doc, "a.txt", Removal::Unlink), Ok(()));
+    assert!(!fixture.file(&item, "doc/a.txt").exists());
+    assert_eq!(remove(&entry.node, "doc", Removal::Rmdir), Ok(()));
+    assert_eq!(
+        fixture.describe(&format!("{}/doc", rep(&item))),
         Err(Errno::NOENT)
     );
-    let file = format!("{}/doc/a.txt", rep(&item));
-    assert_eq!(fixture.describe(&file), Ok("file".into()), "the file stays");
-    assert_eq!(remove(parent, "doc", Removal::Rmdir), Ok(()));
-    assert_eq!(fixture.describe(".mint/report/doc"), Err(Errno::NOENT));
-    assert_eq!(
-        fixture.describe(".mint/report/other"),
-        Ok("directory".into())
-    );
-    let way = namespace.make_room(&other, parent, OsStr::new("doc"));
-    assert_eq!(way, Err(Errno::EXIST), "a directory comes back");
-    assert_eq!(fixture.describe(".mint/report/doc"), Ok("directory".into()));
+    assert_eq!(remove(&mint, "report", Removal::Rmdir), Ok(()));
+    for path in [".mint/report", ".mint/.report", &rep(&item)] {
+        assert_eq!(fixture.describe(path), Err(Errno::NOENT), "{path}");
+    }
 }
 
-/// What was hidden under a label is hidden no longer when the label ends, or its item.
+/// `rm .mint/.NAME` removes the label alone.
 #[test]
-fn whiteouts_end_with_their_label_or_item() {
+fn a_label_is_removed_by_its_link() {
     let fixture = Fixture::new();
-    let other = fixture.other_program();
     let (namespace, by) = (&fixture.namespace, fixture.context());
-    let entries = ["one", "two", "three"].map(|label| {
-        let entry = fixture.mkdir(".mint", label).expect("minted");
-        let item = fixture.item(item_of(&entry.node.kind));
-        fixture.write(&item, "a", "text");
-        let stale = namespace.white_out(&other, &entry.node, OsStr::new("a"), Removal::Unlink);
-        assert_eq!(stale, Ok(vec![]), "the kernel has not met the file");
-        (entry.node, item)
-    });
-    let hidden = || {
-        let is_hidden = |at: usize| {
-            let (node, _) = entries.get(at).expect("one of three");
-            namespace.is_whited_out(node, OsStr::new("a"), None)
-        };
-        [is_hidden(0), is_hidden(1), is_hidden(2)]
-    };
-    assert_eq!(hidden(), [true, true, true]);
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let item = fixture.item(item_of(&entry.node.kind));
     let mint = fixture.node(".mint");
-    namespace
-        .remove(&by, &mint, OsStr::new("one"), Removal::Rmdir)
-        .expect("the label ends");
-    assert_eq!(hidden(), [false, true, true]);
-    let [_, (_, item), _] = &entries;
-    std::fs::remove_file(fixture.file(item, "a")).expect("removed");
-    let path = rep(item);
+    let unlink = |name: &str| namespace.remove(&by, &mint, OsStr::new(name), Removal::Unlink);
+    assert_eq!(unlink("report"), Err(Errno::PERM));
+    assert_eq!(unlink(".other"), Err(Errno::NOENT));
+    assert_eq!(unlink(".report"), Ok(()));
+    for path in [".mint/report", ".mint/.report"] {
+        assert_eq!(fixture.describe(path), Err(Errno::NOENT), "{path}");
+    }
+    assert!(fixture.find(&rep(&item)).is_ok(), "the item stays");
+    assert!(
+        fixture.mkdir(".mint", "report").is_ok(),
+        "a label is free again"
+    );
+}
+
+/// A label ends with its item, and its sidecar is no longer masked; other deposits go on.
+#[test]
+fn a_removed_item_leaves_other_labels() {
+    let fixture = Fixture::new();
+    let (namespace, by) = (&fixture.namespace, fixture.context());
+    let [one, _] = ["one", "two"].map(|label| fixture.mkdir(".mint", label).expect("minted"));
+    let path = rep(&fixture.item(item_of(&one.node.kind)));
     let (year, name) = split(&path);
     namespace
         .remove(&by, &fixture.node(year), OsStr::new(name), Removal::Rmdir)
         .expect("an empty item");
-    assert_eq!(hidden(), [false, false, true]);
-    assert_eq!(fixture.describe(".mint/two"), Err(Errno::NOENT));
-    assert!(fixture.find(".mint/three").is_ok());
-    let sidecar = fixture.find_as(&fixture.caller, ".mint/three/.ibi");
+    assert_eq!(fixture.describe(".mint/one"), Err(Errno::NOENT));
+    let sidecar = fixture.find_as(&fixture.caller, ".mint/two/.ibi");
     assert_eq!(sidecar.err(), Some(Errno::NOENT), "a deposit that goes on");
+}
+
+/// Listing and lookup agree for the depositor and for others, under the label and in the tree.
+#[test]
+fn a_masked_sidecar_is_not_listed() {
+    let fixture = Fixture::new();
+    let namespace = &fixture.namespace;
+    let entry = fixture.mkdir(".mint", "report").expect("minted");
+    let path = rep(&fixture.item(item_of(&entry.node.kind)));
+    let here = fixture.node(&path);
+    let (own, other) = (fixture.caller, fixture.other_program());
+    assert!(namespace.is_sidecar_masked(&own, &entry.node));
+    assert!(!namespace.is_sidecar_masked(&other, &entry.node));
+    assert!(!namespace.is_sidecar_masked(&own, &here));
+    let found = fixture.find_as(&own, ".mint/report/.ibi").err();
+    assert_eq!(
+        found,
+        Some(Errno::NOENT),
+        "another's listing unmasks nothing"
+    );
+    namespace
+        .remove(
+            &fixture.context(),
+            &here,
+            OsStr::new(".ibi"),
+            Removal::Unlink,
+        )
+        .expect("removed");
+    assert!(namespace.is_sidecar_masked(&own, &here), "for a second");
+    fixture.pass(Duration::from_secs(1));
+    assert!(!namespace.is_sidecar_masked(&own, &here));
+    assert!(!namespace.is_sidecar_masked(&own, &entry.node));
 }
 
 /// `tar -x` removes a file before it makes it again.
@@ -276,40 +286,4 @@ fn a_depositor_renames_its_own_sidecar_into_place() {
     );
     assert_eq!(renamed, Ok(()));
     assert_eq!(fixture.item(item.id).target.as_deref(), Some("map.pdf"));
-}
-
-#[test]
-fn each_name_under_a_label_is_hidden_by_itself() {
-    let fixture = Fixture::new();
-    let entry = fixture.mkdir(".mint", "report").expect("minted");
-    let item = fixture.item(item_of(&entry.node.kind));
-    let other = fixture.other_program();
-    for name in ["a", "b", "c"] {
-        fixture.write(&item, name, "text");
-    }
-    let white_out = |name: &str| {
-        let gone =
-            fixture
-                .namespace
-                .white_out(&other, &entry.node, OsStr::new(name), Removal::Unlink);
-        gone.expect(name);
-    };
-    let shown =
-        || ["a", "b", "c"].map(|name| fixture.describe(&format!(".mint/report/{name}")).is_ok());
-    white_out("a");
-    white_out("b");
-    assert_eq!(shown(), [false, false, true]);
-    // Another file of that name is shown.
-    std::fs::rename(fixture.file(&item, "c"), fixture.file(&item, "a")).expect("replaced");
-    assert_eq!(shown(), [true, false, false]);
-    let caller = &fixture.caller;
-    let way = fixture
-        .namespace
-        .make_room(caller, &entry.node, OsStr::new("b"));
-    assert_eq!(
-        way,
-        Ok(Some(OsStr::new("b"))),
-        "what was hidden is replaced"
-    );
-    assert!(!fixture.file(&item, "b").exists());
 }
