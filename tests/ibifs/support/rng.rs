@@ -1,5 +1,6 @@
 //! Numbers that look random and are the same for the same seed.
 
+use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::switch;
@@ -50,12 +51,14 @@ impl Rng {
     }
 }
 
-/// The seed that `IBIFS_TEST_SEED` names, else a new one. It is printed: a failed test shows it,
-/// and given again it makes the same numbers.
+/// The seed that `IBIFS_TEST_SEED` names, else a new one: given again it makes the same numbers. It is printed at once and
+/// not captured, so that it is also known of a test that is killed.
 pub fn seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let new = || now.expect("after 1970").as_nanos() as u64;
     let seed = switch("IBIFS_TEST_SEED").unwrap_or_else(new);
-    println!("IBIFS_TEST_SEED={seed}");
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or("a test");
+    let _ = writeln!(std::io::stderr(), "{test}: IBIFS_TEST_SEED={seed}");
     seed
 }
