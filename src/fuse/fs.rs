@@ -23,6 +23,7 @@ mod open;
 mod placement;
 mod protocol;
 mod readdirplus;
+mod refusals;
 mod reply;
 mod surplus;
 mod worker_pool;

@@ -23,8 +23,10 @@ impl Inner {
         device: u32,
         mode: (u32, u32),
     ) -> ErrnoResult<Entry> {
-        let (parent, by) = (self.node(parent)?, self.context(caller));
-        self.namespace.make_node(&by, &parent, name, device, mode)
+        self.change(format_args!("mknod"), caller, (parent, name), || {
+            let (parent, by) = (self.node(parent)?, self.context(caller));
+            self.namespace.make_node(&by, &parent, name, device, mode)
+        })
     }
 
     /// Makes a directory and replies: later if it is an item to be minted.
@@ -36,8 +38,8 @@ impl Inner {
         reply: ReplyEntry,
     ) {
         let _charged = charging::charge_to(caller.charged_user());
-        let made = self.node(parent).and_then(|parent| {
-            let by = self.context(&caller);
+        let made = self.change(format_args!("mkdir"), &caller, (parent, name), || {
+            let (parent, by) = (self.node(parent)?, self.context(&caller));
             self.namespace.make_directory(&by, &parent, name, mode)
         });
         match made {
@@ -59,8 +61,10 @@ impl Inner {
         target: &[u8],
     ) -> ErrnoResult<Entry> {
         let _charged = charging::charge_to(caller.charged_user());
-        let (parent, by) = (self.node(parent)?, self.context(caller));
-        self.namespace.make_link(&by, &parent, name, target)
+        self.change(format_args!("symlink"), caller, (parent, name), || {
+            let (parent, by) = (self.node(parent)?, self.context(caller));
+            self.namespace.make_link(&by, &parent, name, target)
+        })
     }
 
     pub(super) fn make_hard_link(
@@ -69,9 +73,11 @@ impl Inner {
         number: INodeNo,
         (parent, name): NameIn<'_>,
     ) -> ErrnoResult<Entry> {
-        let (node, parent) = (self.node(number)?, self.node(parent)?);
-        let by = self.context(caller);
-        self.namespace.make_hard_link(&by, &node, &parent, name)
+        self.change(format_args!("link"), caller, (parent, name), || {
+            let (node, parent) = (self.node(number)?, self.node(parent)?);
+            let by = self.context(caller);
+            self.namespace.make_hard_link(&by, &node, &parent, name)
+        })
     }
 
     pub(super) fn remove(
@@ -80,8 +86,14 @@ impl Inner {
         (parent, name): NameIn<'_>,
         removal: Removal,
     ) -> ErrnoResult<()> {
-        let (parent, by) = (self.node(parent)?, self.context(caller));
-        self.namespace.remove(&by, &parent, name, removal)
+        let request = match removal {
+            Removal::Unlink => "unlink",
+            Removal::Rmdir => "rmdir",
+        };
+        self.change(format_args!("{request}"), caller, (parent, name), || {
+            let (parent, by) = (self.node(parent)?, self.context(caller));
+            self.namespace.remove(&by, &parent, name, removal)
+        })
     }
 
     pub(super) fn rename_name(
@@ -92,10 +104,13 @@ impl Inner {
         flags: u32,
     ) -> ErrnoResult<()> {
         let _charged = charging::charge_to(caller.charged_user());
-        let (parent, new_parent) = (self.node(parent)?, self.node(new_parent)?);
-        let by = self.context(caller);
-        self.namespace
-            .rename(&by, (&parent, name), (&new_parent, new_name), flags)
+        let request = format_args!("rename to {new_name:?} of");
+        self.change(request, caller, (parent, name), || {
+            let (parent, new_parent) = (self.node(parent)?, self.node(new_parent)?);
+            let by = self.context(caller);
+            self.namespace
+                .rename(&by, (&parent, name), (&new_parent, new_name), flags)
+        })
     }
 
     /// The kernel turns EAGAIN of setxattr(2) into EOPNOTSUPP, after which a tool does without the attribute:
@@ -108,11 +123,13 @@ impl Inner {
         flags: i32,
     ) -> ErrnoResult<()> {
         let _charged = charging::charge_to(caller.charged_user());
-        let (node, by) = (self.node(number)?, self.context(caller));
-        match self.namespace.set_xattr(&by, &node, name, value, flags) {
-            Err(Errno::AGAIN) => Err(Errno::BUSY),
-            set => set,
-        }
+        self.change(format_args!("setxattr"), caller, (number, name), || {
+            let (node, by) = (self.node(number)?, self.context(caller));
+            match self.namespace.set_xattr(&by, &node, name, value, flags) {
+                Err(Errno::AGAIN) => Err(Errno::BUSY),
+                set => set,
+            }
+        })
     }
 
     pub(super) fn remove_xattr(
@@ -120,8 +137,10 @@ impl Inner {
         caller: &Caller,
         (number, name): NameIn<'_>,
     ) -> ErrnoResult<()> {
-        let (node, by) = (self.node(number)?, self.context(caller));
-        let is_written = || self.handles.is_written(node.id);
-        self.namespace.remove_xattr(&by, &node, name, is_written)
+        self.change(format_args!("removexattr"), caller, (number, name), || {
+            let (node, by) = (self.node(number)?, self.context(caller));
+            let is_written = || self.handles.is_written(node.id);
+            self.namespace.remove_xattr(&by, &node, name, is_written)
+        })
     }
 }

@@ -166,8 +166,9 @@ impl Inner {
         reply: ReplyCreate,
     ) {
         let _charged = charging::charge_to(caller.charged_user());
-        let created = self.node(parent).and_then(|parent| {
+        let created = self.change(format_args!("create"), caller, (parent, name), || {
             let register = |file: BorrowedFd<'_>| reply.open_backing(file);
+            let parent = self.node(parent)?;
             self.create_file(caller, &parent, name, flags, mode, register)
         });
         if let Ok((entry, _)) = &created {

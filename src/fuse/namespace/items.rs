@@ -8,12 +8,37 @@ use super::{Entry, NameLifetime, Namespace};
 use crate::archive::store::{Item, Remembered};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
-use crate::fuse::inode::{Node, NodeKind, View};
+use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use ibi::relation::{Request, from_portable, split_name};
 use ibi::{AliasPair, Ibi, Ibip, Rep};
 
 impl Namespace {
+    /// A node in words: the path of a level, the names of an item.
+    pub(crate) fn place(&self, id: NodeId) -> String {
+        let Some(node) = self.nodes.get(id) else {
+            return format!("node {}", id.0);
+        };
+        match &node.kind {
+            NodeKind::Root => "the root".to_owned(),
+            NodeKind::Level(path) | NodeKind::Outside(path) | NodeKind::Prefix(path) => {
+                format!("{path:?}")
+            }
+            NodeKind::Item(id) => match self.archive.store().item(*id) {
+                Ok(Some(item)) => item.names.preferred(),
+                _ => format!("item {}", id.0),
+            },
+            NodeKind::Inside => "an item".to_owned(),
+            NodeKind::Mint => ".mint".to_owned(),
+            NodeKind::Find | NodeKind::Found(_) => ".find".to_owned(),
+            NodeKind::World => ".world".to_owned(),
+            NodeKind::Link(_)
+            | NodeKind::OwnLink(..)
+            | NodeKind::Text(_)
+            | NodeKind::Generated(_) => "a virtual file".to_owned(),
+        }
+    }
+
     /// The item of a name below an IBIp prefix, and whether that is its recorded name.
     pub(super) fn item_below_prefix(
         &self,
