@@ -73,7 +73,11 @@ impl fmt::Debug for Link {
 impl Remote {
     /// Connects to the Archive at a URL and asks for its service.
     pub fn at(url: &str, token: &str, network: &Network) -> Result<Remote, TransferError> {
-        let base = BaseUrl::parse(url).map_err(|error| TransferError::Remote(error.message()))?;
+        let (base, named) = match service_in(url) {
+            Some((base, service)) => (Ok(base), Some(service)),
+            None => (BaseUrl::parse(url), None),
+        };
+        let base = base.map_err(|error| TransferError::Remote(error.message()))?;
         let link = Link {
             pool: Pool::new(network, Reach::Any, CONNECT_TIMEOUT),
             network: network.clone(),
@@ -86,6 +90,13 @@ impl Remote {
         let service = service.and_then(|value| Names::from_value(value).ok());
         let service =
             service.ok_or_else(|| link.fault(&message!("it does not name its service")))?;
+        if let Some(named) = named.filter(|named| !named.matches(&service)) {
+            return Err(link.fault(&message!(
+                "its service is {service}, not {named}",
+                service,
+                named
+            )));
+        }
         Ok(Remote { link, service })
     }
 }
