@@ -95,6 +95,14 @@ pub enum CitationError {
 impl Localize for CitationError {
     fn message(&self) -> Message {
         match self {
+            CitationError::UnknownStyle { name }
+                if DescriptionFormat::from_word(name).is_some() =>
+            {
+                message!(
+                    "'{name}' is a format of records and not a style of citations; read the file 'ITEM:({name})' of a mount",
+                    name
+                )
+            }
             CitationError::UnknownStyle { name } => {
                 let styles: Vec<&str> = STYLES.iter().map(|(short, _)| *short).collect();
                 let styles = styles.join(", ");

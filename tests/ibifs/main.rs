@@ -38,6 +38,7 @@ mod inside;
 mod language;
 mod latin;
 mod layout;
+mod messages;
 mod metadata;
 mod metadata_texts;
 mod mint;

@@ -62,6 +62,8 @@ pub struct Minted {
 /// The state of a store.
 #[derive(Clone, Debug)]
 pub struct Status {
+    /// The names of the Archive's service, if the index can be read.
+    pub service: Option<Names>,
     /// The state of its index.
     pub index: IndexState,
     /// A sentence about a problem with the index.
@@ -121,6 +123,7 @@ impl Status {
                 _ => IndexState::Unreadable,
             };
             Status {
+                service: None,
                 index,
                 trouble: Some(error.message()),
                 items: None,
@@ -211,6 +214,7 @@ impl Archive {
         let is_unused = holder(self.tree.path()).is_none() && hosts.is_empty();
         let is_behind = is_unused && is_marked()?;
         Ok(Status {
+            service: Some(self.facts.service.clone()),
             index: if is_behind {
                 IndexState::Behind
             } else {

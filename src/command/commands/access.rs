@@ -49,6 +49,16 @@ impl StoreAccess {
         })
     }
 
+    /// The store that is mounted at a path; None if the path is no mount point of a store.
+    pub(super) fn of_mount_point(path: &Path) -> Result<Option<PathBuf>, Failure> {
+        let resolved = std::fs::canonicalize(path).ok();
+        let mounted = resolved.and_then(|path| {
+            Mounted::containing(&path).filter(|mounted| mounted.mount_point == path)
+        });
+        let access = mounted.map(StoreAccess::of_mount).transpose()?;
+        Ok(access.map(|access| access.store))
+    }
+
     /// A store, by its path.
     pub(super) fn of_store(store: &Path) -> StoreAccess {
         // Without a mount point in the lock file, the table of mounts has it.
@@ -66,10 +76,14 @@ impl StoreAccess {
         }
     }
 
-    /// The store of an identifier: the one named, else the only one mounted.
+    /// The store of an identifier: the one named, else that of the mount in which this process is, else the only one
+    /// mounted.
     pub(super) fn for_identifier(store: Option<&Path>, text: &str) -> Result<StoreAccess, Failure> {
         if let Some(store) = store {
             return StoreAccess::at(store);
+        }
+        if let Some(mounted) = of_working_directory() {
+            return StoreAccess::of_mount(mounted);
         }
         let mut ours: Vec<Mounted> = mounts().into_iter().filter(Mounted::is_ours).collect();
         match (ours.pop(), ours.is_empty()) {
@@ -118,6 +132,11 @@ impl StoreAccess {
     pub(super) fn path_in_mount(&self, names: &Names) -> Option<PathBuf> {
         Some(self.mount_point.as_ref()?.join(names.preferred()))
     }
+}
+
+/// The mount of a store in which the working directory is.
+pub(super) fn of_working_directory() -> Option<Mounted> {
+    Mounted::containing(&std::env::current_dir().ok()?).filter(Mounted::is_ours)
 }
 
 /// Refuses the store that a mount names if another user owns it, who decides which database is asked.

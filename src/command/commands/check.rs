@@ -1,5 +1,6 @@
 //! `ibifs fsck` and `ibifs reindex`.
 
+use super::access::StoreAccess;
 use super::{counting, print, say, start, transfer};
 use crate::archive::{Archive, ArchiveError, CheckFinding, SystemClock};
 use crate::command::cli::{Fsck, Reindex};
@@ -48,9 +49,10 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
 }
 
 pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
-    Archive::refuse_unfinished(&options.store)?;
+    let store = &StoreAccess::of_mount_point(&options.store)?.unwrap_or(options.store.clone());
+    Archive::refuse_unfinished(store)?;
     if options.clock_is_right {
-        let archive = Archive::open(&options.store, Box::new(SystemClock))?;
+        let archive = Archive::open(store, Box::new(SystemClock))?;
         if let Some(last) = archive.go_on_from_present()? {
             let goes_on = message!(
                 "minting continues from now; dates until {until} that items have are skipped",
@@ -60,16 +62,16 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
         }
         archive.close();
     }
-    let progress = counting(&options.store);
+    let progress = counting(store);
     let mut count = |items| progress.at(items);
     let mut report = if options.repair {
-        Archive::repair(&options.store, Box::new(SystemClock), &mut count)?
+        Archive::repair(store, Box::new(SystemClock), &mut count)?
     } else {
-        Archive::check(&options.store, &SystemClock, &mut count)?
+        Archive::check(store, &SystemClock, &mut count)?
     };
     drop(progress);
     if let Some(other) = &options.with {
-        let found = transfer::claimed_by_both(&options.store, other, &options.network)?;
+        let found = transfer::claimed_by_both(store, other, &options.network)?;
         report.findings.extend(found);
     }
     let repairs = if options.dry_run {
@@ -78,7 +80,7 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
         print::Repairs::Made
     };
     say(&if options.output.json {
-        print::report_json(&options.store, &report)
+        print::report_json(store, &report)
     } else {
         print::report_text(&report, repairs)
     })?;

@@ -15,6 +15,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
+use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::search::{SearchField, SearchQuery};
@@ -23,8 +24,13 @@ use ibi::message;
 /// How long the text of files is read before a search.
 const READING: Duration = Duration::from_secs(10);
 
-/// An item that was found, and its description.
-type FoundItem = (Names, DublinCore);
+/// An item that was found.
+struct FoundItem {
+    names: Names,
+    core: DublinCore,
+    /// Its last edition, if that is another item.
+    last_edition: Option<Names>,
+}
 
 pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     let words = options.words.join(" ");
@@ -95,7 +101,12 @@ fn in_store(
     let mut found = Vec::new();
     for item in page.items {
         let description = archive.description(&item, None, &|read| read())?;
-        found.push((item.names, description.record.core));
+        let last = archive.last_edition(&item.names).ok();
+        found.push(FoundItem {
+            last_edition: last.filter(|last| !last.matches(&item.names)),
+            names: item.names,
+            core: description.record.core,
+        });
     }
     Ok((found, page.has_more))
 }
@@ -134,20 +145,27 @@ fn up_to_date(archive: &Archive, options: &Find) -> Result<SearchIndexes, Failur
     Ok(indexes)
 }
 
-fn line((names, core): &FoundItem) -> String {
-    let name = names.preferred();
-    let title = core.first(Element::Title).unwrap_or(&name);
-    let creator = core.first(Element::Creator);
+fn line(found: &FoundItem) -> String {
+    let name = found.names.preferred();
+    let title = found.core.first(Element::Title).unwrap_or(&name);
+    let creator = found.core.first(Element::Creator);
     let creator = creator.map_or(String::new(), |name| format!("  {name}"));
-    format!("{name}  {title}{creator}\n")
+    let last = found.last_edition.as_ref().map_or(String::new(), |last| {
+        let last = last.preferred();
+        format!("  {}", localized(&message!("(last edition: {last})", last)))
+    });
+    format!("{}\n", OneLine(format!("{name}  {title}{creator}{last}")))
 }
 
-fn as_json((names, core): &FoundItem) -> Value {
+fn as_json(found: &FoundItem) -> Value {
+    let core = &found.core;
     let all = |element| core.values(element).collect::<Vec<_>>();
-    let mut object = json::names(names);
+    let mut object = json::names(&found.names);
     object.insert("title".to_owned(), json!(core.first(Element::Title)));
     object.insert("creators".to_owned(), json!(all(Element::Creator)));
     object.insert("dates".to_owned(), json!(all(Element::Date)));
     object.insert("types".to_owned(), json!(all(Element::Type)));
+    let last = found.last_edition.as_ref().map(json::names);
+    object.insert("lastedition".to_owned(), json!(last));
     object.into()
 }

@@ -53,11 +53,17 @@ pub(super) fn listening_json(address: &str, url: &str, metrics: Option<&MetricsS
     json::line(&object)
 }
 
-/// An item, its relation that was declared or removed, and the current target.
-pub(super) fn relation_json(names: &Names, kind: &RelationKind, target: Option<&Names>) -> String {
+/// An item, its relation that was declared or removed, the current target, and the one before if it was another.
+pub(super) fn relation_json(
+    names: &Names,
+    kind: &RelationKind,
+    target: Option<&Names>,
+    previous: Option<&Names>,
+) -> String {
     let mut object = json::names(names);
     object.insert("relation".into(), json!(json::relation(kind)));
     object.insert("target".into(), json!(target.map(json::names)));
+    object.insert("previous".into(), json!(previous.map(json::names)));
     json::pretty(&Value::Object(object))
 }
 
@@ -186,6 +192,11 @@ pub(super) struct ItemDetails<'a> {
     pub(super) aliases: &'a [String],
 }
 
+/// The URL of an item's page; the link itself may open a file of the item.
+fn page_of(link: &str) -> Option<String> {
+    (!link.is_empty()).then(|| format!("{link}?page"))
+}
+
 pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     let &ItemDetails {
         item,
@@ -198,6 +209,7 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     let mut object = json::item(item);
     object.insert("title".into(), json!(title));
     object.insert("persistent_url".into(), json!(link));
+    object.insert("page_url".into(), json!(page_of(link)));
     let service = item.service.as_ref().map(json::names);
     object.insert("archiveservice".into(), json!(service));
     object.insert(
@@ -241,6 +253,7 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
     add("state", Some(item.state.to_string()));
     add("title", title.map(str::to_owned));
     add("link", Some(link.to_owned()));
+    add("page", page_of(link));
     add(
         "removed",
         item.removed_at.as_ref().map(|time| time.to_rfc3339()),

@@ -5,14 +5,16 @@ use super::{language, print, say, usage};
 use crate::archive::{Process, Relative};
 use crate::command::cli::{Relate, Unrelate};
 use crate::command::exit::{Exit, Failure};
+use crate::command::language::localized;
+use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{OFlags, XattrFlags};
 
 use crate::os::opening;
-use ibi::message;
 use ibi::relation::RelationKind;
+use ibi::{Ibi, message};
 
 pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
@@ -38,23 +40,75 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
         Err(failure) if failure.exit == Exit::NotFound => access::names_in(target)?,
         Err(failure) => return Err(failure),
     };
+    let previous = previous_target(&named, &kind);
+    let previous = previous.filter(|previous| !previous.matches(&target));
     relate_through(&named, &kind, &target)?;
-    if options.output.json {
-        say(&print::relation_json(&named.names, &kind, Some(&target)))?;
+    say_change(&named, &kind, (Some(target), previous), options.output.json)
+}
+
+/// The item to which one has a relation, as far as it is known here.
+fn previous_target(named: &Named, kind: &RelationKind) -> Option<Names> {
+    if let Some(path) = named.access.path_in_mount(&named.names) {
+        let target = access::attribute_of(&path, &attribute_name(kind))?;
+        return Ibi::parse(&target).ok().map(Names::from);
     }
+    let archive = named.access.read().ok()?;
+    let item = archive.held(&named.names).ok()??;
+    let relations = archive.relations(&item).ok()?;
+    let name = short_name(kind);
+    let known = relations.into_iter().find(|(known, _)| *known == name);
+    known.map(|(_, target)| target)
+}
+
+/// Prints a relation, and the one that it replaces or that is removed.
+fn say_change(
+    named: &Named,
+    kind: &RelationKind,
+    (target, previous): (Option<Names>, Option<Names>),
+    is_json: bool,
+) -> Result<Exit, Failure> {
+    if is_json {
+        let (target, previous) = (target.as_ref(), previous.as_ref());
+        say(&print::relation_json(&named.names, kind, target, previous))?;
+        return Ok(Exit::Done);
+    }
+    let (item, kind) = (named.names.preferred(), short_name(kind));
+    let [target, previous] = [target, previous].map(|names| names.map(|names| names.preferred()));
+    let line = match (target, previous) {
+        (Some(target), None) => message!("{item}: {kind} {target}", item, kind, target),
+        (Some(target), Some(previous)) => message!(
+            "{item}: {kind} {target}, in place of {previous}",
+            item,
+            kind,
+            target,
+            previous
+        ),
+        (None, Some(previous)) => message!(
+            "{item}: {kind} removed, which was {previous}",
+            item,
+            kind,
+            previous
+        ),
+        (None, None) => message!("{item}: {kind} removed", item, kind),
+    };
+    eprintln!("ibifs: {}", OneLine(localized(&line)));
     Ok(Exit::Done)
+}
+
+/// The name of a relation without what all have in front: `translation(pt)`.
+fn short_name(kind: &RelationKind) -> String {
+    let pair = kind.pair_name();
+    pair.strip_prefix("ibi.").unwrap_or(&pair).to_owned()
 }
 
 /// The attribute of a relation: `user.ibi.translation.pt` for `translation(pt)`.
 fn attribute_name(kind: &RelationKind) -> String {
-    let pair = kind.pair_name();
-    let name = pair.strip_prefix("ibi.").unwrap_or(&pair);
+    let name = short_name(kind);
     format!("user.ibi.{}", name.replace('(', ".").replace(')', ""))
 }
 
 fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno) -> Failure {
-    let (kind, names) = (kind.pair_name(), &named.names);
-    let kind = kind.strip_prefix("ibi.").unwrap_or(&kind);
+    let (kind, names) = (short_name(kind), &named.names);
     access::refused(&message!("ibi.{kind} of {names}", kind, names), error)
 }
 
@@ -112,6 +166,7 @@ pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
             )));
         }
     };
+    let previous = previous_target(&named, &kind);
     match named.access.path_in_mount(&named.names) {
         None => named
             .access
@@ -120,8 +175,5 @@ pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
             .and_then(|item| opening::remove_attribute(item.as_fd(), attribute_name(&kind)))
             .map_err(|error| refused_relation(&kind, &named, error))?,
     }
-    if options.output.json {
-        say(&print::relation_json(&named.names, &kind, None))?;
-    }
-    Ok(Exit::Done)
+    say_change(&named, &kind, (None, previous), options.output.json)
 }

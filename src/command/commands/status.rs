@@ -125,6 +125,7 @@ impl StoreReport {
         let data = self.data;
         json!({
             "store": json::path(&self.store),
+            "archiveservice": self.status.service.as_ref().map(json::names),
             "mount_point": self.mount_point.as_deref().map(json::path),
             "used_by": server.map(|server| json!({
                 "pid": server.pid,
@@ -195,6 +196,11 @@ impl StoreReport {
         let unknown = || message!("not known: this user may not read the store");
         let server = match (server, &self.services) {
             (Some(server), _) => server.message(),
+            (None, _) if self.hosts().any(HostState::is_alive) => plural!(
+                "{count} process of a shared store, see 'host'",
+                "{count} processes of a shared store, see 'host'",
+                count = self.hosts().filter(|host| host.is_alive()).count()
+            ),
             (None, Some(_)) => message!("no process"),
             (None, None) => unknown(),
         };
@@ -240,8 +246,8 @@ impl StoreReport {
                 named.push("...".to_owned());
             }
             let removed = plural!(
-                "{count} original in the last 30 days; copies elsewhere have no original now: {names}",
-                "{count} originals in the last 30 days; copies elsewhere have no original now: {names}",
+                "{count} original in the last 30 days; if there are copies elsewhere, they have no original now: {names}",
+                "{count} originals in the last 30 days; if there are copies elsewhere, they have no original now: {names}",
                 count = self.status.removed.len(),
                 names = named.join(", ")
             );
@@ -278,6 +284,9 @@ impl StoreReport {
             Some(trouble) => format!("index    {index}: {}\n", OneLine(localized(trouble))),
             None => format!("index    {index}\n"),
         });
+        if let Some(service) = &self.status.service {
+            text.push_str(&format!("service  {}\n", service.preferred()));
+        }
         if let Some(server) = &self.status.server {
             text.push_str(&format!("server   {}\n", OneLine(&server.place)));
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::access::StoreAccess;
+use super::access::{self, StoreAccess};
 use super::{say, usage};
 use crate::archive::{change_name_spaces, name_spaces};
 use crate::command::cli::Upn;
@@ -43,12 +43,16 @@ pub(super) fn run(options: &Upn) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The store of the only mount.
+/// The store of the mount in which this process is, or of the only mount.
 fn only_mounted() -> Result<std::path::PathBuf, Failure> {
+    if let Some(mounted) = access::of_working_directory() {
+        access::check_owner(&mounted)?;
+        return Ok(mounted.source);
+    }
     let mut ours = mounts().into_iter().filter(Mounted::is_ours);
     match (ours.next(), ours.next()) {
         (Some(only), None) => {
-            super::access::check_owner(&only)?;
+            access::check_owner(&only)?;
             Ok(only.source)
         }
         (None, _) => Err(usage(message!("no store is mounted; name a store"))),

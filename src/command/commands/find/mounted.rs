@@ -6,7 +6,9 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use super::FoundItem;
 use crate::command::cli::Find;
+use crate::command::commands::access::{attribute_of, names_by_attribute};
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
 use crate::formats::metadata::DublinCore;
@@ -17,11 +19,11 @@ use ibi::{Ibi, message};
 /// The directory of a mount in which any name is a query.
 const SEARCHES: &str = ".find";
 
-/// What a mount finds: at most so many items, and whether there are more.
+/// What a mount finds: at most so many items, the best first, and whether there are more.
 pub(super) fn search(
     mount_point: &Path,
     options: &Find,
-) -> Result<(Vec<(Names, DublinCore)>, bool), Failure> {
+) -> Result<(Vec<FoundItem>, bool), Failure> {
     let mut directory = mount_point.join(SEARCHES);
     let creators = options.creator.iter().map(|name| ("creator", name));
     let years = options.year.iter().map(|year| ("year", year));
@@ -41,7 +43,6 @@ pub(super) fn search(
     })?;
     let names = listed.iter().map(|(name, _)| OsStr::from_bytes(name));
     let mut links: Vec<_> = names.map(|name| directory.join(name)).collect();
-    links.sort();
     let has_more = links.len() > options.limit;
     links.truncate(options.limit);
     let found = links.iter().filter_map(|link| item(mount_point, link));
@@ -53,16 +54,26 @@ fn component(query: &str) -> String {
     query.replace('/', " ")
 }
 
-/// The item to which a link leads, and its description. None if it has gone meanwhile.
-fn item(mount_point: &Path, link: &Path) -> Option<(Names, DublinCore)> {
+/// The item to which a link leads. None if it has gone meanwhile.
+fn item(mount_point: &Path, link: &Path) -> Option<FoundItem> {
     let path = std::fs::canonicalize(link).ok()?;
     let below = path
         .strip_prefix(std::fs::canonicalize(mount_point).ok()?)
         .ok()?;
-    let names = Names::from(Ibi::parse(below.to_str()?).ok()?);
-    let mut record = path.clone().into_os_string();
+    let stated = Ibi::parse(below.to_str()?).ok()?;
+    let names = names_by_attribute(&path).unwrap_or_else(|| Names::from(stated));
+    let last = attribute_of(&path, "user.ibi.lastedition").and_then(|last| Ibi::parse(&last).ok());
+    let last = last.map(|last| {
+        let known = names_by_attribute(&mount_point.join(last.to_string()));
+        known.unwrap_or_else(|| Names::from(last))
+    });
+    let mut record = path.into_os_string();
     record.push(OsStr::new(":(oai_dc)"));
     let core = read_regular(record, OFlags::empty()).ok();
     let core = core.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
-    Some((names, core.unwrap_or_default()))
+    Some(FoundItem {
+        last_edition: last.filter(|last| !last.matches(&names)),
+        names,
+        core: core.unwrap_or_default(),
+    })
 }
