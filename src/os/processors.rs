@@ -48,6 +48,12 @@ pub fn is_runnable(thread: u32) -> bool {
     stat_of(thread).is_some_and(|(state, _)| state == 'R')
 }
 
+/// Whether a thread of any process waits for something else than a processor, or has ended. One that is traced waits for
+/// nothing else.
+pub fn is_blocked(thread: u32) -> bool {
+    stat_of(thread).is_none_or(|(state, _)| !matches!(state, 'R' | 't'))
+}
+
 /// The time that a thread of this process has run; zero if there is no such thread.
 pub fn time_run(thread: Pid) -> Duration {
     // The clock of a thread, as pthread_getcpuclockid(3) makes it of its number.

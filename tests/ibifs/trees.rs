@@ -680,3 +680,20 @@ fn a_mount_is_mirrored_whole() {
         "text\nCopy\nOriginal\ngone",
     );
 }
+
+/// A name that was changed in one tree is not seen in the other one once the change was answered, however late the threads run
+/// that invalidate it, as on a machine under load.
+#[test]
+fn a_changed_name_is_not_seen_in_the_other_tree_however_slow_the_machine_is() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        r#"R=A/$(mint A x)/doc; P=A/$(ibip A/.mint/x)/doc; daemon=$(daemon A.store)
+         for task in /proc/$daemon/task/*; do [ "$(< $task/comm)" != invalidator ] || threads+=(${task##*/}); done; [ ${#threads[@]} = 4 ]
+         strace -qq -o /dev/null -e inject=write,writev:delay_enter=600000 "${threads[@]/#/-p}" & trap "kill $!" EXIT
+         for thread in "${threads[@]}"; do until grep -q '^TracerPid:.[1-9]' /proc/$daemon/task/$thread/status; do sleep 0.01; done; done
+         for i in 1 2 3; do
+             echo text > $R/$i; cat $P/$i > /dev/null; mv $R/$i $R/moved-$i; [ ! -e $P/$i ]; [ -e $P/moved-$i ]
+             mv $P/moved-$i $P/again-$i; [ ! -e $R/moved-$i ]
+         done"#,
+    );
+}

@@ -6,11 +6,13 @@
 //! - Attributes and listings take no lock that a request holds: they are invalidated at once.
 //! - A name takes the lock of its directory, which another request may hold that waits for us. Names are
 //!   sent by threads of their own: several, because one that waits must not delay the others. A request
-//!   waits for its names no longer than [`LONGEST_WAIT`], so that two changes that wait for each other in
-//!   both trees both go on.
+//!   waits for a thread that is blocked no longer than [`LONGEST_BLOCKED`], so that two changes that wait for
+//!   each other in both trees both go on. For one that only waits for a processor it goes on waiting: the
+//!   name would be seen in the other tree after the change was answered.
 
 use parking_lot::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -19,15 +21,23 @@ use fuser::{INodeNo, Notifier};
 use super::mount_root::MountRoot;
 use super::worker_pool::WorkerPool;
 use crate::fuse::namespace::{Invalidate, Stale};
+use crate::os::processors;
 
-/// How long a request waits until its names are invalidated.
-const LONGEST_WAIT: Duration = Duration::from_millis(200);
+/// How long a request waits for its names while the thread that invalidates them is blocked.
+const LONGEST_BLOCKED: Duration = Duration::from_millis(200);
 /// How many threads invalidate names.
 const THREADS: usize = 4;
 
 struct Invalidation {
     stale: Vec<Stale>,
-    done: Sender<()>,
+    progress: Sender<Progress>,
+}
+
+/// How far an invalidation is.
+enum Progress {
+    /// A thread has begun it.
+    Begun(u32),
+    Done,
 }
 
 /// The sender of invalidations.
@@ -38,6 +48,8 @@ pub(super) struct Invalidator {
     after_reply: Arc<Mutex<Vec<Stale>>>,
     notifier: Arc<OnceLock<Notifier>>,
     pool: Arc<WorkerPool>,
+    /// The threads; 0 for one that has not run yet.
+    threads: Arc<[AtomicU32; THREADS]>,
 }
 
 impl Invalidate for Invalidator {
@@ -46,11 +58,10 @@ impl Invalidate for Invalidator {
         if stale.is_empty() {
             return;
         }
-        let (done, waiting) = channel();
-        if self.queue.send(Invalidation { stale, done }).is_ok() {
+        let (progress, waiting) = channel();
+        if self.queue.send(Invalidation { stale, progress }).is_ok() {
             self.pool.about_to_wait();
-            // After the time limit the names are invalidated a little later.
-            let _ = waiting.recv_timeout(LONGEST_WAIT);
+            self.wait(&waiting);
         }
     }
 
@@ -69,18 +80,29 @@ impl Invalidator {
     ) -> std::io::Result<Invalidator> {
         let (queue, received) = channel();
         let received = Arc::new(Mutex::new(received));
-        for _ in 0..THREADS {
+        let threads: Arc<[AtomicU32; THREADS]> = Arc::default();
+        for index in 0..THREADS {
             let (received, notifier) = (Arc::clone(&received), Arc::clone(&notifier));
-            let root = Arc::clone(root);
+            let (root, threads) = (Arc::clone(root), Arc::clone(&threads));
             std::thread::Builder::new()
                 .name("invalidator".to_owned())
-                .spawn(move || serve(&received, &notifier, &root))?;
+                .spawn(move || {
+                    let own = processors::own_thread()
+                        .as_raw_nonzero()
+                        .get()
+                        .unsigned_abs();
+                    if let Some(id) = threads.get(index) {
+                        id.store(own, Ordering::Relaxed);
+                    }
+                    serve(own, &received, &notifier, &root);
+                })?;
         }
         Ok(Invalidator {
             queue,
             after_reply: Arc::default(),
             notifier,
             pool,
+            threads,
         })
     }
 
@@ -98,19 +120,44 @@ impl Invalidator {
         stale
     }
 
+    /// Waits until an invalidation is done, or blocked: then it is done a little later.
+    fn wait(&self, waiting: &Receiver<Progress>) {
+        let mut server = None;
+        loop {
+            match waiting.recv_timeout(LONGEST_BLOCKED) {
+                Ok(Progress::Begun(thread)) => server = Some(thread),
+                Ok(Progress::Done) | Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    let may_run = |thread: u32| thread == 0 || !processors::is_blocked(thread);
+                    let is_slow = match server {
+                        Some(server) => may_run(server),
+                        None => self
+                            .threads
+                            .iter()
+                            .any(|id| may_run(id.load(Ordering::Relaxed))),
+                    };
+                    if !is_slow {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
     /// After a reply: invalidates what had to wait for it.
     pub(super) fn replied(&self) {
         let stale = std::mem::take(&mut *self.after_reply.lock());
         if stale.is_empty() {
             return;
         }
-        let (done, _) = channel();
+        let (progress, _) = channel();
         // The threads end with the mount only.
-        let _ = self.queue.send(Invalidation { stale, done });
+        let _ = self.queue.send(Invalidation { stale, progress });
     }
 }
 
 fn serve(
+    own: u32,
     queue: &Mutex<Receiver<Invalidation>>,
     notifier: &OnceLock<Notifier>,
     root: &OnceLock<MountRoot>,
@@ -123,6 +170,7 @@ fn serve(
         let Ok(next) = next else {
             return;
         };
+        let _ = next.progress.send(Progress::Begun(own));
         for stale in &next.stale {
             match (stale, notifier.get(), root.get()) {
                 (Stale::Moved(directory), _, Some(root)) => root.look_up(directory),
@@ -130,7 +178,7 @@ fn serve(
                 _ => {}
             }
         }
-        let _ = next.done.send(());
+        let _ = next.progress.send(Progress::Done);
     }
 }
 
