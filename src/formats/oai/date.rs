@@ -25,6 +25,10 @@ impl Date {
                         wanted => byte == wanted,
                     })
         };
+        // The schema of the protocol, whose answers repeat what was asked, has no year 0.
+        if text.starts_with("0000") {
+            return None;
+        }
         let seconds = |text: &str| Some(Timestamp::parse_rfc3339(text).ok()?.seconds());
         if is_like("0000-00-00") {
             Some(Date::Day(seconds(&format!("{text}T00:00:00Z"))?))
@@ -71,6 +75,7 @@ mod tests {
             "1970",
             "1970-01",
             "1970-1-2",
+            "0000-01-01",
             "1970-02-30",
             "1970-13-01",
             "1970-01-01T00:00Z",
