@@ -50,6 +50,17 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     let named = named.chain(options.year.iter().map(|year| (SearchField::Year, year)));
     let named = named.chain(options.r#type.iter().map(|word| (SearchField::Type, word)));
     for (field, value) in named {
+        let is_year = value.split('-').all(|year| year.parse::<u16>().is_ok());
+        if field == SearchField::Year && !is_year {
+            let value = value.clone();
+            return Err(Failure::new(
+                Exit::Usage,
+                message!(
+                    "'{value}' is not a year, as 2010, and not two of them, as 2008-2010",
+                    value
+                ),
+            ));
+        }
         let more = SearchQuery::of_field(field, value).ok_or_else(|| no_word(value))?;
         wanted = Some(match wanted {
             Some(known) => known.and(more),
@@ -72,7 +83,17 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
                 "no item has all of these words; '{store}' was searched for as one of them: name a store with '--store {store}'",
                 store
             ),
-            None => message!("no item has all of these words"),
+            None => match unknown_field(&options.words) {
+                Some(name) => {
+                    let fields = SearchField::ALL.map(SearchField::name).join(", ");
+                    message!(
+                        "no item has all of these words; '{name}' is not a field, so '{name}:' was searched for as a word; the fields are {fields}",
+                        name,
+                        fields
+                    )
+                }
+                None => message!("no item has all of these words"),
+            },
         };
         return Err(Failure::new(Exit::NotFound, none));
     }
@@ -155,6 +176,18 @@ fn line(found: &FoundItem) -> String {
         format!("  {}", localized(&message!("(last edition: {last})", last)))
     });
     format!("{}\n", OneLine(format!("{name}  {title}{creator}{last}")))
+}
+
+/// What stands before a colon in one of the words, and is no field.
+fn unknown_field(words: &[String]) -> Option<String> {
+    words
+        .iter()
+        .flat_map(|words| words.split_whitespace())
+        .find_map(|word| {
+            let (name, _) = word.trim_start_matches('-').split_once(':')?;
+            let is_name = !name.is_empty() && name.chars().all(char::is_alphabetic);
+            (is_name && SearchField::from_name(name).is_none()).then(|| name.to_owned())
+        })
 }
 
 fn as_json(found: &FoundItem) -> Value {
