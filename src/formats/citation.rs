@@ -171,6 +171,7 @@ pub fn cite(
         .ok()
         .and_then(|mut document| document.get_mut(0).map(Value::take))
         .map(|item| accessed(bounded(item), description.made_on))
+        .map(|item| with_others(item, description))
         .map(|item| if full == ABNT { imprinted(item) } else { item })
         .and_then(|item| serde_json::from_value::<Item>(item).ok());
     let Some(item) = item else {
@@ -181,7 +182,9 @@ pub fn cite(
         .core
         .first(Element::Date)
         .unwrap_or_default();
-    match shielded(|| format(&item, archived, language)) {
+    let line = shielded(|| format(&item, archived, language));
+    let line = line.map(|line| line.map(|line| et_al(&line)));
+    match line {
         // APA has a comma before the month, which the library writes also where only the year is known.
         Some(line) => line
             .map(|line| match year {
@@ -225,6 +228,37 @@ fn format(item: &Item, style: ArchivedStyle, language: CitationLanguage) -> Opti
         .filter(|word| !word.is_empty())
         .collect();
     Some(words.join(" "))
+}
+
+/// The name of an author who stands for those that the record does not name: a sign of no text.
+const OTHERS: char = '\u{e000}';
+
+/// An item whose last author stands for others, if the record says that there are more.
+fn with_others(mut item: Value, description: &Description) -> Value {
+    let is_more = description
+        .record
+        .values("others")
+        .any(|role| role == "author");
+    if is_more && let Some(authors) = item.get_mut("author").and_then(Value::as_array_mut) {
+        authors.push(json!({ "literal": OTHERS.to_string() }));
+    }
+    item
+}
+
+/// A citation with "et al." in place of the author who stands for others, and of the word before.
+fn et_al(line: &str) -> String {
+    let Some((before, after)) = line.split_once(OTHERS) else {
+        return line.to_owned();
+    };
+    let before = before.trim_end_matches([' ', ',', ';', '&']);
+    let words = [" and", " e", " y", " et"];
+    let before = words
+        .iter()
+        .find_map(|word| before.strip_suffix(word))
+        .unwrap_or(before);
+    let before = before.trim_end_matches([' ', ',', ';']);
+    let after = after.strip_prefix('.').unwrap_or(after);
+    format!("{before} et al.{after}")
 }
 
 /// An item with the date on which its page on the Web was seen: that of the description.
@@ -384,6 +418,21 @@ mod tests {
             let cited = cite(&description(record), "apa", CitationLanguage::English);
             let expected = "Silva, A. (2026). Rain. http://urlib.net/8JMKD3MGP8W/34PGRBS";
             assert_eq!(cited.as_deref(), Ok(expected), "{kind}");
+        }
+    }
+
+    #[test]
+    fn others_are_cited_as_such() {
+        let record = BibliographicRecord::from_bibtex(
+            b"@misc{k, author = {Ana Silva and Gerald Banon and others}, title = {Rain}, year = 2010}",
+        );
+        let described = description(record.unwrap_or_else(|error| panic!("{error}")));
+        for (style, start) in [
+            ("abnt", "SILVA, Ana; BANON, Gerald et al. Rain"),
+            ("apa", "Silva, A., Banon, G. et al. (2010). Rain"),
+        ] {
+            let cited = cite(&described, style, CitationLanguage::English).unwrap_or_default();
+            assert!(cited.starts_with(start), "{cited}");
         }
     }
 

@@ -13,7 +13,11 @@ mod refer;
 mod ris;
 mod turtle;
 
-use crate::formats::metadata::{BibliographicRecord, Element, OAI_DC, OAI_DC_SCHEMA, RecordKind};
+use std::borrow::Cow;
+
+use crate::formats::metadata::{
+    BibliographicRecord, DublinCore, Element, GivenDate, OAI_DC, OAI_DC_SCHEMA, RecordKind,
+};
 use ibi::relation::FORMATS;
 
 pub use datacite::{DATACITE, DATACITE_SCHEMA};
@@ -164,7 +168,7 @@ impl Description {
     #[must_use]
     pub fn write(&self, format: DescriptionFormat) -> String {
         match format {
-            DescriptionFormat::OaiDc => self.record.core.to_oai_dc(),
+            DescriptionFormat::OaiDc => self.normal_core().to_oai_dc(),
             DescriptionFormat::BibInpe => bibtex::write(self, bibtex::Dialect::Inpe),
             DescriptionFormat::Bibtex => bibtex::write(self, bibtex::Dialect::Common),
             DescriptionFormat::Refer => refer::write(self),
@@ -194,7 +198,7 @@ impl Description {
     #[must_use]
     pub fn xml_element(&self, format: DescriptionFormat) -> Option<String> {
         match format {
-            DescriptionFormat::OaiDc => Some(self.record.core.to_oai_dc_element()),
+            DescriptionFormat::OaiDc => Some(self.normal_core().to_oai_dc_element()),
             DescriptionFormat::Datacite => Some(datacite::element(self)),
             _ => None,
         }
@@ -236,9 +240,54 @@ impl Description {
         self.first(Element::Publisher)
     }
 
-    /// The date, as far as it is given: a year, perhaps a month, perhaps a day.
-    fn date(&self) -> Option<Vec<u16>> {
-        date_parts(self.first(Element::Date)?)
+    /// The date, if it is understood.
+    fn date(&self) -> Option<GivenDate> {
+        GivenDate::read(self.first(Element::Date)?)
+    }
+
+    /// The date, or the interval of dates, in ISO 8601.
+    fn iso_date(&self) -> Option<Cow<'_, str>> {
+        let text = self.first(Element::Date)?;
+        Some(self.date()?.iso_of(text))
+    }
+
+    /// The record with dates in ISO 8601, where that says all of them.
+    fn normal_core(&self) -> Cow<'_, DublinCore> {
+        let core = &self.record.core;
+        let iso = |text: &str| {
+            let date = GivenDate::read(text).filter(GivenDate::is_exact)?;
+            Some(date.iso_of(text).into_owned())
+        };
+        if core
+            .values(Element::Date)
+            .all(|text| iso(text).is_none_or(|iso| iso == text))
+        {
+            return Cow::Borrowed(core);
+        }
+        let mut normal = DublinCore::default();
+        for (element, value) in core.iter() {
+            let date = Some(value)
+                .filter(|_| element == Element::Date)
+                .and_then(iso);
+            normal.push(element, date.unwrap_or_else(|| value.to_owned()));
+        }
+        Cow::Owned(normal)
+    }
+
+    /// Whether more people made it than are named.
+    fn has_others(&self) -> bool {
+        self.record.values("others").any(|role| role == "author")
+    }
+
+    /// The abstract.
+    fn abstract_text(&self) -> Option<&str> {
+        self.record.descriptions().0.first().copied()
+    }
+
+    /// The descriptions that are not the abstract.
+    fn notes(&self) -> Vec<&str> {
+        let (abstracts, notes) = self.record.descriptions();
+        abstracts.into_iter().skip(1).chain(notes).collect()
     }
 
     /// A kept field that is a standard number, or the identifier of that scheme: `https://doi.org/`, `urn:isbn:`.
@@ -285,22 +334,6 @@ fn is_doi(text: &str) -> bool {
             && !rest.is_empty()
             && !rest.contains(char::is_whitespace)
     })
-}
-
-/// The beginning of a date of ISO 8601: year, month and day, as far as they are given.
-fn date_parts(text: &str) -> Option<Vec<u16>> {
-    let day = text.split('T').next().unwrap_or_default();
-    let mut parts = Vec::new();
-    for (part, (digits, most)) in day.split('-').zip([(4, 9999), (2, 12), (2, 31)]) {
-        let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
-        let number = part.parse::<u16>().ok().filter(|_| is_number);
-        match number.filter(|number| (1..=most).contains(number)) {
-            Some(number) => parts.push(number),
-            None => return None,
-        }
-    }
-    let is_whole = day.split('-').count() == parts.len();
-    (is_whole && !parts.is_empty()).then_some(parts)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Metadata: Dublin Core records, and the formats that they are read from and written in.
 //!
 //! A record is fifteen lists of values. Each value is one line of text that XML can represent, and occurs
-//! once in its list. A record is read from oai_dc XML, BibTeX, refer or plain lines; if content and file name
+//! once in its list. A record is read from every format of [`RecordFormat`]; if content and file name
 //! disagree on the format, the content decides. Every input gives a record or an error, in time bounded by
 //! its size. What Dublin Core cannot say is kept beside it. This module knows no disk, no database and no identifiers: an identifier is a text like the
 //! other values.
@@ -11,23 +11,33 @@ mod date;
 mod decode;
 mod error;
 mod fields;
+mod json;
 mod kind;
+mod license;
+mod local;
+mod mods;
 mod names;
 mod oai_dc;
+mod orcid;
 mod person;
 mod problem;
 mod record;
 mod refer;
+mod ris;
 mod sniff;
 mod tex;
 mod text;
+mod xml;
 
 use std::collections::HashSet;
 
+pub use date::{GivenDate, is_undated};
 pub(crate) use decode::decode;
 pub use error::MetadataError;
 pub use kind::RecordKind;
+pub use license::{License, SPDX};
 pub use oai_dc::{OAI_DC, OAI_DC_SCHEMA};
+pub use orcid::orcid;
 pub use problem::{MetadataProblem, MetadataProblemKind, check};
 pub use record::BibliographicRecord;
 pub use sniff::{RecordFormat, read_metadata_text, read_record, sniff, sniff_text};
@@ -134,9 +144,16 @@ struct Values {
 
 impl DublinCore {
     /// Adds a value as one trimmed line without the characters that XML forbids. An empty or repeated value
-    /// is ignored.
+    /// is ignored, and what says where a file is on the disk of whoever wrote the record.
     pub fn push(&mut self, element: Element, value: impl Into<String>) {
         let value = one_line(&value.into());
+        let is_place = matches!(
+            element,
+            Element::Identifier | Element::Source | Element::Relation | Element::Format
+        );
+        if is_place && local::is_local_path(&value) {
+            return;
+        }
         let values = &mut self.elements[element as usize];
         if !value.is_empty() && values.seen.insert(value.clone()) {
             values.in_order.push(value);
@@ -206,6 +223,9 @@ fn check_size(bytes: &[u8]) -> Result<(), MetadataError> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod foreign;
 
 #[cfg(test)]
 mod tests {

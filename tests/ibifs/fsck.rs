@@ -278,6 +278,7 @@ shown! {
     loose_permissions LoosePermissions
     unknown_field UnknownField
     broken_metadata BrokenMetadata
+    doubtful_field DoubtfulField
     no_title NoTitle
     store_open StoreOpen
     two_originals TwoOriginals

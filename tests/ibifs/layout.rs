@@ -359,7 +359,9 @@ fn outside_crates_stay_at_home() {
                 "archive::package",
             ],
         ),
+        ("edtf_core", &["formats::metadata"]),
         ("hayagriva", &["formats::citation"]),
+        ("saphyr_parser", &["formats::metadata"]),
         ("hayro", &["formats::picture", "formats::pdf_text"]),
         ("image", &["formats::picture"]),
         ("seccompiler", &["os::confinement"]),
@@ -394,6 +396,7 @@ fn outside_crates_stay_at_home() {
         (
             "serde_json",
             &[
+                "formats::metadata",
                 "formats::description",
                 "formats::citation",
                 "command::commands",

@@ -54,3 +54,22 @@ fn a_collection_with_unknown_fields_is_copied() {
          umount B; ibifs fsck B.store > found; grep -q unknown-field found",
     );
 }
+
+/// Records of other programs are copied to the text as they are, and what ibifs writes too.
+#[test]
+fn records_of_other_formats_are_read() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "mint A one; mint A two; one=A/$(rep A/.mint/one); two=A/$(rep A/.mint/two)
+         printf 'TY  - JOUR\r\nTI  - Rain in Brazil\r\nAU  - Silva, Ana\r\nDA  - 2010/03/15/\r\nVL  - 3\r\nL1  - file:///home/u/x.pdf\r\nER  - \r\n' > x.ris
+         cp x.ris \"$one:\"; grep -q '<dc:date>2010-03-15</dc:date>' \"$one:(oai_dc)\"
+         for format in ris csl datacite datacite_json jsonld bibtex BibINPE refer oai_dc; do
+             ! grep -q /home/u \"$one:($format)\"
+             cat \"$one:($format)\" > o; cp o \"$two:\"; cmp o \"$two:\"
+             ibifs cite \"$two\" | grep -q 'Silva, A. (2010.*Rain in Brazil'
+         done
+         printf 'title: Old\\ndate: 15/03/2010\\n' > \"$two:\"; grep -q '<publicationYear>2010<' \"$two:(datacite)\"
+         printf 'title: Old\\ndate: long ago\\n' > \"$two:\"; ibifs show \"$two\" 2>&1 | grep -q \"has the date 'long ago'\"
+         grep -q '<publicationYear>0000<' \"$two:(datacite)\"",
+    );
+}

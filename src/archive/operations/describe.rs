@@ -173,7 +173,7 @@ impl Archive {
     }
 
     /// The best record among the files of a metadata item: in order of preference `oai_dc` XML,
-    /// BibTeX, `refer`, and the metadata text of ibifs.
+    /// BibTeX, `refer`, the other formats, and the metadata text of ibifs.
     fn record_in(
         &self,
         metadata: &Item,
@@ -251,7 +251,9 @@ impl Archive {
                 RecordFormat::OaiDc => 0,
                 RecordFormat::Bibtex => 1,
                 RecordFormat::Refer => 2,
-                RecordFormat::Text => 3,
+                RecordFormat::Datacite | RecordFormat::Mods | RecordFormat::Json => 3,
+                RecordFormat::Ris | RecordFormat::Cff | RecordFormat::Dspace => 4,
+                RecordFormat::Text => 5,
             };
             if best.as_ref().is_some_and(|(known, _)| *known <= rank) {
                 continue;

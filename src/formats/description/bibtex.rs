@@ -53,6 +53,7 @@ const OTHERWISE: &[&str] = &[
     "urlaccessdate",
     "howpublished",
     "annote",
+    "others",
 ];
 
 pub(super) fn write(description: &Description, dialect: Dialect) -> String {
@@ -87,7 +88,11 @@ fn fields(description: &Description, dialect: Dialect) -> Vec<(String, String)> 
     };
     let list = |names: Vec<String>| names.join(" and ");
     let text = |value: Option<&str>| value.map(tex).unwrap_or_default();
-    add("author", list(description.creators().map(person).collect()));
+    let mut authors: Vec<String> = description.creators().map(person).collect();
+    if description.has_others() {
+        authors.push("others".to_owned());
+    }
+    add("author", list(authors));
     if dialect == Dialect::Inpe {
         let affiliations = record.values("affiliation").map(tex);
         add(
@@ -125,22 +130,35 @@ fn fields(description: &Description, dialect: Dialect) -> Vec<(String, String)> 
     };
     add(publisher, text(description.publisher()));
     let date = description.date();
-    let year = match &date {
-        Some(parts) => parts.first().map(|year| format!("{year:04}")),
-        None => description.first(Element::Date).map(tex),
-    };
-    add("year", year.unwrap_or_default());
-    if let Some(month) = date.as_deref().and_then(|parts| parts.get(1)) {
-        add("month", month.to_string());
+    // A year alone is what BibTeX understands; more of the date is a text.
+    match date.filter(|date| date.is_exact() && date.end().is_none()) {
+        Some(date) => {
+            add(
+                "year",
+                date.iso()
+                    .chars()
+                    .take(if date.year() < 0 { 5 } else { 4 })
+                    .collect(),
+            );
+            if let Some(month) = date.parts().get(1) {
+                add("month", month.to_string());
+            }
+        }
+        None => add("year", text(description.first(Element::Date))),
     }
-    add("abstract", text(core.first(Element::Description)));
-    let notes: Vec<String> = core.values(Element::Description).skip(1).map(tex).collect();
+    add("abstract", text(description.abstract_text()));
+    let notes: Vec<String> = description.notes().into_iter().map(tex).collect();
     add("note", notes.join(". "));
     let subjects: Vec<String> = core.values(Element::Subject).map(keyword).collect();
     add("keywords", subjects.join(", "));
     add("isbn", text(description.number("isbn", "urn:isbn:")));
     add("issn", text(description.number("issn", "urn:issn:")));
     add("doi", description.doi().map(verbatim).unwrap_or_default());
+    add("version", text(record.field("version")));
+    let funding: Vec<String> = record.values("funding").map(tex).collect();
+    add("funding", funding.join("; "));
+    let orcids: Vec<String> = record.values("orcid").map(tex).collect();
+    add("orcid", orcids.join(" and "));
     add("language", text(core.first(Element::Language)));
     add("copyright", text(core.first(Element::Rights)));
     if dialect == Dialect::Inpe {
@@ -263,7 +281,7 @@ fn key(description: &Description) -> String {
         let most = if index == 0 { 12 } else { 4 };
         authors.push_str(&letters(family, most));
     }
-    let year = description.date().and_then(|parts| parts.first().copied());
+    let year = description.date().map(|date| date.year());
     let year = year.map(|year| format!("{year:04}")).unwrap_or_default();
     let mut words = String::new();
     let title = description.title();

@@ -49,12 +49,12 @@ fn item(description: &Description) -> Value {
     add("ISBN", text(description.number("isbn", "urn:isbn:")));
     add("ISSN", text(description.number("issn", "urn:issn:")));
     add("URL", json!(description.url));
-    add("abstract", text(core.first(Element::Description)));
+    add("abstract", text(description.abstract_text()));
+    add("version", text(record.field("version")));
     let subjects: Vec<&str> = core.values(Element::Subject).collect();
     add("keyword", json!(subjects.join(", ")));
     add("language", text(core.first(Element::Language)));
-    let notes: Vec<&str> = core.values(Element::Description).skip(1).collect();
-    add("note", json!(notes.join(". ")));
+    add("note", json!(description.notes().join(". ")));
     Value::Object(item)
 }
 
@@ -79,9 +79,26 @@ fn person(name: PersonName<'_>) -> Value {
 }
 
 fn issued(description: &Description) -> Value {
-    match (description.date(), description.first(Element::Date)) {
-        (Some(parts), _) => json!({ "date-parts": [parts] }),
-        (None, Some(text)) => json!({ "literal": text }),
-        (None, None) => Value::Null,
+    let (date, text) = match (description.date(), description.first(Element::Date)) {
+        (Some(date), Some(text)) => (date, text),
+        (_, Some(text)) => return json!({ "literal": text }),
+        (_, None) => return Value::Null,
+    };
+    let mut parts = vec![json!(date.parts())];
+    parts.extend(
+        date.end()
+            .filter(|end| !end.is_empty())
+            .map(|end| json!(end)),
+    );
+    let mut issued = json!({ "date-parts": parts });
+    if let Some(season) = date.season() {
+        issued["season"] = json!(season - 20);
     }
+    if date.is_approximate() {
+        issued["circa"] = json!(true);
+    }
+    if date.is_ambiguous() {
+        issued["raw"] = json!(text);
+    }
+    issued
 }

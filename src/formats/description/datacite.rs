@@ -6,8 +6,10 @@
 mod json;
 mod xml;
 
+use std::borrow::Cow;
+
 use super::{DescribedRelation, Description, PersonName};
-use crate::formats::metadata::Element;
+use crate::formats::metadata::{Element, License};
 
 pub(super) use json::write as json;
 pub(super) use xml::element;
@@ -19,42 +21,58 @@ pub const DATACITE_SCHEMA: &str = "https://schema.datacite.org/meta/kernel-4/met
 
 /// The value of what is mandatory and not known.
 const UNAVAILABLE: &str = ":unav";
+/// Where ORCID iDs are, as a beginning of URLs.
+const ORCID: &str = "https://orcid.org/";
+/// The creator that stands for those who are not named.
+const OTHERS: &str = ":etal";
 
 /// The properties of an item, in the order of the standard. A property is a value and the word that qualifies it.
 struct Resource<'a> {
     /// DOI, or URL.
     identifier: (&'a str, &'static str),
-    creators: Vec<PersonName<'a>>,
+    /// Each with an ORCID iD.
+    creators: Vec<(PersonName<'a>, Option<String>)>,
     /// The second word is that of all but the first title.
     titles: Vec<(&'a str, Option<&'static str>)>,
     publisher: &'a str,
-    year: u16,
+    year: i32,
     /// What it is, and the general type.
     kind: (&'a str, &'static str),
     subjects: Vec<&'a str>,
     contributors: Vec<(PersonName<'a>, &'static str)>,
     /// When it was issued.
-    date: Option<&'a str>,
+    date: Option<Cow<'a, str>>,
     language: Option<&'a str>,
     alternates: Vec<(&'a str, &'static str)>,
     related: Vec<(&'a str, &'static str)>,
     formats: Vec<&'a str>,
-    rights: Vec<&'a str>,
+    version: Option<&'a str>,
+    rights: Vec<(&'a str, Option<License>)>,
     descriptions: Vec<(&'a str, &'static str)>,
+    /// Funders, each with the number of the award.
+    funding: Vec<(&'a str, Option<&'a str>)>,
 }
 
 impl<'a> Resource<'a> {
     fn of(description: &'a Description) -> Resource<'a> {
         let core = &description.record.core;
         let (url, doi) = (&*description.url, description.doi());
-        let mut creators: Vec<PersonName<'_>> = description.creators().collect();
+        let orcids = description.record.orcids();
+        let with_id = |name: PersonName<'a>| (name, orcids.get(name.whole).cloned());
+        let mut creators: Vec<_> = description.creators().map(with_id).collect();
         if creators.is_empty() {
-            creators.push(PersonName::of(UNAVAILABLE));
+            creators.push((PersonName::of(UNAVAILABLE), None));
+        } else if description.has_others() {
+            creators.push((PersonName::of(OTHERS), None));
         }
         let others = core.values(Element::Title).skip(1);
         let others = others.map(|title| (title, Some("AlternativeTitle")));
-        let date = description.date();
-        let year = date.as_deref().and_then(|parts| parts.first().copied());
+        // A date that is not understood is not that of today.
+        let year = match (description.date(), description.first(Element::Date)) {
+            (Some(date), _) => date.year().max(0),
+            (None, Some(_)) => 0,
+            (None, None) => i32::from(description.made_on.0),
+        };
         let kind = description.kind();
         let dcmi = kind.dcmi();
         let mut types = core.values(Element::Type);
@@ -62,7 +80,9 @@ impl<'a> Resource<'a> {
         let contributors = core.values(Element::Contributor).map(PersonName::of);
         let mut alternates = vec![(&*description.ibi, "IBI")];
         alternates.extend(doi.map(|_| (url, "URL")));
-        let descriptions = core.values(Element::Description).enumerate();
+        let abstracts = description.abstract_text().into_iter();
+        let abstracts = abstracts.map(|text| (text, "Abstract"));
+        let notes = description.notes().into_iter().map(|text| (text, "Other"));
         Resource {
             identifier: doi.map_or((url, "URL"), |doi| (doi, "DOI")),
             creators,
@@ -70,9 +90,7 @@ impl<'a> Resource<'a> {
                 .chain(others)
                 .collect(),
             publisher: description.publisher().unwrap_or(UNAVAILABLE),
-            year: year
-                .filter(|year| *year >= 1000)
-                .unwrap_or(description.made_on.0),
+            year,
             kind: (
                 types.find(|value| *value != dcmi).unwrap_or(kind.bibtex()),
                 kind.datacite(),
@@ -84,7 +102,7 @@ impl<'a> Resource<'a> {
                     (name, if is_editor { "Editor" } else { "Other" })
                 })
                 .collect(),
-            date: core.first(Element::Date).filter(|_| date.is_some()),
+            date: description.iso_date(),
             language: core
                 .first(Element::Language)
                 .filter(|text| is_language(text)),
@@ -95,10 +113,13 @@ impl<'a> Resource<'a> {
                 .map(|(relation, url)| (&**url, word(*relation)))
                 .collect(),
             formats: core.values(Element::Format).collect(),
-            rights: core.values(Element::Rights).collect(),
-            descriptions: descriptions
-                .map(|(index, text)| (text, if index == 0 { "Abstract" } else { "Other" }))
+            version: description.record.field("version"),
+            rights: core
+                .values(Element::Rights)
+                .map(|text| (text, License::read(text)))
                 .collect(),
+            descriptions: abstracts.chain(notes).collect(),
+            funding: description.record.funding().collect(),
         }
     }
 }
@@ -114,7 +135,7 @@ fn word(relation: DescribedRelation) -> &'static str {
 /// Whether a name is of a person or of an organization. None if it is not known.
 fn name_type(name: &PersonName<'_>) -> Option<&'static str> {
     match name.family {
-        _ if name.whole == UNAVAILABLE => None,
+        _ if [UNAVAILABLE, OTHERS].contains(&name.whole) => None,
         Some(_) => Some("Personal"),
         None => Some("Organizational"),
     }

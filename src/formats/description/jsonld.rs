@@ -4,8 +4,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DescribedRelation, Description, PersonName};
-use crate::formats::metadata::{Element, RecordKind};
+use super::{DescribedRelation, Description, PersonName, uri_in};
+use crate::formats::metadata::{Element, License, RecordKind};
 
 pub(super) fn write(description: &Description) -> String {
     let text = format!("{:#}\n", thing(description));
@@ -46,16 +46,21 @@ fn thing(description: &Description) -> Value {
     add("name", vec![json!(description.title())]);
     let others = core.values(Element::Title).skip(1);
     add("alternateName", others.map(Value::from).collect());
-    add("author", description.creators().map(agent).collect());
+    let orcids = record.orcids();
+    let creator = |name: PersonName<'_>| {
+        let mut agent = agent(name);
+        if let Some(id) = orcids.get(name.whole) {
+            agent["@id"] = json!(format!("https://orcid.org/{id}"));
+        }
+        agent
+    };
+    add("author", description.creators().map(creator).collect());
     add("editor", description.named("editor").map(agent).collect());
     add(
         "translator",
         description.named("translator").map(agent).collect(),
     );
-    let date = core
-        .first(Element::Date)
-        .filter(|_| description.date().is_some());
-    add("datePublished", one(date));
+    add("datePublished", one(description.iso_date().as_deref()));
     let publisher = description.publisher();
     let organization = |name| json!({ "@type": "Organization", "name": name });
     add(
@@ -71,7 +76,26 @@ fn thing(description: &Description) -> Value {
         .doi()
         .map(|doi| json!(format!("https://doi.org/{doi}")));
     add("sameAs", doi.into_iter().collect());
-    add("copyrightNotice", texts(Element::Rights));
+    let (licences, notices): (Vec<&str>, Vec<&str>) = core
+        .values(Element::Rights)
+        .partition(|text| licence(text).is_some());
+    let licences = licences.into_iter().filter_map(licence);
+    add("license", licences.map(Value::from).collect());
+    add(
+        "copyrightNotice",
+        notices.into_iter().map(Value::from).collect(),
+    );
+    add("version", one(record.field("version")));
+    add(
+        "funding",
+        record
+            .funding()
+            .map(|(funder, award)| grant(funder, award))
+            .collect(),
+    );
+    for (name, field) in [("volumeNumber", "volume"), ("issueNumber", "number")] {
+        add(name, one(record.field(field)));
+    }
     add("encodingFormat", texts(Element::Format));
     add("pagination", one(record.field("pages")));
     add(
@@ -97,6 +121,22 @@ fn thing(description: &Description) -> Value {
     add("workTranslation", related(DescribedRelation::Translation));
     add("isBasedOn", related(DescribedRelation::EarlierEdition));
     Value::Object(thing)
+}
+
+/// The URL of a licence, or what a text links as one.
+fn licence(text: &str) -> Option<String> {
+    let is_url = text.starts_with("https://") || text.starts_with("http://");
+    let known = License::read(text).map(|licence| licence.url);
+    known.or_else(|| uri_in(text).filter(|uri| is_url && uri == text))
+}
+
+fn grant(funder: &str, award: Option<&str>) -> Value {
+    let mut grant =
+        json!({ "@type": "Grant", "funder": { "@type": "Organization", "name": funder } });
+    if let Some(award) = award {
+        grant["identifier"] = json!(award);
+    }
+    grant
 }
 
 fn identifiers(description: &Description) -> Vec<Value> {

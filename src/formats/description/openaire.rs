@@ -140,9 +140,7 @@ pub(super) fn element(description: &Description, access: &Access) -> Option<Stri
         .creators()
         .filter(|name| is_given(&name.whole))
         .collect();
-    let date = core
-        .first(Element::Date)
-        .filter(|_| description.date().is_some())?;
+    let date = description.iso_date()?;
     if creators.is_empty() {
         return None;
     }
@@ -176,7 +174,7 @@ pub(super) fn element(description: &Description, access: &Access) -> Option<Stri
     if let Some(publisher) = description.publisher() {
         text(&mut xml, "dc:publisher", &[], publisher);
     }
-    let day = date.split('T').next().unwrap_or(date);
+    let day = date.split('T').next().unwrap_or(&date);
     let mut dates = String::new();
     text(&mut dates, "datacite:date", &[("dateType", "Issued")], day);
     list(&mut xml, "datacite:dates", &dates);

@@ -56,14 +56,14 @@ pub(super) fn write(description: &Description) -> String {
     }
     add("T", description.title());
     let date = description.date();
-    let year = date.as_deref().and_then(|parts| parts.first());
-    match year {
-        Some(year) => add("D", &format!("{year:04}")),
+    match date.filter(|date| date.is_exact() && date.end().is_none()) {
+        Some(date) => {
+            add("D", &format!("{:04}", date.year()));
+            if date.parts().len() > 1 {
+                add("8", &date.iso());
+            }
+        }
         None => add("D", description.first(Element::Date).unwrap_or_default()),
-    }
-    if date.is_some_and(|parts| parts.len() > 1) {
-        let date = description.first(Element::Date).unwrap_or_default();
-        add("8", date.split('T').next().unwrap_or_default());
     }
     add("I", description.publisher().unwrap_or_default());
     for (name, value) in record.fields() {
@@ -79,8 +79,9 @@ pub(super) fn write(description: &Description) -> String {
     for value in core.values(Element::Subject) {
         add("K", value);
     }
-    for (index, value) in core.values(Element::Description).enumerate() {
-        add(if index == 0 { "X" } else { "Z" }, value);
+    add("X", description.abstract_text().unwrap_or_default());
+    for note in description.notes() {
+        add("Z", note);
     }
     add("R", description.doi().unwrap_or_default());
     add(

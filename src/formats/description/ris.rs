@@ -43,15 +43,22 @@ pub(super) fn write(description: &Description) -> String {
         add("ED", whole);
     }
     add("TI", description.title());
-    if let Some(date) = description.date() {
-        let part = |index: usize| date.get(index).copied();
-        add(
-            "PY",
-            &part(0).map_or(String::new(), |year| format!("{year:04}")),
-        );
-        let two = |index: usize| part(index).map_or(String::new(), |number| format!("{number:02}"));
-        let year = part(0).unwrap_or_default();
-        add("DA", &format!("{year:04}/{}/{}/", two(1), two(2)));
+    let text_of_date = description.first(Element::Date).unwrap_or_default();
+    match description.date() {
+        Some(date) => {
+            let year = format!("{:04}", date.year());
+            let two = |index: usize| {
+                let part = date.parts().get(index);
+                part.map_or(String::new(), |number| format!("{number:02}"))
+            };
+            // What a date does not say has a part of its own.
+            let is_whole = date.is_exact() && date.end().is_none();
+            let other = if is_whole { "" } else { text_of_date };
+            add("PY", &year);
+            add("DA", &format!("{year}/{}/{}/{other}", two(1), two(2)));
+        }
+        None if text_of_date.is_empty() => {}
+        None => add("DA", &format!("///{text_of_date}")),
     }
     let is_article = description.kind() == RecordKind::Article;
     add(
@@ -77,9 +84,22 @@ pub(super) fn write(description: &Description) -> String {
     for value in core.values(Element::Subject) {
         add("KW", value);
     }
-    for (index, value) in core.values(Element::Description).enumerate() {
-        add(if index == 0 { "AB" } else { "N1" }, value);
+    add("AB", description.abstract_text().unwrap_or_default());
+    for note in description.notes() {
+        add("N1", note);
     }
+    for value in core.values(Element::Type) {
+        if value != description.kind().dcmi() {
+            add("M3", value);
+        }
+    }
+    add(
+        "C6",
+        record
+            .field("version")
+            .filter(|_| description.kind() == RecordKind::Software)
+            .unwrap_or_default(),
+    );
     for value in core.values(Element::Language) {
         add("LA", value);
     }

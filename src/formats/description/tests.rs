@@ -172,19 +172,186 @@ fn an_item_without_a_record_is_described() {
     assert!(datacite.contains("<publicationYear>2026</publicationYear>"));
 }
 
+/// A record with all that a format may have.
+fn complete() -> Description {
+    let record = BibliographicRecord::from_bibtex(
+        br#"@article{k, author = {Ana da Silva and Banon, Gerald and others}, title = {Rain in Brazil}, journal = {Weather},
+          volume = 3, number = 2, pages = {1--9}, date = {2009-02-16}, publisher = {INPE}, editor = {Faria, Luiz},
+          abstract = {How it rains.}, note = {Second printing}, keywords = {rain, "sea" level}, language = {en},
+          doi = {10.1000/182}, issn = {0099-1112}, license = {CC BY 4.0}, version = {1.2}, funding = {FAPESP: 2019/1},
+          orcid = {0000-0002-1825-0097 da Silva, Ana}}"#,
+    );
+    description(record.unwrap_or_else(|error| panic!("{error}")))
+}
+
+/// What ibifs writes, it reads.
 #[test]
-fn dates_have_parts() {
-    for (text, parts) in [
-        ("2009", Some(vec![2009])),
-        ("2009-02", Some(vec![2009, 2])),
-        ("2009-02-16", Some(vec![2009, 2, 16])),
-        ("2009-02-16T17:46:00Z", Some(vec![2009, 2, 16])),
-        ("2009-13", None),
-        ("2009-02-16-01", None),
-        ("0000", None),
-        ("in press", None),
-        ("", None),
+fn every_format_is_read_back() {
+    use Element::{Creator, Date, Description, Language, Rights, Subject, Title};
+    let written = complete();
+    let (core, all) = (&written.record.core, [Title, Creator, Subject, Language]);
+    for format in DescriptionFormat::ALL {
+        let document = written.write(format);
+        let read = crate::formats::metadata::read_metadata_text(document.as_bytes());
+        let read = read.unwrap_or_else(|error| panic!("{error}: {document}"));
+        same(&read.core, core, &all, &document);
+        let word = format.word();
+        // BibTeX has no day.
+        let date = match format {
+            DescriptionFormat::Bibtex | DescriptionFormat::BibInpe => "2009-02",
+            _ => "2009-02-16",
+        };
+        assert_eq!(read.core.first(Date), Some(date), "{document}");
+        let fields: &[&str] = match format {
+            DescriptionFormat::OaiDc => &[],
+            DescriptionFormat::Ris => &[
+                "journal",
+                "volume",
+                "number",
+                "pages",
+                "publisher",
+                "doi",
+                "issn",
+                "editor",
+                "note",
+            ],
+            DescriptionFormat::Csl => &[
+                "journal",
+                "volume",
+                "number",
+                "pages",
+                "publisher",
+                "doi",
+                "issn",
+                "editor",
+                "note",
+                "version",
+            ],
+            DescriptionFormat::Datacite | DescriptionFormat::DataciteJson => &[
+                "publisher",
+                "doi",
+                "editor",
+                "version",
+                "funding",
+                "orcid",
+                "note",
+                "others",
+            ],
+            DescriptionFormat::JsonLd => &[
+                "journal",
+                "volume",
+                "number",
+                "pages",
+                "publisher",
+                "doi",
+                "editor",
+                "version",
+                "funding",
+                "orcid",
+                "note",
+            ],
+            DescriptionFormat::Refer => &[
+                "journal",
+                "volume",
+                "number",
+                "pages",
+                "publisher",
+                "doi",
+                "editor",
+                "version",
+                "funding",
+                "orcid",
+                "note",
+            ],
+            _ => &[
+                "journal", "volume", "number", "pages", "doi", "issn", "editor", "version",
+                "funding", "orcid", "note", "others",
+            ],
+        };
+        for field in fields {
+            assert_eq!(
+                read.field(field),
+                written.record.field(field),
+                "{word} {field}: {document}"
+            );
+        }
+        same(&read.core, core, &[Description], &document);
+        if !matches!(format, DescriptionFormat::Ris | DescriptionFormat::Csl) {
+            let license = |core: &DublinCore| {
+                core.first(Rights)
+                    .and_then(crate::formats::metadata::License::read)
+            };
+            assert_eq!(license(&read.core), license(core), "{document}");
+        }
+        if format != DescriptionFormat::OaiDc {
+            assert_eq!(read.kind(), written.record.kind(), "{document}");
+        }
+    }
+}
+
+/// A date in words is that date in every format; one that is not understood is not the year of minting.
+#[test]
+fn dates_are_those_that_were_given() {
+    let of = |date: &str| {
+        let mut record = BibliographicRecord::default();
+        record.core.push(Element::Date, date);
+        description(record)
+    };
+    for (given, year, iso, ris) in [
+        ("15/03/2010", "2010", "2010-03-15", "2010/03/15/"),
+        ("1999/2003", "1999", "1999/2003", "1999///1999/2003"),
+        ("c1920?", "1920", "1920", "1920///c1920?"),
+        ("-0044-03-15", "0000", "-0044-03-15", "-044/03/15/"),
+        ("março de 2010", "2010", "2010-03", "2010/03//"),
     ] {
-        assert_eq!(date_parts(text), parts, "{text}");
+        let described = of(given);
+        let datacite = described.write(DescriptionFormat::Datacite);
+        assert!(
+            datacite.contains(&format!("<publicationYear>{year}<")),
+            "{datacite}"
+        );
+        assert!(
+            datacite.contains(&format!("<date dateType=\"Issued\">{iso}<")),
+            "{datacite}"
+        );
+        let written = described.write(DescriptionFormat::Ris);
+        assert!(written.contains(&format!("DA  - {ris}\r\n")), "{written}");
+        assert!(
+            described
+                .write(DescriptionFormat::JsonLd)
+                .contains(&format!("\"datePublished\": \"{iso}\""))
+        );
+    }
+    let unknown = of("long ago");
+    let datacite = unknown.write(DescriptionFormat::Datacite);
+    assert!(
+        datacite.contains("<publicationYear>0000<") && !datacite.contains("<date "),
+        "{datacite}"
+    );
+    assert!(
+        unknown
+            .write(DescriptionFormat::Ris)
+            .contains("DA  - ///long ago\r\n")
+    );
+}
+
+/// Programs write the paths of the files on their disk into records; no format has them.
+#[test]
+fn paths_of_a_disk_are_in_no_format() {
+    let records = [
+        BibliographicRecord::from_bibtex(
+            b"@misc{k, title = {A}, file = {PDF:/home/u/x.pdf:application/pdf}, local-url = {file:///home/u}, \
+              Bdsk-File-1 = {/home/u}, url = {file:///home/u/x.pdf}, howpublished = {/home/u/x}}",
+        ),
+        BibliographicRecord::from_ris(b"TY  - GEN\nTI  - A\nL1  - file:///home/u/x.pdf\nUR  - file:///home/u\nER  - \n"),
+        BibliographicRecord::from_refer(b"%T A\n%U file:///home/u\n%> file:///home/u/x.pdf\n%@file /home/u\n"),
+        BibliographicRecord::from_json(br#"{"type":"book","title":"A","URL":"file:///home/u","file":"/home/u"}"#),
+    ];
+    for record in records {
+        let described = description(record.unwrap_or_else(|error| panic!("{error}")));
+        for format in DescriptionFormat::ALL {
+            let document = described.write(format);
+            assert!(!document.contains("/home/u"), "{document}");
+        }
     }
 }

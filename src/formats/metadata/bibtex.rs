@@ -8,9 +8,12 @@ mod parse;
 use super::date::date;
 use super::decode::decode;
 use super::fields::{doi, is_url, isbn, issn, push_subjects};
+use super::names::kept_named;
 use super::person::{family_first, split_outside_braces};
-use super::tex::{plain, verbatim};
-use super::{BibliographicRecord, DublinCore, Element, MetadataError, RecordKind, check_size};
+use super::tex::{self, plain, verbatim};
+use super::{
+    BibliographicRecord, DublinCore, Element, MetadataError, RecordKind, check_size, orcid,
+};
 use parse::{Entry, first_entry};
 
 impl DublinCore {
@@ -27,6 +30,23 @@ impl BibliographicRecord {
         Ok(record(&first_entry(&decode(bytes))?))
     }
 }
+
+/// The commands of TeX in the fields of the first entry that are not known, each once; of a text that can be read.
+pub(super) fn unknown_commands(bytes: &[u8]) -> Vec<String> {
+    let entry = first_entry(&decode(bytes)).ok();
+    let mut found: Vec<String> = Vec::new();
+    for (_, value) in entry.into_iter().flat_map(|entry| entry.fields) {
+        for command in tex::unknown_commands(&value) {
+            if !found.contains(&command) && found.len() < MOST_UNKNOWN {
+                found.push(command);
+            }
+        }
+    }
+    found
+}
+
+/// The most unknown commands that are returned.
+const MOST_UNKNOWN: usize = 20;
 
 fn record(entry: &Entry) -> BibliographicRecord {
     let field = |wanted: &str| {
@@ -58,12 +78,39 @@ fn record(entry: &Entry) -> BibliographicRecord {
     for (name, value) in &entry.fields {
         add(&mut record, name, value);
     }
-    // A date of biblatex may be a range; the record gets its beginning.
-    let day = field("date").split('/').next().unwrap_or_default();
-    let year = if day.is_empty() { field("year") } else { day };
-    let date = date(&plain(year), &plain(field("month")));
+    // The field of biblatex is a whole date, perhaps an interval.
+    let date = match field("date") {
+        "" => {
+            let month = [field("day"), field("month")].join(" ");
+            date(&plain(field("year")), &plain(&month))
+        }
+        whole => plain(whole),
+    };
     record.core.push(Element::Date, date);
+    if has_others(field("author")) {
+        record.keep("others", "author");
+    }
+    add_orcids(&mut record, &plain(field("orcid")));
     record
+}
+
+/// Adds ORCID iDs, each with its name, or those of the authors in their order.
+fn add_orcids(record: &mut BibliographicRecord, list: &str) {
+    let creators: Vec<String> = record
+        .core
+        .values(Element::Creator)
+        .map(str::to_owned)
+        .collect();
+    for (index, value) in list
+        .split(" and ")
+        .flat_map(|list| list.split(';'))
+        .enumerate()
+    {
+        let (id, name) = value.trim().split_once(' ').unwrap_or((value, ""));
+        let is_named = orcid(id).is_some() && !name.is_empty();
+        let author = creators.get(index).map_or("", String::as_str);
+        record.keep_orcid(if is_named { name } else { author }, id);
+    }
 }
 
 /// Adds a field, in TeX, to the elements, and keeps it if they cannot say it all.
@@ -73,7 +120,7 @@ fn add(record: &mut BibliographicRecord, name: &str, value: &str) {
         "author" => push_persons(core, Element::Creator, value),
         "editor" | "translator" => push_persons(core, Element::Contributor, value),
         "abstract" | "note" | "annote" => core.push(Element::Description, plain(value)),
-        "keywords" | "keyword" => push_subjects(core, value, plain),
+        "keywords" | "keyword" | "tags" => push_subjects(core, value, plain),
         "publisher" | "school" | "institution" | "organization" => {
             core.push(Element::Publisher, plain(value));
         }
@@ -90,8 +137,9 @@ fn add(record: &mut BibliographicRecord, name: &str, value: &str) {
         _ => {}
     }
     match name {
-        "title" | "subtitle" | "author" | "abstract" | "keywords" | "keyword" | "language"
-        | "langid" | "date" | "year" | "month" | "type" | "copyright" | "license" | "rights" => {}
+        "title" | "subtitle" | "author" | "abstract" | "keywords" | "keyword" | "tags"
+        | "language" | "langid" | "date" | "year" | "month" | "day" | "type" | "copyright"
+        | "license" | "rights" | "orcid" | "crossref" => {}
         "editor" | "translator" => {
             for person in persons(value) {
                 record.keep(name, &person);
@@ -100,8 +148,23 @@ fn add(record: &mut BibliographicRecord, name: &str, value: &str) {
         "journaltitle" => record.keep("journal", &plain(value)),
         "location" => record.keep("address", &plain(value)),
         "url" | "doi" | "ibi" | "targetfile" => record.keep(name, &verbatim(value)),
-        _ => record.keep(name, &plain(value)),
+        "funding" | "funder" | "grant" => {
+            for funding in split_outside_braces(value, |sign| sign == ';') {
+                record.keep("funding", &plain(funding));
+            }
+        }
+        _ => record.keep(kept_named(name).unwrap_or(name), &plain(value)),
     }
+}
+
+/// Whether a list of names ends with "and others".
+fn has_others(list: &str) -> bool {
+    let words = split_outside_braces(list, char::is_whitespace);
+    let mut last = words.into_iter().rev().filter(|word| !word.is_empty());
+    last.next() == Some("others")
+        && last
+            .next()
+            .is_some_and(|word| word.eq_ignore_ascii_case("and"))
 }
 
 /// The names of a list with the separator "and".
@@ -209,7 +272,7 @@ mod tests {
             (b"@misc{k}", "type: Text\n"),
             (
                 b"@dataset{k, title={S\xe3o}, date={2009-02-16/2010}}",
-                "title: São\ndate: 2009-02-16\ntype: Dataset\n",
+                "title: São\ndate: 2009-02-16/2010\ntype: Dataset\n",
             ),
             (
                 b"@article{k, title={A}, subtitle={B}, journal={J}, year={in press}}",

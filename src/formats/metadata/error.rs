@@ -110,6 +110,29 @@ pub enum MetadataError {
         /// The line of the string that exceeded the limit.
         line: usize,
     },
+    /// The RIS record has no line that begins with a tag.
+    NoRisTag {
+        /// The file's first line that is not blank.
+        text: String,
+    },
+    /// The JSON is not well formed.
+    BadJson {
+        /// The line of the mistake.
+        line: usize,
+        /// The beginning of the line.
+        text: String,
+    },
+    /// The JSON is well formed and has no record.
+    NoJsonRecord,
+    /// The CITATION.cff file cannot be read.
+    BadYaml {
+        /// The line of the mistake.
+        line: usize,
+        /// The beginning of the line.
+        text: String,
+    },
+    /// The XML has no record in the format that it should have.
+    NoXmlRecord,
     /// The refer record has no line that begins with `%` and a tag.
     NoTag {
         /// The file's first line that is not blank.
@@ -133,11 +156,16 @@ impl MetadataError {
             | Self::NotClosed { line, .. }
             | Self::Unexpected { line, .. }
             | Self::Unterminated { line, .. }
-            | Self::TooMuchExpansion { line } => Some(*line),
+            | Self::TooMuchExpansion { line }
+            | Self::BadJson { line, .. }
+            | Self::BadYaml { line, .. } => Some(*line),
             Self::TooLarge { .. }
             | Self::UnknownEncoding { .. }
             | Self::NoDublinCore
             | Self::NoEntry
+            | Self::NoJsonRecord
+            | Self::NoXmlRecord
+            | Self::NoRisTag { .. }
             | Self::NoTag { .. } => None,
         }
     }
@@ -245,6 +273,28 @@ impl fmt::Display for MetadataError {
                     f,
                     "the strings of the BibTeX file give more than {MAX_BYTES} bytes on line {line}"
                 )
+            }
+            Self::NoRisTag { text } => write!(
+                f,
+                "the RIS record has no line that begins with a tag, as 'TY  - ': {}",
+                quote(text)
+            ),
+            Self::BadJson { line, text } => write!(
+                f,
+                "line {line} of the JSON is not well formed: {}",
+                quote(text)
+            ),
+            Self::NoJsonRecord => write!(
+                f,
+                "the JSON has no record in CSL-JSON, DataCite or schema.org"
+            ),
+            Self::BadYaml { line, text } => write!(
+                f,
+                "line {line} of the CITATION.cff file cannot be read: {}",
+                quote(text)
+            ),
+            Self::NoXmlRecord => {
+                write!(f, "the XML has no record in Dublin Core, DataCite or MODS")
             }
             Self::NoTag { text } => {
                 write!(

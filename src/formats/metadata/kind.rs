@@ -158,6 +158,51 @@ impl RecordKind {
         self.words().map_or("Text", |words| words.dcmi)
     }
 
+    /// The kind that a type of CSL-JSON means.
+    pub(super) fn from_csl(word: &str) -> Option<RecordKind> {
+        let known = WORDS
+            .iter()
+            .find(|words| words.csl == word && words.kind != RecordKind::Collection);
+        let known = known.map(|words| words.kind);
+        known.or(match word {
+            "article" | "article-magazine" | "article-newspaper" | "review" | "review-book" => {
+                Some(RecordKind::Article)
+            }
+            "entry" | "entry-dictionary" | "entry-encyclopedia" => Some(RecordKind::Chapter),
+            "post" | "post-weblog" => Some(RecordKind::WebPage),
+            "figure" => Some(RecordKind::Image),
+            "broadcast" => Some(RecordKind::MovingImage),
+            "collection" => Some(RecordKind::Collection),
+            _ => None,
+        })
+    }
+
+    /// The kind that a general resource type of DataCite means.
+    pub(super) fn from_datacite(word: &str) -> Option<RecordKind> {
+        let is_general = |words: &&Words| words.datacite == word && words.datacite != "Text";
+        let known = WORDS.iter().find(is_general).map(|words| words.kind);
+        known.or(match word {
+            "Preprint" | "DataPaper" => Some(RecordKind::Article),
+            "Film" => Some(RecordKind::MovingImage),
+            "Text" => Some(RecordKind::Other),
+            _ => None,
+        })
+    }
+
+    /// The kind that a class of schema.org means.
+    pub(super) fn from_schema_org(word: &str) -> Option<RecordKind> {
+        let word = word.rsplit(['/', ':']).next().unwrap_or_default();
+        let known = WORDS.iter().find(|words| words.schema_org == word);
+        known.map(|words| words.kind).or(match word {
+            "Article" => Some(RecordKind::Article),
+            "SoftwareApplication" => Some(RecordKind::Software),
+            "Photograph" | "Painting" => Some(RecordKind::Image),
+            "Movie" | "Clip" => Some(RecordKind::MovingImage),
+            "DataCatalog" | "DataDownload" => Some(RecordKind::Dataset),
+            _ => None,
+        })
+    }
+
     /// The kind that a word of one of the formats means, in any case.
     #[must_use]
     pub fn from_word(word: &str) -> Option<RecordKind> {

@@ -21,6 +21,8 @@ const ALIASES: &[(&str, Element)] = &[
     ("subjects", Element::Subject),
     ("keyword", Element::Subject),
     ("keywords", Element::Subject),
+    ("tag", Element::Subject),
+    ("tags", Element::Subject),
     ("assunto", Element::Subject),
     ("palavra-chave", Element::Subject),
     ("palavras-chave", Element::Subject),
@@ -75,6 +77,33 @@ const ALIASES: &[(&str, Element)] = &[
     ("licença", Element::Rights),
 ];
 
+/// Names of fields that Dublin Core has no element for, and the names under which they are kept.
+const KEPT: &[(&str, &str)] = &[
+    ("orcid", "orcid"),
+    ("version", "version"),
+    ("versão", "version"),
+    ("versao", "version"),
+    ("funding", "funding"),
+    ("funder", "funding"),
+    ("grant", "funding"),
+    ("sponsor", "funding"),
+    ("financiamento", "funding"),
+    ("affiliation", "affiliation"),
+    ("volume", "volume"),
+    ("number", "number"),
+    ("issue", "number"),
+    ("pages", "pages"),
+    ("series", "series"),
+    ("edition", "edition"),
+];
+
+/// The name under which a field is kept, by its name in any case.
+pub(super) fn kept_named(name: &str) -> Option<&'static str> {
+    let lower = name.to_lowercase();
+    let known = KEPT.iter().find(|(known, _)| *known == lower);
+    known.map(|(_, field)| *field)
+}
+
 /// The element that a name or an alias of it means, in any case.
 pub(super) fn element_named(name: &str) -> Option<Element> {
     Element::from_name(name).or_else(|| {
@@ -90,7 +119,7 @@ pub(super) fn push_named(record: &mut DublinCore, name: &str, element: Element, 
         "doi" => record.push(element, fields::doi(value)),
         "isbn" => record.push(element, fields::isbn(value)),
         "issn" => record.push(element, fields::issn(value)),
-        "keyword" | "keywords" | "palavra-chave" | "palavras-chave" => {
+        "keyword" | "keywords" | "tag" | "tags" | "palavra-chave" | "palavras-chave" => {
             fields::push_subjects(record, value, str::to_string);
         }
         _ => record.push(element, value),
@@ -109,8 +138,10 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let most = if name.len() < 5 { 1 } else { 2 };
     let names = Element::ALL.into_iter().map(Element::name);
     let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+    let kept = KEPT.iter().map(|(name, _)| *name);
     names
         .chain(aliases)
+        .chain(kept)
         .map(|known| (distance(&name, known), known))
         .filter(|(distance, _)| *distance <= most)
         .min_by_key(|(distance, _)| *distance)
@@ -175,7 +206,7 @@ mod tests {
             ("dat", Some("data")),
             ("xyz", None),
             ("", None),
-            ("volume", None),
+            ("fundin", Some("funding")),
             (&"title".repeat(1000), None),
         ] {
             let found = nearest(name);

@@ -9,10 +9,10 @@ use quick_xml::NsReader;
 use quick_xml::escape::{escape, resolve_predefined_entity};
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::name::ResolveResult;
-use quick_xml::reader::Reader;
 
-use super::decode::{line_at, utf8, windows_1252, without_mark};
+use super::decode::line_at;
 use super::error::beginning;
+use super::xml::{MAX_DEPTH, decode_xml, position};
 use super::{DublinCore, Element, MetadataError, check_size};
 
 /// The namespace of oai_dc.
@@ -20,13 +20,8 @@ pub const OAI_DC: &str = "http://www.openarchives.org/OAI/2.0/oai_dc/";
 /// The URL of its schema.
 pub const OAI_DC_SCHEMA: &str = "http://www.openarchives.org/OAI/2.0/oai_dc.xsd";
 const DC: &str = "http://purl.org/dc/elements/1.1/";
+const TERMS: &str = "http://purl.org/dc/terms/";
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
-
-/// The deepest nesting of elements; an OAI-PMH response needs six levels.
-const MAX_DEPTH: usize = 64;
-
-/// How far the end of an XML declaration is searched for, in bytes.
-const MAX_DECLARATION: usize = 256;
 
 impl DublinCore {
     /// Parses the first Dublin Core record of an XML document in UTF-8 or ISO-8859-1.
@@ -89,36 +84,6 @@ pub(super) fn unknown_elements(bytes: &[u8]) -> Vec<(usize, String)> {
     }
 }
 
-fn decode_xml(bytes: &[u8]) -> Result<String, MetadataError> {
-    let unknown = |name: &str| {
-        Err(MetadataError::UnknownEncoding {
-            name: beginning(name),
-        })
-    };
-    if bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe") {
-        return unknown("UTF-16");
-    }
-    let unmarked = without_mark(bytes);
-    let declared = declared_encoding(unmarked).map(|name| name.to_ascii_lowercase());
-    match declared.as_deref() {
-        None | Some("utf-8" | "utf8" | "us-ascii") => utf8(unmarked).map(str::to_string),
-        // The byte order mark means UTF-8, whatever the declaration says.
-        Some(_) if unmarked.len() < bytes.len() => utf8(unmarked).map(str::to_string),
-        Some("iso-8859-1" | "iso_8859-1" | "latin1") => Ok(windows_1252(bytes)),
-        Some(name) => unknown(name),
-    }
-}
-
-fn declared_encoding(bytes: &[u8]) -> Option<String> {
-    let head = &bytes[..bytes.len().min(MAX_DECLARATION)];
-    let end = head.windows(2).position(|pair| pair == b"?>")? + 2;
-    let head = windows_1252(&head[..end]);
-    match Reader::from_str(&head).read_event() {
-        Ok(Event::Decl(declaration)) => Some(declaration.encoding()?.ok()?.into_owned()),
-        _ => None,
-    }
-}
-
 struct Document<'a> {
     text: &'a str,
     reader: NsReader<&'a [u8]>,
@@ -129,12 +94,39 @@ struct Document<'a> {
     record_depth: usize,
     /// The current element of the record, and its text so far.
     current: Option<(Element, String)>,
+    /// Dates, which are added at the end, the best of them first.
+    dates: Vec<(usize, String)>,
+    /// How good the date is that is being read.
+    date_rank: usize,
     /// Whether the record has ended; later records are ignored.
     ended: bool,
     /// Whether elements of the record are wherever their namespace is.
     is_anywhere: bool,
     /// The elements in the namespace that Dublin Core does not have, if they are wanted.
     unknown: Option<Vec<(usize, String)>>,
+}
+
+/// Dates, the best of them first: the others say what happened to the record or to the file.
+const DATES: &[&str] = &["issued", "date", "created", "dateCopyrighted"];
+
+/// The element that a term of DCMI refines, or has the name of.
+fn term(name: &str) -> Option<Element> {
+    Element::from_name(name).or_else(|| {
+        Some(match name {
+            "alternative" => Element::Title,
+            "abstract" | "tableOfContents" => Element::Description,
+            "issued" | "created" | "available" | "dateAccepted" | "dateCopyrighted"
+            | "dateSubmitted" | "modified" | "valid" => Element::Date,
+            "extent" | "medium" => Element::Format,
+            "bibliographicCitation" => Element::Identifier,
+            "spatial" | "temporal" => Element::Coverage,
+            "license" | "accessRights" | "rightsHolder" => Element::Rights,
+            "isPartOf" | "hasPart" | "isVersionOf" | "hasVersion" | "isFormatOf" | "hasFormat"
+            | "isReferencedBy" | "references" | "isReplacedBy" | "replaces" | "isRequiredBy"
+            | "requires" | "conformsTo" => Element::Relation,
+            _ => return None,
+        })
+    })
 }
 
 /// The most unknown elements that are returned.
@@ -151,6 +143,8 @@ impl<'a> Document<'a> {
             record: None,
             record_depth: 0,
             current: None,
+            dates: Vec::new(),
+            date_rank: 0,
             ended: false,
             is_anywhere: false,
             unknown: None,
@@ -159,7 +153,13 @@ impl<'a> Document<'a> {
 
     fn read(mut self) -> Result<DublinCore, MetadataError> {
         self.walk()?;
-        self.record.ok_or(MetadataError::NoDublinCore)
+        let mut record = self.record.ok_or(MetadataError::NoDublinCore)?;
+        // The sort keeps the order of those of one rank.
+        self.dates.sort_by_key(|(rank, _)| *rank);
+        for (_, date) in self.dates {
+            record.push(Element::Date, date);
+        }
+        Ok(record)
     }
 
     fn walk(&mut self) -> Result<(), MetadataError> {
@@ -194,55 +194,74 @@ impl<'a> Document<'a> {
             });
         }
         let (namespace, local) = self.reader.resolver().resolve_element(element.name());
-        let in_dublin_core = match namespace {
+        let local = local.as_ref();
+        let is_simple =
+            matches!(&namespace, ResolveResult::Bound(namespace) if namespace.as_ref() == DC);
+        let (in_dublin_core, element) = match namespace {
             ResolveResult::Unknown(prefix) => {
                 return Err(MetadataError::UnknownPrefix {
                     line: self.line(start),
                     prefix: beginning(&prefix),
                 });
             }
-            ResolveResult::Bound(namespace) => namespace.as_ref() == DC,
-            ResolveResult::Unbound => false,
+            _ if is_simple => (true, Element::from_name(local)),
+            ResolveResult::Bound(namespace) if namespace.as_ref() == TERMS => (true, term(local)),
+            _ => (false, None),
         };
-        let element = Element::from_name(local.as_ref());
-        let is_unknown = in_dublin_core && element.is_none() && local.as_ref() != "dc";
+        let is_unknown = is_simple && element.is_none() && local != "dc";
         if is_unknown
             && self
                 .unknown
                 .as_ref()
                 .is_some_and(|unknown| unknown.len() < MOST_UNKNOWN)
         {
-            let found = (self.line(start), local.as_ref().to_owned());
+            let found = (self.line(start), local.to_owned());
             if let Some(unknown) = &mut self.unknown {
                 unknown.push(found);
             }
         }
-        if self.is_anywhere {
-            if in_dublin_core && let Some(element) = element {
-                self.current = Some((element, String::new()));
-                self.record_depth = self.open.len() - 1;
-            }
-        } else if self.record.is_none() {
-            if local.as_ref() == "dc" {
+        let is_member = match &self.record {
+            Some(_) if self.is_anywhere => true,
+            Some(_) => !self.ended && self.open.len() == self.record_depth + 1,
+            None if local == "dc" => {
                 self.record = Some(DublinCore::default());
                 self.record_depth = self.open.len();
+                false
             }
-        } else if !self.ended && in_dublin_core && self.open.len() == self.record_depth + 1 {
-            self.current =
-                Element::from_name(local.as_ref()).map(|element| (element, String::new()));
+            None => false,
+        };
+        if is_member && in_dublin_core {
+            let rank = DATES.iter().position(|name| *name == local);
+            self.date_rank = rank.unwrap_or(DATES.len());
+            self.current = element.map(|element| (element, String::new()));
+            if self.is_anywhere && element.is_some() {
+                self.record_depth = self.open.len() - 1;
+            }
         }
         Ok(())
     }
 
     fn end(&mut self) {
-        self.open.pop();
-        if self.open.len() <= self.record_depth
-            && let (Some((element, value)), Some(record)) = (self.current.take(), &mut self.record)
-        {
-            record.push(element, value);
+        // The members of a list of RDF are values of their own.
+        let is_value_of_list = self.open.pop().is_some_and(|(_, name)| name == "rdf:li");
+        if self.open.len() <= self.record_depth {
+            if let Some((element, value)) = self.current.take() {
+                self.push(element, value);
+            }
+        } else if is_value_of_list && let Some((element, value)) = &mut self.current {
+            let (element, value) = (*element, std::mem::take(value));
+            self.push(element, value);
         }
         if !self.is_anywhere && self.record.is_some() && self.open.len() < self.record_depth {
             self.ended = true;
+        }
+    }
+
+    fn push(&mut self, element: Element, value: String) {
+        if element == Element::Date {
+            self.dates.push((self.date_rank, value));
+        } else if let Some(record) = &mut self.record {
+            record.push(element, value);
         }
     }
 
@@ -280,10 +299,6 @@ impl<'a> Document<'a> {
             text,
         }
     }
-}
-
-fn position(offset: u64) -> usize {
-    usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

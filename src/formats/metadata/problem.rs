@@ -6,11 +6,13 @@
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
+use super::decode::decode;
 use super::error::{beginning, quote};
 use super::names::nearest;
 use super::text::scan;
 use super::{
-    DublinCore, Element, MetadataError, RecordFormat, oai_dc, read_metadata_text, sniff_text,
+    BibliographicRecord, Element, GivenDate, MetadataError, RecordFormat, bibtex, is_undated,
+    oai_dc, orcid, read_metadata_text, sniff_text,
 };
 
 /// The most problems of one text that are returned.
@@ -37,6 +39,12 @@ pub enum MetadataProblemKind {
     },
     /// The text, or a line of it, cannot be read; the sentence of the [`MetadataError`].
     Unreadable(String),
+    /// A date is not understood, or of its day and month nobody knows which is which.
+    UnknownDate(String),
+    /// An ORCID iD is none: its check does not fit.
+    WrongOrcid(String),
+    /// A command of TeX is not known; the beginning of its name.
+    UnknownCommand(String),
     /// The record has no title. A record without one is accepted.
     NoTitle,
 }
@@ -47,7 +55,10 @@ impl MetadataProblem {
     pub fn is_error(&self) -> bool {
         match self.kind {
             MetadataProblemKind::UnknownName { .. } | MetadataProblemKind::Unreadable(_) => true,
-            MetadataProblemKind::NoTitle => false,
+            MetadataProblemKind::NoTitle
+            | MetadataProblemKind::UnknownDate(_)
+            | MetadataProblemKind::WrongOrcid(_)
+            | MetadataProblemKind::UnknownCommand(_) => false,
         }
     }
 
@@ -100,6 +111,30 @@ impl Localize for MetadataProblem {
                 )
             }
             MetadataProblemKind::Unreadable(sentence) => Message::verbatim(sentence.clone()),
+            MetadataProblemKind::UnknownDate(text) => {
+                let text = quote(text);
+                message!(
+                    "line {line} has the date {text}, which is not understood and stays as it is; write it as 2010-03-15, or as EDTF has it",
+                    line,
+                    text
+                )
+            }
+            MetadataProblemKind::WrongOrcid(text) => {
+                let text = quote(text);
+                message!(
+                    "line {line} has {text}, which is no ORCID iD; a digit may be wrong",
+                    line,
+                    text
+                )
+            }
+            MetadataProblemKind::UnknownCommand(name) => {
+                let name = quote(&format!("\\{name}"));
+                message!(
+                    "line {line} has the TeX command {name}, which is not known and stays as it is",
+                    line,
+                    name
+                )
+            }
             MetadataProblemKind::NoTitle => message!("the record has no title"),
         }
     }
@@ -115,23 +150,13 @@ display_message!(MetadataProblem);
 #[must_use]
 pub fn check(bytes: &[u8]) -> Vec<MetadataProblem> {
     let mut problems = Vec::new();
-    let has_title = |record: &DublinCore| record.first(Element::Title).is_some();
-    let is_titled =
+    let record =
         match sniff_text(bytes) {
-            RecordFormat::Text => match scan(bytes, MOST_PROBLEMS) {
-                Ok((record, found)) => {
-                    problems.extend(
-                        found
-                            .iter()
-                            .map(|(line, error)| MetadataProblem::of(*line, error)),
-                    );
-                    has_title(&record)
-                }
-                Err(error) => {
-                    problems.push(MetadataProblem::unreadable(&error));
-                    true
-                }
-            },
+            RecordFormat::Text => scan(bytes, MOST_PROBLEMS).map(|(record, found)| {
+                let found = found.iter();
+                problems.extend(found.map(|(line, error)| MetadataProblem::of(*line, error)));
+                record
+            }),
             format => {
                 if format == RecordFormat::OaiDc {
                     let unknown = oai_dc::unknown_elements(bytes).into_iter();
@@ -145,22 +170,61 @@ pub fn check(bytes: &[u8]) -> Vec<MetadataProblem> {
                         }
                     }));
                 }
-                match read_metadata_text(bytes) {
-                    Ok(record) => has_title(&record.core),
-                    Err(error) => {
-                        problems.push(MetadataProblem::unreadable(&error));
-                        true
-                    }
+                if format == RecordFormat::Bibtex {
+                    let unknown = bibtex::unknown_commands(bytes).into_iter();
+                    problems.extend(unknown.map(|name| MetadataProblem {
+                        line: line_of(bytes, &format!("\\{name}")),
+                        kind: MetadataProblemKind::UnknownCommand(beginning(&name)),
+                    }));
                 }
+                read_metadata_text(bytes)
             }
         };
-    if !is_titled {
+    match record {
+        Ok(record) => problems.extend(of_values(bytes, &record)),
+        Err(error) => problems.push(MetadataProblem::unreadable(&error)),
+    }
+    problems
+}
+
+/// What is wrong with the values of a record that can be read.
+fn of_values(bytes: &[u8], record: &BibliographicRecord) -> Vec<MetadataProblem> {
+    let mut problems = Vec::new();
+    for date in record.core.values(Element::Date).take(MOST_PROBLEMS) {
+        let is_understood = match GivenDate::read(date) {
+            Some(date) => !date.is_ambiguous(),
+            None => is_undated(date),
+        };
+        if !is_understood {
+            problems.push(MetadataProblem {
+                line: line_of(bytes, date),
+                kind: MetadataProblemKind::UnknownDate(beginning(date)),
+            });
+        }
+    }
+    for value in record.values("orcid").take(MOST_PROBLEMS) {
+        let id = value.split(' ').next().unwrap_or_default();
+        if orcid(id).is_none() {
+            problems.push(MetadataProblem {
+                line: line_of(bytes, id),
+                kind: MetadataProblemKind::WrongOrcid(beginning(id)),
+            });
+        }
+    }
+    if record.core.first(Element::Title).is_none() {
         problems.push(MetadataProblem {
             line: 1,
             kind: MetadataProblemKind::NoTitle,
         });
     }
     problems
+}
+
+/// The line that has a text; the first one if none has it as it is.
+fn line_of(bytes: &[u8], text: &str) -> usize {
+    let decoded = decode(bytes);
+    let at = decoded.lines().position(|line| line.contains(text));
+    at.map_or(1, |index| index + 1)
 }
 
 #[cfg(test)]

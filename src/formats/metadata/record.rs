@@ -1,6 +1,10 @@
 //! A record with more than Dublin Core can say: its kind, and the fields that have no element.
 
-use super::{DublinCore, Element, RecordKind, one_line};
+use std::collections::{HashMap, HashSet};
+
+use super::fields::{doi, isbn, issn};
+use super::local::{is_local_field, is_local_path};
+use super::{DublinCore, Element, RecordKind, one_line, orcid};
 
 /// A record as bibliographic formats have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -10,7 +14,8 @@ pub struct BibliographicRecord {
     /// What is described, if the record says so.
     pub kind: Option<RecordKind>,
     /// Fields for which Dublin Core has no element or a less specific one, in their order: names as in BibTeX, in
-    /// lower case, and values of one line. A tag of refer without a name is kept as `%` and its sign.
+    /// lower case, and values of one line. A tag of refer without a name is kept as `%` and its sign. `orcid` is an
+    /// iD and the name of its creator, `funding` a funder, and after a colon the number of the award.
     pub(super) fields: Vec<(String, String)>,
 }
 
@@ -24,7 +29,19 @@ impl From<DublinCore> for BibliographicRecord {
 }
 
 impl BibliographicRecord {
-    /// Adds a field with its value as one line. An empty value is ignored, and a value that the field has already.
+    /// A record of a kind, which its types say too.
+    pub(super) fn of_kind(kind: Option<RecordKind>) -> BibliographicRecord {
+        let mut record = BibliographicRecord {
+            kind,
+            ..BibliographicRecord::default()
+        };
+        let dcmi = kind.map_or("Text", RecordKind::dcmi);
+        record.core.push(Element::Type, dcmi);
+        record
+    }
+
+    /// Adds a field with its value as one line. An empty value is ignored, one that the field has already, and what
+    /// says where a file is on the disk of whoever wrote the record.
     pub fn keep(&mut self, name: &str, value: &str) {
         let value = one_line(value);
         let name = if name.starts_with('%') {
@@ -32,10 +49,93 @@ impl BibliographicRecord {
         } else {
             name.to_lowercase()
         };
+        if is_local_field(&name) || is_local_path(&value) {
+            return;
+        }
         let is_last = |(known, other): &(String, String)| *known == name && *other == value;
         if !value.is_empty() && !self.fields.last().is_some_and(is_last) {
             self.fields.push((name, value));
         }
+    }
+
+    /// Adds a creator, "Family, Given", with an ORCID iD if there is one.
+    pub(super) fn push_creator(&mut self, name: &str, orcid: Option<&str>) {
+        self.core.push(Element::Creator, name);
+        self.keep_orcid(name, orcid.unwrap_or_default());
+    }
+
+    /// Keeps the ORCID iD of a creator. A wrong one is kept as it stands.
+    pub(super) fn keep_orcid(&mut self, name: &str, id: &str) {
+        let id = orcid(id).unwrap_or_else(|| id.trim().to_owned());
+        if !id.is_empty() && !name.trim().is_empty() {
+            self.keep("orcid", &format!("{id} {name}"));
+        }
+    }
+
+    /// The ORCID iDs that are right, by the names of their creators.
+    #[must_use]
+    pub fn orcids(&self) -> HashMap<&str, String> {
+        let ids = self.values("orcid").filter_map(|value| {
+            let (id, name) = value.split_once(' ')?;
+            Some((name, orcid(id)?))
+        });
+        ids.collect()
+    }
+
+    /// Adds a contributor with a role that has a field: `editor`, `translator`.
+    pub(super) fn push_contributor(&mut self, role: &str, name: &str) {
+        self.core.push(Element::Contributor, name);
+        self.keep(role, name);
+    }
+
+    /// Adds a description that is no abstract.
+    pub(super) fn push_note(&mut self, text: &str) {
+        self.core.push(Element::Description, text);
+        self.keep("note", text);
+    }
+
+    pub(super) fn push_publisher(&mut self, name: &str) {
+        self.core.push(Element::Publisher, name);
+        self.keep("publisher", name);
+    }
+
+    /// Adds the journal or the book in which it appeared.
+    pub(super) fn push_container(&mut self, name: &str) {
+        self.core.push(Element::Source, name);
+        let is_article = self.kind == Some(RecordKind::Article);
+        self.keep(if is_article { "journal" } else { "booktitle" }, name);
+    }
+
+    /// Adds an identifier of a scheme, whose name is in any case: `doi`, `isbn`, `issn`, `url`.
+    pub(super) fn push_identifier(&mut self, scheme: &str, value: &str) {
+        let scheme = scheme.to_ascii_lowercase();
+        let written = match &*scheme {
+            "doi" => doi(value),
+            "isbn" => isbn(value),
+            "issn" => issn(value),
+            _ => value.to_owned(),
+        };
+        self.core.push(Element::Identifier, written);
+        if ["doi", "isbn", "issn", "url"].contains(&&*scheme) {
+            self.keep(&scheme, value);
+        }
+    }
+
+    pub(super) fn keep_funding(&mut self, funder: &str, award: &str) {
+        match (funder.trim(), award.trim()) {
+            (funder, "") => self.keep("funding", funder),
+            ("", award) => self.keep("funding", award),
+            (funder, award) => self.keep("funding", &format!("{funder}: {award}")),
+        }
+    }
+
+    /// Whoever paid for it, each with the number of the award.
+    pub fn funding(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.values("funding")
+            .map(|value| match value.split_once(": ") {
+                Some((funder, award)) => (funder, Some(award)),
+                None => (value, None),
+            })
     }
 
     /// The kept fields.
@@ -58,6 +158,15 @@ impl BibliographicRecord {
         self.fields()
             .find(|(known, _)| *known == name)
             .map(|(_, value)| value)
+    }
+
+    /// The descriptions that are no notes, and those that are.
+    #[must_use]
+    pub fn descriptions(&self) -> (Vec<&str>, Vec<&str>) {
+        let notes: HashSet<&str> = self.values("note").chain(self.values("annote")).collect();
+        let is_note = |text: &&str| notes.contains(text);
+        let (notes, abstracts) = self.core.values(Element::Description).partition(is_note);
+        (abstracts, notes)
     }
 
     /// The kind of the record, or what its types say.

@@ -8,7 +8,7 @@ use super::date::date;
 use super::decode::decode;
 use super::error::beginning;
 use super::fields::{doi, isbn_or_issn, push_subjects};
-use super::names::{element_named, push_named};
+use super::names::{element_named, kept_named, push_named};
 use super::person::family_first;
 use super::record::is_said_by_core;
 use super::{BibliographicRecord, DublinCore, Element, MetadataError, RecordKind, check_size};
@@ -168,8 +168,13 @@ fn add_sign(record: &mut BibliographicRecord, sign: char, value: &str) {
 
 /// Adds a field `%@name value`.
 fn add_named(record: &mut BibliographicRecord, name: &str, value: &str) {
+    if name.eq_ignore_ascii_case("orcid") {
+        let (id, creator) = value.split_once(' ').unwrap_or((value, ""));
+        record.keep_orcid(creator, id);
+        return;
+    }
     let Some(element) = element_named(name) else {
-        record.keep(name, value);
+        record.keep(kept_named(name).unwrap_or(name), value);
         return;
     };
     match element {

@@ -6,7 +6,7 @@
 use super::decode::{windows_1252, without_mark};
 use super::refer::tagged;
 use super::text::{parse_line, scan};
-use super::{BibliographicRecord, DublinCore, MetadataError};
+use super::{BibliographicRecord, DublinCore, MetadataError, ris};
 
 /// The format of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +17,18 @@ pub enum RecordFormat {
     Bibtex,
     /// Tagged lines of refer and EndNote.
     Refer,
+    /// RIS.
+    Ris,
+    /// CSL-JSON, DataCite or schema.org, in JSON.
+    Json,
+    /// CITATION.cff.
+    Cff,
+    /// The XML of DataCite.
+    Datacite,
+    /// MODS.
+    Mods,
+    /// The `dublin_core.xml` of DSpace.
+    Dspace,
     /// Lines `name: value`.
     Text,
 }
@@ -36,7 +48,18 @@ impl RecordFormat {
             RecordFormat::OaiDc => DublinCore::from_oai_dc(bytes).map(BibliographicRecord::from),
             RecordFormat::Bibtex => BibliographicRecord::from_bibtex(bytes),
             RecordFormat::Refer => BibliographicRecord::from_refer(bytes),
-            RecordFormat::Text => DublinCore::parse_text(bytes).map(BibliographicRecord::from),
+            RecordFormat::Ris => BibliographicRecord::from_ris(bytes),
+            RecordFormat::Json => BibliographicRecord::from_json(bytes),
+            RecordFormat::Cff => BibliographicRecord::from_cff(bytes),
+            RecordFormat::Datacite => BibliographicRecord::from_datacite_xml(bytes),
+            RecordFormat::Mods => BibliographicRecord::from_mods(bytes),
+            RecordFormat::Dspace => BibliographicRecord::from_dspace(bytes),
+            RecordFormat::Text => {
+                let (record, bad) = scan(bytes, 1)?;
+                bad.into_iter()
+                    .next()
+                    .map_or(Ok(record), |(_, error)| Err(error))
+            }
         }
     }
 }
@@ -63,10 +86,16 @@ pub fn sniff_text(bytes: &[u8]) -> RecordFormat {
         .lines()
         .filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     let first = lines.next().unwrap_or_default();
-    if parse_line(1, first).is_ok() {
+    if is_cff(text) {
+        RecordFormat::Cff
+    } else if parse_line(1, first).is_ok() {
         RecordFormat::Text
     } else if first.starts_with('<') {
-        RecordFormat::OaiDc
+        xml_format(text).unwrap_or(RecordFormat::OaiDc)
+    } else if first.starts_with(['{', '[']) {
+        RecordFormat::Json
+    } else if ris::tagged(first).is_some() {
+        RecordFormat::Ris
     } else if text.lines().any(begins_entry) || first.starts_with('@') {
         RecordFormat::Bibtex
     } else if tagged(first).is_some() {
@@ -79,7 +108,7 @@ pub fn sniff_text(bytes: &[u8]) -> RecordFormat {
 /// Reads the metadata text of an item. Lines `name: value` that cannot be read are left out.
 pub fn read_metadata_text(bytes: &[u8]) -> Result<BibliographicRecord, MetadataError> {
     match sniff_text(bytes) {
-        RecordFormat::Text => scan(bytes, 0).map(|(record, _)| record.into()),
+        RecordFormat::Text => scan(bytes, 0).map(|(record, _)| record),
         format => format.read(bytes),
     }
 }
@@ -88,6 +117,8 @@ fn by_name(file_name: &str) -> Option<RecordFormat> {
     let (_, extension) = file_name.rsplit_once('.')?;
     match extension.to_ascii_lowercase().as_str() {
         "xml" => Some(RecordFormat::OaiDc),
+        "ris" => Some(RecordFormat::Ris),
+        "cff" => Some(RecordFormat::Cff),
         "bib" | "bibtex" => Some(RecordFormat::Bibtex),
         "refer" | "enw" | "ref" => Some(RecordFormat::Refer),
         "txt" => Some(RecordFormat::Text),
@@ -102,7 +133,18 @@ fn by_content(head: &[u8]) -> Option<RecordFormat> {
     if text.contains('\0') {
         None
     } else if text.starts_with('<') {
-        is_oai_dc(text).then_some(RecordFormat::OaiDc)
+        let is_known = || is_oai_dc(text).then_some(RecordFormat::OaiDc);
+        xml_format(text).or_else(is_known)
+    } else if text.starts_with(['{', '[']) {
+        is_json_record(text).then_some(RecordFormat::Json)
+    } else if text
+        .lines()
+        .next()
+        .is_some_and(|line| line.starts_with("TY  - "))
+    {
+        Some(RecordFormat::Ris)
+    } else if is_cff(text) {
+        Some(RecordFormat::Cff)
     } else if text.lines().any(begins_entry) {
         Some(RecordFormat::Bibtex)
     } else if is_refer(text) {
@@ -114,18 +156,44 @@ fn by_content(head: &[u8]) -> Option<RecordFormat> {
     }
 }
 
-/// Web pages, drawings and e-books also contain Dublin Core; a record has an element `dc`.
-fn is_oai_dc(text: &str) -> bool {
-    text.contains("oai_dc") || (text.contains("purl.org/dc/elements/1.1") && has_element_dc(text))
+/// The format of an XML document, by the first element that one of the formats has. None of Dublin Core.
+fn xml_format(text: &str) -> Option<RecordFormat> {
+    let is_datacite = text.contains("datacite.org/schema/kernel");
+    element_names(text).find_map(|name| match name {
+        "resource" if is_datacite => Some(RecordFormat::Datacite),
+        "mods" | "modsCollection" => Some(RecordFormat::Mods),
+        "dublin_core" => Some(RecordFormat::Dspace),
+        _ => None,
+    })
 }
 
-fn has_element_dc(text: &str) -> bool {
-    text.split('<').skip(1).any(|tag| {
-        let name = tag
-            .split(|sign: char| sign.is_whitespace() || matches!(sign, '>' | '/'))
-            .next();
-        name.is_some_and(|name| name == "dc" || name.ends_with(":dc"))
+/// Programs have many files in JSON; that of a record says what it is.
+fn is_json_record(text: &str) -> bool {
+    let has = |name: &str| text.contains(&format!("\"{name}\""));
+    (text.contains("schema.org") && has("@type"))
+        || (has("titles") && has("creators"))
+        || (has("title") && has("type") && (has("issued") || has("author") || has("DOI")))
+}
+
+/// Whether a line names the version of the format, which every CITATION.cff has.
+fn is_cff(text: &str) -> bool {
+    text.lines().any(|line| line.starts_with("cff-version:"))
+}
+
+/// The local names of the elements of an XML document, in their order.
+fn element_names(text: &str) -> impl Iterator<Item = &str> {
+    text.split('<').skip(1).filter_map(|tag| {
+        let name = tag.split(|sign: char| sign.is_whitespace() || matches!(sign, '>' | '/'));
+        let name = name.into_iter().next()?;
+        Some(name.rsplit(':').next().unwrap_or(name))
     })
+}
+
+/// Web pages, drawings and e-books also contain Dublin Core; a record has an element `dc`.
+fn is_oai_dc(text: &str) -> bool {
+    text.contains("oai_dc")
+        || (text.contains("purl.org/dc/elements/1.1")
+            && element_names(text).any(|name| name == "dc"))
 }
 
 /// Whether a line begins an entry of a known type; style sheets and programs also have lines with `@`.

@@ -1,7 +1,7 @@
 //! Converts the TeX of a bibliography to plain text: accents, letters and symbols, without layout.
 //!
-//! An accent is composed with its letter, and braces are removed. An unknown command is replaced by its
-//! argument, or by its name where it has none. The text is read once from left to right without recursion, so
+//! An accent is composed with its letter, and braces are removed. An unknown command stays as it is written, with its
+//! argument. The text is read once from left to right without recursion, so
 //! that neither deep nor broken input does harm. Macros of the user are not known.
 
 use std::iter::Peekable;
@@ -11,16 +11,27 @@ use unicode_normalization::char::compose;
 
 /// The plain text of a piece of TeX.
 pub(super) fn plain(tex: &str) -> String {
+    read(tex).text
+}
+
+/// The commands that are not known, as often as they are there.
+pub(super) fn unknown_commands(tex: &str) -> Vec<String> {
+    read(tex).unknown
+}
+
+fn read(tex: &str) -> Reader<'_> {
     let mut reader = Reader {
         rest: tex.chars().peekable(),
         text: String::with_capacity(tex.len()),
         accents: Vec::new(),
+        kept: Vec::new(),
+        unknown: Vec::new(),
     };
     while let Some(character) = reader.rest.next() {
         reader.take(character);
     }
     reader.end_of_argument();
-    reader.text
+    reader
 }
 
 /// The text of a field such as a URL: only braces and escapes are removed.
@@ -53,14 +64,23 @@ struct Reader<'a> {
     text: String,
     /// Accents that wait for a letter, the outermost first.
     accents: Vec<char>,
+    /// The open braces: whether each is part of an unknown command and kept.
+    kept: Vec<bool>,
+    unknown: Vec<String>,
 }
 
 impl Reader<'_> {
     fn take(&mut self, character: char) {
         match character {
             '\\' => self.command(),
-            '{' | '$' => {}
-            '}' => self.end_of_argument(),
+            '$' => {}
+            '{' => self.kept.push(false),
+            '}' => {
+                self.end_of_argument();
+                if self.kept.pop() == Some(true) {
+                    self.text.push('}');
+                }
+            }
             '~' => self.set(' '),
             '-' if self.rest.next_if_eq(&'-').is_some() => {
                 let dash = if self.rest.next_if_eq(&'-').is_some() {
@@ -94,8 +114,14 @@ impl Reader<'_> {
             skip_spaces(&mut self.rest);
         } else if SILENT.contains(&name.as_str()) {
             skip_spaces(&mut self.rest);
-        } else if self.rest.peek() != Some(&'{') {
-            name.chars().for_each(|character| self.set(character));
+        } else if !WITH_ARGUMENT.contains(&name.as_str()) {
+            self.text.push('\\');
+            self.text.push_str(&name);
+            if self.rest.next_if_eq(&'{').is_some() {
+                self.text.push('{');
+                self.kept.push(true);
+            }
+            self.unknown.push(name);
         }
     }
 
@@ -240,10 +266,98 @@ const SIGNS: &[(&str, &str)] = &[
     ("times", "×"),
     ("pm", "±"),
     ("mu", "µ"),
+    ("alpha", "α"),
+    ("beta", "β"),
+    ("gamma", "γ"),
+    ("delta", "δ"),
+    ("epsilon", "ϵ"),
+    ("varepsilon", "ε"),
+    ("zeta", "ζ"),
+    ("eta", "η"),
+    ("theta", "θ"),
+    ("iota", "ι"),
+    ("kappa", "κ"),
+    ("lambda", "λ"),
+    ("nu", "ν"),
+    ("xi", "ξ"),
+    ("pi", "π"),
+    ("rho", "ρ"),
+    ("sigma", "σ"),
+    ("tau", "τ"),
+    ("upsilon", "υ"),
+    ("phi", "ϕ"),
+    ("varphi", "φ"),
+    ("chi", "χ"),
+    ("psi", "ψ"),
+    ("omega", "ω"),
+    ("Gamma", "Γ"),
+    ("Delta", "Δ"),
+    ("Theta", "Θ"),
+    ("Lambda", "Λ"),
+    ("Xi", "Ξ"),
+    ("Pi", "Π"),
+    ("Sigma", "Σ"),
+    ("Phi", "Φ"),
+    ("Psi", "Ψ"),
+    ("Omega", "Ω"),
+    ("leq", "≤"),
+    ("le", "≤"),
+    ("geq", "≥"),
+    ("ge", "≥"),
+    ("approx", "≈"),
+    ("sim", "∼"),
+    ("to", "→"),
+    ("rightarrow", "→"),
+    ("infty", "∞"),
+    ("cdot", "⋅"),
+    ("circ", "∘"),
+    ("textmu", "µ"),
+    ("textasteriskcentered", "*"),
+    ("textquotesingle", "'"),
+    ("textdollar", "$"),
+    ("slash", "/"),
     ("TeX", "TeX"),
     ("LaTeX", "LaTeX"),
     ("quad", " "),
     ("space", " "),
+];
+
+/// Commands of which the argument alone is text.
+const WITH_ARGUMENT: &[&str] = &[
+    "emph",
+    "textbf",
+    "textit",
+    "textmd",
+    "textnormal",
+    "textrm",
+    "textsc",
+    "textsf",
+    "textsl",
+    "texttt",
+    "textup",
+    "textsuperscript",
+    "textsubscript",
+    "underline",
+    "mbox",
+    "text",
+    "hbox",
+    "url",
+    "path",
+    "mathrm",
+    "mathbf",
+    "mathit",
+    "mathsf",
+    "mathtt",
+    "mathcal",
+    "mathbb",
+    "ensuremath",
+    "uppercase",
+    "lowercase",
+    "MakeUppercase",
+    "MakeLowercase",
+    "enquote",
+    "nocase",
+    "NoCaseChange",
 ];
 
 /// Commands that change only the appearance of text.
@@ -303,8 +417,9 @@ mod tests {
             (r"D.~E. Knuth\,\ldots", "D. E. Knuth …"),
             (
                 r"\emph{an} \textbf{old} {\it tale} of $\alpha$ and $x^2$",
-                "an old tale of alpha and x^2",
+                "an old tale of α and x^2",
             ),
+            (r"\unknown{a {b}} \other c", r"\unknown{a b} \other c"),
             (r"{The {ESA} {L}ab}", "The ESA Lab"),
             (r"\~{}user a\^{}b \'{}", "~user a^b "),
             (r"\", ""),

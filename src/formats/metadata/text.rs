@@ -8,8 +8,8 @@ use std::borrow::Cow;
 
 use super::decode::{utf8, without_mark};
 use super::error::beginning;
-use super::names::{element_named, push_named};
-use super::{DublinCore, Element, MetadataError, check_size};
+use super::names::{element_named, kept_named, push_named};
+use super::{BibliographicRecord, DublinCore, Element, MetadataError, check_size};
 
 /// A line that cannot be read, and why.
 pub(super) type BadLine = (usize, MetadataError);
@@ -18,10 +18,10 @@ pub(super) type BadLine = (usize, MetadataError);
 pub(super) fn scan(
     bytes: &[u8],
     most_bad: usize,
-) -> Result<(DublinCore, Vec<BadLine>), MetadataError> {
+) -> Result<(BibliographicRecord, Vec<BadLine>), MetadataError> {
     check_size(bytes)?;
     let text = utf8(without_mark(bytes))?;
-    let mut record = DublinCore::default();
+    let mut record = BibliographicRecord::default();
     let mut bad: Vec<BadLine> = Vec::new();
     let mut pending: Option<(Field<'_>, Cow<'_, str>)> = None;
     // What continues a line that cannot be read belongs to it.
@@ -47,7 +47,7 @@ pub(super) fn scan(
         } else {
             let parsed = parse_line(line, content);
             if let Some((field, value)) = pending.take() {
-                push_named(&mut record, field.name, field.element, &value);
+                field.add_to(&mut record, &value);
             }
             match parsed {
                 Ok((field, value)) => {
@@ -63,7 +63,7 @@ pub(super) fn scan(
         }
     }
     if let Some((field, value)) = pending {
-        push_named(&mut record, field.name, field.element, &value);
+        field.add_to(&mut record, &value);
     }
     Ok((record, bad))
 }
@@ -74,7 +74,7 @@ impl DublinCore {
         let (record, bad) = scan(bytes, 1)?;
         match bad.into_iter().next() {
             Some((_, error)) => Err(error),
-            None => Ok(record),
+            None => Ok(record.core),
         }
     }
 
@@ -91,11 +91,40 @@ impl DublinCore {
     }
 }
 
-/// The name of a field as it is written, and its element.
+/// The name of a field as it is written, and what it means.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
     name: &'a str,
-    element: Element,
+    meaning: Meaning,
+}
+
+#[derive(Clone, Copy)]
+enum Meaning {
+    Element(Element),
+    /// It is kept under this name.
+    Kept(&'static str),
+}
+
+impl Field<'_> {
+    fn add_to(self, record: &mut BibliographicRecord, value: &str) {
+        match self.meaning {
+            Meaning::Element(element) => push_named(&mut record.core, self.name, element, value),
+            // That of the creator before it, unless the line names one.
+            Meaning::Kept("orcid") => {
+                let (id, named) = value
+                    .trim()
+                    .split_once(char::is_whitespace)
+                    .unwrap_or((value, ""));
+                let creator = record.core.values(Element::Creator).last();
+                let creator = creator
+                    .filter(|_| named.trim().is_empty())
+                    .unwrap_or(named)
+                    .to_owned();
+                record.keep_orcid(&creator, id);
+            }
+            Meaning::Kept(name) => record.keep(name, value),
+        }
+    }
 }
 
 /// The field and the value of one line.
@@ -108,11 +137,13 @@ pub(super) fn parse_line(line: usize, content: &str) -> Result<(Field<'_>, &str)
                 text: beginning(content),
             })?;
     let name = name.trim();
-    let element = element_named(name).ok_or_else(|| MetadataError::UnknownElement {
+    let element = element_named(name).map(Meaning::Element);
+    let meaning = element.or_else(|| kept_named(name).map(Meaning::Kept));
+    let meaning = meaning.ok_or_else(|| MetadataError::UnknownElement {
         line,
         name: beginning(name),
     })?;
-    Ok((Field { name, element }, value))
+    Ok((Field { name, meaning }, value))
 }
 
 /// The line without the prefix `dc:` or `dc.`, which some authors write before a name.

@@ -156,6 +156,9 @@ findings! {
         BrokenMetadata "broken-metadata" Notice reported
             "the metadata text, or a line of it, cannot be read"
             "correct it"
+        DoubtfulField "doubtful-field" Notice reported
+            "a date, an ORCID iD or a command of TeX in the metadata text is not understood; it stays as it is"
+            "correct it, if it is wrong"
         NoTitle "no-title" Notice reported
             "the metadata text has no title"
             "add one"

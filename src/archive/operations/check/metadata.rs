@@ -26,6 +26,7 @@ impl Archive {
         for code in [
             CheckCode::UnknownField,
             CheckCode::BrokenMetadata,
+            CheckCode::DoubtfulField,
             CheckCode::NoTitle,
         ] {
             let is_its = |problem: &&MetadataProblem| code_of(problem) == code;
@@ -58,5 +59,8 @@ fn code_of(problem: &MetadataProblem) -> CheckCode {
         MetadataProblemKind::UnknownName { .. } => CheckCode::UnknownField,
         MetadataProblemKind::Unreadable(_) => CheckCode::BrokenMetadata,
         MetadataProblemKind::NoTitle => CheckCode::NoTitle,
+        MetadataProblemKind::UnknownDate(_)
+        | MetadataProblemKind::WrongOrcid(_)
+        | MetadataProblemKind::UnknownCommand(_) => CheckCode::DoubtfulField,
     }
 }

@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use crate::archive::store::{Item, SearchEntry};
 use crate::formats::description::Description;
 use crate::formats::item::Names;
-use crate::formats::metadata::{DublinCore, Element};
+use crate::formats::metadata::{DublinCore, Element, GivenDate};
 use crate::formats::search::SearchField;
 
 /// How much text of an item is indexed in one field, in bytes.
@@ -27,10 +27,18 @@ fn collection_of(names: &Names) -> String {
     }
 }
 
-/// The years in a date or a range of dates.
-fn years_in(date: &str) -> impl Iterator<Item = &str> {
+/// The years in a date or at the ends of an interval; of one that is not understood, numbers of four digits.
+fn years_in(date: &str) -> Vec<String> {
+    let year = |year: i32| format!("{year:04}");
+    if let Some(given) = GivenDate::read(date) {
+        let last = given.end().and_then(|end| end.first());
+        let mut years = vec![year(given.year())];
+        years.extend(last.copied().map(year).filter(|last| *last != years[0]));
+        return years;
+    }
     let numbers = date.split(|sign: char| !sign.is_ascii_digit());
-    numbers.filter(|number| number.len() == 4).take(2)
+    let years = numbers.filter(|number| number.len() == 4).take(2);
+    years.map(str::to_owned).collect()
 }
 
 /// What is recorded of an item and its description.
@@ -94,7 +102,7 @@ fn values_of(field: SearchField, core: &DublinCore, item: &Item) -> Vec<String> 
         SearchField::Text => return Vec::new(),
         SearchField::Year => {
             let dates = core.values(Element::Date);
-            let mut years: Vec<String> = dates.flat_map(years_in).map(str::to_owned).collect();
+            let mut years: Vec<String> = dates.flat_map(years_in).collect();
             years.dedup();
             return years;
         }
@@ -123,9 +131,11 @@ mod tests {
             ("1995/1998", vec!["1995", "1998"]),
             ("Feb. 16, 2009", vec!["2009"]),
             ("16.02.09", vec![]),
-            ("20090216", vec![]),
+            ("20090216", vec!["2009"]),
+            ("15/03/2010", vec!["2010"]),
+            ("about 1234 of 5678", vec!["1234", "5678"]),
         ] {
-            assert_eq!(years_in(date).collect::<Vec<_>>(), expected, "{date}");
+            assert_eq!(years_in(date), expected, "{date}");
         }
     }
 

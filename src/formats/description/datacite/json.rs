@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DATACITE, Resource, name_type};
+use super::{DATACITE, ORCID, Resource, name_type};
 use crate::formats::description::{Description, PersonName};
+use crate::formats::metadata::SPDX;
 
 /// The document.
 pub(in super::super) fn write(description: &Description) -> String {
@@ -25,7 +26,12 @@ fn of(resource: &Resource<'_>) -> Value {
         json!(identifier),
     );
     let creators = resource.creators.iter();
-    add("creators", creators.map(|name| agent(name, None)).collect());
+    add(
+        "creators",
+        creators
+            .map(|(name, id)| agent(name, None, id.as_deref()))
+            .collect(),
+    );
     let titles = resource.titles.iter();
     let title = |(title, kind): &(&str, Option<&str>)| match kind {
         Some(kind) => json!({ "title": title, "titleType": kind }),
@@ -54,11 +60,12 @@ fn of(resource: &Resource<'_>) -> Value {
     add(
         "contributors",
         contributors
-            .map(|(name, role)| agent(name, Some(role)))
+            .map(|(name, role)| agent(name, Some(role), None))
             .collect(),
     );
     let issued: Vec<_> = resource
         .date
+        .as_deref()
         .map(|date| (date, "Issued"))
         .into_iter()
         .collect();
@@ -74,16 +81,34 @@ fn of(resource: &Resource<'_>) -> Value {
     });
     add("relatedIdentifiers", related.collect());
     add("formats", json!(resource.formats));
-    add("rightsList", each(&resource.rights, "rights"));
+    add("version", json!(resource.version));
+    let rights = resource.rights.iter().map(|(text, licence)| {
+        let mut rights = json!({ "rights": text });
+        if let Some(licence) = licence {
+            rights["rightsUri"] = json!(licence.url);
+            if let Some(spdx) = &licence.spdx {
+                rights["rightsIdentifier"] = json!(spdx);
+                rights["rightsIdentifierScheme"] = json!("SPDX");
+                rights["schemeUri"] = json!(SPDX);
+            }
+        }
+        rights
+    });
+    add("rightsList", rights.collect());
     add(
         "descriptions",
         qualified(&resource.descriptions, "description", "descriptionType"),
     );
+    let funding = resource.funding.iter().map(|(funder, award)| match award {
+        Some(award) => json!({ "funderName": funder, "awardNumber": award }),
+        None => json!({ "funderName": funder }),
+    });
+    add("fundingReferences", funding.collect());
     Value::Object(made)
 }
 
 /// A creator, or a contributor in a role.
-fn agent(name: &PersonName<'_>, role: Option<&str>) -> Value {
+fn agent(name: &PersonName<'_>, role: Option<&str>, orcid: Option<&str>) -> Value {
     let mut agent = Map::new();
     let mut add = |key: &str, value: Option<&str>| {
         agent.extend(value.map(|value| (key.to_owned(), Value::from(value))));
@@ -93,5 +118,13 @@ fn agent(name: &PersonName<'_>, role: Option<&str>) -> Value {
     add("givenName", name.family.map(|_| name.given));
     add("familyName", name.family);
     add("contributorType", role);
+    if let Some(orcid) = orcid {
+        let identifier = json!({
+            "nameIdentifier": format!("{ORCID}{orcid}"),
+            "nameIdentifierScheme": "ORCID",
+            "schemeUri": ORCID,
+        });
+        agent.insert("nameIdentifiers".to_owned(), json!([identifier]));
+    }
     Value::Object(agent)
 }

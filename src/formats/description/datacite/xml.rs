@@ -2,8 +2,9 @@
 
 use quick_xml::escape::escape;
 
-use super::{DATACITE, DATACITE_SCHEMA, Resource, name_type};
+use super::{DATACITE, DATACITE_SCHEMA, ORCID, Resource, name_type};
 use crate::formats::description::{Description, PersonName};
+use crate::formats::metadata::SPDX;
 
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 
@@ -52,9 +53,14 @@ pub(in super::super) fn element(description: &Description) -> String {
     let (identifier, scheme) = resource.identifier;
     let scheme = [("identifierType", scheme)];
     text(&mut xml, 2, "identifier", &scheme, identifier);
-    list(&mut xml, "creators", &resource.creators, |xml, name| {
-        agent(xml, "creator", &[], name);
-    });
+    list(
+        &mut xml,
+        "creators",
+        &resource.creators,
+        |xml, (name, id)| {
+            agent(xml, "creator", &[], name, id.as_deref());
+        },
+    );
     list(
         &mut xml,
         "titles",
@@ -77,11 +83,12 @@ pub(in super::super) fn element(description: &Description) -> String {
         "contributors",
         contributors,
         |xml, (name, role)| {
-            agent(xml, "contributor", &[("contributorType", role)], name);
+            agent(xml, "contributor", &[("contributorType", role)], name, None);
         },
     );
     let issued: Vec<_> = resource
         .date
+        .as_deref()
         .map(|date| (date, "Issued"))
         .into_iter()
         .collect();
@@ -106,7 +113,26 @@ pub(in super::super) fn element(description: &Description) -> String {
         },
     );
     texts(&mut xml, "formats", "format", &resource.formats);
-    texts(&mut xml, "rightsList", "rights", &resource.rights);
+    if let Some(version) = resource.version {
+        text(&mut xml, 2, "version", &[], version);
+    }
+    list(
+        &mut xml,
+        "rightsList",
+        &resource.rights,
+        |xml, (value, licence)| {
+            let mut attributes = Vec::new();
+            if let Some(licence) = licence {
+                attributes.push(("rightsURI", &*licence.url));
+                if let Some(spdx) = &licence.spdx {
+                    attributes.push(("rightsIdentifier", &**spdx));
+                    attributes.push(("rightsIdentifierScheme", "SPDX"));
+                    attributes.push(("schemeURI", SPDX));
+                }
+            }
+            text(xml, 4, "rights", &attributes, value);
+        },
+    );
     let kind = "descriptionType";
     qualified(
         &mut xml,
@@ -115,12 +141,31 @@ pub(in super::super) fn element(description: &Description) -> String {
         kind,
         &resource.descriptions,
     );
+    list(
+        &mut xml,
+        "fundingReferences",
+        &resource.funding,
+        |xml, (funder, award)| {
+            xml.push_str("    <fundingReference>\n");
+            text(xml, 6, "funderName", &[], funder);
+            if let Some(award) = award {
+                text(xml, 6, "awardNumber", &[], award);
+            }
+            xml.push_str("    </fundingReference>\n");
+        },
+    );
     xml.push_str("</resource>\n");
     xml
 }
 
 /// A creator or a contributor.
-fn agent(xml: &mut String, element: &str, attributes: Attributes<'_>, name: &PersonName<'_>) {
+fn agent(
+    xml: &mut String,
+    element: &str,
+    attributes: Attributes<'_>,
+    name: &PersonName<'_>,
+    orcid: Option<&str>,
+) {
     let attributes: String = attributes
         .iter()
         .map(|(attribute, value)| format!(" {attribute}=\"{}\"", escape(*value)))
@@ -137,6 +182,16 @@ fn agent(xml: &mut String, element: &str, attributes: Attributes<'_>, name: &Per
     if let Some(family) = name.family {
         text(xml, 6, "givenName", &[], name.given);
         text(xml, 6, "familyName", &[], family);
+    }
+    if let Some(orcid) = orcid {
+        let scheme = [("nameIdentifierScheme", "ORCID"), ("schemeURI", ORCID)];
+        text(
+            xml,
+            6,
+            "nameIdentifier",
+            &scheme,
+            &format!("{ORCID}{orcid}"),
+        );
     }
     xml.push_str(&format!("    </{element}>\n"));
 }

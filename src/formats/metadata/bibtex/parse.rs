@@ -15,10 +15,11 @@ use crate::formats::metadata::{MAX_BYTES, MetadataError};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) kind: String,
+    pub(super) key: String,
     pub(super) fields: Vec<(String, String)>,
 }
 
-/// Parses a file up to the end of the first entry.
+/// Parses a file up to the end of the first entry, and the entry that this one refers to, whose fields it inherits.
 pub(super) fn first_entry(text: &str) -> Result<Entry, MetadataError> {
     let mut parser = Parser {
         text,
@@ -26,35 +27,53 @@ pub(super) fn first_entry(text: &str) -> Result<Entry, MetadataError> {
         strings: HashMap::new(),
         expanded: 0,
     };
-    loop {
-        let Some((_, rest)) = parser.rest.split_once('@') else {
-            return Err(MetadataError::NoEntry);
+    let mut entry = parser.entry()?;
+    let parent = entry.fields.iter().find(|(name, _)| name == "crossref");
+    if let Some(parent) = parent.map(|(_, key)| key.trim().to_owned()) {
+        // BibTeX compares keys without their case, and one level is followed. What cannot be parsed has no parent.
+        while let Ok(other) = parser.entry() {
+            if other.key.eq_ignore_ascii_case(&parent) {
+                inherit(&mut entry, other);
+                break;
+            }
+        }
+    }
+    Ok(entry)
+}
+
+/// Fields of an entry that say nothing of those that refer to it.
+const ITS_OWN: &[&str] = &[
+    "abstract",
+    "annote",
+    "author",
+    "crossref",
+    "doi",
+    "ibi",
+    "ids",
+    "keywords",
+    "keyword",
+    "note",
+    "pages",
+    "subtitle",
+    "targetfile",
+    "type",
+    "url",
+];
+
+/// Adds the fields of the entry that another one refers to, as far as that lacks them. The title is that of the book.
+fn inherit(entry: &mut Entry, parent: Entry) {
+    let is_article = entry.kind == "article";
+    let has_own_title = parent.fields.iter().any(|(name, _)| name == "booktitle");
+    for (name, value) in parent.fields {
+        let name = match &*name {
+            "title" if has_own_title => continue,
+            "title" if is_article => "journal".to_owned(),
+            "title" => "booktitle".to_owned(),
+            name if ITS_OWN.contains(&name) => continue,
+            _ => name,
         };
-        parser.rest = rest;
-        let kind = parser.word().to_lowercase();
-        parser.skip_spaces();
-        let close = match parser.rest.chars().next() {
-            Some('{') => '}',
-            Some('(') => ')',
-            // An `@` in running text, such as that of an address, does not begin an entry.
-            _ => continue,
-        };
-        match kind.as_str() {
-            "comment" | "preamble" => {
-                parser.group(close)?;
-            }
-            "string" => {
-                parser.rest = &parser.rest[1..];
-                for (name, value) in parser.fields(close)? {
-                    parser.strings.insert(name, value);
-                }
-            }
-            _ => {
-                parser.rest = &parser.rest[1..];
-                parser.key(close)?;
-                let fields = parser.fields(close)?;
-                return Ok(Entry { kind, fields });
-            }
+        if !entry.fields.iter().any(|(known, _)| *known == name) {
+            entry.fields.push((name, value));
         }
     }
 }
@@ -69,14 +88,50 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Skips the key, unless the entry has none and begins with a field.
-    fn key(&mut self, close: char) -> Result<(), MetadataError> {
+    /// The next entry.
+    fn entry(&mut self) -> Result<Entry, MetadataError> {
+        loop {
+            let Some((_, rest)) = self.rest.split_once('@') else {
+                return Err(MetadataError::NoEntry);
+            };
+            self.rest = rest;
+            let kind = self.word().to_lowercase();
+            self.skip_spaces();
+            let close = match self.rest.chars().next() {
+                Some('{') => '}',
+                Some('(') => ')',
+                // An `@` in running text, such as that of an address, does not begin an entry.
+                _ => continue,
+            };
+            match kind.as_str() {
+                "comment" | "preamble" => {
+                    self.group(close)?;
+                }
+                "string" => {
+                    self.rest = &self.rest[1..];
+                    for (name, value) in self.fields(close)? {
+                        self.strings.insert(name, value);
+                    }
+                }
+                _ => {
+                    self.rest = &self.rest[1..];
+                    let key = self.key(close)?.trim().to_owned();
+                    let fields = self.fields(close)?;
+                    return Ok(Entry { kind, key, fields });
+                }
+            }
+        }
+    }
+
+    /// The key; empty if the entry has none and begins with a field.
+    fn key(&mut self, close: char) -> Result<&'a str, MetadataError> {
         match self.rest.find([',', '=', close]) {
             None => Err(self.unexpected_end("','")),
-            Some(end) if self.rest[end..].starts_with('=') => Ok(()),
+            Some(end) if self.rest[end..].starts_with('=') => Ok(""),
             Some(end) => {
-                self.rest = &self.rest[end..];
-                Ok(())
+                let (key, rest) = self.rest.split_at(end);
+                self.rest = rest;
+                Ok(key)
             }
         }
     }
