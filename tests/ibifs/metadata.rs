@@ -6,17 +6,47 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ibifs::formats::metadata::{DublinCore, Element, MAX_BYTES, MetadataError, read_record};
+use ibifs::formats::metadata::{
+    DublinCore, Element, MAX_BYTES, MetadataError, RecordFormat, read_record,
+};
 
 use crate::support::Rng;
 
 type Read = fn(&[u8]) -> Result<DublinCore, MetadataError>;
 
-const READERS: [(&str, Read); 4] = [
+const READERS: [(&str, Read); 10] = [
+    ("RIS", |bytes| core_of(RecordFormat::Ris, bytes)),
+    ("JSON", |bytes| core_of(RecordFormat::Json, bytes)),
+    ("CITATION.cff", |bytes| core_of(RecordFormat::Cff, bytes)),
+    ("DataCite", |bytes| core_of(RecordFormat::Datacite, bytes)),
+    ("MODS", |bytes| core_of(RecordFormat::Mods, bytes)),
+    ("DSpace", |bytes| core_of(RecordFormat::Dspace, bytes)),
     ("oai_dc", DublinCore::from_oai_dc),
     ("BibTeX", DublinCore::from_bibtex),
     ("refer", DublinCore::from_refer),
     ("text", DublinCore::parse_text),
+];
+
+fn core_of(format: RecordFormat, bytes: &[u8]) -> Result<DublinCore, MetadataError> {
+    Ok(format.read(bytes)?.core)
+}
+
+/// Records in the formats of other programs.
+const OTHERS: [&str; 7] = [
+    "TY  - JOUR\r\nTI  - Rain in Brazil\r\nAU  - Silva, Ana\r\nDA  - 2010/03/15/\r\nL1  - file:///x.pdf\r\nER  - \r\n",
+    "[{\"id\":\"a\",\"type\":\"book\",\"title\":\"T\",\"author\":[{\"family\":\"Silva\",\"given\":\"Ana\"}],\
+        \"issued\":{\"date-parts\":[[\"2010\",3]]},\"DOI\":\"10.1/x\"}]",
+    "{\"@context\":\"https://schema.org\",\"@type\":\"Dataset\",\"name\":\"T\",\"creator\":{\"@type\":\"Person\",\
+        \"name\":\"A\",\"@id\":\"https://orcid.org/0000-0002-1825-0097\"},\"datePublished\":\"2010\",\"license\":\"MIT\"}",
+    "cff-version: 1.2.0\ntitle: \"T\"\nauthors:\n  - family-names: Silva\n    given-names: >-\n      Ana\n\
+        keywords: [a, 'b']\ndate-released: 2010-03-15\n",
+    "<resource xmlns='http://datacite.org/schema/kernel-4'><titles><title>T</title></titles><creators><creator>\
+        <creatorName nameType='Personal'>Silva, Ana</creatorName></creator></creators><publicationYear>2010</publicationYear>\
+        <dates><date dateType='Issued'>2010-03-15</date></dates></resource>",
+    "<mods xmlns='http://www.loc.gov/mods/v3'><titleInfo><nonSort>The</nonSort><title>T</title></titleInfo><name type='personal'>\
+        <namePart type='family'>Silva</namePart></name><originInfo><dateIssued>2010</dateIssued></originInfo></mods>",
+    "<dublin_core><dcvalue element='title' qualifier='none'>T</dcvalue><dcvalue element='date' qualifier='issued'>2010</dcvalue>\
+        <dcvalue element='contributor' qualifier='author'>Silva, Ana</dcvalue></dublin_core>",
 ];
 
 const OAI_DC: &str = "<?xml version='1.0' encoding='UTF-8'?>\n<!DOCTYPE x [<!ENTITY e 'v'>]>\n<o:dc \
@@ -163,6 +193,34 @@ fn hostile_input_is_survived() {
                 "<!DOCTYPE dc [<!ENTITY x SYSTEM 'file:///etc/passwd'>]>{dc}<title>&x;</title></dc>"
             ),
         ),
+        ("deep lists of JSON", many("[")),
+        ("deep members of JSON", fill("", "{\"a\":", "")),
+        ("deep flow lists of YAML", fill("title: ", "[", "")),
+        ("deep flow maps of YAML", fill("title: ", "{a: ", "")),
+        ("deep lists of YAML", fill("title:\n", "- ", "")),
+        (
+            "anchors of YAML",
+            fill("title: &a [x, x]\nkeywords: [", "*a,", "]\n"),
+        ),
+        ("many keys of YAML", fill("cff-version: 1\n", "? a\n", "")),
+        ("quotes of YAML", fill("title: \"", "\\n", "")),
+        ("many tags of RIS", fill("TY  - JOUR\n", "AU  - a, b\n", "")),
+        (
+            "many authors",
+            fill(
+                "[{\"title\":\"t\",\"type\":\"book\",\"author\":[",
+                "{\"family\":\"a\"},",
+                "{}]}]",
+            ),
+        ),
+        (
+            "many values of DSpace",
+            fill(
+                "<dublin_core>",
+                "<dcvalue element='date' qualifier='issued'>1</dcvalue>",
+                "</dublin_core>",
+            ),
+        ),
         ("unterminated tag", format!("{dc}<title")),
         ("unterminated comment", format!("{dc}<!-- ")),
         ("unterminated CDATA", format!("{dc}<title><![CDATA[")),
@@ -269,7 +327,7 @@ fn hostile_input_is_survived() {
 
 #[test]
 fn any_beginning_of_a_record_is_survived() {
-    for good in [OAI_DC, BIBTEX, REFER, TEXT] {
+    for good in [OAI_DC, BIBTEX, REFER, TEXT].into_iter().chain(OTHERS) {
         for end in 0..good.len() {
             survives("cut.xml", &good.as_bytes()[..end]);
         }
@@ -297,8 +355,12 @@ fn random_changes_are_survived() {
         b"\n",
         b"\xc3",
     ];
+    let all: Vec<&str> = [OAI_DC, BIBTEX, REFER, TEXT]
+        .into_iter()
+        .chain(OTHERS)
+        .collect();
     for round in 0..6_000 {
-        let good = [OAI_DC, BIBTEX, REFER, TEXT][round % 4];
+        let good = all[round % all.len()];
         let mut bytes = good.as_bytes().to_vec();
         for _ in 0..=random.below(6) {
             let place = random.below(bytes.len());
