@@ -22,11 +22,7 @@ impl BibliographicRecord {
         let text = utf8(bytes)?;
         let value: Value = serde_json::from_str(text).map_err(|error| MetadataError::BadJson {
             line: error.line().max(1),
-            text: beginning(
-                text.lines()
-                    .nth(error.line().saturating_sub(1))
-                    .unwrap_or_default(),
-            ),
+            text: beginning_of_line(text, error.line()),
         })?;
         first_record(&value).ok_or(MetadataError::NoJsonRecord)
     }
@@ -43,7 +39,12 @@ impl BibliographicRecord {
     }
 }
 
-/// How deeply lists and answers of servers wrap a record.
+/// The beginning of a line of a text, counted from 1.
+fn beginning_of_line(text: &str, line: usize) -> String {
+    beginning(text.lines().nth(line.saturating_sub(1)).unwrap_or_default())
+}
+
+/// The most lists and answers of servers in which a record is.
 const MOST_WRAPPED: usize = 4;
 
 fn first_record(value: &Value) -> Option<BibliographicRecord> {
@@ -109,6 +110,14 @@ fn texts(members: &Map<String, Value>, name: &str) -> Vec<String> {
 /// The first text of a member; empty if it has none.
 fn first(members: &Map<String, Value>, name: &str) -> String {
     texts(members, name).into_iter().next().unwrap_or_default()
+}
+
+/// A member of an object as a text; empty of another value.
+fn part(value: &Value, name: &str) -> String {
+    value
+        .as_object()
+        .map(|members| first(members, name))
+        .unwrap_or_default()
 }
 
 /// A name of its parts as "Family, Given, Suffix".

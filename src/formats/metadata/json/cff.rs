@@ -6,8 +6,7 @@
 use saphyr_parser::{Event, Parser};
 use serde_json::{Map, Value};
 
-use super::{each, first, inverted, texts};
-use crate::formats::metadata::error::beginning;
+use super::{beginning_of_line, each, first, inverted, texts};
 use crate::formats::metadata::{BibliographicRecord, Element, MetadataError, RecordKind};
 
 /// The deepest nesting of lists and maps.
@@ -16,7 +15,7 @@ const MOST_OPEN: usize = 32;
 pub(super) fn read(text: &str) -> Result<BibliographicRecord, MetadataError> {
     let bad = |line: usize| MetadataError::BadYaml {
         line: line.max(1),
-        text: beginning(text.lines().nth(line.saturating_sub(1)).unwrap_or_default()),
+        text: beginning_of_line(text, line),
     };
     // Texts are by others, and the library has many rules.
     let value = std::panic::catch_unwind(|| value(text)).unwrap_or(Err(1));
@@ -70,7 +69,7 @@ fn value(text: &str) -> Result<Value, usize> {
             Some(Open::List(values)) => values.push(ended),
             Some(Open::Map(members, key)) => match key.take() {
                 Some(key) => drop(members.insert(key, ended)),
-                // A list as a key is nobody's.
+                // A list as a key has no meaning here.
                 None => *key = Some(ended.as_str().unwrap_or_default().to_owned()),
             },
         }

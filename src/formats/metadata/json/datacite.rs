@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{each, first, inverted, text, texts};
+use super::{each, first, inverted, part, text, texts};
 use crate::formats::metadata::xml::Element as Xml;
 use crate::formats::metadata::{BibliographicRecord, Element, License, MetadataError, RecordKind};
 
@@ -150,14 +150,6 @@ pub(super) fn read(resource: &Map<String, Value>) -> BibliographicRecord {
         record.keep_funding(&part(reference, "funderName"), &award);
     }
     record
-}
-
-/// A member of an object as a text.
-fn part(value: &Value, name: &str) -> String {
-    value
-        .as_object()
-        .map(|members| first(members, name))
-        .unwrap_or_default()
 }
 
 /// A value, unless it is one of the words for a value that is not known: `:unav`, `(:tba)`.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{each, first, inverted, text, texts};
+use super::{each, first, inverted, part, text, texts};
 use crate::formats::metadata::fields::push_subjects;
 use crate::formats::metadata::person::family_first;
 use crate::formats::metadata::{BibliographicRecord, Element, RecordKind};
@@ -152,13 +152,6 @@ pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
         }
     }
     record
-}
-
-fn part(value: &Value, name: &str) -> String {
-    value
-        .as_object()
-        .map(|members| first(members, name))
-        .unwrap_or_default()
 }
 
 fn name(agent: &Value) -> String {
