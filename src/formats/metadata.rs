@@ -144,7 +144,7 @@ struct Values {
 
 impl DublinCore {
     /// Adds a value as one trimmed line without the characters that XML forbids. An empty or repeated value
-    /// is ignored, and what says where a file is on the disk of whoever wrote the record.
+    /// is ignored, and what says where a file is on the disk of the record's author.
     pub fn push(&mut self, element: Element, value: impl Into<String>) {
         let value = one_line(&value.into());
         let is_place = matches!(

@@ -197,7 +197,7 @@ fn tar_replaces_below_a_label() {
     ));
 }
 
-/// What its maker is not shown of a new item it does not list either; others list and find it.
+/// A sidecar that is hidden from the maker of a new item is not listed either; others list and find it.
 #[test]
 fn listing_and_lookup_agree_about_the_sidecar() {
     let env = environment();

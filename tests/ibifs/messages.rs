@@ -1,4 +1,4 @@
-//! What the commands say: which store they mean, what they have changed, and where to look next.
+//! Messages of the commands: which store they mean, what they have changed, and where to look next.
 
 use crate::http::served::Served;
 use crate::support::TestEnv;

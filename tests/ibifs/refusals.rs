@@ -94,7 +94,7 @@ fn bad_components_are_refused_on_every_level() {
     env.sh("mkdir A/x.org. && rmdir A/x.org.");
 }
 
-/// What programs that synchronize a directory put into it is refused above items: a directory with EINVAL, a file with
+/// Markers of programs that synchronize a directory are refused above items: a directory with EINVAL, a file with
 /// EPERM, unless it is staged, which is not listed. In an item, in both trees, it is as any other name.
 #[test]
 fn markers_of_programs_that_synchronize_are_for_items() {

@@ -401,7 +401,7 @@ for i, a, b in turns(20):
     );
 }
 
-/// Who is in a directory finds out its new name when the directory, or one above it, is renamed or moved in the other
+/// A process in a directory gets its new name when the directory, or one above it, is renamed or moved in the other
 /// tree, and can rename it on.
 #[test]
 fn a_working_directory_that_moves_has_its_new_name() {

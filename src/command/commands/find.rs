@@ -178,7 +178,7 @@ fn line(found: &FoundItem) -> String {
     format!("{}\n", OneLine(format!("{name}  {title}{creator}{last}")))
 }
 
-/// What stands before a colon in one of the words, and is no field.
+/// The text before a colon in one of the words, unless it is the name of a field.
 fn unknown_field(words: &[String]) -> Option<String> {
     words
         .iter()

@@ -21,7 +21,7 @@ pub const DATACITE_SCHEMA: &str = "https://schema.datacite.org/meta/kernel-4/met
 
 /// The value of what is mandatory and not known.
 const UNAVAILABLE: &str = ":unav";
-/// Where ORCID iDs are, as a beginning of URLs.
+/// The beginning of the URLs of ORCID iDs.
 const ORCID: &str = "https://orcid.org/";
 /// The creator that stands for those who are not named.
 const OTHERS: &str = ":etal";

@@ -195,7 +195,7 @@ fn bound(bound: Bound) -> Option<Vec<i32>> {
     is_near.then(|| vec![year, i32::from(date.month), i32::from(date.day)])
 }
 
-/// How many marks around a date are removed: "[ca. 1920?]" has three.
+/// The most marks around a date that are removed: "[ca. 1920?]" has three.
 const MOST_MARKS: usize = 4;
 
 /// The date in EDTF, which may yet be none of the calendar.
@@ -242,7 +242,7 @@ fn in_edtf(text: &str, marks: usize) -> Option<String> {
     numbered(text).or_else(|| worded(text))
 }
 
-/// What follows one of these words, in any case.
+/// The text behind one of these words, in any case.
 fn after_word<'a>(text: &'a str, words: &[&str]) -> Option<&'a str> {
     words.iter().find_map(|word| {
         let beginning = text.get(..word.len())?;
@@ -263,7 +263,7 @@ fn numbers(text: &str) -> Option<(char, Vec<&str>)> {
     (is_separator && parts.iter().all(is_number)).then_some((separator, parts))
 }
 
-/// The year of `05/06/2010`, of which nobody knows whether it is in May or in June.
+/// The year of `05/06/2010`, which may be in May or in June.
 fn ambiguous_year(text: &str) -> Option<&str> {
     let (separator, parts) = numbers(text)?;
     let [first, second, year] = parts[..] else {

@@ -1,4 +1,4 @@
-//! Paths of the disk of whoever wrote a record, which bibliographic programs put into it: never part of a record, so
+//! Paths of the disk of a record's author, which bibliographic programs put into it: never part of a record, so
 //! that no output has them.
 
 /// Whether a field holds the files of the program that wrote it.

@@ -96,7 +96,7 @@ struct Document<'a> {
     current: Option<(Element, String)>,
     /// Dates, which are added at the end, the best of them first.
     dates: Vec<(usize, String)>,
-    /// How good the date is that is being read.
+    /// The rank of the date that is being read.
     date_rank: usize,
     /// Whether the record has ended; later records are ignored.
     ended: bool,

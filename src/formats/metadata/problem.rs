@@ -39,7 +39,7 @@ pub enum MetadataProblemKind {
     },
     /// The text, or a line of it, cannot be read; the sentence of the [`MetadataError`].
     Unreadable(String),
-    /// A date is not understood, or of its day and month nobody knows which is which.
+    /// A date is not understood, or its day and month cannot be told apart.
     UnknownDate(String),
     /// An ORCID iD is none: its check does not fit.
     WrongOrcid(String),
@@ -187,7 +187,7 @@ pub fn check(bytes: &[u8]) -> Vec<MetadataProblem> {
     problems
 }
 
-/// What is wrong with the values of a record that can be read.
+/// The doubtful values of a record that can be read.
 fn of_values(bytes: &[u8], record: &BibliographicRecord) -> Vec<MetadataProblem> {
     let mut problems = Vec::new();
     for date in record.core.values(Element::Date).take(MOST_PROBLEMS) {

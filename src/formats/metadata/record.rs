@@ -41,7 +41,7 @@ impl BibliographicRecord {
     }
 
     /// Adds a field with its value as one line. An empty value is ignored, one that the field has already, and what
-    /// says where a file is on the disk of whoever wrote the record.
+    /// says where a file is on the disk of the record's author.
     pub fn keep(&mut self, name: &str, value: &str) {
         let value = one_line(value);
         let name = if name.starts_with('%') {

@@ -16,7 +16,7 @@ use super::{MetadataError, check_size};
 /// The deepest nesting of elements; an OAI-PMH response needs six levels.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// How far the end of an XML declaration is searched for, in bytes.
+/// The bytes in which the end of an XML declaration is searched for.
 const MAX_DECLARATION: usize = 256;
 
 /// The text of a document in UTF-8 or ISO-8859-1.

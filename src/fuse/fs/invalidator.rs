@@ -23,7 +23,7 @@ use super::worker_pool::WorkerPool;
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::processors;
 
-/// How long a request waits for its names while the thread that invalidates them is blocked.
+/// The time that a request waits for its names while the thread that invalidates them is blocked.
 const LONGEST_BLOCKED: Duration = Duration::from_millis(200);
 /// How many threads invalidate names.
 const THREADS: usize = 4;
@@ -33,7 +33,7 @@ struct Invalidation {
     progress: Sender<Progress>,
 }
 
-/// How far an invalidation is.
+/// The progress of an invalidation.
 enum Progress {
     /// A thread has begun it.
     Begun(u32),

@@ -1,6 +1,6 @@
 //! Looking up in the mount itself what was renamed in one tree while the kernel knows it in another.
 //!
-//! When the old name is invalidated there, the directory has none for the kernel until somebody looks up the new one:
+//! When the old name is invalidated there, the directory has none for the kernel until a process looks up the new one:
 //! getcwd(2) fails with ENOENT in it and gives a path that does not exist below it, and rename(2) fails with ESTALE.
 
 use std::ffi::CString;
@@ -15,7 +15,7 @@ use rustix::thread::Timespec;
 use crate::os::answering;
 use crate::os::opening;
 
-/// How long a lookup may take.
+/// The longest time of a lookup.
 const LONGEST: Duration = Duration::from_secs(1);
 /// How often a lookup is tried, and the time between two tries: the kernel moves no directory while another rename in the
 /// mount is not over.

@@ -3,7 +3,7 @@
 use super::does;
 use crate::support::TestEnv;
 
-/// What the table of mounts shows, whoever mounts, and after a remount.
+/// The table of mounts shows the options, for root and for a user, and after a remount.
 #[test]
 fn flags_of_the_kernel_are_set() {
     let env = TestEnv::new();

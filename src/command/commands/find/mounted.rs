@@ -19,7 +19,7 @@ use ibi::{Ibi, message};
 /// The directory of a mount in which any name is a query.
 const SEARCHES: &str = ".find";
 
-/// What a mount finds: at most so many items, the best first, and whether there are more.
+/// Searches through a mount. Returns at most so many items, the best first, and whether there are more.
 pub(super) fn search(
     mount_point: &Path,
     options: &Find,
