@@ -435,7 +435,7 @@ fn status_shows_how_a_store_is() {
         "no process",
     );
     env.prints(
-        "faketime -f +40d ibifs status A.store | sed -n 's/^minted   //p'",
+        "at +40d; faked ibifs status A.store | sed -n 's/^minted   //p'",
         "0 in the last hour, 0 in the last day, 0 in the last 30 days",
     );
     // After a crash the index may be behind, until the next start.

@@ -82,83 +82,46 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
     assert!(names.len() > 100 && refused > 0 && opened > 0);
 }
 
-/// `at TIME` sets the clock that the programs run by `faked` see: absolute, or so far from the
-/// machine's.
-const FAKED: &str = r#"
-at() { echo "$1" > now.new; mv now.new now; }
-faked() {
-    LD_PRELOAD=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1) FAKETIME_NO_CACHE=1 \
-        FAKETIME_TIMESTAMP_FILE=$PWD/now FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"
-}
-# Mints in A under a label and writes the rep down.
-minted() { mkdir -p A/.mint/$1/doc && echo "$(rep A/.mint/$1)" >> names; }
-"#;
-
-fn run(env: &TestEnv, script: &str) -> String {
-    env.sh(&format!("{FAKED}{script}"))
-}
-
-#[track_caller]
-fn complains(env: &TestEnv, script: &str, expected: &str) {
-    env.complains(&format!("{FAKED}{script}"), expected);
-}
-
 /// The clock of a mounted store is set back and forth by an hour: minting is refused at once with
 /// EAGAIN while the last date lies ahead, `ibifs mint` says until when, and goes on by itself
 /// afterwards.
 #[test]
 fn a_clock_set_back_and_forth_refuses_and_goes_on() {
     let env = TestEnv::new();
-    run(
-        &env,
+    env.sh(
         "at +0; faked ibifs init A.store --host archive-a.example.org; mkdir A
          faked ibifs mount A.store A; minted before
          at -1h",
     );
-    complains(
-        &env,
+    env.complains(
         "timeout 2 mkdir A/.mint/back",
         "Resource temporarily unavailable",
     );
-    run(
-        &env,
-        "no ls A/.mint/back; no ls A/.mint/.back; ls A/$(< names)/doc",
-    );
-    complains(
-        &env,
+    env.sh("no ls A/.mint/back; no ls A/.mint/.back; ls A/$(< names)/doc");
+    env.complains(
         "faked timeout 2 ibifs mint A",
         "s away and the limit is 10 s: the clock was set back or the queue is long",
     );
-    run(
-        &env,
-        "at +0; sleep 1.1; minted again
+    env.sh("at +0; sleep 1.1; minted again
          at +1h; minted forth; minted forth-2
-         at +0",
-    );
-    complains(
-        &env,
+         at +0");
+    env.complains(
         "timeout 2 mkdir A/.mint/late",
         "Resource temporarily unavailable",
     );
-    complains(
-        &env,
+    env.complains(
         "ibifs umount A; faked timeout 2 ibifs mint A.store",
         "the next free date, 20",
     );
-    run(
-        &env,
-        "at +1h; faked ibifs mint A.store | head -n 1 >> names",
-    );
+    env.sh("at +1h; faked ibifs mint A.store | head -n 1 >> names");
     env.prints("sort -u names | wc -l; wc -l < names", "5\n5");
-    complains(
-        &env,
+    env.complains(
         "at +0; faked ibifs fsck A.store | tee /dev/stderr; false",
         "date-ahead",
     );
-    run(&env, "at +2h; faked ibifs fsck A.store");
+    env.sh("at +2h; faked ibifs fsck A.store");
     // With the option that the clock is right, a mint need not wait.
-    run(
-        &env,
+    env.sh(
         "at +0; faked ibifs fsck --repair --clock-is-right A.store; faked ibifs fsck A.store
          faked ibifs mint A.store | head -n 1 >> names; sort names | uniq -d | no grep .",
     );
@@ -168,18 +131,12 @@ fn a_clock_set_back_and_forth_refuses_and_goes_on() {
 #[test]
 fn a_frozen_clock_hands_out_no_name_twice() {
     let env = TestEnv::new();
-    run(
-        &env,
-        "at '2026-11-21 12:00:00'
+    env.sh("at '2026-11-21 12:00:00'
          faked ibifs init A.store --host archive-a.example.org; mkdir A
          faked ibifs mount A.store A
-         for i in $(seq 40); do minted frozen-$i & done; wait; sort -u names > once",
-    );
+         for i in $(seq 40); do minted frozen-$i & done; wait; sort -u names > once");
     env.prints("wc -l < names; wc -l < once", "40\n40");
-    run(
-        &env,
-        "ibifs umount A; at '2026-11-21 13:00:00'; faked ibifs fsck A.store",
-    );
+    env.sh("ibifs umount A; at '2026-11-21 13:00:00'; faked ibifs fsck A.store");
 }
 
 /// With a clock before 1995, when the dates of IBIps begin, no store is made and none mints, and
@@ -188,31 +145,22 @@ fn a_frozen_clock_hands_out_no_name_twice() {
 fn a_clock_before_1995_is_refused() {
     let env = TestEnv::new();
     let why = "the next free date, 1995-08-01T00:00:00Z, is ";
-    complains(
-        &env,
+    env.complains(
         "at '1990-01-01 00:00:00'; faked ibifs init A.store --host archive-a.example.org",
         why,
     );
-    run(&env, "no ls A.store");
-    run(
-        &env,
-        "ibifs init A.store --host archive-a.example.org; mkdir A
-         faked ibifs mount A.store A; ls A",
-    );
-    complains(
-        &env,
+    env.sh("no ls A.store");
+    env.sh("ibifs init A.store --host archive-a.example.org; mkdir A
+         faked ibifs mount A.store A; ls A");
+    env.complains(
         "timeout 2 mkdir A/.mint/early",
         "Resource temporarily unavailable",
     );
-    complains(
-        &env,
+    env.complains(
         "faked timeout 2 ibifs mint A",
         "s away and the limit is 10 s",
     );
-    run(
-        &env,
-        "at +5s; minted later; ibifs umount A; faked ibifs fsck A.store",
-    );
+    env.sh("at +5s; minted later; ibifs umount A; faked ibifs fsck A.store");
 }
 
 /// A clock far ahead mints; when it is right again, minting is refused until then, fsck names it,

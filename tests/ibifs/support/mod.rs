@@ -319,6 +319,15 @@ mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
 sorted() { tr ' ' '\n' | sed '/^$/d' | sort | tr '\n' ' '; }
 # Where the database $1 of a resolver is.
 registry_at() { printf '%s' "$1"; }
+# Sets the clock that `faked COMMAND` sees: absolute, or so far from the machine's. faketime(1) fails where a process with
+# its number was killed before: that has left its semaphore.
+at() { echo "$1" > now.new; mv now.new now; }
+faked() {
+    LD_PRELOAD=$(echo /usr/lib/*/faketime/libfaketimeMT.so.1) FAKETIME_NO_CACHE=1 \
+        FAKETIME_TIMESTAMP_FILE=$PWD/now FAKETIME_DONT_FAKE_MONOTONIC=1 "$@"
+}
+# Mints in A under a label and adds the rep to the file `names`.
+minted() { mkdir -p A/.mint/$1/doc && echo "$(rep A/.mint/$1)" >> names; }
 # Executes a command instead of the shell.
 becomes() { exec "$@"; }
 # A new database, and its URL.
