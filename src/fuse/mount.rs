@@ -26,7 +26,7 @@ use rustix::fs::OFlags;
 
 pub use error::{MountError, option_stems, option_words};
 pub use settings::Settings;
-pub use table::{Mounted, mounts};
+pub use table::{Mounted, data, mounts};
 pub use world_options::WorldOptions;
 pub use world_place::{is_inside, unmount_world, world_place};
 

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::os::system_files;
 
@@ -35,6 +35,25 @@ impl Mounted {
     /// Returns whether another user has mounted it by FUSE.
     pub fn is_of_another(&self) -> bool {
         self.user.is_some_and(|user| !is_trusted(user))
+    }
+
+    /// Returns whether it is an ibifs mount of root or of this user.
+    pub fn is_ours(&self) -> bool {
+        self.kind == "fuse.ibifs" && self.is_trusted()
+    }
+
+    /// Returns whether it is a mount of items of other Archives, of root or of this user.
+    pub fn is_world(&self) -> bool {
+        self.kind == "fuse.ibifs-world" && self.is_trusted()
+    }
+
+    /// The ibifs mount that contains a canonical path.
+    pub fn containing(path: &Path) -> Option<Mounted> {
+        mounts()
+            .into_iter()
+            .filter(|mount| path.starts_with(&mount.mount_point))
+            .max_by_key(|mount| mount.mount_point.as_os_str().len())
+            .filter(Mounted::is_ours)
     }
 }
 
@@ -169,5 +188,21 @@ mod tests {
             assert!(parse(line).is_none());
         }
         assert!(!mounts().is_empty());
+    }
+
+    #[test]
+    fn a_mount_is_ours_by_its_type() {
+        for (kind, expected) in [("fuse.ibifs", true), ("fuse", false), ("fuse.sshfs", false)] {
+            let mounted = Mounted {
+                mount_point: "/m".into(),
+                source: "/store".into(),
+                kind: kind.to_owned(),
+                device: "0:42".to_owned(),
+                root: "/".into(),
+                is_fixed: false,
+                user: Some(0),
+            };
+            assert_eq!(mounted.is_ours(), expected);
+        }
     }
 }

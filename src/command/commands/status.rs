@@ -18,7 +18,7 @@ use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::State;
 use crate::fuse::fs::DataPath;
-use crate::fuse::mount::{Mounted, mounts, resolve};
+use crate::fuse::mount::{Mounted, data, mounts, resolve};
 use crate::os::identity;
 use crate::os::system_files;
 use ibi::message::{Localize, Message};
@@ -99,7 +99,7 @@ struct StoreReport {
 impl From<Mounted> for StoreReport {
     fn from(mounted: Mounted) -> StoreReport {
         StoreReport {
-            data: mounted.data(),
+            data: data(&mounted),
             mount_point: Some(mounted.mount_point),
             ..StoreReport::unmounted(mounted.source)
         }
