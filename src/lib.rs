@@ -4,7 +4,7 @@
 //!
 //! - [`ibi`]: identifiers, dates, relations, lists of pairs. A package of its own, in `src/ibi/`.
 //! - [`formats`]: what is read and written as text or bytes. No clock, disk, socket or database.
-//! - [`os`]: what only Unix knows: acting as a caller, opening files of others, descriptor limits.
+//! - [`os`]: what only Unix knows: acting as a caller, opening files of others, descriptor limits. A package, in `src/os/`.
 //! - [`archive`]: the Archive: index, directory tree, mint, relate, check, backup, transfer.
 //! - [`fuse`]: the mounted filesystem.
 //! - [`web`]: the services over HTTP, the resolver, and the HTTP client.
@@ -25,7 +25,7 @@ pub mod archive;
 pub mod command;
 pub mod formats;
 pub mod fuse;
-pub(crate) mod os;
+use ibifs_os as os;
 pub mod web;
 pub mod world;
 

@@ -13,7 +13,7 @@ use std::cell::{Cell, RefCell};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use crate::os::credentials::{self, Taken};
+use crate::credentials::{self, Taken};
 
 /// A user to whom blocks are charged, and that user's group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -305,7 +305,7 @@ mod tests {
     use rustix::fs::Timespec;
 
     use super::*;
-    use crate::os::testing::TemporaryDirectory;
+    use crate::testing::TemporaryDirectory;
 
     fn opened(root: &TemporaryDirectory) -> Directory {
         Directory::open(root.path()).expect("a directory")

@@ -17,9 +17,9 @@ use std::cell::Cell;
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
-use crate::os::charging::{self, ChargedUser};
-use crate::os::credentials::{self, OF_THE_USER, OVER_FILES};
-use crate::os::umask;
+use crate::charging::{self, ChargedUser};
+use crate::credentials::{self, OF_THE_USER, OVER_FILES};
+use crate::umask;
 use powers::{LOST, Powers};
 use process::{HAS_NO_GROUPS, MAY_ACT};
 pub use process::{give_up_groups, set_no_new_privileges};

@@ -2,7 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::os::system_files;
+use crate::system_files;
 
 /// Raises the limit on open files of this process as far as the system allows: each node that the kernel
 /// knows has a descriptor, and so does each connection. See getrlimit(2), `RLIMIT_NOFILE`.

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use crate::os::system_files;
+use crate::system_files;
 
 /// A process, as another one can look it up.
 #[derive(Clone, Debug, PartialEq, Eq)]

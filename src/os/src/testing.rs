@@ -1,4 +1,10 @@
 //! A temporary directory for unit tests.
+//!
+//! Compiled always: with a cargo feature, builds and tests would each compile all packages above.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "a test works in a directory of its own"
+)]
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -7,10 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A directory of this user alone that is removed with its contents at the end of the test.
 #[derive(Debug)]
-pub(crate) struct TemporaryDirectory(PathBuf);
+pub struct TemporaryDirectory(PathBuf);
 
 impl TemporaryDirectory {
-    pub(crate) fn new() -> TemporaryDirectory {
+    /// Makes one below the directory for temporary files.
+    #[expect(clippy::new_without_default)]
+    pub fn new() -> TemporaryDirectory {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = format!("ibifs-unit-{}-{number}", std::process::id());
@@ -20,16 +28,18 @@ impl TemporaryDirectory {
         TemporaryDirectory(path)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         &self.0
     }
 
-    pub(crate) fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+    /// The path of a name in it.
+    pub fn join(&self, name: impl AsRef<Path>) -> PathBuf {
         self.0.join(name)
     }
 
     /// The directory, open for reading.
-    pub(crate) fn opened(&self) -> std::fs::File {
+    pub fn opened(&self) -> std::fs::File {
         std::fs::File::open(&self.0).expect("the directory opens")
     }
 }

@@ -111,7 +111,7 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
-    use crate::os::testing::TemporaryDirectory;
+    use crate::testing::TemporaryDirectory;
 
     struct Fixture(TemporaryDirectory, std::fs::File);
 

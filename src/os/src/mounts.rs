@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use crate::os::system_files;
+use crate::system_files;
 
 /// One line of the table of mounts.
 #[derive(Clone, Debug)]

@@ -1,4 +1,6 @@
-//! What is particular to Linux, for the Archive and both front ends. Knows nothing of items or identifiers.
+//! What is particular to Linux, for the Archive and its front ends. Knows nothing of items or identifiers.
+//!
+//! Each module uses modules above it in this list, never one below.
 //!
 //! - [`system_files`]: files of the kernel and of the administrator of the machine.
 //! - [`credentials`]: what a thread takes of a caller, and gives back.
@@ -25,31 +27,40 @@
 //! - [`access_times`]: whether reading changes times of access.
 //! - [`access_lists`]: whether a filesystem checks access control lists.
 //! - [`confinement`]: a process that computes for this one, and can do nothing else.
+//! - [`testing`]: a temporary directory for unit tests, here and in the packages above.
+#![warn(missing_docs)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_methods,
+        reason = "a test works in a directory of its own"
+    )
+)]
+#![allow(rustdoc::private_intra_doc_links)]
 
-pub(crate) mod access_lists;
-pub(crate) mod access_times;
-pub(crate) mod answering;
-pub(crate) mod caller;
-pub(crate) mod charging;
-pub(crate) mod confinement;
-pub(crate) mod credentials;
-pub(crate) mod deep;
-pub(crate) mod directory;
-pub(crate) mod entries;
-pub(crate) mod identity;
-pub(crate) mod limits;
-pub(crate) mod memory;
-pub(crate) mod mounts;
-pub(crate) mod namespaces;
-pub(crate) mod opening;
-pub(crate) mod private_directory;
-pub(crate) mod processors;
-pub(crate) mod random;
-pub(crate) mod renaming;
-pub(crate) mod serving;
-pub(crate) mod starting;
-pub(crate) mod system_files;
-#[cfg(test)]
-pub(crate) mod testing;
-pub(crate) mod umask;
-pub(crate) mod writing;
+pub mod access_lists;
+pub mod access_times;
+pub mod answering;
+pub mod caller;
+pub mod charging;
+pub mod confinement;
+mod credentials;
+pub mod deep;
+pub mod directory;
+pub mod entries;
+pub mod identity;
+pub mod limits;
+pub mod memory;
+pub mod mounts;
+pub mod namespaces;
+pub mod opening;
+pub mod private_directory;
+pub mod processors;
+pub mod random;
+pub mod renaming;
+pub mod serving;
+pub mod starting;
+pub mod system_files;
+pub mod testing;
+mod umask;
+pub mod writing;

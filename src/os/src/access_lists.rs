@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
-use crate::os::caller::Caller;
-use crate::os::opening;
+use crate::caller::Caller;
+use crate::opening;
 
 /// The attribute in which a file has its list.
 pub const ATTRIBUTE: &str = "system.posix_acl_access";
@@ -144,7 +144,7 @@ fn list(user: u32, its: u16, others: u16) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::testing::TemporaryDirectory;
+    use crate::testing::TemporaryDirectory;
 
     /// Only root can try as another user. The files are told apart: of those without a list one is read and one is not.
     #[test]

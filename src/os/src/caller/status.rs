@@ -4,11 +4,12 @@
 use rustix::process::{Pid, PidfdFlags};
 use rustix::thread::CapabilitySet;
 
-use crate::os::system_files;
+use crate::system_files;
 
 /// The threads of one process: one of them may continue what another one has made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(test, derive(Default))]
+///
+/// The default is a group of no process, for tests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadGroup {
     number: i32,
     /// Its start time in clock ticks since boot: process numbers are reused.

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
-use crate::os::opening;
+use crate::opening;
 
 /// A directory, and where the command finds it.
 #[derive(Clone, Debug)]

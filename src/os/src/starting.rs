@@ -6,7 +6,7 @@ use std::process::Command;
 
 /// Besides the standard streams the command inherits one descriptor alone: a connection to FUSE that stayed open there
 /// would keep the requests of a mount waiting after its daemon is gone.
-pub(crate) fn inherit_only(command: &mut Command, inherited: RawFd) {
+pub fn inherit_only(command: &mut Command, inherited: RawFd) {
     // SAFETY: between fork and exec the child makes two system calls, which are async-signal-safe. An older kernel
     // lacks the first.
     unsafe {

@@ -149,7 +149,7 @@ pub fn beneath(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::os::testing::TemporaryDirectory;
+    use crate::testing::TemporaryDirectory;
 
     fn lease(file: &std::fs::File, kind: i32) -> i32 {
         // SAFETY: takes no pointer; the descriptor is open.

@@ -4,7 +4,7 @@
 use rustix::thread::CapabilitySet;
 
 use super::status;
-use crate::os::credentials::OF_THE_USER;
+use crate::credentials::OF_THE_USER;
 
 /// The capabilities that a thread that acts as another user has only if that user has them: also
 /// CAP_SYS_RESOURCE, which grants root's reserve on a disk and overrides quotas.

@@ -92,7 +92,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::os::testing::TemporaryDirectory;
+    use crate::testing::TemporaryDirectory;
 
     #[test]
     fn it_is_the_users_own_and_is_removed_with_all_that_is_in_it() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::io::Errno;
 
-use crate::os::credentials;
+use crate::credentials;
 
 /// Whether this process may act as other users.
 pub(super) static MAY_ACT: LazyLock<bool> = LazyLock::new(|| rustix::process::geteuid().is_root());

@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::os::credentials;
-use crate::os::system_files;
-use crate::os::umask;
+use crate::credentials;
+use crate::system_files;
+use crate::umask;
 
 /// How often a wakeup is measured.
 const WAKEUPS: usize = 15;

@@ -19,7 +19,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-use crate::os::caller::{Caller, set_no_new_privileges};
+use crate::caller::{Caller, set_no_new_privileges};
 
 /// What a confined process may use.
 #[derive(Clone, Copy, Debug)]

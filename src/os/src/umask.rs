@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::os::system_files;
+use crate::system_files;
 
 /// The umask of the process, as of its first thread, which never changes it.
 static OWN: LazyLock<u32> = LazyLock::new(|| {
