@@ -155,10 +155,26 @@ fn what_was_read_is_removed() {
     env.prints(
         r#"D=A/$(mint A label)/doc
         for n in $(seq 5); do
-            mkdir $D/sub; for f in $(seq 20); do echo $f > $D/sub/$f; done; cat $D/sub/* > /dev/null
-            sleep 0.3; rm -r $D/sub
+            mkdir $D/sub; for f in $(seq 20); do echo $f > $D/sub/$f; done; cat $D/sub/* > /dev/null; rm -r $D/sub
         done; ls $D"#,
         "",
+    );
+}
+
+/// A file is removed as soon as it was read, and its directory with it, although the daemon has not closed it yet and the
+/// server keeps it under another name until then. One that a program has open keeps its directory.
+#[test]
+fn what_is_being_closed_is_removed() {
+    let env = TestEnv::new().on_bindfs().with_a();
+    env.prints(
+        r#"I=A/$(mint A label); daemon=$(daemon A.store)
+        # The kernel is asked to let go of each file this much later.
+        strace -f -qq -o /dev/null -e inject=ioctl:delay_enter=100000 -p $daemon & trap "kill $!" EXIT
+        for task in /proc/$daemon/task/*; do until grep -q '^TracerPid:.[1-9]' $task/status; do sleep 0.01; done; done
+        for n in 1 2 3; do mkdir $I/doc/x; echo $n > $I/doc/x/y; cat $I/doc/x/y; rm -r $I/doc/x; done
+        mkdir $I/doc/x; echo open > $I/doc/x/y; exec 5< $I/doc/x/y; no rm -r $I/doc/x; cat <&5; exec 5<&-; rm -r $I/doc/x
+        cat $I/.ibi > /dev/null; echo item > $I/y; cat $I/y; rm -r $I; ls -d $I 2> /dev/null || echo removed"#,
+        "1\n2\n3\nopen\nitem\nremoved",
     );
 }
 

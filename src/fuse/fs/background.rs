@@ -2,12 +2,20 @@
 //! turn in a queue, so that one user does not occupy all workers.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use fuser::{FileHandle, INodeNo, ReplyEmpty, ReplyWrite};
+use rustix::io::Errno;
 
+use super::names::NameIn;
 use super::{Ibifs, Inner, reply};
-use crate::fuse::inside::{self, ErrnoResult};
+use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
+use crate::os::serving::Server;
+
+/// How long a removal of a directory waits for files in it to be closed: a program may have them open as well.
+const LONGEST_CLOSE: Duration = Duration::from_secs(1);
+const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
 impl Ibifs {
     /// fsync(2) and fdatasync(2).
@@ -73,6 +81,27 @@ impl Ibifs {
         self.in_background(caller.uid, copy, |count| reply::written(reply, count));
     }
 
+    /// rmdir(2). A server keeps a file that is removed while it is open: where such files alone are left, the directory is
+    /// removed as soon as they are closed, since the program that read them may have closed them before it removed them.
+    pub(super) fn remove_directory_and_reply(
+        &self,
+        caller: Caller,
+        (parent, name): NameIn<'_>,
+        reply: ReplyEmpty,
+    ) {
+        if self.namespace.server() == Server::Kernel {
+            let removed = self.remove(&caller, (parent, name), Removal::Rmdir);
+            reply::empty(reply, removed);
+            return self.invalidator.replied();
+        }
+        let (name, inner) = (name.to_owned(), Arc::clone(&self.inner));
+        let remove = move |inner: &Inner| inner.remove_once_closed(&caller, (parent, &name));
+        self.in_background(caller.uid, remove, move |removed| {
+            reply::empty(reply, removed);
+            inner.invalidator.replied();
+        });
+    }
+
     /// Runs an operation when it is the user's turn, and passes its result on.
     fn in_background<T>(
         &self,
@@ -83,5 +112,24 @@ impl Ibifs {
         let inner = Arc::clone(&self.inner);
         let job = move |turn: ErrnoResult<()>| done(turn.and_then(|()| operation(&inner)));
         self.syncing.run_here_or_queued(user, Box::new(job));
+    }
+}
+
+impl Inner {
+    /// Removes a directory; again while it holds only files that are being closed.
+    fn remove_once_closed(&self, caller: &Caller, (parent, name): NameIn<'_>) -> ErrnoResult<()> {
+        let until = Instant::now() + LONGEST_CLOSE;
+        let mut is_last = false;
+        loop {
+            let removed = self.remove(caller, (parent, name), Removal::Rmdir);
+            if is_last || removed != Err(Errno::NOTEMPTY) {
+                return removed;
+            }
+            // The last of them may have been closed before this look.
+            let above = self.node(parent)?;
+            is_last = !self.namespace.holds_only_kept_open(caller, &above, name)
+                || Instant::now() > until;
+            std::thread::sleep(BETWEEN_TRIES);
+        }
     }
 }

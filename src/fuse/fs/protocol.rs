@@ -142,11 +142,7 @@ impl Filesystem for Ibifs {
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _worker = self.pool.work(request.pid());
-        reply::empty(
-            reply,
-            self.remove(&caller(request), (parent, name), Removal::Rmdir),
-        );
-        self.invalidator.replied();
+        self.remove_directory_and_reply(caller(request), (parent, name), reply);
     }
 
     fn symlink(

@@ -10,8 +10,12 @@ use rustix::io::Errno;
 use super::invalidation::{Context, Stale};
 use super::{Entry, MkdirResult, Namespace, OpenDeposit, authors};
 use crate::archive::WriteIntent;
+use crate::archive::tree::SIDECAR;
 use crate::fuse::inode::Node;
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
+use crate::os::caller::Caller;
+use crate::os::entries::each_entry_of;
+use crate::os::serving::is_kept_open;
 
 /// A regular file that has just been made.
 #[derive(Debug)]
@@ -220,6 +224,27 @@ impl Namespace {
         self.names_changed(by, parent, Some(name));
         change.into_iter().for_each(WriteIntent::done);
         Ok(())
+    }
+
+    /// Whether a directory holds nothing but, at most, a sidecar and files that were removed while they were open, which
+    /// their server keeps there until they are closed.
+    pub fn holds_only_kept_open(&self, caller: &Caller, parent: &Node, name: &OsStr) -> bool {
+        let Ok(found) = self.lookup(caller, parent, name) else {
+            return false;
+        };
+        let opened = found.node.file();
+        let opened = opened.and_then(|directory| inside::open_directory(directory.as_fd()));
+        // The kernel does not get the entry.
+        self.nodes.forget(found.node.id, 1);
+        let (mut keeps, mut holds) = (false, false);
+        let listed = opened.and_then(|directory| {
+            each_entry_of(&directory, |name, _| {
+                let is_kept = is_kept_open(name);
+                keeps |= is_kept;
+                holds |= !is_kept && name != SIDECAR.as_bytes();
+            })
+        });
+        listed.is_ok() && keeps && !holds
     }
 
     /// Syncs a directory above the items.

@@ -45,6 +45,11 @@ impl Server {
     }
 }
 
+/// Whether servers give such a name to a file that is removed while it is open.
+pub fn is_kept_open(name: &[u8]) -> bool {
+    name.starts_with(b".fuse_hidden") || name.starts_with(b".nfs")
+}
+
 /// The attributes of an open file as its server has them. What the kernel remembers of them may be a second old, and its
 /// times are its own until it asks.
 pub fn attributes(file: impl AsFd) -> Result<Statx, Errno> {
