@@ -15,6 +15,7 @@
 //! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `clock`, `facts`, `own_files`, `one_database`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
+//! - Changes of items: `editor` (the lock for them, and the user).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
@@ -31,6 +32,7 @@ mod clock;
 mod dates;
 mod describe;
 mod directory;
+mod editor;
 mod error;
 mod event_log;
 mod facts;
@@ -80,6 +82,7 @@ pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use directory::PublicDirectory;
+pub use editor::Editor;
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use facts::Facts;
@@ -109,23 +112,14 @@ use recovery_log::RecoveryLog;
 use rewritten::RewrittenSidecars;
 use settle_queue::SettleQueue;
 
-use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
-use crate::archive::store::{Store, Turn};
+use crate::archive::lock_order::{Rank, RankedMutex};
+use crate::archive::store::Store;
 use crate::archive::tree::Tree;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::name_spaces::NameSpaces;
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
-
-/// The lock for changes of items, and the turn among the hosts that share the store. The turn ends first.
-#[derive(Debug)]
-#[must_use]
-struct Edits<'archive> {
-    #[allow(dead_code, reason = "held, not read")]
-    turn: Option<Turn<'archive>>,
-    _edits: RankedGuard<'archive, ()>,
-}
 
 /// An open Archive.
 pub struct Archive {
@@ -210,24 +204,6 @@ impl Archive {
             log::warn!("the index does not say where this store is mounted: {error}");
         }
         self.write_down();
-    }
-
-    /// Takes the lock for changes of items, and first reads the places that an earlier error has queued. On hosts that
-    /// share the store one after the other has it.
-    fn edits(&self) -> Result<Edits<'_>, ArchiveError> {
-        let edits = self.edits.lock();
-        let turn = if self.is_shared() {
-            Some(self.store.take_turn()?)
-        } else {
-            None
-        };
-        if self.lock.is_some() && self.recovery.is_queued() {
-            self.replay();
-        }
-        Ok(Edits {
-            turn,
-            _edits: edits,
-        })
     }
 
     /// The lock of a process that has the store to itself.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::rights::Traversal;
 use super::sidecars::{Edit, EditOf};
-use super::{Actor, Archive, ArchiveError};
+use super::{Archive, ArchiveError, Editor};
 use crate::archive::store::{Item, Kinds};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
@@ -76,36 +76,6 @@ impl Archive {
         })
     }
 
-    /// Removes the inverse pair from the previous target of a relation, if the target changes.
-    pub(super) fn removal_at_far_end(
-        &self,
-        actor: &dyn Actor,
-        near: &Item,
-        kind: &RelationKind,
-        target: &Names,
-    ) -> Result<Option<EditOf>, ArchiveError> {
-        let declared = self.store.relations_of(near.id)?;
-        let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
-            return Ok(None);
-        };
-        if before.matches(target) || self.declares_otherwise(near, kind, &before)? {
-            return Ok(None);
-        }
-        let back = inverse(kind);
-        Ok(match self.held(&before)? {
-            Some(far)
-                if far.state == State::Original
-                    && self.declares(&far, &back, &near.names)?
-                    && self.may_write_sidecar(actor, &far.names, Traversal::Checked)? =>
-            {
-                let edit = self.edit_without_relation(&far, vec![back], &near.names)?;
-                let author = self.author_after(actor, &far.names)?;
-                Some((far, edit, author))
-            }
-            _ => None,
-        })
-    }
-
     /// Removes an item's relations of these kinds to another item. If a third item also declares
     /// the same relation (two items may have the same next edition, and two may say that they are the
     /// next one), and its owner may write this sidecar, the pair is set to the third item instead.
@@ -141,14 +111,43 @@ impl Archive {
             }
         }))
     }
+}
+
+impl Editor<'_> {
+    /// Removes the inverse pair from the previous target of a relation, if the target changes.
+    pub(super) fn removal_at_far_end(
+        &self,
+        near: &Item,
+        kind: &RelationKind,
+        target: &Names,
+    ) -> Result<Option<EditOf>, ArchiveError> {
+        let declared = self.store.relations_of(near.id)?;
+        let Some((_, before)) = declared.into_iter().find(|(known, _)| known == kind) else {
+            return Ok(None);
+        };
+        if before.matches(target) || self.declares_otherwise(near, kind, &before)? {
+            return Ok(None);
+        }
+        let back = inverse(kind);
+        Ok(match self.held(&before)? {
+            Some(far)
+                if far.state == State::Original
+                    && self.declares(&far, &back, &near.names)?
+                    && self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)? =>
+            {
+                let edit = self.edit_without_relation(&far, vec![back], &near.names)?;
+                let author = self.author_after(self.actor, &far.names)?;
+                Some((far, edit, author))
+            }
+            _ => None,
+        })
+    }
 
     /// After the sidecar of an original was written, updates the far ends of relations that were
     /// added or removed. Only originals here are written, and only those that `is_meant` selects and
-    /// the user may write. What a far end declares already is not written again. The caller holds
-    /// `edits`.
+    /// the user may write. What a far end declares already is not written again.
     pub(super) fn update_far_ends(
         &self,
-        actor: &dyn Actor,
         near: &Item,
         before: &[(RelationKind, Names)],
         is_meant: impl Fn(&Names) -> bool,
@@ -162,7 +161,7 @@ impl Archive {
                 continue;
             }
             // The near end is already valid, so a far end that cannot be written is left to fsck.
-            if let Err(error) = self.update_far_end(actor, near, &kind, &names, change) {
+            if let Err(error) = self.update_far_end(near, &kind, &names, change) {
                 log::warn!("{} of {}: {error}", kind.pair_name(), near.names);
             }
         }
@@ -171,7 +170,6 @@ impl Archive {
 
     pub(super) fn update_far_end(
         &self,
-        actor: &dyn Actor,
         near: &Item,
         kind: &RelationKind,
         names: &Names,
@@ -193,10 +191,12 @@ impl Archive {
                 declaring_kinds.is_empty() || self.declares_otherwise(near, kind, &far.names)?;
             return match is_kept {
                 true => Ok(()),
-                false if !self.may_write_sidecar(actor, &far.names, Traversal::Checked)? => Ok(()),
+                false if !self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)? => {
+                    Ok(())
+                }
                 false => {
                     let edit = self.edit_without_relation(&far, declaring_kinds, &near.names)?;
-                    let author = self.author_after(actor, &far.names)?;
+                    let author = self.author_after(self.actor, &far.names)?;
                     self.edit_sidecars(vec![(far, edit, author)])
                 }
             };
@@ -208,26 +208,20 @@ impl Archive {
         let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
         if !declaring_kinds.is_empty()
             || is_taken
-            || !self.may_write_sidecar(actor, &far.names, Traversal::Checked)?
+            || !self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)?
         {
             return Ok(());
         }
         let edit = edit_of_far_end(*kind, back, near.names.clone());
-        let author = self.author_after(actor, &far.names)?;
+        let author = self.author_after(self.actor, &far.names)?;
         self.edit_sidecars(vec![(far, edit, author)])
     }
 
     /// After the language of an item was set, updates the item of which it is a translation.
-    pub(super) fn update_translated_item(
-        &self,
-        actor: &dyn Actor,
-        item: &Item,
-    ) -> Result<(), ArchiveError> {
+    pub(super) fn update_translated_item(&self, item: &Item) -> Result<(), ArchiveError> {
         let kind = RelationKind::TranslationOf;
         match self.declared_relation(item, &kind)? {
-            Some((_, names)) => {
-                self.update_far_end(actor, item, &kind, &names, RelationChange::Added)
-            }
+            Some((_, names)) => self.update_far_end(item, &kind, &names, RelationChange::Added),
             None => Ok(()),
         }
     }
@@ -236,7 +230,6 @@ impl Archive {
     /// relations of another item.
     pub(super) fn ends_of(
         &self,
-        actor: &dyn Actor,
         before: &[(RelationKind, Names)],
         now: &[(RelationKind, Names)],
     ) -> Result<Vec<Place>, ArchiveError> {
@@ -246,7 +239,7 @@ impl Archive {
             let is_end = |far: &Item| {
                 far.state == State::Original
                     && self
-                        .may_write_sidecar(actor, &far.names, Traversal::Checked)
+                        .may_write_sidecar(self.actor, &far.names, Traversal::Checked)
                         .unwrap_or(false)
             };
             let far = self.held(&names)?.filter(is_end);

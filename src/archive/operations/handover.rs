@@ -18,7 +18,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError};
+use super::{Acceptance, Actor, Archive, ArchiveError, Editor};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Author, Creator, HANDOVER, Place, Tree};
@@ -270,12 +270,12 @@ impl Archive {
         };
         self.register(actor, &names, creator)
     }
+}
 
+impl Editor<'_> {
     /// Writes the Archive that has claimed the original since into the tombstone of a removed item.
     /// The change is durable when this returns.
     pub fn redirect_tombstone(&self, names: &Names, holder: &Names) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
         let found = self.store.find_by_names(names)?;
         let Some(item) = found.filter(|item| item.state == State::Deleted) else {
             return Ok(());
@@ -309,12 +309,9 @@ impl Archive {
     /// Changes the sidecar of an item in any state and accepts it. The change is durable when this returns.
     pub fn change_sidecar(
         &self,
-        actor: &dyn Actor,
         id: ItemId,
         change: impl FnOnce(&mut Sidecar),
     ) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
         let item = self.known(id)?;
         let place = Place::of(&item.names);
         let bytes = self.tree.read_sidecar(&place)?;
@@ -325,7 +322,7 @@ impl Archive {
         change(&mut sidecar);
         let changing = self.recovery.begin(&place, ChangeDurability::Synced)?;
         self.write_sidecar(&item.names, &sidecar.to_bytes(), Author::Same)?;
-        match self.with_writer(actor, &item.names, |writer| self.accept(writer, id))? {
+        match self.with_writer(self.actor, &item.names, |writer| self.by(writer).accept(id))? {
             Acceptance::Accepted(_) | Acceptance::Unchanged => changing.done(),
             Acceptance::Rejected(error) => return Err(error),
         }
@@ -402,7 +399,7 @@ mod tests {
             let item = archive.new_item();
             let accept = |service: &Names| {
                 archive.edit_raw(&item, |sidecar| sidecar.set_archive_service(service));
-                let accepted = archive.accept_sidecar(&Process, item.id);
+                let accepted = archive.edit(&Process, |it| it.accept_sidecar(item.id));
                 accepted.expect("asked")
             };
             assert!(matches!(accept(&elsewhere()), Acceptance::Accepted(_)));
@@ -479,7 +476,9 @@ mod tests {
                 let noted = archive.note_handover(&item.names, &handover);
                 noted.expect("noted");
             }
-            archive.redirect_tombstones().expect("redirected");
+            archive
+                .edit(&Process, |it| it.redirect_tombstones())
+                .expect("redirected");
             let own = archive.facts().service.clone();
             let holder = if is_redirected {
                 elsewhere()
@@ -504,8 +503,10 @@ mod tests {
             (elsewhere(), State::Copy),
             (archive.facts().service.clone(), State::Original),
         ] {
-            let changed = archive.change_sidecar(&Process, item.id, |sidecar| {
-                sidecar.set_archive_service(&service);
+            let changed = archive.edit(&Process, |it| {
+                it.change_sidecar(item.id, |sidecar| {
+                    sidecar.set_archive_service(&service);
+                })
             });
             changed.expect("changed");
             assert_eq!(archive.again(&item).state, state);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Process};
+use super::{Acceptance, Archive, ArchiveError, Editor, Process};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, Sidecar, State};
@@ -377,31 +377,27 @@ impl Archive {
             current = next;
         }
     }
+}
 
+impl Editor<'_> {
     /// Writes an item's sidecar as a user who edits it would, and accepts it.
-    pub fn replace_sidecar(
-        &self,
-        actor: &dyn Actor,
-        names: &Names,
-        bytes: &[u8],
-    ) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.held_by(actor, names)?;
-        let author = self.author_after(actor, &item.names)?;
+    pub fn replace_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
+        let item = self.held_by(names)?;
+        let author = self.author_after(self.actor, &item.names)?;
         let change = self
             .recovery
             .begin(&Place::of(&item.names), ChangeDurability::Unsynced)?;
         let before = self.store.relations_of(item.id)?;
         self.write_sidecar(&item.names, bytes, author)?;
-        let acceptance =
-            self.with_writer(actor, &item.names, |writer| self.accept(writer, item.id))?;
+        let acceptance = self.with_writer(self.actor, &item.names, |writer| {
+            self.by(writer).accept(item.id)
+        })?;
         change.done();
         match acceptance {
             Acceptance::Rejected(error) => Err(error),
             Acceptance::Unchanged => Ok(()),
             // What this user adds has the rights of this user, and not what the sidecar said before.
-            Acceptance::Accepted(item) => self.update_far_ends(actor, &item, &before, |_| true),
+            Acceptance::Accepted(item) => self.update_far_ends(&item, &before, |_| true),
         }
     }
 }

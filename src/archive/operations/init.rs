@@ -5,7 +5,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
 
 use super::{
-    Archive, ArchiveError, CheckReport, Clock, Facts, ItemProgress, WAIT_LIMIT, lock, own_files,
+    Archive, ArchiveError, CheckReport, Clock, Facts, ItemProgress, Stranger, WAIT_LIMIT, lock,
+    own_files,
 };
 use crate::archive::store::{self, Sharing, Store};
 use crate::archive::tree::{Action, DIRECTORIES, Filled, Place, Tree, TreeError};
@@ -177,7 +178,7 @@ impl Archive {
             .tree
             .write_small(".", UNFINISHED, text.as_bytes(), None)?;
         // The service's item may have been recorded before an interruption.
-        archive.make_again()?;
+        archive.edit(&Stranger, |it| it.make_again())?;
         if !archive
             .tree
             .is_directory(Place::of(&archive.facts.service).as_str())

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
-use super::{Actor, Archive, ArchiveError, Event, log_event};
+use super::{Actor, Archive, ArchiveError, Event, Stranger, log_event};
 use crate::archive::store::{Grant, GrantedItem, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar};
@@ -111,7 +111,9 @@ impl Archive {
         let joint = self.recovery.begin_joint(names, &[], &[source])?;
         let mut made = self.make(names, Some(relative), owner, filled);
         if let Ok(item) = &made
-            && let Err(error) = self.relate(actor, relative.source(), &relative.kind(), names)
+            && let Err(error) = self.edit(actor, |it| {
+                it.relate(relative.source(), &relative.kind(), names)
+            })
         {
             // A request for a related item must not leave an unrelated one.
             self.unmake(item)?;
@@ -314,7 +316,7 @@ impl Archive {
         };
         self.place_recorded(&item, &staged, &bytes)?;
         if relative.is_some()
-            && let Err(error) = self.record_speaker(&item)
+            && let Err(error) = self.edit(&Stranger, |it| it.record_speaker(&item))
         {
             log::warn!("who speaks in {} is not recorded: {error}", item.names);
         }

@@ -6,7 +6,8 @@ use rustix::fs::{AtFlags, OFlags};
 
 use super::lock::Hold;
 use super::{
-    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, SystemClock, lock, one_database, own_files,
+    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Stranger, SystemClock, lock, one_database,
+    own_files,
 };
 use crate::archive::store::{HostState, Sharing, Store};
 use crate::archive::tree::Tree;
@@ -123,17 +124,17 @@ impl Archive {
         } else {
             archive.read_ledger()?;
         }
-        if let Err(error) = archive.make_again() {
+        if let Err(error) = archive.edit(&Stranger, |it| it.make_again()) {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
         }
         archive.tree.keep_reserve();
         if let Err(error) = archive.recover() {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
-        if let Err(error) = archive.record_all_speakers() {
+        if let Err(error) = archive.edit(&Stranger, |it| it.record_all_speakers()) {
             log::warn!("not all declarations of an earlier version count: {error}");
         }
-        if let Err(error) = archive.redirect_tombstones() {
+        if let Err(error) = archive.edit(&Stranger, |it| it.redirect_tombstones()) {
             log::warn!("not every record of a removal names who has claimed the original: {error}");
         }
         Ok(archive)

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Archive, ArchiveError};
+use super::{Archive, ArchiveError, Stranger};
 use crate::archive::store::{BEAT, Sharing, Standing};
 use crate::os::processors;
 
@@ -25,9 +25,10 @@ impl Archive {
         }
         self.store.take_over()?;
         if self.store.has_left_marks()? {
-            let _edits = self.edits()?;
-            self.make_again()?;
-            self.recover_marked()?;
+            self.edit(&Stranger, |it| {
+                it.make_again()?;
+                it.recover_marked()
+            })?;
         }
         self.clear_staging()
     }

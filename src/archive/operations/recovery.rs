@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::identifiers::names_at;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::sidecars::merged;
-use super::{Acceptance, Archive, ArchiveError, WriteIntent};
+use super::{Acceptance, Archive, ArchiveError, Editor, Stranger, WriteIntent};
 use crate::archive::store::{Item, ItemId, LoggedJoint, Record};
 use crate::archive::tree::{Area, Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
@@ -30,8 +30,14 @@ impl Archive {
         }
     }
 
-    /// Reads the queued places again. A place that cannot be read stays in the queue. The caller
-    /// holds `edits`.
+    /// After a crash: updates the index from the tree in the dirty regions.
+    pub(super) fn recover(&self) -> Result<(), ArchiveError> {
+        self.edit(&Stranger, |it| it.recover_marked())
+    }
+}
+
+impl Editor<'_> {
+    /// Reads the queued places again. A place that cannot be read stays in the queue.
     pub(super) fn replay(&self) {
         for queued in self.recovery.take_queue() {
             if let Err(error) = self.read_again(&queued) {
@@ -44,8 +50,7 @@ impl Archive {
         }
     }
 
-    /// Reads a queued place again, on behalf of a user, and returns its error. The caller holds
-    /// `edits`.
+    /// Reads a queued place again, on behalf of a user, and returns its error.
     pub(super) fn replay_at(&self, place: &Place) -> Result<(), ArchiveError> {
         match self.recovery.queued(place) {
             Some(queued) => self.read_again(&queued),
@@ -53,13 +58,7 @@ impl Archive {
         }
     }
 
-    /// After a crash: updates the index from the tree in the dirty regions.
-    pub(super) fn recover(&self) -> Result<(), ArchiveError> {
-        let _edits = self.edits()?;
-        self.recover_marked()
-    }
-
-    /// The same. The caller holds `edits`.
+    /// The same, while items are changed.
     pub(super) fn recover_marked(&self) -> Result<(), ArchiveError> {
         let is_item = |path: &String| {
             area_of(path).is_some_and(|(area, path)| names_at(area, path).is_some())
@@ -94,7 +93,8 @@ impl Archive {
                     change.places.iter().any(|path| path == place.as_str())
                 };
                 self.with_author(&near.names, |author| {
-                    self.update_far_ends(author, &near, &before.relations(), is_logged)
+                    self.by(author)
+                        .update_far_ends(&near, &before.relations(), is_logged)
                 })?;
             }
         }
@@ -138,7 +138,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Updates the index from the tree at one place. The caller holds `edits`.
+    /// Updates the index from the tree at one place.
     pub(super) fn read_again(&self, queued: &Queued) -> Result<(), ArchiveError> {
         let place = &queued.place;
         let Some(names) = area_of(place.as_str()).and_then(|(area, path)| names_at(area, path))
@@ -201,7 +201,7 @@ impl Archive {
                 self.tree.remove_sidecar(&place)?;
             }
             let acceptance = self.with_author(&item.names, |author| {
-                self.accept_now(author, author, item.id)
+                self.by(author).accept_now(author, item.id)
             })?;
             match acceptance {
                 Acceptance::Accepted(_) => {}
@@ -219,7 +219,7 @@ impl Archive {
             // The change may have been written at one end only.
             let item = self.known(item.id)?;
             self.with_author(&item.names, |author| {
-                self.update_far_ends(author, &item, before, |_| true)
+                self.by(author).update_far_ends(&item, before, |_| true)
             })?;
         }
         if accepted.is_some() {

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::full_disk::with_reserve;
-use super::{Archive, ArchiveError};
+use super::{Archive, ArchiveError, Editor};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Action, Author, Place};
 use crate::formats::item::{Sidecar, State};
@@ -46,95 +46,6 @@ fn number(stat: &Stat) -> FileNumber {
 type Flaw = (ArchiveError, Option<Vec<u8>>);
 
 impl Archive {
-    /// Refuses a file, found with O_PATH, that is about to be renamed to the sidecar of an item. None if it
-    /// is not refused.
-    pub fn refuse_candidate(
-        &self,
-        id: ItemId,
-        file: BorrowedFd<'_>,
-        bringing: Bringing,
-    ) -> Result<Option<RefusedSidecar>, ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.known(id)?;
-        let Some((error, bytes)) = self.flaw(&item, file, bringing)? else {
-            return Ok(None);
-        };
-        let place = Place::of(&item.names);
-        let kept_as = match bytes.as_deref() {
-            Some([]) => None,
-            bytes => Some(self.tree.keep_refused(&place, file, bytes)?),
-        };
-        Ok(Some(RefusedSidecar { error, kept_as }))
-    }
-
-    /// Refuses the sidecar of an item that a program has written in place, if it is still the file with this
-    /// number. The accepted one is restored. None if it is not refused.
-    pub fn refuse_written(
-        &self,
-        id: ItemId,
-        written: FileNumber,
-        bringing: Bringing,
-    ) -> Result<Option<RefusedSidecar>, ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.known(id)?;
-        let place = Place::of(&item.names);
-        let Some((file, stat)) = self.sidecar_with(&place, written)? else {
-            return Ok(None);
-        };
-        let Some((error, bytes)) = self.flaw(&item, file.as_fd(), bringing)? else {
-            return Ok(None);
-        };
-        let accepted = self.store.sidecar(id)?;
-        let kept_as = match (bytes.as_deref(), &accepted) {
-            (Some([]), None) => return Ok(None),
-            // The sidecar was hidden from the program that has made this file.
-            (Some([]), Some(_)) if bringing == Bringing::Deposit => return Ok(None),
-            (Some([]), Some(_)) => None,
-            (bytes, Some(accepted)) => {
-                let name = self.tree.keep_refused(&place, file.as_fd(), bytes)?;
-                let author = self.author_of_restored(&item, &stat)?;
-                with_reserve(&self.tree, || {
-                    self.write_sidecar(&item.names, accepted, author)
-                })?;
-                self.record_speaker(&item)?;
-                Some(name)
-            }
-            (bytes, None) => {
-                let name = self.tree.keep_refused(&place, file.as_fd(), bytes)?;
-                self.tree.remove_sidecar(&place)?;
-                self.rewritten.add(item.names.clone());
-                Some(name)
-            }
-        };
-        Ok(Some(RefusedSidecar { error, kept_as }))
-    }
-
-    /// Makes a refused file the sidecar again, if a program has gone on writing it and it is valid now. The
-    /// caller then accepts it.
-    pub fn take_back_refused(
-        &self,
-        id: ItemId,
-        written: FileNumber,
-        kept_as: &str,
-    ) -> Result<bool, ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.known(id)?;
-        let place = Place::of(&item.names);
-        let Some(file) = self.tree.open_in_item(&place, kept_as)? else {
-            return Ok(false);
-        };
-        let stat = self.stat_of(&file, &place)?;
-        if number(&stat) != written || self.flaw(&item, file.as_fd(), Bringing::Other)?.is_some() {
-            return Ok(false);
-        }
-        self.tree.take_back_refused(&place, kept_as)?;
-        self.rewritten.add(item.names);
-        Ok(true)
-    }
-
     fn sidecar_with(
         &self,
         place: &Place,
@@ -210,5 +121,90 @@ impl Archive {
         } else {
             self.author_of_lost(item)
         }
+    }
+}
+
+impl Editor<'_> {
+    /// Refuses a file, found with O_PATH, that is about to be renamed to the sidecar of an item. None if it
+    /// is not refused.
+    pub fn refuse_candidate(
+        &self,
+        id: ItemId,
+        file: BorrowedFd<'_>,
+        bringing: Bringing,
+    ) -> Result<Option<RefusedSidecar>, ArchiveError> {
+        let item = self.known(id)?;
+        let Some((error, bytes)) = self.flaw(&item, file, bringing)? else {
+            return Ok(None);
+        };
+        let place = Place::of(&item.names);
+        let kept_as = match bytes.as_deref() {
+            Some([]) => None,
+            bytes => Some(self.tree.keep_refused(&place, file, bytes)?),
+        };
+        Ok(Some(RefusedSidecar { error, kept_as }))
+    }
+
+    /// Refuses the sidecar of an item that a program has written in place, if it is still the file with this
+    /// number. The accepted one is restored. None if it is not refused.
+    pub fn refuse_written(
+        &self,
+        id: ItemId,
+        written: FileNumber,
+        bringing: Bringing,
+    ) -> Result<Option<RefusedSidecar>, ArchiveError> {
+        let item = self.known(id)?;
+        let place = Place::of(&item.names);
+        let Some((file, stat)) = self.sidecar_with(&place, written)? else {
+            return Ok(None);
+        };
+        let Some((error, bytes)) = self.flaw(&item, file.as_fd(), bringing)? else {
+            return Ok(None);
+        };
+        let accepted = self.store.sidecar(id)?;
+        let kept_as = match (bytes.as_deref(), &accepted) {
+            (Some([]), None) => return Ok(None),
+            // The sidecar was hidden from the program that has made this file.
+            (Some([]), Some(_)) if bringing == Bringing::Deposit => return Ok(None),
+            (Some([]), Some(_)) => None,
+            (bytes, Some(accepted)) => {
+                let name = self.tree.keep_refused(&place, file.as_fd(), bytes)?;
+                let author = self.author_of_restored(&item, &stat)?;
+                with_reserve(&self.tree, || {
+                    self.write_sidecar(&item.names, accepted, author)
+                })?;
+                self.record_speaker(&item)?;
+                Some(name)
+            }
+            (bytes, None) => {
+                let name = self.tree.keep_refused(&place, file.as_fd(), bytes)?;
+                self.tree.remove_sidecar(&place)?;
+                self.rewritten.add(item.names.clone());
+                Some(name)
+            }
+        };
+        Ok(Some(RefusedSidecar { error, kept_as }))
+    }
+
+    /// Makes a refused file the sidecar again, if a program has gone on writing it and it is valid now. The
+    /// caller then accepts it.
+    pub fn take_back_refused(
+        &self,
+        id: ItemId,
+        written: FileNumber,
+        kept_as: &str,
+    ) -> Result<bool, ArchiveError> {
+        let item = self.known(id)?;
+        let place = Place::of(&item.names);
+        let Some(file) = self.tree.open_in_item(&place, kept_as)? else {
+            return Ok(false);
+        };
+        let stat = self.stat_of(&file, &place)?;
+        if number(&stat) != written || self.flaw(&item, file.as_fd(), Bringing::Other)?.is_some() {
+            return Ok(false);
+        }
+        self.tree.take_back_refused(&place, kept_as)?;
+        self.rewritten.add(item.names);
+        Ok(true)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::full_disk::with_reserve;
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Event, log_event};
+use super::{Acceptance, Actor, Archive, ArchiveError, Editor, Event, Stranger, log_event};
 use crate::archive::store::{Item, ItemId, Record};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, State};
@@ -14,31 +14,10 @@ impl Archive {
     pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
         match self.store.find_by_rep(rep)? {
             Some(item) if item.state != State::Deleted => Ok(item),
-            _ => self.register_in_place(&Names::from(Ibi::Rep(rep.clone()))),
+            _ => self.edit(&Stranger, |it| {
+                it.register_in_place(&Names::from(Ibi::Rep(rep.clone())))
+            }),
         }
-    }
-
-    /// Registers an item whose directory is in the tree, according to its sidecar.
-    pub fn register_in_place(&self, names: &Names) -> Result<Item, ArchiveError> {
-        // Another thread may just have removed it; it must not be registered again.
-        let _edits = self.edits()?;
-        if !self.tree.is_directory(Place::of(names).as_str()) {
-            return Err(ArchiveError::Unknown {
-                name: names.preferred(),
-            });
-        }
-        // The place gives its name. The owner of its sidecar counts as the user who brings it.
-        let (record, _) = self.read_item(names)?;
-        let bare = match record.sidecar {
-            Some(_) => names.clone(),
-            None => record.names,
-        };
-        let id = self.store.put(&Record::bare(bare.clone(), State::Copy))?;
-        let taken = self.with_author(&bare, |author| self.accept(author, id));
-        if let Acceptance::Rejected(error) = taken? {
-            log::warn!("{error}");
-        }
-        self.known(id)
     }
 
     /// Registers a directory created for an item that is being copied in. It is a copy until its sidecar
@@ -83,11 +62,33 @@ impl Archive {
         }
         Ok(item)
     }
+}
+
+impl Editor<'_> {
+    /// Registers an item whose directory is in the tree, according to its sidecar.
+    pub fn register_in_place(&self, names: &Names) -> Result<Item, ArchiveError> {
+        // Another thread may just have removed it; it must not be registered again.
+        if !self.tree.is_directory(Place::of(names).as_str()) {
+            return Err(ArchiveError::Unknown {
+                name: names.preferred(),
+            });
+        }
+        // The place gives its name. The owner of its sidecar counts as the user who brings it.
+        let (record, _) = self.read_item(names)?;
+        let bare = match record.sidecar {
+            Some(_) => names.clone(),
+            None => record.names,
+        };
+        let id = self.store.put(&Record::bare(bare.clone(), State::Copy))?;
+        let taken = self.with_author(&bare, |author| self.by(author).accept(id));
+        if let Acceptance::Rejected(error) = taken? {
+            log::warn!("{error}");
+        }
+        self.known(id)
+    }
 
     /// Removes an item that contains nothing but its sidecar, and writes a tombstone.
-    pub fn remove(&self, actor: &dyn Actor, id: ItemId) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
+    pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
         let item = self.known(id)?;
         if item.names.matches(&self.facts.service) {
             return Err(ArchiveError::ServiceItem);
@@ -102,7 +103,7 @@ impl Archive {
             change.done();
             Ok(())
         })?;
-        log_event(Event::Remove, &item.names, actor);
+        log_event(Event::Remove, &item.names, self.actor);
         if item.state == State::Original {
             log::warn!(
                 "original of {} removed; copies elsewhere have no original now ('ibifs claim')",

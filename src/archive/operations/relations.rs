@@ -5,7 +5,7 @@
 use super::far_ends::{edit_of_far_end, inverse};
 use super::rights::Traversal;
 use super::sidecars::Edit;
-use super::{Actor, Archive, ArchiveError};
+use super::{Archive, ArchiveError, Editor};
 use crate::archive::store::Item;
 use crate::archive::tree::Author;
 use crate::formats::item::{Names, State};
@@ -13,102 +13,6 @@ use ibi::message;
 use ibi::relation::RelationKind;
 
 impl Archive {
-    /// Declares that `target` is the next edition, a translation or the metadata of `source`, and
-    /// replaces a previous target. With an inverse kind, declares that `source` is one of `target`.
-    ///
-    /// The user must have permission to write the sidecar of `source`. The relation is also written at the
-    /// other end if the user may write there, but an inverse kind replaces nothing at that end.
-    pub fn relate(
-        &self,
-        actor: &dyn Actor,
-        source: &Names,
-        kind: &RelationKind,
-        target: &Names,
-    ) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let source = self.complete(source)?;
-        let target = self.complete(target)?;
-        let back = self.kind_at_far_end(kind, &source)?;
-        if source.matches(&target) {
-            return Err(ArchiveError::Cycle {
-                names: source.into(),
-            });
-        }
-        let (older, newer) = if kind.is_inverse() {
-            (&target, &source)
-        } else {
-            (&source, &target)
-        };
-        if [*kind, back].contains(&RelationKind::NextEdition)
-            && self.editions_reach(newer, older)?
-        {
-            return Err(ArchiveError::Cycle {
-                names: newer.clone().into(),
-            });
-        }
-        let near = self.held(&source)?;
-        if let Some(near) = &near {
-            self.refuse_others(actor, near)?;
-        }
-        let is_original = |item: &Item| item.state == State::Original;
-        let far = self.held(&target)?.filter(is_original);
-        let is_far_open = match &far {
-            Some(far) => self.may_write_sidecar(actor, &far.names, Traversal::Checked)?,
-            None => false,
-        };
-        let mut edits = Vec::new();
-        match near {
-            Some(near) if is_original(&near) => {
-                if !kind.is_inverse() {
-                    edits.extend(self.removal_at_far_end(actor, &near, kind, &target)?);
-                }
-                let (set, other) = (*kind, target.clone());
-                let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&set, &other));
-                let author = self.author_after(actor, &near.names)?;
-                edits.insert(0, (near, edit, author));
-                if let Some(far) = far.filter(|_| is_far_open)
-                    && !(kind.is_inverse() && self.declares_kind(&far, &back)?)
-                {
-                    let author = self.author_after(actor, &far.names)?;
-                    let edit = edit_of_far_end(*kind, back, source);
-                    // The end that has the relation is written first: it is valid alone if a crash follows.
-                    let at = if kind.is_inverse() { 0 } else { 1 };
-                    edits.insert(at, (far, edit, author));
-                }
-            }
-            near => {
-                let far = far.ok_or_else(|| ArchiveError::NotOriginal {
-                    what: message!("{source} and {target}", source, target),
-                })?;
-                if !is_far_open {
-                    return Err(ArchiveError::NotAllowed(far.names.into()));
-                }
-                if kind.is_inverse()
-                    && let Some((_, other)) = self.declared_relation(&far, &back)?
-                    && !other.matches(&source)
-                {
-                    return Err(ArchiveError::HasOne {
-                        names: far.names.into(),
-                        kind: back.pair_name(),
-                        target: other.into(),
-                    });
-                }
-                let mut author = self.author_after(actor, &far.names)?;
-                if let (Some(near), Some((uid, gid))) = (near, actor.owner())
-                    && !self.may_declare_at(&far, &near)
-                    && !self.declares_anything(&far.names)?
-                {
-                    // The user may declare the relation, but the previous owner of the sidecar may not, whose own
-                    // declarations must not get the rights of this user.
-                    author = Author::User { uid, gid };
-                }
-                edits.push((far, edit_of_far_end(*kind, back, source), author));
-            }
-        }
-        self.edit_sidecars(edits)
-    }
-
     /// The kind that the other end declares. A translation is one into the language of `source`.
     fn kind_at_far_end(
         &self,
@@ -123,32 +27,6 @@ impl Archive {
             what: message!("{source} has no language; set its language first", source),
         })?;
         Ok(RelationKind::Translation(language))
-    }
-
-    /// Removes a relation from each end whose original is here and whose sidecar the user may write.
-    pub fn unrelate(
-        &self,
-        actor: &dyn Actor,
-        source: &Names,
-        kind: &RelationKind,
-    ) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.held(source)?.ok_or_else(|| ArchiveError::Unknown {
-            name: source.preferred(),
-        })?;
-        let no_relation = || ArchiveError::NoRelation {
-            what: message!("{kind} of {source}", kind = kind.pair_name(), source),
-        };
-        if kind.is_inverse() {
-            let (direct, names) = self
-                .direct_relation_behind(&item, kind)?
-                .ok_or_else(no_relation)?;
-            return self.unrelate_pair(actor, &names, &direct, (*kind, &item.names), &item);
-        }
-        let target = self.direct_target(&item, kind)?.ok_or_else(no_relation)?;
-        let direct = [*kind];
-        self.unrelate_pair(actor, &item.names, &direct, (inverse(kind), &target), &item)
     }
 
     /// The item that has a relation to this one, and the kinds under which it may declare it.
@@ -192,11 +70,124 @@ impl Archive {
             None => Ok(false),
         }
     }
+}
 
-    /// The caller holds `edits`.
+impl Editor<'_> {
+    /// Declares that `target` is the next edition, a translation or the metadata of `source`, and
+    /// replaces a previous target. With an inverse kind, declares that `source` is one of `target`.
+    ///
+    /// The user must have permission to write the sidecar of `source`. The relation is also written at the
+    /// other end if the user may write there, but an inverse kind replaces nothing at that end.
+    pub fn relate(
+        &self,
+        source: &Names,
+        kind: &RelationKind,
+        target: &Names,
+    ) -> Result<(), ArchiveError> {
+        let source = self.complete(source)?;
+        let target = self.complete(target)?;
+        let back = self.kind_at_far_end(kind, &source)?;
+        if source.matches(&target) {
+            return Err(ArchiveError::Cycle {
+                names: source.into(),
+            });
+        }
+        let (older, newer) = if kind.is_inverse() {
+            (&target, &source)
+        } else {
+            (&source, &target)
+        };
+        if [*kind, back].contains(&RelationKind::NextEdition)
+            && self.editions_reach(newer, older)?
+        {
+            return Err(ArchiveError::Cycle {
+                names: newer.clone().into(),
+            });
+        }
+        let near = self.held(&source)?;
+        if let Some(near) = &near {
+            self.refuse_others(self.actor, near)?;
+        }
+        let is_original = |item: &Item| item.state == State::Original;
+        let far = self.held(&target)?.filter(is_original);
+        let is_far_open = match &far {
+            Some(far) => self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)?,
+            None => false,
+        };
+        let mut edits = Vec::new();
+        match near {
+            Some(near) if is_original(&near) => {
+                if !kind.is_inverse() {
+                    edits.extend(self.removal_at_far_end(&near, kind, &target)?);
+                }
+                let (set, other) = (*kind, target.clone());
+                let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&set, &other));
+                let author = self.author_after(self.actor, &near.names)?;
+                edits.insert(0, (near, edit, author));
+                if let Some(far) = far.filter(|_| is_far_open)
+                    && !(kind.is_inverse() && self.declares_kind(&far, &back)?)
+                {
+                    let author = self.author_after(self.actor, &far.names)?;
+                    let edit = edit_of_far_end(*kind, back, source);
+                    // The end that has the relation is written first: it is valid alone if a crash follows.
+                    let at = if kind.is_inverse() { 0 } else { 1 };
+                    edits.insert(at, (far, edit, author));
+                }
+            }
+            near => {
+                let far = far.ok_or_else(|| ArchiveError::NotOriginal {
+                    what: message!("{source} and {target}", source, target),
+                })?;
+                if !is_far_open {
+                    return Err(ArchiveError::NotAllowed(far.names.into()));
+                }
+                if kind.is_inverse()
+                    && let Some((_, other)) = self.declared_relation(&far, &back)?
+                    && !other.matches(&source)
+                {
+                    return Err(ArchiveError::HasOne {
+                        names: far.names.into(),
+                        kind: back.pair_name(),
+                        target: other.into(),
+                    });
+                }
+                let mut author = self.author_after(self.actor, &far.names)?;
+                if let (Some(near), Some((uid, gid))) = (near, self.actor.owner())
+                    && !self.may_declare_at(&far, &near)
+                    && !self.declares_anything(&far.names)?
+                {
+                    // The user may declare the relation, but the previous owner of the sidecar may not, whose own
+                    // declarations must not get the rights of this user.
+                    author = Author::User { uid, gid };
+                }
+                edits.push((far, edit_of_far_end(*kind, back, source), author));
+            }
+        }
+        self.edit_sidecars(edits)
+    }
+
+    /// Removes a relation from each end whose original is here and whose sidecar the user may write.
+    pub fn unrelate(&self, source: &Names, kind: &RelationKind) -> Result<(), ArchiveError> {
+        let item = self.held(source)?.ok_or_else(|| ArchiveError::Unknown {
+            name: source.preferred(),
+        })?;
+        let no_relation = || ArchiveError::NoRelation {
+            what: message!("{kind} of {source}", kind = kind.pair_name(), source),
+        };
+        if kind.is_inverse() {
+            let (direct, names) = self
+                .direct_relation_behind(&item, kind)?
+                .ok_or_else(no_relation)?;
+            return self.unrelate_pair(&names, &direct, (*kind, &item.names), &item);
+        }
+        let target = self.direct_target(&item, kind)?.ok_or_else(no_relation)?;
+        let direct = [*kind];
+        self.unrelate_pair(&item.names, &direct, (inverse(kind), &target), &item)
+    }
+
+    /// Removes a relation at each end that declares it, and that the user may write.
     fn unrelate_pair(
         &self,
-        actor: &dyn Actor,
         source: &Names,
         direct: &[RelationKind],
         (back, target): (RelationKind, &Names),
@@ -231,10 +222,10 @@ impl Archive {
             } else {
                 Traversal::Checked
             };
-            match self.may_write_sidecar(actor, &item.names, traversal)? {
+            match self.may_write_sidecar(self.actor, &item.names, traversal)? {
                 true => {
                     let edit = self.edit_without_relation(&item, declared, other)?;
-                    let author = self.author_after(actor, &item.names)?;
+                    let author = self.author_after(self.actor, &item.names)?;
                     edits.push((item, edit, author));
                 }
                 // The user may not remove it here, or the declaration of the other end would remain

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Access, FileType, Mode};
 
 use super::actor::may_replace;
-use super::{Actor, Archive, ArchiveError, OwnerOnDisk, Stranger};
+use super::{Actor, Archive, ArchiveError, Editor, OwnerOnDisk, Stranger};
 use crate::archive::store::{Item, ItemId, Speaker};
 use crate::archive::tree::{Action, Author, Place, speaks_for_owner};
 use crate::formats::item::Names;
@@ -204,35 +204,7 @@ impl Archive {
         if self.store.relations_of(id)?.is_empty() {
             return Ok(());
         }
-        let _edits = self.edits()?;
-        self.record_speaker(&self.known(id)?)
-    }
-
-    /// The same for a caller that holds `edits`.
-    pub(super) fn record_speaker(&self, item: &Item) -> Result<(), ArchiveError> {
-        if self.store.relations_of(item.id)?.is_empty() {
-            return Ok(());
-        }
-        let speaker = self.speaker_on_disk(&item.names);
-        if speaker != self.store.speaker(item.id)? {
-            self.store.set_speakers(&[(item.id, speaker)])?;
-        }
-        Ok(())
-    }
-
-    /// Records who speaks in the sidecars for which an earlier version has not recorded it.
-    pub(super) fn record_all_speakers(&self) -> Result<(), ArchiveError> {
-        let mut after = ItemId(0);
-        loop {
-            let items = self.store.unspoken(after, AT_ONCE)?;
-            let Some(last) = items.last() else {
-                return Ok(());
-            };
-            after = last.id;
-            let spoken = items.iter();
-            let spoken = spoken.map(|item| (item.id, self.speaker_on_disk(&item.names)));
-            self.store.set_speakers(&spoken.collect::<Vec<_>>())?;
-        }
+        self.edit(&Stranger, |it| it.record_speaker(&it.known(id)?))
     }
 
     /// The owner of the accepted sidecar of an item that is written again where it is lost: the owner of the item, with
@@ -282,6 +254,35 @@ impl Archive {
             gid: is_own_group.then_some(stat.st_gid),
         };
         Ok(Some((owner, speaks_for_owner(&stat))))
+    }
+}
+
+impl Editor<'_> {
+    /// The same, while items are changed.
+    pub(super) fn record_speaker(&self, item: &Item) -> Result<(), ArchiveError> {
+        if self.store.relations_of(item.id)?.is_empty() {
+            return Ok(());
+        }
+        let speaker = self.speaker_on_disk(&item.names);
+        if speaker != self.store.speaker(item.id)? {
+            self.store.set_speakers(&[(item.id, speaker)])?;
+        }
+        Ok(())
+    }
+
+    /// Records who speaks in the sidecars for which an earlier version has not recorded it.
+    pub(super) fn record_all_speakers(&self) -> Result<(), ArchiveError> {
+        let mut after = ItemId(0);
+        loop {
+            let items = self.store.unspoken(after, AT_ONCE)?;
+            let Some(last) = items.last() else {
+                return Ok(());
+            };
+            after = last.id;
+            let spoken = items.iter();
+            let spoken = spoken.map(|item| (item.id, self.speaker_on_disk(&item.names)));
+            self.store.set_speakers(&spoken.collect::<Vec<_>>())?;
+        }
     }
 }
 

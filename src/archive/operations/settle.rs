@@ -1,6 +1,6 @@
 //! Minted items after a crash: directories that have not reached the disk are created again.
 
-use super::{Archive, ArchiveError};
+use super::{Archive, ArchiveError, Editor};
 use crate::archive::store::{ItemId, Unsettled};
 use crate::archive::tree::{Author, Filled, Place};
 
@@ -10,7 +10,9 @@ impl Archive {
         self.minted.settle_now()?;
         self.recovery.settle_now()
     }
+}
 
+impl Editor<'_> {
     /// After a crash: creates the directories of minted items that have not reached the disk.
     pub(super) fn make_again(&self) -> Result<(), ArchiveError> {
         let unsettled = self.store.unsettled()?;

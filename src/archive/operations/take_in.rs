@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Event, log_event};
+use super::{Acceptance, Actor, Archive, ArchiveError, Editor, Event, log_event};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar, State};
@@ -50,22 +50,23 @@ impl Archive {
         let (staged, directory) = staged;
         let made = fill(&directory).and_then(|()| {
             let synced = self.tree.sync_all().map_err(ArchiveError::from);
-            Ok(synced.and_then(|()| self.publish_staged(actor, &names, &place, &staged))?)
+            Ok(synced
+                .and_then(|()| self.edit(actor, |it| it.publish_staged(&names, &place, &staged)))?)
         });
         if made.is_err() {
             self.tree.discard_all(&staged);
         }
         made
     }
+}
 
+impl Editor<'_> {
     fn publish_staged(
         &self,
-        actor: &dyn Actor,
         names: &Names,
         place: &Place,
         staged: &StagedItem,
     ) -> Result<Item, ArchiveError> {
-        let _edits = self.edits()?;
         let change = self.recovery.begin(place, ChangeDurability::Unsynced)?;
         self.tree
             .place_item(staged, place)
@@ -84,7 +85,8 @@ impl Archive {
             // The tree would not contain the second name otherwise.
             self.write_sidecar(names, &Sidecar::new(names).to_bytes(), Author::Same)?;
         }
-        let acceptance = self.with_writer(actor, names, |writer| self.accept(writer, id))?;
+        let acceptance =
+            self.with_writer(self.actor, names, |writer| self.by(writer).accept(id))?;
         self.tree.sync_item(place)?;
         change.done();
         match acceptance {
@@ -92,7 +94,7 @@ impl Archive {
             Acceptance::Accepted(_) | Acceptance::Unchanged => {
                 let item = self.known(id)?;
                 if is_restored {
-                    log_event(Event::Restore, &item.names, actor);
+                    log_event(Event::Restore, &item.names, self.actor);
                 }
                 Ok(item)
             }

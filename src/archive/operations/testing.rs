@@ -167,7 +167,8 @@ impl TestArchive {
         let mut sidecar = Sidecar::new(&names);
         sidecar.set_archive_service(&elsewhere());
         self.write_raw(&item, &sidecar.to_bytes());
-        self.accept_sidecar(&Process, item.id).expect(name);
+        self.edit(&Process, |it| it.accept_sidecar(item.id))
+            .expect(name);
         self.again(&item)
     }
 
@@ -203,7 +204,9 @@ impl TestArchive {
 
     /// Declares a relation as the user of the process.
     pub(crate) fn declare(&self, source: &Item, kind: RelationKind, target: &Item) {
-        let related = self.relate(&Process, &source.names, &kind, &target.names);
+        let related = self.edit(&Process, |it| {
+            it.relate(&source.names, &kind, &target.names)
+        });
         related.expect("a relation");
     }
 
@@ -219,7 +222,8 @@ impl TestArchive {
             self.edit_raw(item, |sidecar| {
                 sidecar.set_relation(&RelationKind::NextEdition, &other.names);
             });
-            self.accept_sidecar(&Process, item.id).expect("accepted");
+            self.edit(&Process, |it| it.accept_sidecar(item.id))
+                .expect("accepted");
         }
         items
     }
@@ -230,7 +234,8 @@ impl TestArchive {
         if doc.exists() {
             std::fs::remove_dir_all(doc).expect("an empty item");
         }
-        self.remove(&Process, item.id).expect("removed");
+        self.edit(&Process, |it| it.remove(item.id))
+            .expect("removed");
     }
 
     /// The items of the index with their states and relations, one per line.

@@ -28,14 +28,18 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
             "8JMKD3MGP8W/35MMLL8".parse().expect("an IBIp"),
         ));
     });
-    archive.accept_sidecar(&Process, item.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(item.id))
+        .expect("accepted");
     let item = archive.again(&item);
     std::fs::write(archive.file(&item, "map"), "x").expect("a file");
-    let full = archive.remove(&Process, item.id);
+    let full = archive.edit(&Process, |it| it.remove(item.id));
     assert!(matches!(full, Err(ArchiveError::NotEmpty(_))), "{full:?}");
     std::fs::remove_file(archive.file(&item, "map")).expect("removed");
     archive.clock.advance_milliseconds(60_500);
-    archive.remove(&Process, item.id).expect("removed");
+    archive
+        .edit(&Process, |it| it.remove(item.id))
+        .expect("removed");
     let removed = archive.again(&item);
     assert_eq!(removed.state, State::Deleted);
     // With a precision of one second.
@@ -63,7 +67,9 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
     let mut sidecar = Sidecar::new(&item.names);
     sidecar.set_archive_service(&elsewhere());
     archive.write_raw(&back, &sidecar.to_bytes());
-    archive.accept_sidecar(&Process, back.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(back.id))
+        .expect("accepted");
     assert_eq!(archive.tree().read_tombstone(&place).expect("read"), None);
     assert_eq!(archive.findings(), Vec::<String>::new());
 }
@@ -106,12 +112,12 @@ fn the_service_item_is_not_removed() {
     let service = archive.held(&archive.facts().service).expect("read");
     let service = service.expect("the service");
     std::fs::remove_dir(archive.file(&service, "doc")).expect("removed");
-    let refused = archive.remove(&Process, service.id);
+    let refused = archive.edit(&Process, |it| it.remove(service.id));
     assert!(
         matches!(refused, Err(ArchiveError::ServiceItem)),
         "{refused:?}"
     );
-    let unknown = archive.remove(&Process, ItemId(4711));
+    let unknown = archive.edit(&Process, |it| it.remove(ItemId(4711)));
     assert!(
         matches!(unknown, Err(ArchiveError::Unknown { .. })),
         "{unknown:?}"
@@ -155,7 +161,7 @@ fn one_process_writes_a_store() {
     let service = reader.held(&reader.facts().service).expect("read");
     for refused in [
         reader.reserve().map(drop),
-        reader.remove(&Process, service.expect("the service").id),
+        reader.edit(&Process, |it| it.remove(service.expect("the service").id)),
         reader.register(&Process, &elsewhere(), creator()).map(drop),
     ] {
         assert!(

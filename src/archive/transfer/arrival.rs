@@ -210,9 +210,9 @@ impl Local {
         })?;
         if let Some(changing) = changing {
             // This process may give names to the items that it adds; claims about other items need rights.
-            if let Acceptance::Rejected(error) =
-                self.archive
-                    .accept_brought(&Process, self.actor(), item.id)?
+            if let Acceptance::Rejected(error) = self
+                .archive
+                .edit(&Process, |it| it.accept_brought(self.actor(), item.id))?
             {
                 return Err(error.into());
             }

@@ -11,7 +11,7 @@ use super::local::Local;
 use super::outcome::{TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
 use crate::archive::store::Item;
-use crate::archive::{Event, Handover, Role, log_event};
+use crate::archive::{Event, Handover, Role, Stranger, log_event};
 use crate::formats::item::{Names, State};
 use ibi::message;
 
@@ -140,5 +140,7 @@ fn keep_removed(source: &Local, item: &Item) -> Result<(), TransferError> {
             names = item.names
         )));
     }
-    Ok(source.archive().redirect_tombstone(&item.names, ours)?)
+    Ok(source
+        .archive()
+        .edit(&Stranger, |it| it.redirect_tombstone(&item.names, ours))?)
 }

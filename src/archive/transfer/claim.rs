@@ -11,7 +11,7 @@ use super::destination::Destination;
 use super::local::Local;
 use super::outcome::{RemoteStatus, TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
-use crate::archive::{Event, Handover, Role, log_event};
+use crate::archive::{Event, Handover, Role, Stranger, log_event};
 use crate::formats::item::{Names, State};
 
 /// An Archive where the original of an item was removed.
@@ -168,7 +168,8 @@ impl Remover for Local {
             self.archive().note_handover(names, &taken)?;
         }
         if self.is_held() {
-            self.archive().redirect_tombstone(names, by)?;
+            self.archive()
+                .edit(&Stranger, |it| it.redirect_tombstone(names, by))?;
         }
         Ok(true)
     }

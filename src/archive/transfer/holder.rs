@@ -19,7 +19,8 @@ impl Local {
         let item = self.item(names)?;
         if self.mount_point.is_none() {
             let set = |sidecar: &mut Sidecar| sidecar.set_archive_service(holder);
-            self.archive.change_sidecar(self.actor(), item.id, set)?;
+            self.archive
+                .edit(self.actor(), |it| it.change_sidecar(item.id, set))?;
         } else {
             let mut sidecar = self.sidecar_of(&item)?;
             sidecar.set_archive_service(holder);

@@ -89,17 +89,15 @@ fn fill(store: &Path) -> Result<(), Failure> {
     let report = archive.mint(&Process, None, None)?.names;
     put(&report, "doc/report.txt", REPORT)?;
     let english = Language::parse("en").ok();
-    archive.set_fact(&Process, &report, Fact::Language(english))?;
-    archive.set_fact(
-        &Process,
-        &report,
-        Fact::Target(Some(b"report.txt".to_vec())),
-    )?;
+    archive.edit(&Process, |it| it.set_fact(&report, Fact::Language(english)))?;
+    archive.edit(&Process, |it| {
+        it.set_fact(&report, Fact::Target(Some(b"report.txt".to_vec())))
+    })?;
     let second = archive
         .mint(&Process, Some(&Relative::EditionOf(report.clone())), None)?
         .names;
     put(&second, "doc/report.txt", SECOND)?;
-    archive.set_fact(&Process, &second, Fact::Language(english))?;
+    archive.edit(&Process, |it| it.set_fact(&second, Fact::Language(english)))?;
     if let Ok(portuguese) = Language::parse("pt") {
         let relative = Relative::TranslationOf(second.clone(), portuguese);
         let translation = archive.mint(&Process, Some(&relative), None)?.names;

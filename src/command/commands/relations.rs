@@ -138,7 +138,7 @@ pub(super) fn relate_through(
     let Some(path) = named.access.path_in_mount(&named.names) else {
         return named
             .access
-            .change(|archive| archive.relate(&Process, &named.names, kind, target));
+            .change(|archive| archive.edit(&Process, |it| it.relate(&named.names, kind, target)));
     };
     let set = |item: OwnedFd| {
         let (name, value) = (attribute_name(kind), target.preferred());
@@ -170,7 +170,7 @@ pub(super) fn unrelate(options: &Unrelate) -> Result<Exit, Failure> {
     match named.access.path_in_mount(&named.names) {
         None => named
             .access
-            .change(|archive| archive.unrelate(&Process, &named.names, &kind))?,
+            .change(|archive| archive.edit(&Process, |it| it.unrelate(&named.names, &kind)))?,
         Some(path) => opening::found(access::bytes(&path), OFlags::empty())
             .and_then(|item| opening::remove_attribute(item.as_fd(), attribute_name(&kind)))
             .map_err(|error| refused_relation(&kind, &named, error))?,

@@ -66,7 +66,7 @@ impl Namespace {
             .ok_or(Errno::INVAL)?;
         Ok(self
             .archive
-            .relate(caller, &sibling.item.names, &kind, &names)?)
+            .edit(caller, |it| it.relate(&sibling.item.names, &kind, &names))?)
     }
 
     /// Makes and opens a regular file beside an item: its metadata text, or a staged file.
@@ -170,7 +170,9 @@ impl Namespace {
             Some(kind) => kind,
             None => self.kind_of_unnamed_translation(&item, &request)?,
         };
-        Ok(self.archive.unrelate(caller, &item.names, &kind)?)
+        Ok(self
+            .archive
+            .edit(caller, |it| it.unrelate(&item.names, &kind))?)
     }
 
     /// `rm '<ibi>+'` removes the translation that `<ibi>+` leads to.

@@ -71,26 +71,30 @@ impl Namespace {
                 return Err(Errno::INVAL);
             }
             let target = Fact::Target(Some(target.to_vec()));
-            return Ok(self.archive.set_fact(caller, &item.names, target)?);
+            return Ok(self
+                .archive
+                .edit(caller, |it| it.set_fact(&item.names, target))?);
         }
         let value = std::str::from_utf8(value).map_err(|_| Errno::INVAL)?.trim();
         match name {
             "language" => {
                 let language = Language::parse(value).map_err(|_| Errno::INVAL)?;
-                Ok(self
-                    .archive
-                    .set_fact(caller, &item.names, Fact::Language(Some(language)))?)
+                Ok(self.archive.edit(caller, |it| {
+                    it.set_fact(&item.names, Fact::Language(Some(language)))
+                })?)
             }
             "alias" => {
                 let alias = ibi::AliasPair::parse(value).map_err(|_| Errno::INVAL)?;
                 Ok(self
                     .archive
-                    .set_fact(caller, &item.names, Fact::Alias(alias))?)
+                    .edit(caller, |it| it.set_fact(&item.names, Fact::Alias(alias)))?)
             }
             name => {
                 let kind = kind_of(name).ok_or(Errno::PERM)?;
                 let target = self.archive.names_at_end_of(value).ok_or(Errno::INVAL)?;
-                Ok(self.archive.relate(caller, &item.names, &kind, &target)?)
+                Ok(self
+                    .archive
+                    .edit(caller, |it| it.relate(&item.names, &kind, &target))?)
             }
         }
     }
@@ -106,13 +110,16 @@ impl Namespace {
         match word(name)? {
             "language" => Ok(self
                 .archive
-                .set_fact(caller, &item.names, Fact::Language(None))?),
+                .edit(caller, |it| it.set_fact(&item.names, Fact::Language(None)))?),
             "target" => Ok(self
                 .archive
-                .set_fact(caller, &item.names, Fact::Target(None))?),
+                .edit(caller, |it| it.set_fact(&item.names, Fact::Target(None)))?),
             name => {
                 let kind = kind_of(name).ok_or(Errno::PERM)?;
-                match self.archive.unrelate(caller, &item.names, &kind) {
+                match self
+                    .archive
+                    .edit(caller, |it| it.unrelate(&item.names, &kind))
+                {
                     Err(ArchiveError::NoRelation { .. }) => Err(Errno::NODATA),
                     other => Ok(other?),
                 }

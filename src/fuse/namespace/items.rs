@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use super::names::{below, is_year};
 use super::requests::Sibling;
 use super::{Entry, NameLifetime, Namespace};
+use crate::archive::Stranger;
 use crate::archive::store::{Item, Remembered};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
@@ -60,7 +61,11 @@ impl Namespace {
             // A crash may have come between a folder made here and the index.
             let names = Names::from(Ibi::Ibip(ibip));
             if self.archive.tree().is_directory(Place::of(&names).as_str()) {
-                return Ok(Some((self.archive.register_in_place(&names)?, true)));
+                return Ok(Some((
+                    self.archive
+                        .edit(&Stranger, |it| it.register_in_place(&names))?,
+                    true,
+                )));
             }
         }
         if let Ok(alias) = AliasPair::parse(&whole) {

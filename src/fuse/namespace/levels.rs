@@ -375,7 +375,7 @@ impl Namespace {
             stale.extend(known.iter().copied().map(Stale::Attributes));
             self.keep_nodes_open(known);
         }
-        self.archive.remove(caller, item.id)?;
+        self.archive.edit(caller, |it| it.remove(item.id))?;
         self.labels.forget_item(item.id);
         self.forget_just_minted(item.id);
         if let Some(ibip) = item.names.ibip() {

@@ -11,7 +11,7 @@ use super::invalidation::{Context, Stale};
 use super::{Entry, NameLifetime, Namespace, authors};
 use crate::archive::store::ItemId;
 use crate::archive::tree::{METADATA_TEXT, Place, SIDECAR};
-use crate::archive::{Acceptance, Bringing, RefusedSidecar, WriteIntent};
+use crate::archive::{Acceptance, Bringing, RefusedSidecar, Stranger, WriteIntent};
 use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -122,7 +122,7 @@ impl Namespace {
 
     /// After a sidecar was closed or renamed into an item: accepts what it says, if it is valid.
     fn sidecar_written(&self, caller: &Caller, item: ItemId) -> ErrnoResult<()> {
-        match self.archive.accept_sidecar(caller, item)? {
+        match self.archive.edit(caller, |it| it.accept_sidecar(item))? {
             Acceptance::Accepted(item) => {
                 log::info!("sidecar of {} taken in", item.names);
                 self.note_placed(&item.names);
@@ -170,11 +170,15 @@ impl Namespace {
         };
         if let Some(kept_as) = kept {
             // One of several processes that write the file had closed it before it was complete.
-            if self.archive.take_back_refused(item, written, &kept_as)? {
+            if self.archive.edit(&Stranger, |it| {
+                it.take_back_refused(item, written, &kept_as)
+            })? {
                 self.refused.lock().remove(&node.id);
             }
         }
-        if let Some(refused) = self.archive.refuse_written(item, written, how.bringing)? {
+        if let Some(refused) = self.archive.edit(&Stranger, |it| {
+            it.refuse_written(item, written, how.bringing)
+        })? {
             let errno = report(&refused);
             if let (Some(kept_as), false) = (refused.kept_as, how.is_last) {
                 self.refused.lock().insert(node.id, kept_as);
@@ -218,9 +222,9 @@ impl Namespace {
             return Ok(());
         };
         let bringing = bringing_by(new_parent.view);
-        let refused = self
-            .archive
-            .refuse_candidate(item, file.as_fd(), bringing)?;
+        let refused = self.archive.edit(&Stranger, |it| {
+            it.refuse_candidate(item, file.as_fd(), bringing)
+        })?;
         let Some(refused) = refused else {
             return authors::before_naming(by.caller, file.as_fd(), new_parent.file()?.as_fd());
         };
@@ -253,7 +257,8 @@ impl Namespace {
             let place = known.map(|item| Place::of(&item.names));
             // A file that another request has put there is not masked.
             let had_gone = place.filter(|place| self.sidecar_at(place).is_none());
-            self.archive.restore_sidecar(item)?;
+            self.archive
+                .edit(&Stranger, |it| it.restore_sidecar(item))?;
             if let Some(place) = had_gone {
                 self.mask_sidecar(caller, item, &place);
             }
@@ -284,7 +289,9 @@ impl Namespace {
         let written = (stat.st_dev, stat.st_ino);
         let bringing = bringing_by(parent.view);
         // An empty file was just made, and is about to be written.
-        if let Some(refused) = self.archive.refuse_written(item, written, bringing)?
+        if let Some(refused) = self
+            .archive
+            .edit(&Stranger, |it| it.refuse_written(item, written, bringing))?
             && refused.kept_as.is_some()
         {
             by.cache

@@ -78,7 +78,10 @@ fn after_a_clock_ran_ahead_its_dates_are_put_back_by_the_administrator() {
 }
 
 fn refusal(archive: &TestArchive, item: &Item) -> Option<ArchiveError> {
-    match archive.accept_sidecar(&Process, item.id).expect("asked") {
+    match archive
+        .edit(&Process, |it| it.accept_sidecar(item.id))
+        .expect("asked")
+    {
         Acceptance::Rejected(error) => Some(error),
         Acceptance::Accepted(_) | Acceptance::Unchanged => None,
     }

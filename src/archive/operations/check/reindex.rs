@@ -14,7 +14,7 @@ use crate::archive::store::{
     self, ACCESSES_FILE, Accesses, HARVEST_FILE, Harvest, Store, StoreError,
 };
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, Editor, Stranger};
 use crate::formats::index_url::{IndexPlace, IndexUrl};
 use crate::formats::item::Sidecar;
 use ibi::Timestamp;
@@ -36,26 +36,7 @@ impl Archive {
     /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
     /// from which minting continues.
     pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
-        let mut dates = self.dates.lock();
-        // The rows to be replaced also list the directories that are not on disk yet.
-        self.settle_now()?;
-        // A reader beside the writer sees the previous contents until the writer commits.
-        let index = Store::open_read_only(self.tree.root(), self.facts.index.as_ref())?;
-        let before = PreviousIndex {
-            index: Some(&index),
-            is_last: true,
-        };
-        let last = dates.last().cloned();
-        let summary = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
-        dates.go_on_after(self.store.last_date()?);
-        drop(dates);
-        if let Some(text) = self.tree.read_small(own_files::FACTS)? {
-            self.store.set_facts(&text)?;
-        }
-        self.finish_moves(summary)
+        self.edit(&Stranger, |it| it.rebuild_index(progress))
     }
 
     /// Uses an index elsewhere from now on. It has no items until [`Archive::reindex`] has run. The previous one stays
@@ -120,23 +101,6 @@ impl Archive {
             }
         }
         Ok(())
-    }
-
-    /// Accepts the sidecars of items that were not moved to the directory of their rep, which
-    /// moves them. The caller holds `edits`.
-    fn finish_moves(&self, summary: ScanSummary) -> Result<CheckReport, ArchiveError> {
-        let mut report = summary.report;
-        for names in summary.unmoved {
-            self.read_again(&Queued::at(Place::of(&names), ChangeDurability::Unsynced))?;
-            if !self.tree.is_directory(Place::of(&names).as_str()) {
-                let subject = names.preferred();
-                let is_its = |finding: &CheckFinding| {
-                    finding.code == CheckCode::NotMoved && finding.subject == subject
-                };
-                report.findings.retain(|finding| !is_its(finding));
-            }
-        }
-        Ok(report)
     }
 
     pub(super) fn index_into(
@@ -244,5 +208,45 @@ impl Archive {
             Ok(())
         })?;
         self.reindex(progress)
+    }
+}
+
+impl Editor<'_> {
+    fn rebuild_index(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
+        // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
+        let mut dates = self.dates.lock();
+        // The rows to be replaced also list the directories that are not on disk yet.
+        self.settle_now()?;
+        // A reader beside the writer sees the previous contents until the writer commits.
+        let index = Store::open_read_only(self.tree.root(), self.facts.index.as_ref())?;
+        let before = PreviousIndex {
+            index: Some(&index),
+            is_last: true,
+        };
+        let last = dates.last().cloned();
+        let summary = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
+        dates.go_on_after(self.store.last_date()?);
+        drop(dates);
+        if let Some(text) = self.tree.read_small(own_files::FACTS)? {
+            self.store.set_facts(&text)?;
+        }
+        self.finish_moves(summary)
+    }
+
+    /// Accepts the sidecars of items that were not moved to the directory of their rep, which
+    /// moves them.
+    fn finish_moves(&self, summary: ScanSummary) -> Result<CheckReport, ArchiveError> {
+        let mut report = summary.report;
+        for names in summary.unmoved {
+            self.read_again(&Queued::at(Place::of(&names), ChangeDurability::Unsynced))?;
+            if !self.tree.is_directory(Place::of(&names).as_str()) {
+                let subject = names.preferred();
+                let is_its = |finding: &CheckFinding| {
+                    finding.code == CheckCode::NotMoved && finding.subject == subject
+                };
+                report.findings.retain(|finding| !is_its(finding));
+            }
+        }
+        Ok(report)
     }
 }

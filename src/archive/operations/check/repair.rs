@@ -13,7 +13,7 @@ use super::pass::{check_once, refuse_other_directories};
 use super::scan::ASIDE;
 use crate::archive::store::{self, Item, Store, StoreUse};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
-use crate::archive::{Archive, ArchiveError, Clock};
+use crate::archive::{Archive, ArchiveError, Clock, Editor, Stranger};
 use crate::formats::item::{Names, Sidecar, State};
 
 impl Archive {
@@ -53,6 +53,55 @@ impl Archive {
         report: &CheckReport,
         progress: &mut ItemProgress<'_>,
     ) -> Result<(), ArchiveError> {
+        self.edit(&Stranger, |it| it.repair_found(report))?;
+        self.reindex(&mut |items| progress(items))?;
+        self.edit(&Stranger, |it| it.complete_one_sided(report))
+    }
+}
+
+/// Repairs what prevents the store from being opened.
+fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
+    let tree = Tree::open(path)?;
+    if report.has(CheckCode::FactsBroken) || report.has(CheckCode::FactsMissing) {
+        let index = Store::open_as_it_is(tree.root(), None, StoreUse::Idle)?;
+        if let Some(text) = index.facts()? {
+            let aside = format!("{}.broken", own_files::FACTS);
+            tree.set_aside(".", own_files::FACTS, &aside)?;
+            tree.write_small(".", own_files::FACTS, &text, None)?;
+        }
+    }
+    if report.has(CheckCode::IndexDamaged) {
+        set_index_aside(&tree)?;
+    }
+    for finding in &report.findings {
+        if finding.code == CheckCode::LoosePermissions {
+            tree.tighten(&finding.subject)?;
+        }
+    }
+    if report.has(CheckCode::StagingLeft) {
+        tree.clear_staging();
+    }
+    if report.has(CheckCode::ArrivalLeft) {
+        let now = SystemTime::now();
+        for key in tree.abandoned_arrivals(now)? {
+            tree.remove_abandoned(&key, now)?;
+        }
+    }
+    Ok(())
+}
+
+impl Archive {
+    /// Sets the damaged index of a store aside and returns its new name.
+    pub fn set_index_aside(path: &Path) -> Result<Option<String>, ArchiveError> {
+        let tree = Tree::open_as_it_is(path)?;
+        let _lock = lock::Lock::take(&tree)?;
+        set_index_aside(&tree)
+    }
+}
+
+impl Editor<'_> {
+    /// Repairs what a check has found in the tree.
+    fn repair_found(&self, report: &CheckReport) -> Result<(), ArchiveError> {
         for finding in report.findings.iter().filter(|finding| finding.repairable) {
             let names = finding.names.as_deref();
             match (finding.code, names) {
@@ -72,24 +121,24 @@ impl Archive {
                 _ => {}
             }
         }
-        self.reindex(&mut |items| progress(items))?;
-        if report.has(CheckCode::OneSided) {
-            let one_sided = report.subjects(CheckCode::OneSided);
-            for claim in self.store.one_sided()? {
-                if one_sided.contains(&claim.near.preferred())
-                    && let Some(near) = self.held(&claim.near)?
-                {
-                    let _edits = self.edits()?;
-                    self.with_author(&near.names, |author| {
-                        self.update_far_end(
-                            author,
-                            &near,
-                            &claim.kind,
-                            &claim.far,
-                            RelationChange::Added,
-                        )
-                    })?;
-                }
+        Ok(())
+    }
+
+    /// Writes the far ends of relations that one item alone declares.
+    fn complete_one_sided(&self, report: &CheckReport) -> Result<(), ArchiveError> {
+        let one_sided = report.subjects(CheckCode::OneSided);
+        if one_sided.is_empty() {
+            return Ok(());
+        }
+        for claim in self.store.one_sided()? {
+            if one_sided.contains(&claim.near.preferred())
+                && let Some(near) = self.held(&claim.near)?
+            {
+                self.with_author(&near.names, |author| {
+                    let added = RelationChange::Added;
+                    self.by(author)
+                        .update_far_end(&near, &claim.kind, &claim.far, added)
+                })?;
             }
         }
         Ok(())
@@ -200,46 +249,6 @@ impl Archive {
             .stage_item(&place, &bytes, None, Filled::WithDoc)?;
         self.tree.place_item(&staged, &place)?;
         Ok(self.tree.sync_item(&place)?)
-    }
-}
-
-/// Repairs what prevents the store from being opened.
-fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveError> {
-    let tree = Tree::open(path)?;
-    if report.has(CheckCode::FactsBroken) || report.has(CheckCode::FactsMissing) {
-        let index = Store::open_as_it_is(tree.root(), None, StoreUse::Idle)?;
-        if let Some(text) = index.facts()? {
-            let aside = format!("{}.broken", own_files::FACTS);
-            tree.set_aside(".", own_files::FACTS, &aside)?;
-            tree.write_small(".", own_files::FACTS, &text, None)?;
-        }
-    }
-    if report.has(CheckCode::IndexDamaged) {
-        set_index_aside(&tree)?;
-    }
-    for finding in &report.findings {
-        if finding.code == CheckCode::LoosePermissions {
-            tree.tighten(&finding.subject)?;
-        }
-    }
-    if report.has(CheckCode::StagingLeft) {
-        tree.clear_staging();
-    }
-    if report.has(CheckCode::ArrivalLeft) {
-        let now = SystemTime::now();
-        for key in tree.abandoned_arrivals(now)? {
-            tree.remove_abandoned(&key, now)?;
-        }
-    }
-    Ok(())
-}
-
-impl Archive {
-    /// Sets the damaged index of a store aside and returns its new name.
-    pub fn set_index_aside(path: &Path) -> Result<Option<String>, ArchiveError> {
-        let tree = Tree::open_as_it_is(path)?;
-        let _lock = lock::Lock::take(&tree)?;
-        set_index_aside(&tree)
     }
 }
 

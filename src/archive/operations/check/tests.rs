@@ -200,7 +200,7 @@ fn the_alias_of_an_item_is_not_the_ibip_of_another() {
     let one = archive.copy(COPY);
     let alias = AliasPair::parse(former).expect("an alias");
     archive.edit_raw(&one, |sidecar| sidecar.add_alias(&alias));
-    let accepted = archive.accept_sidecar(&Process, one.id);
+    let accepted = archive.edit(&Process, |it| it.accept_sidecar(one.id));
     accepted.expect("accepted");
     let claims = archive.copy(other);
     let both = Names::both(
@@ -303,7 +303,7 @@ fn editions_in_a_circle_are_only_reported() {
             sidecar.set_relation(&RelationKind::NextEdition, &items[next].names);
         });
         archive
-            .accept_sidecar(&Process, items[item].id)
+            .edit(&Process, |it| it.accept_sidecar(items[item].id))
             .expect("accepted");
     }
     let expected = items.map(|item| format!("edition-cycle {}", item.names.preferred()));

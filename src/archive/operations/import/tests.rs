@@ -17,7 +17,7 @@ fn plan(archive: &TestArchive, text: &str, replace: bool) -> (Vec<Planned>, Vec<
 fn apply(archive: &TestArchive, planned: &[Planned]) {
     for row in planned {
         archive
-            .replace_sidecar(&Process, &row.names, &row.sidecar)
+            .edit(&Process, |it| it.replace_sidecar(&row.names, &row.sidecar))
             .expect("written");
     }
 }
@@ -75,7 +75,9 @@ fn rows_that_contradict_the_archive_are_refused() {
         sidecar.set_names(&both(TWO, "8JMKD3MGP8W/35MMLL8"));
     });
     for item in [&one, &two] {
-        archive.accept_sidecar(&Process, item.id).expect("accepted");
+        archive
+            .edit(&Process, |it| it.accept_sidecar(item.id))
+            .expect("accepted");
     }
     let cases = [
         (
@@ -169,7 +171,9 @@ fn rows_that_repeat_what_the_sidecar_has_are_accepted() {
         sidecar.add_alias(&alias("lib/map"));
         sidecar.set_relation(&RelationKind::Metadata, &two.names);
     });
-    archive.accept_sidecar(&Process, one.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(one.id))
+        .expect("accepted");
     for column in [
         "language\nREP,pt",
         "target\nREP,map.pdf",
@@ -191,7 +195,9 @@ fn two_rows_of_one_item_are_refused() {
     archive.edit_raw(&one, |sidecar| {
         sidecar.set_names(&both(ONE, "8JMKD3MGP8W/35MMLL8"));
     });
-    archive.accept_sidecar(&Process, one.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(one.id))
+        .expect("accepted");
     for (text, words) in [
         (
             format!("rep,language\n{ONE},pt\n{ONE},fr\n"),
@@ -239,7 +245,7 @@ fn editions_of_a_table_do_not_go_in_a_circle() {
         sidecar.set_relation(&RelationKind::NextEdition, &items[0].names);
     });
     archive
-        .accept_sidecar(&Process, items[2].id)
+        .edit(&Process, |it| it.accept_sidecar(items[2].id))
         .expect("accepted");
     for (text, lines) in [
         (format!("rep,relations\n{ONE},nextedition={TWO}\n"), &[][..]),
@@ -313,12 +319,12 @@ fn a_sidecar_is_replaced_by_those_who_may_write_it() {
     let mut sidecar = before.clone();
     sidecar.set_language(&language("pt"));
     let bytes = sidecar.to_bytes();
-    let refused = archive.replace_sidecar(&OTHER_USER, &one.names, &bytes);
+    let refused = archive.edit(&OTHER_USER, |it| it.replace_sidecar(&one.names, &bytes));
     assert!(
         matches!(refused, Err(ArchiveError::NotAllowed(_))),
         "{refused:?}"
     );
-    let unknown = archive.replace_sidecar(&Process, &names(TWO), &bytes);
+    let unknown = archive.edit(&Process, |it| it.replace_sidecar(&names(TWO), &bytes));
     assert!(
         matches!(unknown, Err(ArchiveError::Unknown { .. })),
         "{unknown:?}"
@@ -326,14 +332,16 @@ fn a_sidecar_is_replaced_by_those_who_may_write_it() {
     assert_eq!(archive.sidecar(&one), before);
     let mut foreign = sidecar.clone();
     foreign.set_names(&names(THREE));
-    let rejected = archive.replace_sidecar(&Process, &one.names, &foreign.to_bytes());
+    let rejected = archive.edit(&Process, |it| {
+        it.replace_sidecar(&one.names, &foreign.to_bytes())
+    });
     assert!(rejected.is_err(), "another item's sidecar");
     archive
-        .replace_sidecar(&Process, &one.names, &bytes)
+        .edit(&Process, |it| it.replace_sidecar(&one.names, &bytes))
         .expect("written");
     assert_eq!(archive.again(&one).language, Some(language("pt")));
     let reader = Archive::open_read_only(archive.path()).expect("a reader");
-    let refused = reader.replace_sidecar(&Process, &one.names, &bytes);
+    let refused = reader.edit(&Process, |it| it.replace_sidecar(&one.names, &bytes));
     assert!(
         matches!(refused, Err(ArchiveError::ReadOnly)),
         "{refused:?}"

@@ -51,7 +51,7 @@ fn assert_unchanged_by_a_crash(archive: &mut TestArchive, items: &[&Item], kind:
 fn set_relation(archive: &TestArchive, item: &Item, kind: RelationKind, far: &Item) {
     let far = far.names.clone();
     let edit = move |sidecar: &mut Sidecar| sidecar.set_relation(&kind, &far);
-    let edited = archive.edit_sidecar(&Process, item, edit);
+    let edited = archive.edit(&Process, |it| it.edit_sidecar(item, edit));
     edited.expect("edited");
 }
 
@@ -149,7 +149,7 @@ fn texts(archive: &TestArchive, items: &[&Item]) -> Vec<String> {
 fn with_claim(archive: &TestArchive, kind: RelationKind, back: RelationKind) -> [Item; 3] {
     let [one, other, claimant] = [archive.new_item(), archive.new_item(), archive.new_item()];
     let fact = Fact::Language(Some(language("pt")));
-    let set = archive.set_fact(&Process, &claimant.names, fact);
+    let set = archive.edit(&Process, |it| it.set_fact(&claimant.names, fact));
     set.expect("a language");
     // What an item declares itself has precedence over the claim. Then an editor removes it.
     archive.declare(&one, kind, &other);
@@ -157,7 +157,9 @@ fn with_claim(archive: &TestArchive, kind: RelationKind, back: RelationKind) -> 
     archive.edit_raw(&one, |sidecar| {
         sidecar.remove_relation(&kind);
     });
-    archive.accept_sidecar(&Process, one.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(one.id))
+        .expect("accepted");
     assert!(archive.sidecar(&one).relations().is_empty());
     assert_eq!(archive.sidecar(&claimant).relations().len(), 1);
     [one, other, claimant]
@@ -192,7 +194,7 @@ fn a_start_after_a_kill_changes_no_sidecar() {
                     sidecar.set_relation(&back, &one.names);
                 }
             });
-            let accepted = archive.accept_sidecar(&Process, claimant.id);
+            let accepted = archive.edit(&Process, |it| it.accept_sidecar(claimant.id));
             accepted.expect("accepted");
         }
         assert_unchanged_by_a_crash(&mut archive, &items, &kind);
@@ -207,7 +209,7 @@ fn a_far_end_that_was_refused_stays_after_a_kill() {
         let items = [archive.new_item(), archive.new_item()];
         let [one, other] = &items;
         archive.edit_raw(one, |sidecar| sidecar.set_relation(&kind, &other.names));
-        let accepted = archive.accept_sidecar(&OTHER_USER, one.id);
+        let accepted = archive.edit(&OTHER_USER, |it| it.accept_sidecar(one.id));
         accepted.expect("accepted");
         assert_eq!(archive.store().relations_of(one.id).expect("read").len(), 1);
         assert!(archive.sidecar(other).relations().is_empty());
@@ -225,7 +227,6 @@ fn a_joint_change_is_finished_and_nothing_else() {
             archive.declare(&one, joint, &other);
             let items = [&one, &other, &claimant];
             let before = texts(&archive, &items);
-            let edits = archive.edits().expect("the turn");
             let declared = archive.store().relations_of(one.id).expect("read");
             let others = [&claimant, &other].map(|item| Place::of(&item.names));
             let begun = archive.recovery.begin_joint(&one.names, &declared, &others);
@@ -233,7 +234,6 @@ fn a_joint_change_is_finished_and_nothing_else() {
             if is_begun {
                 set_relation(&archive, &one, joint, &claimant);
             }
-            drop(edits);
             archive.crash();
             assert_eq!(archive.store().joint_changes().expect("read").len(), 0);
             if !is_begun {
@@ -264,12 +264,12 @@ fn a_relation_that_was_queued_is_finished_and_nothing_else() {
         let place = Place::of(&one.names);
         let change = archive.recovery.begin(&place, ChangeDurability::Synced);
         let change = change.expect("begun").of_relations(Some(Vec::new()));
-        let edits = archive.edits().expect("the turn");
         set_relation(&archive, &one, joint, &claimant);
-        drop(edits);
         drop(change);
         assert_eq!(archive.sidecar(&claimant).relations().len(), 1);
-        archive.restore_sidecar(one.id).expect("nothing to do");
+        archive
+            .edit(&Stranger, |it| it.restore_sidecar(one.id))
+            .expect("nothing to do");
         assert_eq!(
             archive.sidecar(&one).relations(),
             [(joint, claimant.names.clone())]
@@ -307,13 +307,17 @@ fn a_change_that_was_dropped_is_read_before_the_next() {
     drop(change);
     assert_eq!(archive.again(&item).target, None);
     // Any change that takes the lock for changes triggers the recovery.
-    archive.restore_sidecar(item.id).expect("nothing to do");
+    archive
+        .edit(&Stranger, |it| it.restore_sidecar(item.id))
+        .expect("nothing to do");
     assert_eq!(archive.again(&item).target.as_deref(), Some("map.pdf"));
     // A change that is done is not read again.
     let change = archive.begin_write(item.id).expect("begun");
     archive.edit_raw(&item, |sidecar| sidecar.set_target("other.pdf"));
     change.done();
-    archive.restore_sidecar(item.id).expect("nothing to do");
+    archive
+        .edit(&Stranger, |it| it.restore_sidecar(item.id))
+        .expect("nothing to do");
     assert_eq!(archive.again(&item).target.as_deref(), Some("map.pdf"));
 }
 
@@ -340,7 +344,9 @@ fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
                 let queued = Queued::at(place, ChangeDurability::Unsynced);
                 archive.recovery.queue(queued);
             }
-            archive.restore_sidecar(item.id).ok();
+            archive
+                .edit(&Stranger, |it| it.restore_sidecar(item.id))
+                .ok();
             let found = archive.held(&names(old)).expect("read").expect("the item");
             assert_eq!(found.names, names_of(&both));
             assert_no_findings(&archive);
@@ -427,7 +433,9 @@ fn a_later_change_of_one_end_clears_the_joint_change() {
     let logged = || archive.store().joint_changes().expect("read").len();
     let set = |item: &Item| {
         let fact = Fact::Target(Some(b"x".to_vec()));
-        archive.set_fact(&Process, &item.names, fact).expect("set");
+        archive
+            .edit(&Process, |it| it.set_fact(&item.names, fact))
+            .expect("set");
     };
     assert_eq!(logged(), 1);
     set(&third);

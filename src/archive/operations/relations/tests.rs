@@ -39,9 +39,11 @@ fn a_relation_is_written_at_both_ends() {
         assert_eq!(declared(&archive, &one), [line(there, &other)]);
         assert_eq!(declared(&archive, &other), [line(back, &one)]);
         assert_eq!(archive.findings(), Vec::<String>::new(), "{there}");
-        archive.unrelate(&Process, &one.names, &kind).expect(there);
+        archive
+            .edit(&Process, |it| it.unrelate(&one.names, &kind))
+            .expect(there);
         assert!(declared(&archive, &one).is_empty() && declared(&archive, &other).is_empty());
-        let again = archive.unrelate(&Process, &one.names, &kind);
+        let again = archive.edit(&Process, |it| it.unrelate(&one.names, &kind));
         assert!(
             matches!(again, Err(ArchiveError::NoRelation { .. })),
             "{again:?}"
@@ -64,7 +66,7 @@ fn a_relation_declared_again_stays_at_both_ends() {
         for item in [&one, &other] {
             let target = Fact::Target(Some(b"map.pdf".to_vec()));
             archive
-                .set_fact(&Process, &item.names, target)
+                .edit(&Process, |it| it.set_fact(&item.names, target))
                 .expect("a target");
         }
         let texts = || {
@@ -84,7 +86,9 @@ fn an_inverse_relation_is_the_same_relation() {
     archive.declare(&other, RelationKind::EditionOf, &one);
     assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &other)]);
     assert_eq!(declared(&archive, &other), [line("ibi.editionof", &one)]);
-    let taken_back = archive.unrelate(&Process, &other.names, &RelationKind::EditionOf);
+    let taken_back = archive.edit(&Process, |it| {
+        it.unrelate(&other.names, &RelationKind::EditionOf)
+    });
     taken_back.expect("taken back");
     assert!(declared(&archive, &one).is_empty() && declared(&archive, &other).is_empty());
 }
@@ -117,7 +121,9 @@ fn of_two_sources_the_target_names_the_one_that_is_left() {
     archive.declare(&one, RelationKind::NextEdition, &target);
     archive.declare(&two, RelationKind::NextEdition, &target);
     assert_eq!(declared(&archive, &target), [line("ibi.editionof", &two)]);
-    let taken_back = archive.unrelate(&Process, &two.names, &RelationKind::NextEdition);
+    let taken_back = archive.edit(&Process, |it| {
+        it.unrelate(&two.names, &RelationKind::NextEdition)
+    });
     taken_back.expect("taken back");
     assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
 }
@@ -130,7 +136,9 @@ fn a_target_of_two_languages_names_its_source_until_both_are_removed() {
     type Removal = fn(&TestArchive, &Item, &RelationKind, &Item);
     let removals: [(&str, Removal); 3] = [
         ("unrelate", |archive, one, kind, _| {
-            archive.unrelate(&Process, &one.names, kind).expect("done");
+            archive
+                .edit(&Process, |it| it.unrelate(&one.names, kind))
+                .expect("done");
         }),
         ("another target", |archive, one, kind, other| {
             archive.declare(one, *kind, other);
@@ -139,7 +147,9 @@ fn a_target_of_two_languages_names_its_source_until_both_are_removed() {
             archive.edit_raw(one, |sidecar| {
                 sidecar.remove_relation(kind);
             });
-            archive.accept_sidecar(&Process, one.id).expect("accepted");
+            archive
+                .edit(&Process, |it| it.accept_sidecar(one.id))
+                .expect("accepted");
         }),
     ];
     for (how, remove) in removals {
@@ -158,7 +168,9 @@ fn a_target_of_two_languages_names_its_source_until_both_are_removed() {
     let [one, target] = [archive.new_item(), archive.new_item()];
     archive.declare(&one, pt, &target);
     archive.declare(&one, es, &target);
-    let taken_back = archive.unrelate(&Process, &target.names, &RelationKind::TranslationOf);
+    let taken_back = archive.edit(&Process, |it| {
+        it.unrelate(&target.names, &RelationKind::TranslationOf)
+    });
     taken_back.expect("taken back");
     assert!(declared(&archive, &one).is_empty() && declared(&archive, &target).is_empty());
 }
@@ -176,7 +188,9 @@ fn editions_do_not_go_in_a_circle() {
         (&one, RelationKind::Metadata, &one),
     ];
     for (source, kind, target) in cases {
-        let refused = archive.relate(&Process, &source.names, &kind, &target.names);
+        let refused = archive.edit(&Process, |it| {
+            it.relate(&source.names, &kind, &target.names)
+        });
         assert!(
             matches!(refused, Err(ArchiveError::Cycle { .. })),
             "{kind:?}: {refused:?}"
@@ -191,14 +205,14 @@ fn others_declare_nothing() {
     let archive = TestArchive::new();
     let (one, other) = (archive.new_item(), archive.new_item());
     let kind = RelationKind::NextEdition;
-    let refused = archive.relate(&OTHER_USER, &one.names, &kind, &other.names);
+    let refused = archive.edit(&OTHER_USER, |it| it.relate(&one.names, &kind, &other.names));
     assert!(
         matches!(refused, Err(ArchiveError::NotAllowed(_))),
         "{refused:?}"
     );
     archive.declare(&one, kind, &other);
     for (item, kind) in [(&one, kind), (&other, RelationKind::EditionOf)] {
-        let refused = archive.unrelate(&OTHER_USER, &item.names, &kind);
+        let refused = archive.edit(&OTHER_USER, |it| it.unrelate(&item.names, &kind));
         assert!(
             matches!(refused, Err(ArchiveError::NotAllowed(_))),
             "{refused:?}"
@@ -217,7 +231,7 @@ fn between_two_copies_nothing_is_declared() {
     .map(|it| archive.copy(it));
     let [one, other] = &copies;
     let kind = RelationKind::NextEdition;
-    let refused = archive.relate(&Process, &one.names, &kind, &other.names);
+    let refused = archive.edit(&Process, |it| it.relate(&one.names, &kind, &other.names));
     assert!(
         matches!(refused, Err(ArchiveError::NotOriginal { .. })),
         "{refused:?}"
@@ -238,14 +252,16 @@ fn the_language_of_a_translation_is_needed_and_passed_on() {
     let archive = TestArchive::new();
     let (source, translation) = (archive.new_item(), archive.new_item());
     let kind = RelationKind::TranslationOf;
-    let refused = archive.relate(&Process, &translation.names, &kind, &source.names);
+    let refused = archive.edit(&Process, |it| {
+        it.relate(&translation.names, &kind, &source.names)
+    });
     assert!(
         matches!(refused, Err(ArchiveError::NoRelation { .. })),
         "{refused:?}"
     );
     let fact = Fact::Language(Some(language("pt")));
     archive
-        .set_fact(&Process, &translation.names, fact)
+        .edit(&Process, |it| it.set_fact(&translation.names, fact))
         .expect("a language");
     archive.declare(&translation, kind, &source);
     assert_eq!(
@@ -302,7 +318,9 @@ fn a_pair_removed_from_a_sidecar_is_removed_at_the_far_end() {
                     sidecar.remove_relation(&kind);
                 }
             });
-            archive.accept_sidecar(&Process, item.id).expect("accepted");
+            archive
+                .edit(&Process, |it| it.accept_sidecar(item.id))
+                .expect("accepted");
             assert!(declared(&archive, &one).is_empty(), "{kind:?} {is_far}");
             assert!(declared(&archive, &other).is_empty(), "{kind:?} {is_far}");
         }
@@ -329,7 +347,9 @@ fn a_pair_added_to_a_sidecar_is_added_at_the_far_end() {
             sidecar.set_language(&language("en"));
             sidecar.set_relation(&kind, &other.names);
         });
-        archive.accept_sidecar(&Process, one.id).expect("accepted");
+        archive
+            .edit(&Process, |it| it.accept_sidecar(one.id))
+            .expect("accepted");
         assert_eq!(declared(&archive, &other), [line(there, &one)], "{kind:?}");
         assert_eq!(archive.findings(), Vec::<String>::new(), "{kind:?}");
     }
@@ -343,10 +363,14 @@ fn only_another_original_of_the_same_relation_is_named_instead() {
     archive.edit_raw(&copy, |sidecar| {
         sidecar.set_relation(&RelationKind::NextEdition, &target.names);
     });
-    archive.accept_sidecar(&Process, copy.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(copy.id))
+        .expect("accepted");
     archive.declare(&other, RelationKind::Metadata, &target);
     archive.declare(&one, RelationKind::NextEdition, &target);
-    let unrelated = archive.unrelate(&Process, &one.names, &RelationKind::NextEdition);
+    let unrelated = archive.edit(&Process, |it| {
+        it.unrelate(&one.names, &RelationKind::NextEdition)
+    });
     unrelated.expect("taken back");
     assert_eq!(
         declared(&archive, &target),
@@ -399,7 +423,7 @@ fn an_alias_at_the_end_of_a_path_names_its_item() {
     let item = archive.new_item();
     let alias = ibi::AliasPair::parse("LK47B6/x1").expect("an alias");
     archive
-        .set_fact(&Process, &item.names, Fact::Alias(alias))
+        .edit(&Process, |it| it.set_fact(&item.names, Fact::Alias(alias)))
         .expect("an alias");
     for (path, expected) in [
         ("/mnt/LK47B6/x1", Some(&item.names)),
@@ -429,7 +453,9 @@ fn an_original_keeps_its_edition_against_a_copy() {
     let copy = archive.copy("a.example/b/2001/01.01.00.00");
     let follow = |archive: &TestArchive| {
         let kind = RelationKind::EditionOf;
-        archive.relate(&Process, &copy.names, &kind, &original.names)
+        archive.edit(&Process, |it| {
+            it.relate(&copy.names, &kind, &original.names)
+        })
     };
     follow(&archive).expect("free");
     assert_eq!(
@@ -459,7 +485,7 @@ fn a_translation_is_known_once_its_language_is() {
         });
         let accept = || {
             archive
-                .accept_sidecar(&Process, translation.id)
+                .edit(&Process, |it| it.accept_sidecar(translation.id))
                 .expect("accepted")
         };
         accept();
@@ -474,7 +500,7 @@ fn a_translation_is_known_once_its_language_is() {
             accept();
         } else {
             let fact = Fact::Language(Some(language("pt")));
-            let set = archive.set_fact(&Process, &translation.names, fact);
+            let set = archive.edit(&Process, |it| it.set_fact(&translation.names, fact));
             set.expect("a language");
         }
         let expected = [line("ibi.translation(pt)", &translation)];
@@ -501,7 +527,7 @@ fn a_user_changes_the_ends_that_the_user_may_write() {
     let kind = RelationKind::NextEdition;
     archive.declare(&one, kind, &target);
     open_to_all(&archive, &one);
-    let related = archive.relate(&OTHER_USER, &one.names, &kind, &next.names);
+    let related = archive.edit(&OTHER_USER, |it| it.relate(&one.names, &kind, &next.names));
     related.expect("one end is enough");
     assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &next)]);
     assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
@@ -527,7 +553,7 @@ fn a_relation_is_removed_where_the_other_end_does_not_keep_it() {
         set_mode(&archive, &one, one_mode);
         set_mode(&archive, &other, other_mode);
         let at = if kind == next_edition { &one } else { &other };
-        let removed = archive.unrelate(&OTHER_USER, &at.names, &kind);
+        let removed = archive.edit(&OTHER_USER, |it| it.unrelate(&at.names, &kind));
         let case = format!("{one_mode:o} {other_mode:o} {kind:?}: {removed:?}");
         assert_eq!(
             matches!(removed, Err(ArchiveError::NotAllowed(_))),
@@ -550,7 +576,7 @@ fn a_far_end_that_the_user_may_not_write_stays_as_it_is() {
     archive.edit_raw(&one, |sidecar| {
         sidecar.set_relation(&RelationKind::NextEdition, &next.names);
     });
-    let accepted = archive.accept_sidecar(&OTHER_USER, one.id);
+    let accepted = archive.edit(&OTHER_USER, |it| it.accept_sidecar(one.id));
     accepted.expect("accepted");
     assert_eq!(declared(&archive, &target), [line("ibi.editionof", &one)]);
     assert!(declared(&archive, &next).is_empty());
@@ -566,7 +592,7 @@ fn an_inverse_pair_in_a_sidecar_replaces_nothing() {
         sidecar.set_relation(&RelationKind::EditionOf, &one.names);
     });
     archive
-        .accept_sidecar(&Process, claimant.id)
+        .edit(&Process, |it| it.accept_sidecar(claimant.id))
         .expect("accepted");
     assert_eq!(declared(&archive, &one), [line("ibi.nextedition", &next)]);
     assert_eq!(declared(&archive, &claimant), [line("ibi.editionof", &one)]);
@@ -578,7 +604,7 @@ fn links_at_the_end_of_a_text_name_items() {
     let item = archive.new_item();
     let alias = ibi::AliasPair::parse("LK47B6/x1").expect("an alias");
     archive
-        .set_fact(&Process, &item.names, Fact::Alias(alias))
+        .edit(&Process, |it| it.set_fact(&item.names, Fact::Alias(alias)))
         .expect("an alias");
     let rep = item.names.rep().expect("a rep").to_string();
     let ibip = item.names.ibip().expect("an IBIp").to_string();
@@ -641,13 +667,18 @@ fn no_order_of_declarations_leaves_one_end_alone() {
             let act = below(5);
             let (item, other) = (&items[near], &items[far].names);
             let result = match act {
-                0 | 1 => archive.relate(&Process, &item.names, &kind, other),
-                2 => archive.unrelate(&Process, &item.names, &kind),
-                3 => archive.set_fact(&Process, &item.names, Fact::Language(Some(spoken))),
+                0 | 1 => archive.edit(&Process, |it| it.relate(&item.names, &kind, other)),
+                2 => archive.edit(&Process, |it| it.unrelate(&item.names, &kind)),
+                3 => archive.edit(&Process, |it| {
+                    it.set_fact(&item.names, Fact::Language(Some(spoken)))
+                }),
                 _ => {
                     let before = archive.sidecar(item).to_bytes();
                     archive.edit_raw(item, |sidecar| sidecar.set_relation(&kind, other));
-                    match archive.accept_sidecar(&Process, item.id).expect("read") {
+                    match archive
+                        .edit(&Process, |it| it.accept_sidecar(item.id))
+                        .expect("read")
+                    {
                         Acceptance::Rejected(reason) => {
                             archive.write_raw(item, &before);
                             Err(reason)

@@ -84,7 +84,9 @@ fn an_item_in_a_known_language_is_better_than_any_translation() {
     shelf
         .archive
         .edit_raw(&shelf.last, |sidecar| sidecar.set_language(&language("en")));
-    let accepted = shelf.archive.accept_sidecar(&Process, shelf.last.id);
+    let accepted = shelf
+        .archive
+        .edit(&Process, |it| it.accept_sidecar(shelf.last.id));
     accepted.expect("accepted");
     assert_eq!(translation(&shelf.last), shelf.last.names);
 }
@@ -239,7 +241,9 @@ fn copy_declares(archive: &TestArchive, name: &str, kind: RelationKind, target: 
         sidecar.set_language(&language("pt"));
         sidecar.set_relation(&kind, &target.names);
     });
-    archive.accept_sidecar(&Process, copy.id).expect("accepted");
+    archive
+        .edit(&Process, |it| it.accept_sidecar(copy.id))
+        .expect("accepted");
     archive.again(&copy)
 }
 
@@ -261,7 +265,9 @@ fn of_several_declarations_one_is_followed_and_the_others_are_claims() {
         archive.edit_raw(&item, |sidecar| {
             sidecar.set_relation(&direct, &second.names);
         });
-        archive.accept_sidecar(&Process, item.id).expect("accepted");
+        archive
+            .edit(&Process, |it| it.accept_sidecar(item.id))
+            .expect("accepted");
         let followed = archive.direct_target(&item, &direct).expect("read");
         assert_eq!(followed, Some(second.names));
         let claims = archive.claims(&item).expect("read").listed;
@@ -281,7 +287,7 @@ fn translations_of_one_original_are_translations_of_each_other() {
     let source = archive.copy("a.example/b/2001/01.01.00.00");
     archive.edit_raw(&source, |sidecar| sidecar.set_language(&language("en")));
     archive
-        .accept_sidecar(&Process, source.id)
+        .edit(&Process, |it| it.accept_sidecar(source.id))
         .expect("accepted");
     let kind = RelationKind::TranslationOf;
     let first = copy_declares(&archive, "a.example/b/2001/01.02.00.00", kind, &source);
@@ -317,7 +323,9 @@ fn an_item_that_describes_itself_is_not_metadata_of_another() {
         archive.edit_raw(&item, |sidecar| {
             sidecar.set_relation(&RelationKind::MetadataOf, &target);
         });
-        archive.accept_sidecar(&Process, item.id).expect("accepted");
+        archive
+            .edit(&Process, |it| it.accept_sidecar(item.id))
+            .expect("accepted");
         let found = archive.is_metadata_here(&archive.again(&item));
         assert_eq!(found.expect("read"), expected, "{target}");
     }

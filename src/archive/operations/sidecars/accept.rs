@@ -8,7 +8,7 @@ use super::super::recovery_log::ChangeDurability;
 use super::records::merged;
 use crate::archive::store::{Item, ItemId, StoreError};
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::relation::RelationKind;
 
@@ -23,41 +23,23 @@ pub enum Acceptance {
     Rejected(ArchiveError),
 }
 
-impl Archive {
+impl Editor<'_> {
     /// Accepts the sidecar in an item's directory, with its names, state and relations. An item in
     /// the directory of its IBIp is moved to that of its rep.
-    pub fn accept_sidecar(
-        &self,
-        actor: &dyn Actor,
-        id: ItemId,
-    ) -> Result<Acceptance, ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        self.accept_as(actor, actor, id)
+    pub fn accept_sidecar(&self, id: ItemId) -> Result<Acceptance, ArchiveError> {
+        self.accept_brought(self.actor, id)
     }
 
-    /// Like [`Archive::accept_sidecar`], if one user brings the item and its names, and another is
+    /// Like [`Editor::accept_sidecar`], if this user brings the item and its names, and another is
     /// the author of the sidecar.
     pub fn accept_brought(
         &self,
-        bringer: &dyn Actor,
-        writer: &dyn Actor,
-        id: ItemId,
-    ) -> Result<Acceptance, ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        self.accept_as(bringer, writer, id)
-    }
-
-    fn accept_as(
-        &self,
-        bringer: &dyn Actor,
         writer: &dyn Actor,
         id: ItemId,
     ) -> Result<Acceptance, ArchiveError> {
         let item = self.known(id)?;
-        self.with_writer(writer, &item.names, |writer| {
-            let accepted = self.accept_now(bringer, writer, id)?;
+        self.with_writer(writer, &item.names, |author| {
+            let accepted = self.accept_now(author, id)?;
             self.replayed(accepted, id)
         })
     }
@@ -70,21 +52,19 @@ impl Archive {
         Ok(accepted)
     }
 
-    /// Like [`Archive::accept_sidecar`], for a caller that holds `edits`.
+    /// Accepts a sidecar that this user has written.
     pub(in crate::archive::operations) fn accept(
         &self,
-        actor: &dyn Actor,
         id: ItemId,
     ) -> Result<Acceptance, ArchiveError> {
-        let accepted = self.accept_now(actor, actor, id)?;
+        let accepted = self.accept_now(self.actor, id)?;
         self.replayed(accepted, id)
     }
 
-    /// Like [`Archive::accept_brought`], for a caller that holds `edits` and clears the recovery queue itself.
+    /// Like [`Editor::accept_brought`], for a caller that clears the recovery queue itself.
     pub(in crate::archive::operations) fn accept_now(
         &self,
-        bringer: &dyn Actor,
-        actor: &dyn Actor,
+        author: &dyn Actor,
         id: ItemId,
     ) -> Result<Acceptance, ArchiveError> {
         let item = self.known(id)?;
@@ -133,18 +113,18 @@ impl Archive {
             let rep = self.as_spelled_here(rep)?;
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
-        if let Some(refusal) = self.refusal(bringer, &item, &names, &sidecar)? {
+        if let Some(refusal) = self.refusal(self.actor, &item, &names, &sidecar)? {
             return Ok(Acceptance::Rejected(refusal));
         }
         self.log_refused_aliases(&item, &sidecar);
         let new_place = Place::of(&names);
         if new_place == place {
-            return self.apply_accepted(actor, &item, &place, names, &sidecar, bytes);
+            return self.apply_accepted(author, &item, &place, names, &sidecar, bytes);
         }
         let missing = self.tree.missing_levels(new_place.parent());
         let accepted = self
-            .make_levels(bringer, &new_place)
-            .and_then(|()| self.apply_accepted(actor, &item, &place, names, &sidecar, bytes));
+            .make_levels(self.actor, &new_place)
+            .and_then(|()| self.apply_accepted(author, &item, &place, names, &sidecar, bytes));
         if !matches!(accepted, Ok(Acceptance::Accepted(_)))
             && let Err(error) = self.tree.remove_levels(&missing)
         {
@@ -158,7 +138,7 @@ impl Archive {
     /// related items.
     fn apply_accepted(
         &self,
-        actor: &dyn Actor,
+        author: &dyn Actor,
         item: &Item,
         place: &Place,
         names: Names,
@@ -192,7 +172,7 @@ impl Archive {
             self.tree.sync_item(&new_place)?;
         }
         let ends = match record.state {
-            State::Original => self.ends_of(actor, &before, &record.relations)?,
+            State::Original => self.by(author).ends_of(&before, &record.relations)?,
             _ => Vec::new(),
         };
         let joint = if ends.is_empty() {
@@ -212,7 +192,7 @@ impl Archive {
                 let change = change.of_relations(Some(before.clone()));
                 let item = self.known(id)?;
                 self.remove_tombstones(&item.names)?;
-                self.update_far_ends(actor, &item, &before, |_| true)?;
+                self.by(author).update_far_ends(&item, &before, |_| true)?;
                 if let Some(joint) = joint {
                     self.recovery.end_joint(joint);
                 }

@@ -4,11 +4,10 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
-use super::super::Actor;
 use super::super::recovery_log::{ChangeDurability, Declared};
 use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::message;
 
@@ -43,20 +42,40 @@ pub enum Fact {
 }
 
 impl Archive {
-    /// Changes an original's sidecar on disk and in the index. The caller holds `edits`.
+    /// The sidecar of an item in the tree and in the index. Another host has changed both together, and a filesystem
+    /// that several hosts have mounted may show this one the previous file for a while; it is waited for then.
+    fn on_disk_and_known(&self, item: &Item) -> Result<OnDiskAndKnown, ArchiveError> {
+        let place = Place::of(&item.names);
+        let known = self.store.sidecar(item.id)?;
+        let until = Instant::now() + LATE;
+        loop {
+            let read = self.tree.read_sidecar(&place);
+            let is_late = self.is_shared()
+                && match &read {
+                    Ok(read) => read.is_some() && *read != known,
+                    Err(error) => error.errno() == Errno::STALE,
+                };
+            if !is_late || Instant::now() > until {
+                return Ok((read?, known));
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+impl Editor<'_> {
+    /// Changes an original's sidecar on disk and in the index.
     pub(in crate::archive::operations) fn edit_sidecar(
         &self,
-        actor: &dyn Actor,
         item: &Item,
         edit: impl FnOnce(&mut Sidecar) + 'static,
     ) -> Result<(), ArchiveError> {
-        let author = self.author_after(actor, &item.names)?;
+        let author = self.author_after(self.actor, &item.names)?;
         self.edit_sidecars(vec![(item.clone(), Box::new(edit), author)])
     }
 
     /// Changes the sidecars of originals, all or none: after an error, changes already made are
-    /// reverted. The first is the item whose relations change; the others follow from it. The
-    /// caller holds `edits`.
+    /// reverted. The first is the item whose relations change; the others follow from it.
     pub(in crate::archive::operations) fn edit_sidecars(
         &self,
         edits: Vec<EditOf>,
@@ -127,26 +146,6 @@ impl Archive {
         self.record_speaker(item)
     }
 
-    /// The sidecar of an item in the tree and in the index. Another host has changed both together, and a filesystem
-    /// that several hosts have mounted may show this one the previous file for a while; it is waited for then.
-    fn on_disk_and_known(&self, item: &Item) -> Result<OnDiskAndKnown, ArchiveError> {
-        let place = Place::of(&item.names);
-        let known = self.store.sidecar(item.id)?;
-        let until = Instant::now() + LATE;
-        loop {
-            let read = self.tree.read_sidecar(&place);
-            let is_late = self.is_shared()
-                && match &read {
-                    Ok(read) => read.is_some() && *read != known,
-                    Err(error) => error.errno() == Errno::STALE,
-                };
-            if !is_late || Instant::now() > until {
-                return Ok((read?, known));
-            }
-            std::thread::sleep(LOOK_AGAIN);
-        }
-    }
-
     /// Changes one sidecar. Returns the previous contents on disk if they were overwritten.
     fn edit_one(&self, item: &Item, edit: Edit, author: Author) -> Edited {
         let untouched = |error: ArchiveError| (error, None);
@@ -181,26 +180,18 @@ impl Archive {
     /// An item that is held here, whose sidecar the user may change.
     pub(in crate::archive::operations) fn held_by(
         &self,
-        actor: &dyn Actor,
         names: &Names,
     ) -> Result<Item, ArchiveError> {
         let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
             name: names.preferred(),
         })?;
-        self.refuse_others(actor, &item)?;
+        self.refuse_others(self.actor, &item)?;
         Ok(item)
     }
 
     /// Sets or removes a language or a target file of an original, or adds an alias.
-    pub fn set_fact(
-        &self,
-        actor: &dyn Actor,
-        names: &Names,
-        fact: Fact,
-    ) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.held_by(actor, names)?;
+    pub fn set_fact(&self, names: &Names, fact: Fact) -> Result<(), ArchiveError> {
+        let item = self.held_by(names)?;
         if item.state != State::Original {
             return Err(ArchiveError::NotOriginal {
                 what: message!("{names}, of which a copy is held here,", names = item.names),
@@ -210,7 +201,7 @@ impl Archive {
             self.check_alias(&item, alias)?;
         }
         let said_language = matches!(fact, Fact::Language(Some(_)));
-        self.edit_sidecar(actor, &item, move |sidecar| match &fact {
+        self.edit_sidecar(&item, move |sidecar| match &fact {
             Fact::Language(Some(language)) => sidecar.set_language(language),
             Fact::Target(Some(target)) => sidecar.set_target(target),
             Fact::Alias(alias) => sidecar.add_alias(alias),
@@ -219,8 +210,9 @@ impl Archive {
         })?;
         if said_language {
             // The language of a translation is known only now. Whose it is was declared before.
-            self.with_writer(actor, &item.names, |writer| {
-                self.update_translated_item(writer, &self.known(item.id)?)
+            self.with_writer(self.actor, &item.names, |writer| {
+                self.by(writer)
+                    .update_translated_item(&self.known(item.id)?)
             })
         } else {
             Ok(())

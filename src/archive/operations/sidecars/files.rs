@@ -3,49 +3,15 @@
 use super::super::full_disk::with_reserve;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::Timestamp;
 
 impl Archive {
-    pub(in crate::archive::operations) fn write_sidecar(
-        &self,
-        names: &Names,
-        bytes: &[u8],
-        author: Author,
-    ) -> Result<(), ArchiveError> {
-        self.tree.write_sidecar(&Place::of(names), bytes, author)?;
-        self.rewritten.add(names.clone());
-        Ok(())
-    }
-
     /// The items whose sidecars the Archive has written since the last call. A front end
     /// invalidates its caches of their directories.
     pub fn take_rewritten(&self) -> Vec<Names> {
         self.rewritten.take()
-    }
-
-    /// Restores the last accepted sidecar of an item. Does nothing if a sidecar is there or none
-    /// was accepted.
-    pub fn restore_sidecar(&self, id: ItemId) -> Result<(), ArchiveError> {
-        self.writable()?;
-        let _edits = self.edits()?;
-        let item = self.known(id)?;
-        if self.tree.read_sidecar(&Place::of(&item.names))?.is_some() {
-            return Ok(());
-        }
-        self.restore(&item)
-    }
-
-    pub(in crate::archive::operations) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
-        match self.store.sidecar(item.id)? {
-            Some(bytes) => with_reserve(&self.tree, || {
-                let author = self.author_of_lost(item)?;
-                self.write_sidecar(&item.names, &bytes, author)?;
-                self.record_speaker(item)
-            }),
-            None => Ok(()),
-        }
     }
 
     /// The last accepted sidecar, or a new one that contains only the names.
@@ -78,6 +44,49 @@ impl Archive {
         tombstone
     }
 
+    pub(super) fn has_tombstone(&self, names: &Names) -> Result<bool, ArchiveError> {
+        for place in Place::all_of(names) {
+            if self.tree.read_tombstone(&place)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Editor<'_> {
+    pub(in crate::archive::operations) fn write_sidecar(
+        &self,
+        names: &Names,
+        bytes: &[u8],
+        author: Author,
+    ) -> Result<(), ArchiveError> {
+        self.tree.write_sidecar(&Place::of(names), bytes, author)?;
+        self.rewritten.add(names.clone());
+        Ok(())
+    }
+
+    /// Restores the last accepted sidecar of an item. Does nothing if a sidecar is there or none
+    /// was accepted.
+    pub fn restore_sidecar(&self, id: ItemId) -> Result<(), ArchiveError> {
+        let item = self.known(id)?;
+        if self.tree.read_sidecar(&Place::of(&item.names))?.is_some() {
+            return Ok(());
+        }
+        self.restore(&item)
+    }
+
+    pub(in crate::archive::operations) fn restore(&self, item: &Item) -> Result<(), ArchiveError> {
+        match self.store.sidecar(item.id)? {
+            Some(bytes) => with_reserve(&self.tree, || {
+                let author = self.author_of_lost(item)?;
+                self.write_sidecar(&item.names, &bytes, author)?;
+                self.record_speaker(item)
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Removes the tombstones of a present item, under all of its names.
     pub(in crate::archive::operations) fn remove_tombstones(
         &self,
@@ -87,14 +96,5 @@ impl Archive {
             self.tree.remove_tombstone(&place)?;
         }
         Ok(())
-    }
-
-    pub(super) fn has_tombstone(&self, names: &Names) -> Result<bool, ArchiveError> {
-        for place in Place::all_of(names) {
-            if self.tree.read_tombstone(&place)?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }

@@ -19,7 +19,11 @@ fn outcome(of: &Acceptance) -> String {
 }
 
 fn accept(archive: &TestArchive, item: &Item) -> String {
-    outcome(&archive.accept_sidecar(&Process, item.id).expect("asked"))
+    outcome(
+        &archive
+            .edit(&Process, |it| it.accept_sidecar(item.id))
+            .expect("asked"),
+    )
 }
 
 #[test]
@@ -75,7 +79,9 @@ fn what_cannot_be_accepted_changes_nothing() {
     }
     std::fs::remove_file(archive.file(&item, ".ibi")).expect("removed");
     assert_eq!(accept(&archive, &item), "unchanged");
-    archive.restore_sidecar(item.id).expect("restored");
+    archive
+        .edit(&Stranger, |it| it.restore_sidecar(item.id))
+        .expect("restored");
     assert_eq!(archive.sidecar(&item).archive_service(), Some(&elsewhere()));
 }
 
@@ -164,7 +170,9 @@ fn a_stranger_accepts_nothing_new() {
     archive.edit_raw(&near, |sidecar| {
         sidecar.set_relation(&RelationKind::NextEdition, &far.names);
     });
-    let accepted = archive.accept_sidecar(&Stranger, near.id).expect("asked");
+    let accepted = archive
+        .edit(&Stranger, |it| it.accept_sidecar(near.id))
+        .expect("asked");
     assert_eq!(outcome(&accepted), "accepted");
     // The near end declares it; the stranger may not write the far end.
     assert!(archive.sidecar(&far).relations().is_empty());
@@ -177,7 +185,7 @@ fn facts_of_an_original() {
     let alias = AliasPair::parse("lib/map").expect("an alias");
     let set = |fact: Fact| {
         archive
-            .set_fact(&Process, &item.names, fact)
+            .edit(&Process, |it| it.set_fact(&item.names, fact))
             .expect("a fact");
     };
     set(Fact::Language(Some(language("pt"))));
@@ -188,7 +196,9 @@ fn facts_of_an_original() {
         (found.language, found.target.as_deref()),
         (Some(language("pt")), Some("map.pdf"))
     );
-    let taken = archive.set_fact(&Process, &archive.new_item().names, Fact::Alias(alias));
+    let taken = archive.edit(&Process, |it| {
+        it.set_fact(&archive.new_item().names, Fact::Alias(alias))
+    });
     assert!(
         matches!(taken, Err(ArchiveError::AliasTaken { .. })),
         "{taken:?}"
@@ -197,18 +207,20 @@ fn facts_of_an_original() {
     set(Fact::Target(None));
     let found = archive.again(&item);
     assert_eq!((found.language, found.target), (None, None));
-    let other = archive.set_fact(&OTHER_USER, &item.names, Fact::Target(None));
+    let other = archive.edit(&OTHER_USER, |it| {
+        it.set_fact(&item.names, Fact::Target(None))
+    });
     assert!(
         matches!(other, Err(ArchiveError::NotAllowed(_))),
         "{other:?}"
     );
-    let unknown = archive.set_fact(&Process, &elsewhere(), Fact::Target(None));
+    let unknown = archive.edit(&Process, |it| it.set_fact(&elsewhere(), Fact::Target(None)));
     assert!(
         matches!(unknown, Err(ArchiveError::Unknown { .. })),
         "{unknown:?}"
     );
     let copy = archive.copy("a.example/b/2001/01.01.00.00");
-    let copied = archive.set_fact(&Process, &copy.names, Fact::Target(None));
+    let copied = archive.edit(&Process, |it| it.set_fact(&copy.names, Fact::Target(None)));
     assert!(
         matches!(copied, Err(ArchiveError::NotOriginal { .. })),
         "{copied:?}"
@@ -222,7 +234,7 @@ fn a_sidecar_that_was_changed_on_disk_is_not_written_over() {
     let (item, other) = (archive.new_item(), archive.new_item());
     archive.edit_raw(&item, |sidecar| sidecar.set_target("x"));
     let kind = RelationKind::NextEdition;
-    let refused = archive.relate(&Process, &item.names, &kind, &other.names);
+    let refused = archive.edit(&Process, |it| it.relate(&item.names, &kind, &other.names));
     assert!(
         matches!(refused, Err(ArchiveError::Changed(_))),
         "{refused:?}"
@@ -230,7 +242,7 @@ fn a_sidecar_that_was_changed_on_disk_is_not_written_over() {
     // Neither end was changed.
     assert!(archive.sidecar(&other).relations().is_empty());
     assert_eq!(archive.sidecar(&item).target().as_deref(), Some("x"));
-    let refused = archive.relate(&Process, &other.names, &kind, &item.names);
+    let refused = archive.edit(&Process, |it| it.relate(&other.names, &kind, &item.names));
     assert!(
         matches!(refused, Err(ArchiveError::Changed(_))),
         "{refused:?}"
@@ -283,7 +295,9 @@ fn what_is_not_a_small_file_is_left_and_not_accepted() {
     ] {
         std::fs::remove_file(&path).expect("removed");
         make(&path);
-        let accepted = archive.accept_sidecar(&Process, item.id).expect("asked");
+        let accepted = archive
+            .edit(&Process, |it| it.accept_sidecar(item.id))
+            .expect("asked");
         let Acceptance::Rejected(ArchiveError::Tree(error)) = accepted else {
             panic!("{accepted:?}");
         };

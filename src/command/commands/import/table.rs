@@ -107,7 +107,9 @@ fn write(access: &StoreAccess, archive: &Archive, changes: &[&Planned]) -> Resul
     let mut failure = None;
     access.change(|archive| {
         for plan in changes {
-            if let Err(error) = archive.replace_sidecar(&Process, &plan.names, &plan.sidecar) {
+            if let Err(error) = archive.edit(&Process, |it| {
+                it.replace_sidecar(&plan.names, &plan.sidecar)
+            }) {
                 failure = Some(at(plan, error.into()));
                 break;
             }

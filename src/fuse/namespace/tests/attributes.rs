@@ -204,7 +204,9 @@ fn a_list_of_files_is_generated_again_when_it_changed() {
     let text = fixture.namespace.generate(&fixture.caller, record);
     assert_eq!(text.expect("a record").bytes().len() as u64, size);
     std::fs::remove_dir_all(fixture.file(&item, "doc")).expect("removed");
-    fixture.remove(&Process, item.id).expect("removed");
+    fixture
+        .edit(&Process, |it| it.remove(item.id))
+        .expect("removed");
     let gone = fixture.namespace.generate(&fixture.caller, wanted);
     assert_eq!(gone.err(), Some(Errno::NOENT));
 }
@@ -340,7 +342,9 @@ fn items_without_a_rep_are_listed_below_their_prefix() {
         fixture.describe("8JMKD3MGP8W/35mmll8"),
         Ok("-> ../8JMKD3MGP8W/35MMLL8".to_owned())
     );
-    fixture.remove(&Process, one.id).expect("removed");
+    fixture
+        .edit(&Process, |it| it.remove(one.id))
+        .expect("removed");
     assert_eq!(names("8JMKD3MGP8W"), [".", "..", "35MME4E"]);
     assert_eq!(fixture.describe("8JMKD3MGP8W/35MMLL8"), Err(Errno::NOENT));
 }
@@ -398,8 +402,12 @@ fn a_listing_of_a_prefix_goes_on_where_it_was() {
     }
     assert_eq!(names, fixture.list("8JMKD3MGP8W").expect("listed"));
     // After the third item, which is removed meanwhile, as is the fourth.
-    fixture.remove(&Process, items[2].id).expect("removed");
-    fixture.remove(&Process, items[3].id).expect("removed");
+    fixture
+        .edit(&Process, |it| it.remove(items[2].id))
+        .expect("removed");
+    fixture
+        .edit(&Process, |it| it.remove(items[3].id))
+        .expect("removed");
     let again = namespace.open_prefix("8JMKD3MGP8W").expect("opened");
     let mut rest = Vec::new();
     let listed = namespace.list_prefix(&again, &node, places[4], |line, _| {

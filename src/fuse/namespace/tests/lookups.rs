@@ -414,11 +414,13 @@ fn an_alias_ends_with_its_item() {
     let alias = ibi::AliasPair::parse("LK47B6/x1").expect("an alias");
     let fact = crate::archive::Fact::Alias(alias);
     fixture
-        .set_fact(&fixture.caller, &item.names, fact)
+        .edit(&fixture.caller, |it| it.set_fact(&item.names, fact))
         .expect("an alias");
     let target = format!("-> ../{}", ibip(&item));
     assert_eq!(fixture.describe("LK47B6/x1"), Ok(target));
     std::fs::remove_dir(fixture.file(&item, "doc")).expect("removed");
-    fixture.remove(&Process, item.id).expect("removed");
+    fixture
+        .edit(&Process, |it| it.remove(item.id))
+        .expect("removed");
     assert_eq!(fixture.describe("LK47B6/x1"), Err(Errno::NOENT));
 }

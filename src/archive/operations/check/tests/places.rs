@@ -384,7 +384,9 @@ fn the_first_to_have_an_alias_keeps_it() {
                 copy(archive)
             };
             archive.edit_raw(&item, |sidecar| sidecar.add_alias(&alias));
-            archive.accept_sidecar(&Process, item.id).expect("accepted");
+            archive
+                .edit(&Process, |it| it.accept_sidecar(item.id))
+                .expect("accepted");
         });
         add_pair(&store, taker, |sidecar| sidecar.add_alias(&alias));
         let taken = format!("alias-taken {taker}: lib/map is {holder}");
@@ -429,7 +431,7 @@ fn the_place_gives_a_name_before_a_sidecar_does() {
     let store = closed(|archive| {
         let item = copy(archive);
         archive.edit_raw(&item, |sidecar| sidecar.set_names(&both(COPY)));
-        let accepted = archive.accept_sidecar(&Process, item.id);
+        let accepted = archive.edit(&Process, |it| it.accept_sidecar(item.id));
         accepted.expect("accepted");
         assert_eq!(archive.again(&item).names, both(COPY));
     });

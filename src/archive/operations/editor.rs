@@ -1,0 +1,86 @@
+//! Changes of items: the lock for them, and the view that holds it.
+
+use std::ops::Deref;
+
+use super::{Actor, Archive, ArchiveError, Stranger};
+use crate::archive::lock_order::RankedGuard;
+use crate::archive::store::Turn;
+
+/// The lock for changes of items, and the turn among the hosts that share the store. The turn ends first.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Edits<'archive> {
+    #[allow(dead_code, reason = "held, not read")]
+    turn: Option<Turn<'archive>>,
+    _edits: RankedGuard<'archive, ()>,
+}
+
+/// An Archive whose items one user changes. While it exists, no other thread and no other host changes items: it holds the
+/// lock for changes. [`Archive::edit`] makes one.
+#[derive(Clone, Copy)]
+pub struct Editor<'a> {
+    archive: &'a Archive,
+    pub(super) actor: &'a dyn Actor,
+    edits: &'a Edits<'a>,
+}
+
+impl Deref for Editor<'_> {
+    type Target = Archive;
+
+    fn deref(&self) -> &Archive {
+        self.archive
+    }
+}
+
+impl Editor<'_> {
+    /// The same lock, for changes on behalf of another user.
+    pub(super) fn by<'b>(&'b self, actor: &'b dyn Actor) -> Editor<'b> {
+        Editor {
+            archive: self.archive,
+            actor,
+            edits: self.edits,
+        }
+    }
+}
+
+impl Archive {
+    /// Runs a change of items on behalf of a user. It waits until no other thread, and no other host that shares the store,
+    /// changes items.
+    ///
+    /// # Errors
+    /// The Archive is open for reading alone; the turn of this host does not come; the error of the change.
+    pub fn edit<T>(
+        &self,
+        actor: &dyn Actor,
+        change: impl FnOnce(&Editor<'_>) -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        self.writable()?;
+        let edits = self.edits()?;
+        change(&Editor {
+            archive: self,
+            actor,
+            edits: &edits,
+        })
+    }
+
+    /// Takes the lock for changes of items, and first reads the places that an earlier error has queued. On hosts that
+    /// share the store one after the other has it.
+    pub(super) fn edits(&self) -> Result<Edits<'_>, ArchiveError> {
+        let lock = self.edits.lock();
+        let turn = if self.is_shared() {
+            Some(self.store.take_turn()?)
+        } else {
+            None
+        };
+        let edits = Edits { turn, _edits: lock };
+        if self.lock.is_some() && self.recovery.is_queued() {
+            let editor = Editor {
+                archive: self,
+                actor: &Stranger,
+                edits: &edits,
+            };
+            editor.replay();
+        }
+        Ok(edits)
+    }
+}
