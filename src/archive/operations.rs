@@ -82,7 +82,7 @@ pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use directory::PublicDirectory;
-pub use editor::Editor;
+pub use editor::{Depositor, Editor};
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use facts::Facts;

@@ -62,7 +62,9 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
             archive = Archive::open(&store, Box::new(clock.clone())).expect("the same store");
         }
         let minted = archive.reserve().and_then(|reservation| {
-            archive.mint_reserved(&ibifs::archive::Process, &reservation.date, None, None)
+            archive
+                .depositor(&ibifs::archive::Process)
+                .mint_reserved(&reservation.date, None, None)
         });
         match minted {
             Ok(item) => {
@@ -180,7 +182,9 @@ fn a_clock_far_ahead_is_found_and_overcome() {
         Archive::init(&store, &setup, Box::new(clock.clone()), &mut |_| ()).expect("a new store");
     let mut names = BTreeSet::new();
     let mut mint = |archive: &Archive| {
-        let item = archive.mint(&ibifs::archive::Process, None, None)?;
+        let item = archive
+            .depositor(&ibifs::archive::Process)
+            .mint(None, None)?;
         assert!(names.insert(item.names.preferred()), "{} twice", item.names);
         Ok::<String, ArchiveError>(item.names.preferred())
     };

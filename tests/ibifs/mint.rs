@@ -271,7 +271,8 @@ fn mint_by_threads() {
             scope.spawn(|| {
                 for _ in 0..250 {
                     archive
-                        .mint(&ibifs::archive::Process, None, None)
+                        .depositor(&ibifs::archive::Process)
+                        .mint(None, None)
                         .expect("a mint");
                 }
             });

@@ -118,7 +118,9 @@ fn a_backup_that_was_used_as_a_store_is_kept() {
     archive.clock.advance_milliseconds(60_000);
     let reservation = used.reserve().expect("a date");
     archive.clock.advance_milliseconds(5000);
-    let minted = used.mint_reserved(&super::super::Process, &reservation.date, None, None);
+    let minted =
+        used.depositor(&super::super::Process)
+            .mint_reserved(&reservation.date, None, None);
     minted.expect("an item of the backup");
     drop(used);
     assert!(matches!(

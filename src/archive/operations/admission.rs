@@ -16,7 +16,7 @@ use rustix::fs::Access;
 
 use super::actor::may_replace;
 use super::identifiers::is_ibip;
-use super::{Actor, Archive, ArchiveError, Role};
+use super::{Archive, ArchiveError, Depositor, Role};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
 use crate::archive::tree::Place;
@@ -41,6 +41,171 @@ fn plain(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
+impl Depositor<'_> {
+    /// Refuses names of the own name space that have not been given out. Of the dates given out
+    /// while the clock ran ahead, an item that is known here keeps its own; only the administrator
+    /// can restore others.
+    pub(super) fn refuse_unminted(&self, names: &Names) -> Result<(), ArchiveError> {
+        let mut last = None;
+        for ibi in forms(names).filter(|ibi| self.is_own(ibi)) {
+            let date = date_of(&ibi);
+            let last = match &last {
+                Some(last) => last,
+                None => last.insert(self.handed_out()?),
+            };
+            let is_minted = Some(&date) <= last.as_ref()
+                || self.dates.is_ahead(&date)
+                    && (self.is_administrator()? || self.find(&ibi)?.is_some());
+            if !is_minted {
+                return Err(ArchiveError::NotMintedYet {
+                    name: ibi.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a user administers the store: root or the owner of the store.
+    fn is_administrator(&self) -> Result<bool, ArchiveError> {
+        let root = rustix::fs::fstat(self.tree.root());
+        let root = root.map_err(|errno| self.tree.error(Action::Read, ".", errno))?;
+        Ok(self.actor.owns(root.st_uid))
+    }
+
+    /// The reason why an item does not get the names and the state in its sidecar, if any.
+    pub(super) fn refusal(
+        &self,
+        item: &Item,
+        names: &Names,
+        sidecar: &Sidecar,
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
+        let checked = self.check_new_names(item, names);
+        match checked.and_then(|()| self.check_claim(item, names, sidecar)) {
+            Ok(()) => Ok(None),
+            Err(
+                error @ (ArchiveError::NotMintedYet { .. }
+                | ArchiveError::NotMintedHere(_)
+                | ArchiveError::MayNotName { .. }
+                | ArchiveError::Exists(_)),
+            ) => Ok(Some(error)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Refuses names that a sidecar adds to those of an item.
+    fn check_new_names(&self, item: &Item, names: &Names) -> Result<(), ArchiveError> {
+        let is_new = |ibi: &Ibi| !item.names.matches(&Names::from(ibi.clone()));
+        let Some(added) = Names::collect(forms(names).filter(is_new)) else {
+            return Ok(());
+        };
+        self.refuse_unminted(&added)?;
+        for ibi in forms(&added) {
+            if let Some(other) = self.find(&ibi)?
+                && other.id != item.id
+                && (other.state != State::Deleted || other.names.contradicts(names))
+            {
+                return Err(ArchiveError::Exists(other.names.into()));
+            }
+        }
+        let (from, to) = (Place::of(&item.names), Place::of(names));
+        let may = if from == to {
+            // The other name makes the item visible below the mount point.
+            self.may_make("col")?
+        } else {
+            self.may_move(&from, &to)?
+        };
+        if may {
+            Ok(())
+        } else {
+            Err(ArchiveError::MayNotName {
+                names: item.names.clone().into(),
+                name: added.preferred(),
+            })
+        }
+    }
+
+    /// Whether a user could create a directory in this one, including the missing levels above it.
+    fn may_make(&self, path: &str) -> Result<bool, ArchiveError> {
+        let mut level = self.tree.open_directory("col")?;
+        let below = path.strip_prefix("col/").unwrap_or_default();
+        for (at, _) in below.match_indices('/').chain([(below.len(), "")]) {
+            let path = format!("col/{}", below.get(..at).unwrap_or(below));
+            if below.is_empty() || !self.tree.is_directory(&path) {
+                break;
+            }
+            if !self.actor.may(level.as_fd(), Access::EXEC_OK) {
+                return Ok(false);
+            }
+            level = self.tree.open_directory(&path)?;
+        }
+        Ok(self
+            .actor
+            .may(level.as_fd(), Access::WRITE_OK | Access::EXEC_OK))
+    }
+
+    /// Whether a user could move an item from the directory of its IBIp to that of its rep.
+    fn may_move(&self, from: &Place, to: &Place) -> Result<bool, ArchiveError> {
+        Ok(self.may_make(to.parent())? && self.may_take(from)?)
+    }
+
+    /// Whether a user could move an item out of the directory of its IBIp. The prefixes have the
+    /// owner and the mode of the mount's root.
+    fn may_take(&self, place: &Place) -> Result<bool, ArchiveError> {
+        let above = self.tree.open_directory("col")?;
+        let item = self.tree.open_item(place)?;
+        let owner = rustix::fs::fstat(&item).ok().map(|stat| stat.st_uid);
+        Ok(may_replace(self.actor, above.as_fd(), owner.or(Some(0))))
+    }
+
+    /// Creates the levels of a place for the user whose item is to be there.
+    pub(super) fn make_levels(&self, place: &Place) -> Result<(), ArchiveError> {
+        Ok(self
+            .tree
+            .make_levels_for(place.parent(), self.actor.owner())?)
+    }
+
+    /// Refuses to restore a removed item by its IBIp, if the user could not create the directory
+    /// of its rep.
+    pub(super) fn refuse_elsewhere(
+        &self,
+        wanted: &Names,
+        known: &Names,
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(known);
+        if Place::of(wanted) == place || wanted.rep().is_some() || self.may_make(place.parent())? {
+            Ok(())
+        } else {
+            Err(ArchiveError::MayNotName {
+                names: wanted.clone().into(),
+                name: known.preferred(),
+            })
+        }
+    }
+
+    /// Refuses a sidecar that makes an original of a name in the own name space that was not minted
+    /// here, as far as is known. The administrator restores originals that are no longer known.
+    fn check_claim(
+        &self,
+        item: &Item,
+        names: &Names,
+        sidecar: &Sidecar,
+    ) -> Result<(), ArchiveError> {
+        if !self.claims_original(sidecar) || !forms(names).any(|ibi| self.is_own(&ibi)) {
+            return Ok(());
+        }
+        // Even the administrator cannot create an original dated in the future.
+        self.refuse_unminted(names)?;
+        if item.state == State::Original || self.is_administrator()? || self.was_original(names)? {
+            return Ok(());
+        }
+        let noted = self.handover(names)?;
+        match noted.map(|noted| noted.role) {
+            Some(Role::Expects | Role::TakesBack) => Ok(()),
+            Some(Role::Gives) | None => Err(ArchiveError::NotMintedHere(names.clone().into())),
+        }
+    }
+}
+
 impl Archive {
     /// Whether a name is in this Archive's own name space. The port of a rep may follow `.` or `@`,
     /// or be left out if it is 80: only one of these is minted, but all belong to this host.
@@ -63,183 +228,6 @@ impl Archive {
             Some(_) => Ok(self.dates.last()),
             // A reader, or one of several writers, uses the dates in the index.
             None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
-        }
-    }
-
-    /// Refuses names of the own name space that have not been given out. Of the dates given out
-    /// while the clock ran ahead, an item that is known here keeps its own; only the administrator
-    /// can restore others.
-    pub(super) fn refuse_unminted(
-        &self,
-        user: &dyn Actor,
-        names: &Names,
-    ) -> Result<(), ArchiveError> {
-        let mut last = None;
-        for ibi in forms(names).filter(|ibi| self.is_own(ibi)) {
-            let date = date_of(&ibi);
-            let last = match &last {
-                Some(last) => last,
-                None => last.insert(self.handed_out()?),
-            };
-            let is_minted = Some(&date) <= last.as_ref()
-                || self.dates.is_ahead(&date)
-                    && (self.is_administrator(user)? || self.find(&ibi)?.is_some());
-            if !is_minted {
-                return Err(ArchiveError::NotMintedYet {
-                    name: ibi.to_string(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether a user administers the store: root or the owner of the store.
-    fn is_administrator(&self, user: &dyn Actor) -> Result<bool, ArchiveError> {
-        let root = rustix::fs::fstat(self.tree.root());
-        let root = root.map_err(|errno| self.tree.error(Action::Read, ".", errno))?;
-        Ok(user.owns(root.st_uid))
-    }
-
-    /// The reason why an item does not get the names and the state in its sidecar, if any.
-    pub(super) fn refusal(
-        &self,
-        user: &dyn Actor,
-        item: &Item,
-        names: &Names,
-        sidecar: &Sidecar,
-    ) -> Result<Option<ArchiveError>, ArchiveError> {
-        let checked = self.check_new_names(user, item, names);
-        match checked.and_then(|()| self.check_claim(user, item, names, sidecar)) {
-            Ok(()) => Ok(None),
-            Err(
-                error @ (ArchiveError::NotMintedYet { .. }
-                | ArchiveError::NotMintedHere(_)
-                | ArchiveError::MayNotName { .. }
-                | ArchiveError::Exists(_)),
-            ) => Ok(Some(error)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Refuses names that a sidecar adds to those of an item.
-    fn check_new_names(
-        &self,
-        user: &dyn Actor,
-        item: &Item,
-        names: &Names,
-    ) -> Result<(), ArchiveError> {
-        let is_new = |ibi: &Ibi| !item.names.matches(&Names::from(ibi.clone()));
-        let Some(added) = Names::collect(forms(names).filter(is_new)) else {
-            return Ok(());
-        };
-        self.refuse_unminted(user, &added)?;
-        for ibi in forms(&added) {
-            if let Some(other) = self.find(&ibi)?
-                && other.id != item.id
-                && (other.state != State::Deleted || other.names.contradicts(names))
-            {
-                return Err(ArchiveError::Exists(other.names.into()));
-            }
-        }
-        let (from, to) = (Place::of(&item.names), Place::of(names));
-        let may = if from == to {
-            // The other name makes the item visible below the mount point.
-            self.may_make(user, "col")?
-        } else {
-            self.may_move(user, &from, &to)?
-        };
-        if may {
-            Ok(())
-        } else {
-            Err(ArchiveError::MayNotName {
-                names: item.names.clone().into(),
-                name: added.preferred(),
-            })
-        }
-    }
-
-    /// Whether a user could create a directory in this one, including the missing levels above it.
-    fn may_make(&self, user: &dyn Actor, path: &str) -> Result<bool, ArchiveError> {
-        let mut level = self.tree.open_directory("col")?;
-        let below = path.strip_prefix("col/").unwrap_or_default();
-        for (at, _) in below.match_indices('/').chain([(below.len(), "")]) {
-            let path = format!("col/{}", below.get(..at).unwrap_or(below));
-            if below.is_empty() || !self.tree.is_directory(&path) {
-                break;
-            }
-            if !user.may(level.as_fd(), Access::EXEC_OK) {
-                return Ok(false);
-            }
-            level = self.tree.open_directory(&path)?;
-        }
-        Ok(user.may(level.as_fd(), Access::WRITE_OK | Access::EXEC_OK))
-    }
-
-    /// Whether a user could move an item from the directory of its IBIp to that of its rep.
-    fn may_move(&self, user: &dyn Actor, from: &Place, to: &Place) -> Result<bool, ArchiveError> {
-        Ok(self.may_make(user, to.parent())? && self.may_take(user, from)?)
-    }
-
-    /// Whether a user could move an item out of the directory of its IBIp. The prefixes have the
-    /// owner and the mode of the mount's root.
-    fn may_take(&self, user: &dyn Actor, place: &Place) -> Result<bool, ArchiveError> {
-        let above = self.tree.open_directory("col")?;
-        let item = self.tree.open_item(place)?;
-        let owner = rustix::fs::fstat(&item).ok().map(|stat| stat.st_uid);
-        Ok(may_replace(user, above.as_fd(), owner.or(Some(0))))
-    }
-
-    /// Creates the levels of a place for the user whose item is to be there.
-    pub(super) fn make_levels(&self, user: &dyn Actor, place: &Place) -> Result<(), ArchiveError> {
-        Ok(self.tree.make_levels_for(place.parent(), user.owner())?)
-    }
-
-    /// Refuses to restore a removed item by its IBIp, if the user could not create the directory
-    /// of its rep.
-    pub(super) fn refuse_elsewhere(
-        &self,
-        user: &dyn Actor,
-        wanted: &Names,
-        known: &Names,
-    ) -> Result<(), ArchiveError> {
-        let place = Place::of(known);
-        if Place::of(wanted) == place
-            || wanted.rep().is_some()
-            || self.may_make(user, place.parent())?
-        {
-            Ok(())
-        } else {
-            Err(ArchiveError::MayNotName {
-                names: wanted.clone().into(),
-                name: known.preferred(),
-            })
-        }
-    }
-
-    /// Refuses a sidecar that makes an original of a name in the own name space that was not minted
-    /// here, as far as is known. The administrator restores originals that are no longer known.
-    fn check_claim(
-        &self,
-        user: &dyn Actor,
-        item: &Item,
-        names: &Names,
-        sidecar: &Sidecar,
-    ) -> Result<(), ArchiveError> {
-        if !self.claims_original(sidecar) || !forms(names).any(|ibi| self.is_own(&ibi)) {
-            return Ok(());
-        }
-        // Even the administrator cannot create an original dated in the future.
-        self.refuse_unminted(user, names)?;
-        if item.state == State::Original
-            || self.is_administrator(user)?
-            || self.was_original(names)?
-        {
-            return Ok(());
-        }
-        let noted = self.handover(names)?;
-        match noted.map(|noted| noted.role) {
-            Some(Role::Expects | Role::TakesBack) => Ok(()),
-            Some(Role::Gives) | None => Err(ArchiveError::NotMintedHere(names.clone().into())),
         }
     }
 
@@ -321,7 +309,8 @@ impl Archive {
             (None, Some(rep), _) => (!self.may_finish_move(place, rep)?).then(|| rep.to_string()),
             (Some(_), _, Some(ibip)) if !known.was_accepted => match known.item {
                 Some(item) if item.names.ibip().is_none() => {
-                    let may = self.with_author(place, |author| self.may_make(author, "col"))?;
+                    let may =
+                        self.with_author(place, |author| self.depositor(author).may_make("col"))?;
                     (!may).then(|| ibip.to_string())
                 }
                 _ => None,
@@ -354,7 +343,7 @@ impl Archive {
         if self.tree.is_directory(to.as_str()) {
             return Ok(false);
         }
-        self.with_author(place, |author| self.may_move(author, &from, &to))
+        self.with_author(place, |author| self.depositor(author).may_move(&from, &to))
     }
 
     /// Reads an item that the index knows into a record: by its place alone, if it may not have the
@@ -395,13 +384,13 @@ impl Archive {
             // sidecar speaks for that user or not, cannot write in its levels.
             let level = Place::of_rep(rep);
             if let Some((owner, _)) = self.owner_of_sidecar(place)?
-                && !self.may_make(&owner, level.parent())?
+                && !self.depositor(&owner).may_make(level.parent())?
             {
                 return Ok(true);
             }
         }
         Ok(
-            self.with_author(place, |author| self.is_administrator(author))?
+            self.with_author(place, |author| self.depositor(author).is_administrator())?
                 || self.was_original(names)?,
         )
     }

@@ -1,4 +1,4 @@
-//! Changes of items: the lock for them, and the view that holds it.
+//! The views through which an Archive is changed: who adds items, and who changes items and holds the lock for that.
 
 use std::ops::Deref;
 
@@ -15,16 +15,14 @@ pub(super) struct Edits<'archive> {
     _edits: RankedGuard<'archive, ()>,
 }
 
-/// An Archive whose items one user changes. While it exists, no other thread and no other host changes items: it holds the
-/// lock for changes. [`Archive::edit`] makes one.
+/// An Archive with the permissions of one user, who adds items: mints, registers, takes in. [`Archive::depositor`] makes one.
 #[derive(Clone, Copy)]
-pub struct Editor<'a> {
+pub struct Depositor<'a> {
     archive: &'a Archive,
     pub(super) actor: &'a dyn Actor,
-    edits: &'a Edits<'a>,
 }
 
-impl Deref for Editor<'_> {
+impl Deref for Depositor<'_> {
     type Target = Archive;
 
     fn deref(&self) -> &Archive {
@@ -32,18 +30,41 @@ impl Deref for Editor<'_> {
     }
 }
 
+/// A depositor who changes items as well. While it exists, no other thread and no other host changes items: it holds the
+/// lock for changes. [`Archive::edit`] makes one.
+#[derive(Clone, Copy)]
+pub struct Editor<'a> {
+    depositor: Depositor<'a>,
+    edits: &'a Edits<'a>,
+}
+
+impl<'a> Deref for Editor<'a> {
+    type Target = Depositor<'a>;
+
+    fn deref(&self) -> &Depositor<'a> {
+        &self.depositor
+    }
+}
+
 impl Editor<'_> {
     /// The same lock, for changes on behalf of another user.
     pub(super) fn by<'b>(&'b self, actor: &'b dyn Actor) -> Editor<'b> {
         Editor {
-            archive: self.archive,
-            actor,
+            depositor: self.depositor(actor),
             edits: self.edits,
         }
     }
 }
 
 impl Archive {
+    /// This Archive for a user who adds items.
+    pub fn depositor<'a>(&'a self, actor: &'a dyn Actor) -> Depositor<'a> {
+        Depositor {
+            archive: self,
+            actor,
+        }
+    }
+
     /// Runs a change of items on behalf of a user. It waits until no other thread, and no other host that shares the store,
     /// changes items.
     ///
@@ -57,8 +78,7 @@ impl Archive {
         self.writable()?;
         let edits = self.edits()?;
         change(&Editor {
-            archive: self,
-            actor,
+            depositor: self.depositor(actor),
             edits: &edits,
         })
     }
@@ -75,8 +95,7 @@ impl Archive {
         let edits = Edits { turn, _edits: lock };
         if self.lock.is_some() && self.recovery.is_queued() {
             let editor = Editor {
-                archive: self,
-                actor: &Stranger,
+                depositor: self.depositor(&Stranger),
                 edits: &edits,
             };
             editor.replay();

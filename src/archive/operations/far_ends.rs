@@ -133,10 +133,10 @@ impl Editor<'_> {
             Some(far)
                 if far.state == State::Original
                     && self.declares(&far, &back, &near.names)?
-                    && self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)? =>
+                    && self.may_write_sidecar(&far.names, Traversal::Checked)? =>
             {
                 let edit = self.edit_without_relation(&far, vec![back], &near.names)?;
-                let author = self.author_after(self.actor, &far.names)?;
+                let author = self.author_after(&far.names)?;
                 Some((far, edit, author))
             }
             _ => None,
@@ -191,12 +191,10 @@ impl Editor<'_> {
                 declaring_kinds.is_empty() || self.declares_otherwise(near, kind, &far.names)?;
             return match is_kept {
                 true => Ok(()),
-                false if !self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)? => {
-                    Ok(())
-                }
+                false if !self.may_write_sidecar(&far.names, Traversal::Checked)? => Ok(()),
                 false => {
                     let edit = self.edit_without_relation(&far, declaring_kinds, &near.names)?;
-                    let author = self.author_after(self.actor, &far.names)?;
+                    let author = self.author_after(&far.names)?;
                     self.edit_sidecars(vec![(far, edit, author)])
                 }
             };
@@ -208,12 +206,12 @@ impl Editor<'_> {
         let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
         if !declaring_kinds.is_empty()
             || is_taken
-            || !self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)?
+            || !self.may_write_sidecar(&far.names, Traversal::Checked)?
         {
             return Ok(());
         }
         let edit = edit_of_far_end(*kind, back, near.names.clone());
-        let author = self.author_after(self.actor, &far.names)?;
+        let author = self.author_after(&far.names)?;
         self.edit_sidecars(vec![(far, edit, author)])
     }
 
@@ -239,7 +237,7 @@ impl Editor<'_> {
             let is_end = |far: &Item| {
                 far.state == State::Original
                     && self
-                        .may_write_sidecar(self.actor, &far.names, Traversal::Checked)
+                        .may_write_sidecar(&far.names, Traversal::Checked)
                         .unwrap_or(false)
             };
             let far = self.held(&names)?.filter(is_end);

@@ -18,7 +18,7 @@ use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Editor};
+use super::{Acceptance, Archive, ArchiveError, Depositor, Editor};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Author, Creator, HANDOVER, Place, Tree};
@@ -145,6 +145,24 @@ impl HandoverRecord {
 #[must_use]
 pub struct HandoverLock(#[allow(dead_code, reason = "held, not read")] File);
 
+impl Depositor<'_> {
+    /// Registers an item that is to be copied in, and creates its directory if it is not here.
+    /// Returns the item.
+    pub fn expected(&self, names: &Names, creator: Creator) -> Result<Item, ArchiveError> {
+        if let Some(item) = self.held(names)? {
+            return Ok(item);
+        }
+        let names = match names.rep() {
+            Some(rep) => {
+                let rep = self.as_spelled_here(rep)?;
+                Names::new(Some(rep), names.ibip().cloned()).unwrap_or_else(|| names.clone())
+            }
+            None => names.clone(),
+        };
+        self.register(&names, creator)
+    }
+}
+
 impl Archive {
     /// Locks the store against transfers by other processes, beside a mount as well. Returns None
     /// if another process holds the lock.
@@ -249,27 +267,6 @@ impl Archive {
         let handover = self.handover(names)?;
         Ok(handover.filter(|handover| handover.role == Role::Gives))
     }
-
-    /// Registers an item that is to be copied in, and creates its directory if it is not here.
-    /// Returns the item.
-    pub fn expected(
-        &self,
-        actor: &dyn Actor,
-        names: &Names,
-        creator: Creator,
-    ) -> Result<Item, ArchiveError> {
-        if let Some(item) = self.held(names)? {
-            return Ok(item);
-        }
-        let names = match names.rep() {
-            Some(rep) => {
-                let rep = self.as_spelled_here(rep)?;
-                Names::new(Some(rep), names.ibip().cloned()).unwrap_or_else(|| names.clone())
-            }
-            None => names.clone(),
-        };
-        self.register(actor, &names, creator)
-    }
 }
 
 impl Editor<'_> {
@@ -322,7 +319,7 @@ impl Editor<'_> {
         change(&mut sidecar);
         let changing = self.recovery.begin(&place, ChangeDurability::Synced)?;
         self.write_sidecar(&item.names, &sidecar.to_bytes(), Author::Same)?;
-        match self.with_writer(self.actor, &item.names, |writer| self.by(writer).accept(id))? {
+        match self.with_writer(&item.names, |writer| self.by(writer).accept(id))? {
             Acceptance::Accepted(_) | Acceptance::Unchanged => changing.done(),
             Acceptance::Rejected(error) => return Err(error),
         }

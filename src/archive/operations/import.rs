@@ -284,7 +284,7 @@ impl Archive {
             Err(what) => return Ok(Err(what)),
         };
         // Any user may run the command; the permissions are checked again when the sidecar is written.
-        let refusal = self.refusal(&Process, item, &names, &sidecar)?;
+        let refusal = self.depositor(&Process).refusal(item, &names, &sidecar)?;
         Ok(match refusal {
             Some(error) => Err(error.message()),
             None => Ok(sidecar),
@@ -383,15 +383,13 @@ impl Editor<'_> {
     /// Writes an item's sidecar as a user who edits it would, and accepts it.
     pub fn replace_sidecar(&self, names: &Names, bytes: &[u8]) -> Result<(), ArchiveError> {
         let item = self.held_by(names)?;
-        let author = self.author_after(self.actor, &item.names)?;
+        let author = self.author_after(&item.names)?;
         let change = self
             .recovery
             .begin(&Place::of(&item.names), ChangeDurability::Unsynced)?;
         let before = self.store.relations_of(item.id)?;
         self.write_sidecar(&item.names, bytes, author)?;
-        let acceptance = self.with_writer(self.actor, &item.names, |writer| {
-            self.by(writer).accept(item.id)
-        })?;
+        let acceptance = self.with_writer(&item.names, |writer| self.by(writer).accept(item.id))?;
         change.done();
         match acceptance {
             Acceptance::Rejected(error) => Err(error),

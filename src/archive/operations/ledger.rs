@@ -51,7 +51,7 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
 impl Archive {
     /// Reserves a date. The date is durable on disk before this returns and is never given out
     /// again, even if it is not used. The caller waits for `reservation.wait` and then calls
-    /// [`Archive::mint_reserved`]; other callers are not blocked meanwhile.
+    /// [`super::Depositor::mint_reserved`]; other callers are not blocked meanwhile.
     ///
     /// # Errors
     /// The wait would exceed ten seconds and one step of the granularity.

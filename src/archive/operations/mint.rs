@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
-use super::{Actor, Archive, ArchiveError, Event, Stranger, log_event};
+use super::{Archive, ArchiveError, Depositor, Event, Stranger, log_event};
 use crate::archive::store::{Grant, GrantedItem, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar};
@@ -54,34 +54,31 @@ pub enum Begun {
     Reserved(Reservation),
 }
 
-impl Archive {
+impl Depositor<'_> {
     /// Creates the item of a reserved date: both names, the original here, `doc/` in it, and its
     /// relation to another item. It is on disk when this returns.
     pub fn mint_reserved(
         &self,
-        actor: &dyn Actor,
         date: &Timestamp,
         relative: Option<&Relative>,
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
-        self.mint_filled(actor, date, relative, owner, Filled::WithDoc)
+        self.mint_filled(date, relative, owner, Filled::WithDoc)
     }
 
-    /// Like [`Archive::mint_reserved`], without `doc/`: for a program that expects a new directory to
+    /// Like [`Depositor::mint_reserved`], without `doc/`: for a program that expects a new directory to
     /// be empty, and fills it.
     pub fn mint_empty(
         &self,
-        actor: &dyn Actor,
         date: &Timestamp,
         relative: Option<&Relative>,
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
-        self.mint_filled(actor, date, relative, owner, Filled::Empty)
+        self.mint_filled(date, relative, owner, Filled::Empty)
     }
 
     fn mint_filled(
         &self,
-        actor: &dyn Actor,
         date: &Timestamp,
         relative: Option<&Relative>,
         owner: Option<Owner>,
@@ -89,16 +86,15 @@ impl Archive {
     ) -> Result<Item, ArchiveError> {
         self.replay_first();
         let names = self.names_on(date, &self.directory_now()?)?;
-        let made = self.mint_named(actor, &names, relative, owner, filled);
+        let made = self.mint_named(&names, relative, owner, filled);
         if let Ok(item) = &made {
-            log_event(Event::Mint, &item.names, actor);
+            log_event(Event::Mint, &item.names, self.actor);
         }
         made
     }
 
     fn mint_named(
         &self,
-        actor: &dyn Actor,
         names: &Names,
         relative: Option<&Relative>,
         owner: Option<Owner>,
@@ -111,7 +107,7 @@ impl Archive {
         let joint = self.recovery.begin_joint(names, &[], &[source])?;
         let mut made = self.make(names, Some(relative), owner, filled);
         if let Ok(item) = &made
-            && let Err(error) = self.edit(actor, |it| {
+            && let Err(error) = self.edit(self.actor, |it| {
                 it.relate(relative.source(), &relative.kind(), names)
             })
         {
@@ -124,17 +120,13 @@ impl Archive {
     }
 
     /// Fails if a newly minted item could not have the relation, before a date is used.
-    pub fn check_relative(
-        &self,
-        actor: &dyn Actor,
-        relative: &Relative,
-    ) -> Result<(), ArchiveError> {
+    pub fn check_relative(&self, relative: &Relative) -> Result<(), ArchiveError> {
         let source = self
             .held(relative.source())?
             .ok_or_else(|| ArchiveError::Unknown {
                 name: relative.source().preferred(),
             })?;
-        self.refuse_others(actor, &source)?;
+        self.refuse_others(&source)?;
         let kind = relative.kind();
         let declared = self.store.relations_of(source.id)?;
         match declared.into_iter().find(|(known, _)| *known == kind) {
@@ -151,18 +143,17 @@ impl Archive {
     /// whole step of the granularity away.
     pub fn mint(
         &self,
-        actor: &dyn Actor,
         relative: Option<&Relative>,
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
         if let Some(relative) = relative {
-            self.check_relative(actor, relative)?;
+            self.check_relative(relative)?;
         }
         loop {
-            let minted = match self.begin_mint(actor, relative, owner, Filled::WithDoc) {
+            let minted = match self.begin_mint(relative, owner, Filled::WithDoc) {
                 Ok(Begun::Reserved(reservation)) => {
                     std::thread::sleep(reservation.wait);
-                    self.mint_reserved(actor, &reservation.date, relative, owner)
+                    self.mint_reserved(&reservation.date, relative, owner)
                 }
                 Ok(Begun::Minted(item)) => Ok(*item),
                 Err(error) => Err(error),
@@ -178,14 +169,13 @@ impl Archive {
 
     /// Begins a mint. Where hosts share the store, an item without a relation is created at once, if there is nothing to
     /// wait for: its date and its record are one transaction. Otherwise the date is reserved, and the caller waits for
-    /// it and calls [`Archive::mint_reserved`] or [`Archive::mint_empty`]; other callers are not blocked meanwhile.
+    /// it and calls [`Depositor::mint_reserved`] or [`Depositor::mint_empty`]; other callers are not blocked meanwhile.
     ///
     /// # Errors
     /// The wait would exceed ten seconds and one step of the granularity.
     /// [`ArchiveError::Exists`] if an item has the name already; the next one is different.
     pub fn begin_mint(
         &self,
-        actor: &dyn Actor,
         relative: Option<&Relative>,
         owner: Option<Owner>,
         filled: Filled,
@@ -222,7 +212,7 @@ impl Archive {
                         return Err(error.into());
                     }
                 }
-                log_event(Event::Mint, &item.names, actor);
+                log_event(Event::Mint, &item.names, self.actor);
                 Ok(Begun::Minted(item.into()))
             }
             Grant::Taken(record) => Err(ArchiveError::Exists(record.names.into())),
@@ -231,7 +221,9 @@ impl Archive {
             Grant::NotYet(_) | Grant::TooLong(_) => Err(StoreError::Conflict.into()),
         }
     }
+}
 
+impl Archive {
     /// The directory in which an item of this instant lies, as it is spelled here.
     fn directory_now(&self) -> Result<Rep, ArchiveError> {
         self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, &self.clock.now()))

@@ -2,34 +2,18 @@
 
 use super::full_disk::with_reserve;
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Editor, Event, Stranger, log_event};
+use super::{Acceptance, Archive, ArchiveError, Depositor, Editor, Event, Stranger, log_event};
 use crate::archive::store::{Item, ItemId, Record};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, State};
 use ibi::{Ibi, Rep};
 
-impl Archive {
-    /// The item in the directory of this rep. If a crash has kept a directory out of the index, it
-    /// is registered now.
-    pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
-        match self.store.find_by_rep(rep)? {
-            Some(item) if item.state != State::Deleted => Ok(item),
-            _ => self.edit(&Stranger, |it| {
-                it.register_in_place(&Names::from(Ibi::Rep(rep.clone())))
-            }),
-        }
-    }
-
+impl Depositor<'_> {
     /// Registers a directory created for an item that is being copied in. It is a copy until its sidecar
     /// says otherwise. In this Archive's own name space only dates already given out are accepted.
-    pub fn register(
-        &self,
-        actor: &dyn Actor,
-        names: &Names,
-        creator: Creator,
-    ) -> Result<Item, ArchiveError> {
+    pub fn register(&self, names: &Names, creator: Creator) -> Result<Item, ArchiveError> {
         self.writable()?;
-        self.refuse_unminted(actor, names)?;
+        self.refuse_unminted(names)?;
         let known = self.store.find_by_names(names)?;
         let names = match &known {
             Some(item) if item.state != State::Deleted => {
@@ -37,7 +21,7 @@ impl Archive {
             }
             // A removed item that is restored under one of its names gets all of them.
             Some(item) => {
-                self.refuse_elsewhere(actor, names, &item.names)?;
+                self.refuse_elsewhere(names, &item.names)?;
                 item.names.clone()
             }
             None => names.clone(),
@@ -58,9 +42,22 @@ impl Archive {
         change.done();
         let item = self.known(id)?;
         if known.is_some() {
-            log_event(Event::Restore, &item.names, actor);
+            log_event(Event::Restore, &item.names, self.actor);
         }
         Ok(item)
+    }
+}
+
+impl Archive {
+    /// The item in the directory of this rep. If a crash has kept a directory out of the index, it
+    /// is registered now.
+    pub fn item_at(&self, rep: &Rep) -> Result<Item, ArchiveError> {
+        match self.store.find_by_rep(rep)? {
+            Some(item) if item.state != State::Deleted => Ok(item),
+            _ => self.edit(&Stranger, |it| {
+                it.register_in_place(&Names::from(Ibi::Rep(rep.clone())))
+            }),
+        }
     }
 }
 

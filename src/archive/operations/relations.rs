@@ -106,12 +106,12 @@ impl Editor<'_> {
         }
         let near = self.held(&source)?;
         if let Some(near) = &near {
-            self.refuse_others(self.actor, near)?;
+            self.refuse_others(near)?;
         }
         let is_original = |item: &Item| item.state == State::Original;
         let far = self.held(&target)?.filter(is_original);
         let is_far_open = match &far {
-            Some(far) => self.may_write_sidecar(self.actor, &far.names, Traversal::Checked)?,
+            Some(far) => self.may_write_sidecar(&far.names, Traversal::Checked)?,
             None => false,
         };
         let mut edits = Vec::new();
@@ -122,12 +122,12 @@ impl Editor<'_> {
                 }
                 let (set, other) = (*kind, target.clone());
                 let edit: Edit = Box::new(move |sidecar| sidecar.set_relation(&set, &other));
-                let author = self.author_after(self.actor, &near.names)?;
+                let author = self.author_after(&near.names)?;
                 edits.insert(0, (near, edit, author));
                 if let Some(far) = far.filter(|_| is_far_open)
                     && !(kind.is_inverse() && self.declares_kind(&far, &back)?)
                 {
-                    let author = self.author_after(self.actor, &far.names)?;
+                    let author = self.author_after(&far.names)?;
                     let edit = edit_of_far_end(*kind, back, source);
                     // The end that has the relation is written first: it is valid alone if a crash follows.
                     let at = if kind.is_inverse() { 0 } else { 1 };
@@ -151,7 +151,7 @@ impl Editor<'_> {
                         target: other.into(),
                     });
                 }
-                let mut author = self.author_after(self.actor, &far.names)?;
+                let mut author = self.author_after(&far.names)?;
                 if let (Some(near), Some((uid, gid))) = (near, self.actor.owner())
                     && !self.may_declare_at(&far, &near)
                     && !self.declares_anything(&far.names)?
@@ -222,10 +222,10 @@ impl Editor<'_> {
             } else {
                 Traversal::Checked
             };
-            match self.may_write_sidecar(self.actor, &item.names, traversal)? {
+            match self.may_write_sidecar(&item.names, traversal)? {
                 true => {
                     let edit = self.edit_without_relation(&item, declared, other)?;
-                    let author = self.author_after(self.actor, &item.names)?;
+                    let author = self.author_after(&item.names)?;
                     edits.push((item, edit, author));
                 }
                 // The user may not remove it here, or the declaration of the other end would remain

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Access, FileType, Mode};
 
 use super::actor::may_replace;
-use super::{Actor, Archive, ArchiveError, Editor, OwnerOnDisk, Stranger};
+use super::{Actor, Archive, ArchiveError, Depositor, Editor, OwnerOnDisk, Stranger};
 use crate::archive::store::{Item, ItemId, Speaker};
 use crate::archive::tree::{Action, Author, Place, speaks_for_owner};
 use crate::formats::item::Names;
@@ -43,26 +43,25 @@ impl Actor for Both<'_> {
     }
 }
 
-impl Archive {
+impl Depositor<'_> {
     /// Whether a user may change an item's sidecar: write it in place or replace it, as on the native
     /// filesystem. If the traversal is checked, the user must also have access to the item through the
     /// levels of its rep.
     pub(super) fn may_write_sidecar(
         &self,
-        actor: &dyn Actor,
         names: &Names,
         traversal: Traversal,
     ) -> Result<bool, ArchiveError> {
         let place = Place::of(names);
-        if traversal == Traversal::Checked && !self.may_reach(actor, &place)? {
+        if traversal == Traversal::Checked && !self.may_reach(&place)? {
             return Ok(false);
         }
         let item = self.tree.open_item(&place)?;
         let sidecar = self.tree.open_sidecar(&place)?;
         let owner = match &sidecar {
             Some(file) if is_regular(file) => {
-                if actor.may(item.as_fd(), Access::EXEC_OK)
-                    && actor.may(file.as_fd(), Access::WRITE_OK)
+                if self.actor.may(item.as_fd(), Access::EXEC_OK)
+                    && self.actor.may(file.as_fd(), Access::WRITE_OK)
                 {
                     return Ok(true);
                 }
@@ -71,12 +70,12 @@ impl Archive {
             Some(file) => owner_of(file),
             None => None,
         };
-        Ok(may_replace(actor, item.as_fd(), owner))
+        Ok(may_replace(self.actor, item.as_fd(), owner))
     }
 
     /// Refuses a user who may not change an item's sidecar.
-    pub(super) fn refuse_others(&self, actor: &dyn Actor, item: &Item) -> Result<(), ArchiveError> {
-        if self.may_write_sidecar(actor, &item.names, Traversal::Skipped)? {
+    pub(super) fn refuse_others(&self, item: &Item) -> Result<(), ArchiveError> {
+        if self.may_write_sidecar(&item.names, Traversal::Skipped)? {
             Ok(())
         } else {
             Err(ArchiveError::NotAllowed(item.names.clone().into()))
@@ -84,18 +83,56 @@ impl Archive {
     }
 
     /// Whether a user may pass through the levels above a place.
-    fn may_reach(&self, actor: &dyn Actor, place: &Place) -> Result<bool, ArchiveError> {
+    fn may_reach(&self, place: &Place) -> Result<bool, ArchiveError> {
         let path = place.parent();
         let ends = path.match_indices('/').map(|(at, _)| at);
         for end in ends.chain([path.len()]) {
             let level = self.tree.open_directory(path.get(..end).unwrap_or(path))?;
-            if !actor.may(level.as_fd(), Access::EXEC_OK) {
+            if !self.actor.may(level.as_fd(), Access::EXEC_OK) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
+    /// Runs a closure on behalf of a user who has just written or placed the sidecar. The permissions
+    /// are at most those of the file's owner.
+    pub(super) fn with_writer<T>(
+        &self,
+        names: &Names,
+        act: impl FnOnce(&dyn Actor) -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        match self.author(names)? {
+            Some(owner) if self.actor.owner().is_some_and(|(uid, _)| uid == owner.uid) => {
+                act(self.actor)
+            }
+            Some(owner) => act(&Both(self.actor, &owner)),
+            None => act(&Stranger),
+        }
+    }
+
+    /// The owner of an item's sidecar after a user has changed it. As on a native filesystem, the owner
+    /// stays if the user may write the file in place; else it is the user, who replaces the file. The relations
+    /// that the previous owner has declared do not get the rights of this user: the file is marked.
+    pub(super) fn author_after(&self, names: &Names) -> Result<Author, ArchiveError> {
+        let sidecar = self.tree.open_sidecar(&Place::of(names))?;
+        let in_place = match &sidecar {
+            Some(file) => is_regular(file) && self.actor.may(file.as_fd(), Access::WRITE_OK),
+            None => false,
+        };
+        let Some((uid, gid)) = self.actor.owner().filter(|_| !in_place) else {
+            return Ok(Author::Same);
+        };
+        let is_own = sidecar.as_ref().and_then(owner_of) == Some(uid);
+        Ok(if is_own || !self.declares_anything(names)? {
+            Author::User { uid, gid }
+        } else {
+            Author::Marked { uid, gid }
+        })
+    }
+}
+
+impl Archive {
     /// Runs a closure on behalf of the author of an item's sidecar: the owner of the file, or [`Stranger`] where
     /// the file does not speak for its owner ([`speaks_for_owner`]).
     pub(super) fn with_author<T>(
@@ -109,26 +146,13 @@ impl Archive {
         }
     }
 
-    /// Runs a closure on behalf of a user who has just written or placed the sidecar. The permissions
-    /// are at most those of the file's owner.
-    pub(super) fn with_writer<T>(
-        &self,
-        actor: &dyn Actor,
-        names: &Names,
-        act: impl FnOnce(&dyn Actor) -> Result<T, ArchiveError>,
-    ) -> Result<T, ArchiveError> {
-        match self.author(names)? {
-            Some(owner) if actor.owner().is_some_and(|(uid, _)| uid == owner.uid) => act(actor),
-            Some(owner) => act(&Both(actor, &owner)),
-            None => act(&Stranger),
-        }
-    }
-
     /// Whether declarations of one item count for another: the author of its sidecar may write the
     /// other's. If this cannot be determined, they do not count.
     pub(super) fn may_declare_at(&self, declarer: &Item, item: &Item) -> bool {
-        let may =
-            |author: &dyn Actor| self.may_write_sidecar(author, &item.names, Traversal::Checked);
+        let may = |author: &dyn Actor| {
+            self.depositor(author)
+                .may_write_sidecar(&item.names, Traversal::Checked)
+        };
         self.with_author(&declarer.names, may).unwrap_or(false)
     }
 
@@ -141,30 +165,6 @@ impl Archive {
         Ok(match (self.held(declarer)?, self.held(item)?) {
             (Some(declarer), Some(item)) => self.may_declare_at(&declarer, &item),
             _ => false,
-        })
-    }
-
-    /// The owner of an item's sidecar after a user has changed it. As on a native filesystem, the owner
-    /// stays if the user may write the file in place; else it is the user, who replaces the file. The relations
-    /// that the previous owner has declared do not get the rights of this user: the file is marked.
-    pub(super) fn author_after(
-        &self,
-        actor: &dyn Actor,
-        names: &Names,
-    ) -> Result<Author, ArchiveError> {
-        let sidecar = self.tree.open_sidecar(&Place::of(names))?;
-        let in_place = match &sidecar {
-            Some(file) => is_regular(file) && actor.may(file.as_fd(), Access::WRITE_OK),
-            None => false,
-        };
-        let Some((uid, gid)) = actor.owner().filter(|_| !in_place) else {
-            return Ok(Author::Same);
-        };
-        let is_own = sidecar.as_ref().and_then(owner_of) == Some(uid);
-        Ok(if is_own || !self.declares_anything(names)? {
-            Author::User { uid, gid }
-        } else {
-            Author::Marked { uid, gid }
         })
     }
 
@@ -194,7 +194,8 @@ impl Archive {
     pub(super) fn may_speak_at(&self, speaker: Speaker, item: &Item) -> bool {
         let Speaker { uid, gid } = speaker;
         let user = OwnerOnDisk { uid, gid };
-        self.may_write_sidecar(&user, &item.names, Traversal::Checked)
+        self.depositor(&user)
+            .may_write_sidecar(&item.names, Traversal::Checked)
             .unwrap_or(false)
     }
 

@@ -5,16 +5,16 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Actor, Archive, ArchiveError, Editor, Event, log_event};
+use super::{Acceptance, ArchiveError, Depositor, Editor, Event, log_event};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Author, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::Ibi;
 
-impl Archive {
+impl Depositor<'_> {
     /// Refuses an item that is held here already, or that has a name of this Archive's own name
     /// space that it has not given out.
-    pub fn check_taking(&self, actor: &dyn Actor, names: &Names) -> Result<(), ArchiveError> {
+    pub fn check_taking(&self, names: &Names) -> Result<(), ArchiveError> {
         let forms = [
             names.rep().cloned().map(Ibi::Rep),
             names.ibip().cloned().map(Ibi::Ibip),
@@ -24,19 +24,18 @@ impl Archive {
                 return Err(ArchiveError::Exists(item.names.into()));
             }
         }
-        self.refuse_unminted(actor, names)
+        self.refuse_unminted(names)
     }
 
     /// Takes in an item that `fill` creates in an empty directory, including the sidecar. The item appears
     /// complete and is on disk when this returns. As for any copy, its state follows from its sidecar.
     pub fn take_in<E: From<ArchiveError>>(
         &self,
-        actor: &dyn Actor,
         names: &Names,
         fill: impl FnOnce(&OwnedFd) -> Result<(), E>,
     ) -> Result<Item, E> {
         self.writable()?;
-        self.check_taking(actor, names)?;
+        self.check_taking(names)?;
         let rep = names
             .rep()
             .map(|rep| self.as_spelled_here(rep))
@@ -50,8 +49,9 @@ impl Archive {
         let (staged, directory) = staged;
         let made = fill(&directory).and_then(|()| {
             let synced = self.tree.sync_all().map_err(ArchiveError::from);
-            Ok(synced
-                .and_then(|()| self.edit(actor, |it| it.publish_staged(&names, &place, &staged)))?)
+            Ok(synced.and_then(|()| {
+                self.edit(self.actor, |it| it.publish_staged(&names, &place, &staged))
+            })?)
         });
         if made.is_err() {
             self.tree.discard_all(&staged);
@@ -85,8 +85,7 @@ impl Editor<'_> {
             // The tree would not contain the second name otherwise.
             self.write_sidecar(names, &Sidecar::new(names).to_bytes(), Author::Same)?;
         }
-        let acceptance =
-            self.with_writer(self.actor, names, |writer| self.by(writer).accept(id))?;
+        let acceptance = self.with_writer(names, |writer| self.by(writer).accept(id))?;
         self.tree.sync_item(place)?;
         change.done();
         match acceptance {

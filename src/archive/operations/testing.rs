@@ -156,14 +156,18 @@ impl TestArchive {
         self.clock.advance_milliseconds(5);
         let reservation = self.reserve().expect("a date");
         self.clock.advance_milliseconds(5);
-        self.mint_reserved(&Process, &reservation.date, None, None)
+        self.depositor(&Process)
+            .mint_reserved(&reservation.date, None, None)
             .expect("an item")
     }
 
     /// A copy of an item of another Archive, with the sidecar of that Archive.
     pub(crate) fn copy(&self, name: &str) -> Item {
         let names = names(name);
-        let item = self.register(&Process, &names, creator()).expect(name);
+        let item = self
+            .depositor(&Process)
+            .register(&names, creator())
+            .expect(name);
         let mut sidecar = Sidecar::new(&names);
         sidecar.set_archive_service(&elsewhere());
         self.write_raw(&item, &sidecar.to_bytes());

@@ -11,10 +11,10 @@ fn an_item_is_registered_once() {
     let archive = TestArchive::new();
     let item = archive.copy("a.example/b/2001/01.01.00.00");
     assert_eq!(item.state, State::Copy);
-    let again = archive.register(&Process, &item.names, creator());
+    let again = archive.depositor(&Process).register(&item.names, creator());
     assert!(matches!(again, Err(ArchiveError::Exists(_))), "{again:?}");
     let other_case = names("A.EXAMPLE/B/2001/01.01.00.00");
-    let again = archive.register(&Process, &other_case, creator());
+    let again = archive.depositor(&Process).register(&other_case, creator());
     assert!(matches!(again, Err(ArchiveError::Exists(_))), "{again:?}");
 }
 
@@ -57,7 +57,8 @@ fn a_removed_item_leaves_a_tombstone_and_can_come_back() {
     // It is restored with both of its names.
     let rep = names("a.example/b/2001/01.01.00.00");
     let back = archive
-        .register(&Process, &rep, creator())
+        .depositor(&Process)
+        .register(&rep, creator())
         .expect("registered");
     assert_eq!(
         (back.id, &back.names, back.state),
@@ -133,7 +134,7 @@ fn a_removed_original_is_not_minted_again() {
     assert_eq!(archive.again(&item).state, State::Deleted);
     assert!(!archive.file(&item, "").exists());
     assert_eq!(archive.findings(), Vec::<String>::new());
-    let back = archive.register(&Process, &item.names, creator());
+    let back = archive.depositor(&Process).register(&item.names, creator());
     assert_eq!(back.expect("registered").state, State::Copy);
 }
 
@@ -162,7 +163,10 @@ fn one_process_writes_a_store() {
     for refused in [
         reader.reserve().map(drop),
         reader.edit(&Process, |it| it.remove(service.expect("the service").id)),
-        reader.register(&Process, &elsewhere(), creator()).map(drop),
+        reader
+            .depositor(&Process)
+            .register(&elsewhere(), creator())
+            .map(drop),
     ] {
         assert!(
             matches!(refused, Err(ArchiveError::ReadOnly)),

@@ -264,7 +264,10 @@ impl Local {
                 mode: 0o755,
                 umask: 0,
             };
-            return Ok(self.archive.expected(self.actor(), names, creator)?);
+            return Ok(self
+                .archive
+                .depositor(self.actor())
+                .expected(names, creator)?);
         };
         if let Some(item) = self.archive.held(names)? {
             return Ok(item);

@@ -263,7 +263,10 @@ impl<'a> Incoming<'a> {
         let names = sidecar.names();
         let entries = inventory.entries.iter();
         let files = entries.filter(|entry| entry.kind != InventoryKind::Directory);
-        local.archive().take_in(local.actor(), names, fill)?;
+        local
+            .archive()
+            .depositor(local.actor())
+            .take_in(names, fill)?;
         Ok(Moved {
             files: files.count() as u64 + 1,
             bytes: inventory.bytes(),

@@ -85,7 +85,8 @@ fn mint_through(
     doc: Doc,
 ) -> Result<Names, Failure> {
     let Some(mount_point) = &access.mount_point else {
-        return access.change(|archive| Ok(archive.mint(&Process, relative, None)?.names));
+        return access
+            .change(|archive| Ok(archive.depositor(&Process).mint(relative, None)?.names));
     };
     let label = format!("mint-{}", std::process::id());
     let path = match relative {
@@ -94,7 +95,10 @@ fn mint_through(
             if access.is_shut() {
                 check_in_mount(access, relative)?;
             } else {
-                access.read()?.check_relative(&Process, relative)?;
+                access
+                    .read()?
+                    .depositor(&Process)
+                    .check_relative(relative)?;
             }
             let tail = match relative {
                 Relative::EditionOf(_) => "!".to_owned(),

@@ -86,7 +86,7 @@ fn fill(store: &Path) -> Result<(), Failure> {
         )]
         std::fs::write(&path, text).map_err(|error| failed(&path, error))
     };
-    let report = archive.mint(&Process, None, None)?.names;
+    let report = archive.depositor(&Process).mint(None, None)?.names;
     put(&report, "doc/report.txt", REPORT)?;
     let english = Language::parse("en").ok();
     archive.edit(&Process, |it| it.set_fact(&report, Fact::Language(english)))?;
@@ -94,18 +94,23 @@ fn fill(store: &Path) -> Result<(), Failure> {
         it.set_fact(&report, Fact::Target(Some(b"report.txt".to_vec())))
     })?;
     let second = archive
-        .mint(&Process, Some(&Relative::EditionOf(report.clone())), None)?
+        .depositor(&Process)
+        .mint(Some(&Relative::EditionOf(report.clone())), None)?
         .names;
     put(&second, "doc/report.txt", SECOND)?;
     archive.edit(&Process, |it| it.set_fact(&second, Fact::Language(english)))?;
     if let Ok(portuguese) = Language::parse("pt") {
         let relative = Relative::TranslationOf(second.clone(), portuguese);
-        let translation = archive.mint(&Process, Some(&relative), None)?.names;
+        let translation = archive
+            .depositor(&Process)
+            .mint(Some(&relative), None)?
+            .names;
         put(&translation, "doc/report.txt", PORTUGUESE)?;
         put(&translation, METADATA_TEXT, TEXT)?;
     }
     let metadata = archive
-        .mint(&Process, Some(&Relative::MetadataOf(second.clone())), None)?
+        .depositor(&Process)
+        .mint(Some(&Relative::MetadataOf(second.clone())), None)?
         .names;
     put(&metadata, "doc/reference.bib", RECORD)?;
     archive.close();

@@ -293,7 +293,10 @@ impl Namespace {
         view: View,
     ) -> ErrnoResult<Entry> {
         self.check_making(caller, parent)?;
-        let item = self.archive.register(caller, &Names::from(ibi), creator)?;
+        let item = self
+            .archive
+            .depositor(caller)
+            .register(&Names::from(ibi), creator)?;
         self.note_made_in(parent, &item.names);
         self.item_entry(&item, view)
     }

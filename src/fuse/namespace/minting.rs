@@ -105,7 +105,7 @@ impl Namespace {
                 Some(Sibling { item, request }) => {
                     let relative = relative_of(&item.names, &request).ok_or(Errno::INVAL)?;
                     self.check_change(caller, &item)?;
-                    self.archive.check_relative(caller, &relative)?;
+                    self.archive.depositor(caller).check_relative(&relative)?;
                     minting(Some(relative), None, Some((parent.id, name.to_owned())))
                 }
                 None => self.level(caller, parent, name_text, mode, umask),
@@ -155,13 +155,16 @@ impl Namespace {
             let (relative, owner) = (minting.relative.as_ref(), Some(minting.owner));
             let begun = self
                 .archive
-                .begin_mint(caller, relative, owner, Filled::Empty);
+                .depositor(caller)
+                .begin_mint(relative, owner, Filled::Empty);
             let minted = match begun {
                 Ok(Begun::Reserved(reservation)) => {
                     let is_interrupted = || caller.is_interrupted();
                     wait(reservation.wait, &*self.timer, is_interrupted)?;
                     let date = &reservation.date;
-                    self.archive.mint_empty(caller, date, relative, owner)
+                    self.archive
+                        .depositor(caller)
+                        .mint_empty(date, relative, owner)
                 }
                 Ok(Begun::Minted(item)) => Ok(*item),
                 Err(error) => Err(error),

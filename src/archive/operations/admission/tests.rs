@@ -1,3 +1,4 @@
+use super::super::Actor;
 use super::super::testing::{OTHER_USER, TestArchive, creator, elsewhere, names};
 use super::super::{Acceptance, Clock, Process, Stranger};
 use super::*;
@@ -38,7 +39,9 @@ fn own_names_are_admitted_up_to_the_last_one_handed_out() {
         ("archive.example/store@80/2027/01.01.00.00", false),
         ("a.example/b/2027/01.01.00.00", true),
     ] {
-        let refused = archive.register(&Process, &names(name), creator());
+        let refused = archive
+            .depositor(&Process)
+            .register(&names(name), creator());
         match refused {
             Ok(item) => assert!(may && item.state == State::Copy, "{name}"),
             Err(ArchiveError::NotMintedYet { name: refused }) => {
@@ -61,16 +64,21 @@ fn after_a_clock_ran_ahead_its_dates_are_put_back_by_the_administrator() {
     let date = item.names.rep().map(ibi::Rep::timestamp);
     assert_eq!(last, date);
     // A known item keeps its name.
-    assert!(archive.refuse_unminted(&Stranger, &item.names).is_ok());
+    assert!(
+        archive
+            .depositor(&Stranger)
+            .refuse_unminted(&item.names)
+            .is_ok()
+    );
     let other = names("archive.example/store/2026/01.02.03.30");
-    assert!(archive.refuse_unminted(&Process, &other).is_ok());
-    let refused = archive.refuse_unminted(&OTHER_USER, &other);
+    assert!(archive.depositor(&Process).refuse_unminted(&other).is_ok());
+    let refused = archive.depositor(&OTHER_USER).refuse_unminted(&other);
     assert!(
         matches!(refused, Err(ArchiveError::NotMintedYet { .. })),
         "{refused:?}"
     );
     let beyond = names("archive.example/store/2026/01.02.05.30");
-    let refused = archive.refuse_unminted(&Process, &beyond);
+    let refused = archive.depositor(&Process).refuse_unminted(&beyond);
     assert!(
         matches!(refused, Err(ArchiveError::NotMintedYet { .. })),
         "{refused:?}"
@@ -141,18 +149,22 @@ fn the_owner_of_the_store_makes_an_original_of_what_lies_in_its_name_space() {
     archive.new_item();
     let name = names("archive.example/store/2025/01.01.00.00");
     let item = archive
-        .register(&Process, &name, creator())
+        .depositor(&Process)
+        .register(&name, creator())
         .expect("registered");
     let mut sidecar = Sidecar::new(&name);
     sidecar.set_archive_service(&archive.facts().service);
     for (user, may) in [(&OTHER_USER as &dyn Actor, false), (&Process, true)] {
         let refused = archive
-            .refusal(user, &item, &name, &sidecar)
+            .depositor(user)
+            .refusal(&item, &name, &sidecar)
             .expect("asked");
         assert_eq!(refused.is_none(), may, "{refused:?}");
     }
     sidecar.set_archive_service(&elsewhere());
-    let refused = archive.refusal(&OTHER_USER, &item, &name, &sidecar);
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .refusal(&item, &name, &sidecar);
     assert!(refused.expect("asked").is_none());
 }
 
@@ -165,14 +177,17 @@ fn another_user_gives_an_item_no_second_name() {
         "8JMKD3MGP8W/35MMLL8".parse().expect("an IBIp"),
     );
     let sidecar = Sidecar::new(&both);
-    let refused = archive.refusal(&OTHER_USER, &item, &both, &sidecar);
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .refusal(&item, &both, &sidecar);
     let refused = refused.expect("asked");
     assert!(
         matches!(refused, Some(ArchiveError::MayNotName { .. })),
         "{refused:?}"
     );
     let allowed = archive
-        .refusal(&Process, &item, &both, &sidecar)
+        .depositor(&Process)
+        .refusal(&item, &both, &sidecar)
         .expect("asked");
     assert!(allowed.is_none(), "{allowed:?}");
 }
@@ -188,7 +203,7 @@ fn a_removed_item_comes_back_where_it_is_made() {
         (&OTHER_USER, names(ibip), names(ibip), true),
         (&Process, names(ibip), both.clone(), true),
     ] {
-        let refused = archive.refuse_elsewhere(user, &asked, &known);
+        let refused = archive.depositor(user).refuse_elsewhere(&asked, &known);
         assert_eq!(refused.is_ok(), may, "{asked} {known}: {refused:?}");
     }
 }
@@ -226,11 +241,17 @@ fn who_may_make_a_level_may_write_in_the_last_one_that_exists() {
             "col/a.example/c",
             "col/a.example/b/2002",
         ]
-        .map(|path| archive.may_make(&OTHER_USER, path).expect("asked"));
+        .map(|path| {
+            archive
+                .depositor(&OTHER_USER)
+                .may_make(path)
+                .expect("asked")
+        });
         assert_eq!(found, may, "{modes:?}");
         assert!(
             archive
-                .may_make(&Process, "col/a.example/c")
+                .depositor(&Process)
+                .may_make("col/a.example/c")
                 .expect("asked")
         );
     }
@@ -254,9 +275,15 @@ fn who_moves_an_item_may_take_it_and_place_it() {
     ] {
         set_mode(&archive, "col", col);
         set_mode(&archive, to.parent(), level);
-        let found = archive.may_take(&OTHER_USER, &from).expect("asked");
+        let found = archive
+            .depositor(&OTHER_USER)
+            .may_take(&from)
+            .expect("asked");
         assert_eq!(found, takes, "{col:o} {level:o}");
-        let found = archive.may_move(&OTHER_USER, &from, &to).expect("asked");
+        let found = archive
+            .depositor(&OTHER_USER)
+            .may_move(&from, &to)
+            .expect("asked");
         assert_eq!(found, moves, "{col:o} {level:o}");
     }
     set_mode(&archive, "col", 0o755);
@@ -266,13 +293,17 @@ fn who_moves_an_item_may_take_it_and_place_it() {
         FOREIGN.parse().expect(FOREIGN),
         "8JMKD3MGP8W/35MME4E".parse().expect("an IBIp"),
     );
-    let refused = archive.refusal(&OTHER_USER, &item, &both, &Sidecar::new(&both));
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .refusal(&item, &both, &Sidecar::new(&both));
     assert!(matches!(
         refused.expect("asked"),
         Some(ArchiveError::MayNotName { .. })
     ));
     set_mode(&archive, "col", 0o1757);
-    let refused = archive.refusal(&OTHER_USER, &item, &both, &Sidecar::new(&both));
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .refusal(&item, &both, &Sidecar::new(&both));
     assert!(
         refused.expect("asked").is_none(),
         "in a sticky directory, too"
@@ -305,17 +336,22 @@ fn what_was_an_original_here_is_one_again_for_any_user() {
     let original = std::fs::read(archive.file(&item, ".ibi")).expect("a sidecar");
     archive.remove_whole(&item);
     let item = archive
-        .register(&Process, &item.names, creator())
+        .depositor(&Process)
+        .register(&item.names, creator())
         .expect("registered");
     assert_eq!(item.state, State::Copy);
     let sidecar = Sidecar::parse(&original).expect("a sidecar");
-    let refused = archive.refusal(&OTHER_USER, &item, &item.names, &sidecar);
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .refusal(&item, &item.names, &sidecar);
     assert!(refused.expect("asked").is_none());
     assert!(archive.was_original(&item.names).expect("read"));
     let place = Place::of(&item.names);
     archive.tree().remove_tombstone(&place).expect("removed");
     assert!(!archive.was_original(&item.names).expect("read"));
-    let refused = archive.refusal(&OTHER_USER, &item, &item.names, &sidecar);
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .refusal(&item, &item.names, &sidecar);
     assert!(matches!(
         refused.expect("asked"),
         Some(ArchiveError::NotMintedHere(_))
@@ -371,7 +407,8 @@ fn an_original_read_from_the_tree_was_minted_here_as_far_as_is_known() {
     let own = "archive.example/store/2025/01.01.00.00";
     let archive = TestArchive::new();
     let item = archive
-        .register(&Process, &names(own), creator())
+        .depositor(&Process)
+        .register(&names(own), creator())
         .expect("registered");
     archive.write_raw(&item, &Sidecar::new(&names(own)).to_bytes());
     let foreign = archive.copy(FOREIGN);
@@ -431,7 +468,8 @@ fn an_item_is_read_by_its_place_until_it_is_moved() {
     assert_eq!(read.service, Some(elsewhere()));
     let ibip = "8JMKD3MGP8W/35MMLL8";
     let unmoved = archive
-        .register(&Process, &names(ibip), creator())
+        .depositor(&Process)
+        .register(&names(ibip), creator())
         .expect("registered");
     let other = "a.example/b/2001/01.02.00.00";
     let both = Names::both(other.parse().expect(other), ibip.parse().expect(ibip));

@@ -354,7 +354,7 @@ fn take_in(
     names: &Names,
     sidecar: Option<&Sidecar>,
 ) -> Result<Item, ArchiveError> {
-    archive.take_in(&Process, names, |directory| {
+    archive.depositor(&Process).take_in(names, |directory| {
         let write = |name: &str, bytes: &[u8]| {
             let flags = rustix::fs::OFlags::CREATE | rustix::fs::OFlags::WRONLY;
             let mode = rustix::fs::Mode::from_raw_mode(0o644);
@@ -398,7 +398,9 @@ fn a_whole_item_is_taken_in() {
 #[test]
 fn an_item_that_cannot_be_filled_leaves_nothing() {
     let archive = TestArchive::new();
-    let failed = archive.take_in(&Process, &names(ONE), |_| Err(ArchiveError::ServiceItem));
+    let failed = archive
+        .depositor(&Process)
+        .take_in(&names(ONE), |_| Err(ArchiveError::ServiceItem));
     assert!(
         matches!(failed, Err(ArchiveError::ServiceItem)),
         "{failed:?}"

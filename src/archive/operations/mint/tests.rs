@@ -32,7 +32,7 @@ fn an_item_minted_empty_has_its_sidecar_alone() {
     let archive = TestArchive::new();
     archive.clock.advance_milliseconds(10);
     let date = archive.reserve().expect("a date").date;
-    let item = archive.mint_empty(&Process, &date, None, None);
+    let item = archive.depositor(&Process).mint_empty(&date, None, None);
     let item = item.expect("an item");
     assert!(!archive.file(&item, "doc").exists());
     assert!(archive.file(&item, ".ibi").exists());
@@ -56,7 +56,7 @@ fn minted_dates_rise() {
 fn a_date_is_not_minted_twice() {
     let archive = TestArchive::new();
     let date = archive.reserve().expect("a date").date;
-    let mint = || archive.mint_reserved(&Process, &date, None, None);
+    let mint = || archive.depositor(&Process).mint_reserved(&date, None, None);
     let item = mint().expect("an item");
     match mint() {
         Err(ArchiveError::Exists(taken)) => assert_eq!(*taken, item.names),
@@ -64,7 +64,10 @@ fn a_date_is_not_minted_twice() {
     }
     assert_eq!(archive.store().held_items().expect("counted"), 2);
     // After a name that was taken, the next mint succeeds.
-    let next = archive.mint(&Process, None, None).expect("an item");
+    let next = archive
+        .depositor(&Process)
+        .mint(None, None)
+        .expect("an item");
     assert!(next.names.rep() > item.names.rep());
 }
 
@@ -92,8 +95,14 @@ fn a_related_item_is_minted_with_the_relation_at_both_ends() {
     ];
     for (relative, there, here) in cases {
         assert_eq!(relative.source(), &source.names);
-        archive.check_relative(&Process, &relative).expect(there);
-        let item = archive.mint(&Process, Some(&relative), None).expect(there);
+        archive
+            .depositor(&Process)
+            .check_relative(&relative)
+            .expect(there);
+        let item = archive
+            .depositor(&Process)
+            .mint(Some(&relative), None)
+            .expect(there);
         let says = |item: &Item, pair: &str, of: &Names| {
             let sidecar = archive.sidecar(item);
             let mut declared = sidecar.relations().into_iter();
@@ -106,7 +115,7 @@ fn a_related_item_is_minted_with_the_relation_at_both_ends() {
             (there == "ibi.translation(pt)").then_some(pt)
         );
         // A second one is refused before a date is used.
-        match archive.check_relative(&Process, &relative) {
+        match archive.depositor(&Process).check_relative(&relative) {
             Err(ArchiveError::HasOne { kind, target, .. }) => {
                 assert_eq!((kind.as_str(), *target), (there, item.names));
             }
@@ -121,13 +130,13 @@ fn an_item_that_may_not_be_related_is_not_minted() {
     let archive = TestArchive::new();
     let source = archive.new_item();
     let relative = Relative::EditionOf(source.names.clone());
-    let refused = archive.check_relative(&OTHER_USER, &relative);
+    let refused = archive.depositor(&OTHER_USER).check_relative(&relative);
     assert!(
         matches!(refused, Err(ArchiveError::NotAllowed(_))),
         "{refused:?}"
     );
     let unknown = Relative::EditionOf(elsewhere());
-    let refused = archive.check_relative(&Process, &unknown);
+    let refused = archive.depositor(&Process).check_relative(&unknown);
     assert!(
         matches!(refused, Err(ArchiveError::Unknown { .. })),
         "{refused:?}"
@@ -135,7 +144,9 @@ fn an_item_that_may_not_be_related_is_not_minted() {
     let before = archive.store().held_items().expect("counted");
     archive.clock.advance_milliseconds(10);
     let date = archive.reserve().expect("a date").date;
-    let refused = archive.mint_reserved(&OTHER_USER, &date, Some(&relative), None);
+    let refused = archive
+        .depositor(&OTHER_USER)
+        .mint_reserved(&date, Some(&relative), None);
     assert!(
         matches!(refused, Err(ArchiveError::NotAllowed(_))),
         "{refused:?}"
@@ -164,7 +175,7 @@ fn a_directory_in_the_way_is_left_alone() {
     let rep = Rep::mint(&archive.facts().rep_prefix().expect("a prefix"), &date);
     let path = archive.path().join(Place::of_rep(&rep).as_str());
     std::fs::create_dir_all(path.join("doc")).expect("a directory");
-    let refused = archive.mint_reserved(&Process, &date, None, None);
+    let refused = archive.depositor(&Process).mint_reserved(&date, None, None);
     assert!(
         matches!(refused, Err(ArchiveError::Exists(_))),
         "{refused:?}"

@@ -332,7 +332,8 @@ fn a_move_that_the_index_has_not_seen_is_read_before_the_next_change() {
                 archive.copy(old)
             } else {
                 archive
-                    .register(&Process, &names(old), creator())
+                    .depositor(&Process)
+                    .register(&names(old), creator())
                     .expect("registered")
             };
             let both = format!("ibi {{rep {new} ibip {old}}}\n");

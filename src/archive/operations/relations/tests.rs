@@ -385,7 +385,8 @@ fn a_relative_is_refused_before_a_date_is_used() {
     let pt = language("pt");
     archive.declare(&one, RelationKind::NextEdition, &other);
     archive.declare(&one, RelationKind::Translation(pt), &other);
-    let check = |actor: &dyn Actor, relative: &Relative| archive.check_relative(actor, relative);
+    let check =
+        |actor: &dyn Actor, relative: &Relative| archive.depositor(actor).check_relative(relative);
     let names = || one.names.clone();
     for relative in [
         Relative::EditionOf(names()),

@@ -26,21 +26,28 @@ fn who_may_write_the_sidecar_may_say_what_the_item_is() {
     ] {
         set_mode(&directory, directory_mode);
         set_mode(&sidecar, sidecar_mode);
-        let found = archive.may_write_sidecar(&OTHER_USER, &item.names, Traversal::Skipped);
+        let found = archive
+            .depositor(&OTHER_USER)
+            .may_write_sidecar(&item.names, Traversal::Skipped);
         assert_eq!(
             found.expect("asked"),
             may,
             "{directory_mode:o} {sidecar_mode:o}"
         );
-        assert_eq!(archive.refuse_others(&OTHER_USER, &item).is_ok(), may);
+        assert_eq!(
+            archive.depositor(&OTHER_USER).refuse_others(&item).is_ok(),
+            may
+        );
         assert!(
             archive
-                .may_write_sidecar(&Process, &item.names, Traversal::Skipped)
+                .depositor(&Process)
+                .may_write_sidecar(&item.names, Traversal::Skipped)
                 .expect("asked")
         );
         assert!(
             !archive
-                .may_write_sidecar(&Stranger, &item.names, Traversal::Skipped)
+                .depositor(&Stranger)
+                .may_write_sidecar(&item.names, Traversal::Skipped)
                 .expect("asked")
         );
     }
@@ -55,12 +62,14 @@ fn the_way_to_an_item_counts_where_it_is_asked_for() {
     for (mode, may) in [(0o755, true), (0o750, false)] {
         set_mode(&year, mode);
         let by_way = archive
-            .may_write_sidecar(&OTHER_USER, &item.names, Traversal::Checked)
+            .depositor(&OTHER_USER)
+            .may_write_sidecar(&item.names, Traversal::Checked)
             .expect("asked");
         assert_eq!(by_way, may);
         assert!(
             archive
-                .may_write_sidecar(&OTHER_USER, &item.names, Traversal::Skipped)
+                .depositor(&OTHER_USER)
+                .may_write_sidecar(&item.names, Traversal::Skipped)
                 .expect("asked")
         );
     }
@@ -87,8 +96,10 @@ fn a_writer_says_nothing_with_more_rights_than_the_owner() {
     let archive = TestArchive::new();
     let (item, other) = (archive.new_item(), archive.new_item());
     let may = |actor: &dyn Actor| {
-        archive.with_writer(actor, &item.names, |writer| {
-            archive.may_write_sidecar(writer, &other.names, Traversal::Checked)
+        archive.depositor(actor).with_writer(&item.names, |writer| {
+            archive
+                .depositor(writer)
+                .may_write_sidecar(&other.names, Traversal::Checked)
         })
     };
     assert!(may(&Process).expect("asked"));
@@ -111,7 +122,12 @@ fn a_writer_says_nothing_with_more_rights_than_the_owner() {
 fn a_sidecar_goes_to_the_user_who_replaces_it() {
     let archive = TestArchive::new();
     let item = archive.new_item();
-    let after = |actor: &dyn Actor| archive.author_after(actor, &item.names).expect("asked");
+    let after = |actor: &dyn Actor| {
+        archive
+            .depositor(actor)
+            .author_after(&item.names)
+            .expect("asked")
+    };
     assert_eq!(after(&Process), Author::Same);
     let user = OwnerOnDisk {
         uid: OTHER_USER.uid,
@@ -149,7 +165,9 @@ fn the_owner_of_a_sidecar_acts_for_itself() {
     let archive = TestArchive::new();
     let item = archive.new_item();
     let runs = |actor: &dyn Actor| {
-        let ran = archive.with_writer(actor, &item.names, |writer| Ok(writer.run(&mut || ())));
+        let ran = archive
+            .depositor(actor)
+            .with_writer(&item.names, |writer| Ok(writer.run(&mut || ())));
         ran.expect("asked")
     };
     assert!(runs(&Process));
@@ -161,7 +179,7 @@ fn the_owner_of_a_sidecar_acts_for_itself() {
     // The other user may enter, the owner may not (unless it is root).
     let directory = std::fs::File::open(archive.file(&item, "doc")).expect("opened");
     set_mode(&archive.file(&item, "doc"), 0o077);
-    let may = archive.with_writer(&user, &item.names, |writer| {
+    let may = archive.depositor(&user).with_writer(&item.names, |writer| {
         Ok(writer.may(directory.as_fd(), Access::EXEC_OK))
     });
     set_mode(&archive.file(&item, "doc"), 0o755);
@@ -192,20 +210,27 @@ fn what_is_not_a_file_is_replaced_and_not_written() {
     std::fs::remove_file(&sidecar).expect("removed");
     std::fs::create_dir(&sidecar).expect("made");
     set_mode(&sidecar, 0o777);
-    let may = archive.may_write_sidecar(&OTHER_USER, &item.names, Traversal::Skipped);
+    let may = archive
+        .depositor(&OTHER_USER)
+        .may_write_sidecar(&item.names, Traversal::Skipped);
     assert!(!may.expect("asked"));
     let user = OwnerOnDisk {
         uid: OTHER_USER.uid,
         gid: Some(7),
     };
-    let after = archive.author_after(&user, &item.names).expect("asked");
+    let after = archive
+        .depositor(&user)
+        .author_after(&item.names)
+        .expect("asked");
     let (uid, gid) = (user.uid, 7);
     assert_eq!(after, Author::User { uid, gid });
     // In a sticky directory its owner alone replaces it.
     set_mode(&archive.file(&item, ""), 0o1777);
     let may = |uid| {
         let user = OwnerOnDisk { uid, gid: None };
-        let may = archive.may_write_sidecar(&user, &item.names, Traversal::Skipped);
+        let may = archive
+            .depositor(&user)
+            .may_write_sidecar(&item.names, Traversal::Skipped);
         may.expect("asked")
     };
     let owner = rustix::process::geteuid().as_raw();

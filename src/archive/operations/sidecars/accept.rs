@@ -38,7 +38,7 @@ impl Editor<'_> {
         id: ItemId,
     ) -> Result<Acceptance, ArchiveError> {
         let item = self.known(id)?;
-        self.with_writer(writer, &item.names, |author| {
+        self.depositor(writer).with_writer(&item.names, |author| {
             let accepted = self.accept_now(author, id)?;
             self.replayed(accepted, id)
         })
@@ -113,7 +113,7 @@ impl Editor<'_> {
             let rep = self.as_spelled_here(rep)?;
             names = Names::new(Some(rep), names.ibip().cloned()).unwrap_or(names);
         }
-        if let Some(refusal) = self.refusal(self.actor, &item, &names, &sidecar)? {
+        if let Some(refusal) = self.refusal(&item, &names, &sidecar)? {
             return Ok(Acceptance::Rejected(refusal));
         }
         self.log_refused_aliases(&item, &sidecar);
@@ -123,7 +123,7 @@ impl Editor<'_> {
         }
         let missing = self.tree.missing_levels(new_place.parent());
         let accepted = self
-            .make_levels(self.actor, &new_place)
+            .make_levels(&new_place)
             .and_then(|()| self.apply_accepted(author, &item, &place, names, &sidecar, bytes));
         if !matches!(accepted, Ok(Acceptance::Accepted(_)))
             && let Err(error) = self.tree.remove_levels(&missing)

@@ -70,7 +70,7 @@ impl Editor<'_> {
         item: &Item,
         edit: impl FnOnce(&mut Sidecar) + 'static,
     ) -> Result<(), ArchiveError> {
-        let author = self.author_after(self.actor, &item.names)?;
+        let author = self.author_after(&item.names)?;
         self.edit_sidecars(vec![(item.clone(), Box::new(edit), author)])
     }
 
@@ -185,7 +185,7 @@ impl Editor<'_> {
         let item = self.held(names)?.ok_or_else(|| ArchiveError::Unknown {
             name: names.preferred(),
         })?;
-        self.refuse_others(self.actor, &item)?;
+        self.refuse_others(&item)?;
         Ok(item)
     }
 
@@ -210,7 +210,7 @@ impl Editor<'_> {
         })?;
         if said_language {
             // The language of a translation is known only now. Whose it is was declared before.
-            self.with_writer(self.actor, &item.names, |writer| {
+            self.with_writer(&item.names, |writer| {
                 self.by(writer)
                     .update_translated_item(&self.known(item.id)?)
             })

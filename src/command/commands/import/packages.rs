@@ -174,15 +174,15 @@ impl Import<'_> {
         };
         let package = package::open(root, &mut count)?;
         let names = package.names().ok_or(PackageError::Nameless)?.clone();
-        self.archive.check_taking(&Process, &names)?;
+        self.archive.depositor(&Process).check_taking(&names)?;
         if self.options.dry_run {
             return Ok(names);
         }
         match &self.access.mount_point {
             None => {
                 let fill = |item: &_| package::fill(&package, item, options, &mut count);
-                self.archive
-                    .take_in::<PackageError>(&Process, &names, fill)?;
+                let depositor = self.archive.depositor(&Process);
+                depositor.take_in::<PackageError>(&names, fill)?;
             }
             Some(mount_point) => {
                 let item = mount_point.join(names.preferred());

@@ -151,7 +151,7 @@ impl Fixture {
 
     /// Mints an item with `doc/`, as `ibifs mint` does.
     pub(super) fn mint(&self, relative: Option<&Relative>) -> Item {
-        let minted = self.archive.mint(&self.caller, relative, None);
+        let minted = self.archive.depositor(&self.caller).mint(relative, None);
         minted.expect("an item")
     }
 
