@@ -15,7 +15,7 @@
 //! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `clock`, `facts`, `own_files`, `one_database`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
-//! - Changes of items: `editor` (the lock for them, and the user).
+//! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
@@ -32,7 +32,6 @@ mod clock;
 mod dates;
 mod describe;
 mod directory;
-mod editor;
 mod error;
 mod event_log;
 mod facts;
@@ -71,6 +70,7 @@ mod status;
 mod take_in;
 #[cfg(test)]
 pub(crate) mod testing;
+mod views;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -82,7 +82,6 @@ pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use clock::{Clock, SystemClock};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use directory::PublicDirectory;
-pub use editor::{Depositor, Editor};
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use facts::Facts;
@@ -106,6 +105,7 @@ pub use search::{
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, Minted, PendingTransfer, Server, Status};
+pub use views::{Depositor, Editor, ReadAs};
 
 use dates::DateLedger;
 use recovery_log::RecoveryLog;

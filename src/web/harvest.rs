@@ -73,7 +73,8 @@ impl Harvester<'_> {
         if item.state == State::Deleted {
             let is_public = self
                 .archive
-                .is_public(item, self.act, &Dependencies::default())?;
+                .read_as(self.act)
+                .is_public(item, &Dependencies::default())?;
             let state = if is_public {
                 RecordState::Removed
             } else {
@@ -84,8 +85,8 @@ impl Harvester<'_> {
         if !has_record(self.archive, item)? {
             return Ok((RecordState::Withdrawn, None));
         }
-        let root = self.archive.open_content(item, b"", self.act);
-        let record = root.and_then(|_| self.archive.description(item, None, self.act));
+        let root = self.archive.read_as(self.act).open_content(item, b"");
+        let record = root.and_then(|_| self.archive.read_as(self.act).description(item, None));
         match record {
             Ok(description) => {
                 // A record has the same datestamp in all formats.
@@ -119,7 +120,10 @@ impl Harvester<'_> {
         item: &Item,
         description: &Description,
     ) -> Result<Option<String>, ArchiveError> {
-        let content = self.archive.readable_content(item, MOST_FILES, self.act);
+        let content = self
+            .archive
+            .read_as(self.act)
+            .readable_content(item, MOST_FILES);
         let content = match content {
             Ok(content) => content,
             Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => return Ok(None),

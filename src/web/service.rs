@@ -107,7 +107,11 @@ impl Service<'_> {
             Ok(None) | Err(ArchiveError::Ibi(_)) => return Ok(UrlAnswer::default()),
             Err(error) => return Err(error),
         };
-        if !self.archive.is_public(&item, self.act, self.dependencies)? {
+        if !self
+            .archive
+            .read_as(self.act)
+            .is_public(&item, self.dependencies)?
+        {
             return Ok(UrlAnswer::default());
         }
         let mut pairs = vec![

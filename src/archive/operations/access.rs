@@ -1,6 +1,6 @@
 //! What the public may read of an item, for those who index it.
 
-use super::{Archive, ArchiveError, Listing, RunAs};
+use super::{ArchiveError, Listing, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
 use crate::formats::description::AccessRight;
@@ -16,24 +16,23 @@ pub struct ReadableContent {
     pub main: Option<Vec<u8>>,
 }
 
-impl Archive {
+impl ReadAs<'_> {
     /// What a reader may read of an item: open is one whose target file the reader may read; one without a target,
     /// if that is so of any file.
     pub fn readable_content(
         &self,
         item: &Item,
         most: usize,
-        act: RunAs<'_>,
     ) -> Result<ReadableContent, ArchiveError> {
-        let listing = self.listing(item, b"", most, act)?;
-        let main = self.content_path(item, None, act, &Dependencies::none())?;
+        let listing = self.listing(item, b"", most)?;
+        let main = self.content_path(item, None, &Dependencies::none())?;
         let is_open = match item.target {
             Some(_) => main.is_some(),
             None => !listing.files.is_empty(),
         };
         let right = if is_open {
             AccessRight::Open
-        } else if listing.files.is_empty() && item.target.is_none() && self.is_empty(item, act) {
+        } else if listing.files.is_empty() && item.target.is_none() && self.is_empty(item) {
             AccessRight::MetadataOnly
         } else {
             AccessRight::Restricted
@@ -46,16 +45,15 @@ impl Archive {
     }
 
     /// Whether a reader may read none of the files that an item has.
-    pub fn is_restricted(&self, item: &Item, act: RunAs<'_>) -> bool {
-        let content = self.readable_content(item, 1, act);
+    pub fn is_restricted(&self, item: &Item) -> bool {
+        let content = self.readable_content(item, 1);
         content.is_ok_and(|content| {
             content.listing.files.is_empty() && content.right == AccessRight::Restricted
         })
     }
 
     /// Whether an item has no files, as far as the reader may look. What the reader may not look into is not empty.
-    fn is_empty(&self, item: &Item, act: RunAs<'_>) -> bool {
-        self.file_list(item, act)
-            .is_ok_and(|list| list.text.is_empty())
+    fn is_empty(&self, item: &Item) -> bool {
+        self.file_list(item).is_ok_and(|list| list.text.is_empty())
     }
 }

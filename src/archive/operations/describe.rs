@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 
-use super::{Archive, ArchiveError, Relations};
+use super::{Archive, ArchiveError, ReadAs, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{
@@ -18,7 +18,7 @@ use ibi::Timestamp;
 /// Runs a closure with the credentials of a user.
 pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
 
-impl Archive {
+impl ReadAs<'_> {
     /// The item's description in a format, see ibi(7). The record comes from the metadata item
     /// `from`, else from the item's own metadata item or text. Identifier, date, type, and the
     /// known language and relations are always included. The files are read by `act`, with the
@@ -28,41 +28,33 @@ impl Archive {
         item: &Item,
         from: Option<&Names>,
         format: DescriptionFormat,
-        act: RunAs<'_>,
     ) -> Result<String, ArchiveError> {
-        Ok(self.description(item, from, act)?.write(format))
+        Ok(self.description(item, from)?.write(format))
     }
 
-    /// The Dublin Core of what [`Archive::description`] returns.
-    pub fn described(
-        &self,
-        item: &Item,
-        from: Option<&Names>,
-        act: RunAs<'_>,
-    ) -> Result<DublinCore, ArchiveError> {
-        Ok(self.description(item, from, act)?.record.core)
+    /// The Dublin Core of what [`ReadAs::description`] returns.
+    pub fn described(&self, item: &Item, from: Option<&Names>) -> Result<DublinCore, ArchiveError> {
+        Ok(self.description(item, from)?.record.core)
     }
 
-    /// What is known of an item for its description, see [`Archive::document`].
+    /// What is known of an item for its description, see [`ReadAs::document`].
     pub fn description(
         &self,
         item: &Item,
         from: Option<&Names>,
-        act: RunAs<'_>,
     ) -> Result<Description, ArchiveError> {
-        let relations = self.relations_shown(item, act, &Dependencies::none())?;
-        self.description_with(item, from, &relations, act)
+        let relations = self.relations_shown(item, &Dependencies::none())?;
+        self.description_with(item, from, &relations)
     }
 
-    /// [`Archive::description`], with the relations that the reader is shown.
+    /// [`ReadAs::description`], with the relations that the reader is shown.
     pub fn description_with(
         &self,
         item: &Item,
         from: Option<&Names>,
         relations: &Relations,
-        act: RunAs<'_>,
     ) -> Result<Description, ArchiveError> {
-        let mut record = self.record_about(item, from, act)?;
+        let mut record = self.record_about(item, from)?;
         let mut core = DublinCore::default();
         for name in [
             item.names.rep().map(ToString::to_string),
@@ -118,28 +110,14 @@ impl Archive {
     }
 
     /// The title in an item's description. The rest of it is not looked up.
-    pub fn title(&self, item: &Item, act: RunAs<'_>) -> Result<Option<String>, ArchiveError> {
-        let record = self.record_about(item, None, act)?;
+    pub fn title(&self, item: &Item) -> Result<Option<String>, ArchiveError> {
+        let record = self.record_about(item, None)?;
         Ok(record.core.first(Element::Title).map(str::to_owned))
     }
 
     /// Reads the record that describes an item, and returns an error if the reader may not.
-    pub(super) fn read_description(&self, item: &Item, act: RunAs<'_>) -> Result<(), ArchiveError> {
-        self.record_about(item, None, act).map(drop)
-    }
-
-    /// The present date in UTC: year, month and day.
-    fn today(&self) -> (u16, u8, u8) {
-        let date = Timestamp::from_unix(self.clock.now().seconds(), 0).to_rfc3339();
-        let mut parts = date.splitn(3, '-');
-        let year = parts.next().and_then(|year| year.parse().ok());
-        let month = parts.next().and_then(|month| month.parse().ok());
-        let day = parts.next().and_then(|day| day.get(..2)?.parse().ok());
-        (
-            year.unwrap_or_default(),
-            month.unwrap_or_default(),
-            day.unwrap_or_default(),
-        )
+    pub(super) fn read_description(&self, item: &Item) -> Result<(), ArchiveError> {
+        self.record_about(item, None).map(drop)
     }
 
     /// The record that describes an item. A record that cannot be read counts as none.
@@ -147,7 +125,6 @@ impl Archive {
         &self,
         item: &Item,
         from: Option<&Names>,
-        act: RunAs<'_>,
     ) -> Result<BibliographicRecord, ArchiveError> {
         let metadata = match from {
             Some(names) => Some(names.clone()),
@@ -155,11 +132,11 @@ impl Archive {
         };
         if let Some(names) = metadata {
             return match self.held(&names)? {
-                Some(metadata) => self.record_in(&metadata, act),
+                Some(metadata) => self.record_in(&metadata),
                 None => Ok(BibliographicRecord::default()),
             };
         }
-        let text = self.acting(act, || {
+        let text = self.acting(|| {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             open.read_small(METADATA_TEXT)
         })?;
@@ -174,15 +151,84 @@ impl Archive {
 
     /// The best record among the files of a metadata item: in order of preference `oai_dc` XML,
     /// BibTeX, `refer`, the other formats, and the metadata text of ibifs.
-    fn record_in(
-        &self,
-        metadata: &Item,
-        act: RunAs<'_>,
-    ) -> Result<BibliographicRecord, ArchiveError> {
-        self.acting(act, || {
+    fn record_in(&self, metadata: &Item) -> Result<BibliographicRecord, ArchiveError> {
+        self.acting(|| {
             let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
             self.record_of_files(metadata, &open)
         })
+    }
+
+    /// The result of reading with the credentials of a user.
+    pub(super) fn acting<T, E: From<TreeError>>(
+        &self,
+        mut read: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut outcome = None;
+        (self.act)(&mut || outcome = Some(read()));
+        // If the credentials could not be taken, access is denied.
+        outcome.unwrap_or_else(|| Err(self.tree.error(Action::Read, ".", Errno::ACCESS).into()))
+    }
+
+    /// The item's files, one path per line, relative to the item. A control character or `%` in a
+    /// name is written `%hh`. Files that ibifs keeps beside the content are left out.
+    ///
+    /// The directories are read by `act`, with the credentials of the reader. Fails if the reader
+    /// may not read all of them.
+    pub fn file_list(&self, item: &Item) -> Result<FileList, ArchiveError> {
+        let mut list = Vec::new();
+        let began = self.clock.now().as_nanoseconds();
+        let files = self.acting(|| {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            self.tree.files_in(&open)
+        })?;
+        for file in files.paths {
+            if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
+                continue;
+            }
+            for byte in file {
+                match byte {
+                    0..=31 | 127 | b'%' => list.extend(format!("%{byte:02X}").bytes()),
+                    byte => list.push(byte),
+                }
+            }
+            list.push(b'\n');
+        }
+        let directories = files.directories;
+        list.shrink_to_fit();
+        Ok(FileList {
+            text: list,
+            directories: directories.filter(|directories| directories.are_settled(began)),
+        })
+    }
+
+    /// Whether a list of an item's files is still current, with the credentials of `act`.
+    pub fn is_list_still(&self, item: &Item, list: &FileList) -> bool {
+        let Some(directories) = &list.directories else {
+            return false;
+        };
+        let place = Place::of(&item.names);
+        let mut is_so = false;
+        (self.act)(&mut || {
+            let open = self.tree.open_for_reader(&place);
+            is_so = open.is_ok_and(|open| self.tree.are_so_still(&open, directories));
+        });
+        is_so
+    }
+}
+
+impl Archive {
+    /// The present date in UTC: year, month and day.
+    fn today(&self) -> (u16, u8, u8) {
+        let date = Timestamp::from_unix(self.clock.now().seconds(), 0).to_rfc3339();
+        let mut parts = date.splitn(3, '-');
+        let year = parts.next().and_then(|year| year.parse().ok());
+        let month = parts.next().and_then(|month| month.parse().ok());
+        let day = parts.next().and_then(|day| day.get(..2)?.parse().ok());
+        (
+            year.unwrap_or_default(),
+            month.unwrap_or_default(),
+            day.unwrap_or_default(),
+        )
     }
 
     /// The metadata of an item, as files: those of its metadata item, or its metadata text. None if it has neither, or
@@ -211,18 +257,6 @@ impl Archive {
         }
         let is_any = !files.is_empty();
         Ok(is_any.then_some(MetadataFiles::Item(files)))
-    }
-
-    /// The result of reading with the credentials of a user.
-    pub(super) fn acting<T, E: From<TreeError>>(
-        &self,
-        act: RunAs<'_>,
-        mut read: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut outcome = None;
-        act(&mut || outcome = Some(read()));
-        // If the credentials could not be taken, access is denied.
-        outcome.unwrap_or_else(|| Err(self.tree.error(Action::Read, ".", Errno::ACCESS).into()))
     }
 
     fn record_of_files(
@@ -265,52 +299,6 @@ impl Archive {
             }
         }
         Ok(best.map(|(_, record)| record).unwrap_or_default())
-    }
-
-    /// The item's files, one path per line, relative to the item. A control character or `%` in a
-    /// name is written `%hh`. Files that ibifs keeps beside the content are left out.
-    ///
-    /// The directories are read by `act`, with the credentials of the reader. Fails if the reader
-    /// may not read all of them.
-    pub fn file_list(&self, item: &Item, act: RunAs<'_>) -> Result<FileList, ArchiveError> {
-        let mut list = Vec::new();
-        let began = self.clock.now().as_nanoseconds();
-        let files = self.acting(act, || {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            self.tree.files_in(&open)
-        })?;
-        for file in files.paths {
-            if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
-                continue;
-            }
-            for byte in file {
-                match byte {
-                    0..=31 | 127 | b'%' => list.extend(format!("%{byte:02X}").bytes()),
-                    byte => list.push(byte),
-                }
-            }
-            list.push(b'\n');
-        }
-        let directories = files.directories;
-        list.shrink_to_fit();
-        Ok(FileList {
-            text: list,
-            directories: directories.filter(|directories| directories.are_settled(began)),
-        })
-    }
-
-    /// Whether a list of an item's files is still current, with the credentials of `act`.
-    pub fn is_list_still(&self, item: &Item, list: &FileList, act: RunAs<'_>) -> bool {
-        let Some(directories) = &list.directories else {
-            return false;
-        };
-        let place = Place::of(&item.names);
-        let mut is_so = false;
-        act(&mut || {
-            let open = self.tree.open_for_reader(&place);
-            is_so = open.is_ok_and(|open| self.tree.are_so_still(&open, directories));
-        });
-        is_so
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::public::is_refusal;
 use super::publish::{inspect_published, publish};
-use super::{Archive, ArchiveError, RunAs};
+use super::{ArchiveError, ReadAs};
 use crate::archive::tree::{Action, OpenItem, Place, Published};
 use crate::formats::item::Names;
 use crate::formats::level::LevelStat;
@@ -25,16 +25,10 @@ impl PublicDirectory {
     }
 }
 
-impl Archive {
+impl ReadAs<'_> {
     /// The directory of an item with these names, if the reader may read it.
-    pub fn visible_item(
-        &self,
-        names: &Names,
-        act: RunAs<'_>,
-    ) -> Result<Option<Published>, ArchiveError> {
-        let found = self.acting(act, || {
-            self.tree.open_for_reader(&Place::of(names))?.publish(b"")
-        });
+    pub fn visible_item(&self, names: &Names) -> Result<Option<Published>, ArchiveError> {
+        let found = self.acting(|| self.tree.open_for_reader(&Place::of(names))?.publish(b""));
         match found {
             Ok(found) => Ok(Some(found)),
             Err(error) if is_refusal(error.errno()) => Ok(None),
@@ -43,12 +37,8 @@ impl Archive {
     }
 
     /// What is known of a level of reps, of all items if its path is empty, if the reader may get there.
-    pub fn visible_level(
-        &self,
-        path: &str,
-        act: RunAs<'_>,
-    ) -> Result<Option<LevelStat>, ArchiveError> {
-        match self.acting(act, || self.tree.stat_level(path)) {
+    pub fn visible_level(&self, path: &str) -> Result<Option<LevelStat>, ArchiveError> {
+        match self.acting(|| self.tree.stat_level(path)) {
             Ok(stat) => Ok(Some(stat)),
             Err(error) if is_refusal(error.errno()) => Ok(None),
             Err(error) => Err(error.into()),
@@ -60,9 +50,8 @@ impl Archive {
         &self,
         names: &Names,
         path: &[u8],
-        act: RunAs<'_>,
     ) -> Result<PublicDirectory, ArchiveError> {
-        self.acting(act, || {
+        self.acting(|| {
             let item = self.tree.open_for_reader(&Place::of(names))?;
             let directory =
                 publish(&item, path).map_err(|errno| item.error(Action::Open, path, errno))?;
@@ -86,7 +75,6 @@ impl Archive {
     pub fn next_public_entries(
         &self,
         directory: &PublicDirectory,
-        act: RunAs<'_>,
         mut visit: impl FnMut(&[u8], &Published),
     ) -> Result<bool, ArchiveError> {
         let PublicDirectory {
@@ -94,7 +82,7 @@ impl Archive {
             path,
             directory,
         } = directory;
-        self.acting(act, || {
+        self.acting(|| {
             let mut failed = None;
             let has_more = directory.next_names(|name, is_directory| {
                 let path = [path.as_slice(), name].concat();

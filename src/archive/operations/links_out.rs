@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Archive, ArchiveError, RunAs};
+use super::{ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{OpenItem, Place, TreeError};
 use crate::formats::item::Names;
@@ -14,17 +14,16 @@ const LINKS: usize = 40;
 /// The components of a path, first to last.
 type Components = VecDeque<Vec<u8>>;
 
-impl Archive {
+impl ReadAs<'_> {
     /// The item, and the path in it, to which a symbolic link on a path in an item leads. None if no link on
     /// the path leads to another item that is held here, or the reader may not read the link.
     pub fn link_out(
         &self,
         item: &Item,
         path: &[u8],
-        act: RunAs<'_>,
     ) -> Result<Option<(Item, Vec<u8>)>, ArchiveError> {
         let place = Place::of(&item.names);
-        let from_root = self.acting(act, || -> Result<_, TreeError> {
+        let from_root = self.acting(|| -> Result<_, TreeError> {
             let open = self.tree.open_for_reader(&place)?;
             Ok(path_from_root(&open, &place, path))
         })?;
@@ -165,7 +164,7 @@ mod tests {
             ("doc/a", None),
             ("doc/missing", None),
         ] {
-            let found = archive.link_out(&from, path.as_bytes(), &own);
+            let found = archive.read_as(&own).link_out(&from, path.as_bytes());
             let found = found.expect("read");
             let found = found.map(|(item, path)| (item.id, path));
             let expected = expected.map(|path| (to.id, path.as_bytes().to_vec()));

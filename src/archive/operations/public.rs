@@ -4,7 +4,7 @@
 
 use rustix::io::Errno;
 
-use super::{Archive, ArchiveError, Related, Relations, RunAs};
+use super::{ArchiveError, ReadAs, Related, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Dependencies, Place};
@@ -14,12 +14,11 @@ use ibi::relation::{Language, Modifier, Step};
 /// How many relations of an item are checked for a reader.
 const MOST_LOOKED_AT: usize = 2_000;
 
-impl Archive {
+impl ReadAs<'_> {
     /// Whether an item is visible to the reader `act`. The Archive's own service always is.
     pub fn is_public(
         &self,
         item: &Item,
-        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         if item.names.matches(&self.facts.service) {
@@ -28,9 +27,9 @@ impl Archive {
         let place = Place::of(&item.names);
         if item.state == State::Deleted {
             dependencies.give_up();
-            return self.acting(act, || Ok(self.tree.may_read_tombstone(&place)?));
+            return self.acting(|| Ok(self.tree.may_read_tombstone(&place)?));
         }
-        let seen = self.acting(act, || {
+        let seen = self.acting(|| {
             let open = self.tree.open_for_reader(&place)?;
             let seen = dependencies.at(&open, b"", || {
                 open.publish(b"").map_err(|error| error.errno())
@@ -53,11 +52,10 @@ impl Archive {
     pub fn is_shown(
         &self,
         names: &Names,
-        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<bool, ArchiveError> {
         match self.store.find_by_names(names)? {
-            Some(item) => self.is_public(&item, act, dependencies),
+            Some(item) => self.is_public(&item, dependencies),
             None => Ok(true),
         }
     }
@@ -67,14 +65,13 @@ impl Archive {
     pub fn last_edition_shown(
         &self,
         names: &Names,
-        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
         let mut visited = super::resolve::Visited::default();
         visited.note(&current);
         while let Some(next) = self.next_edition(&current)? {
-            if !self.is_shown(&next, act, dependencies)? {
+            if !self.is_shown(&next, dependencies)? {
                 break;
             }
             if !visited.note(&next) {
@@ -89,14 +86,13 @@ impl Archive {
     pub fn relations_shown(
         &self,
         item: &Item,
-        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Relations, ArchiveError> {
-        let last = || self.last_edition_shown(&item.names, act, dependencies);
+        let last = || self.last_edition_shown(&item.names, dependencies);
         let relations = self.relations_with(item, last)?;
         let mut shown = Relations::new();
         for (name, names) in relations.into_iter().take(MOST_LOOKED_AT) {
-            if name == "lastedition" || self.is_shown(&names, act, dependencies)? {
+            if name == "lastedition" || self.is_shown(&names, dependencies)? {
                 shown.push((name, names));
             }
         }
@@ -109,7 +105,6 @@ impl Archive {
         names: &Names,
         modifier: &Modifier,
         preferences: &[Language],
-        act: RunAs<'_>,
     ) -> Result<Option<Related>, ArchiveError> {
         let dependencies = Dependencies::default();
         let mut current = names.clone();
@@ -126,7 +121,7 @@ impl Archive {
             };
             let related = match step {
                 Step::LastEdition => {
-                    let last = self.last_edition_shown(&current, act, &dependencies)?;
+                    let last = self.last_edition_shown(&current, &dependencies)?;
                     Some(Related::Item(last))
                 }
                 _ => match Modifier::from_steps(taken) {
@@ -138,12 +133,12 @@ impl Archive {
                 return Ok(None);
             };
             let is_shown = match &related {
-                Related::Item(names) => self.is_shown(names, act, &dependencies)?,
-                Related::Text(item) => self.is_public(item, act, &dependencies)?,
+                Related::Item(names) => self.is_shown(names, &dependencies)?,
+                Related::Text(item) => self.is_public(item, &dependencies)?,
                 Related::Description { item, from, .. } => {
-                    self.is_public(item, act, &dependencies)?
+                    self.is_public(item, &dependencies)?
                         && match from {
-                            Some(from) => self.is_shown(from, act, &dependencies)?,
+                            Some(from) => self.is_shown(from, &dependencies)?,
                             None => true,
                         }
                 }

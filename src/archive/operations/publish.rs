@@ -10,7 +10,7 @@ pub(super) mod walk;
 
 use rustix::io::Errno;
 
-use super::{Archive, ArchiveError, RunAs};
+use super::{Archive, ArchiveError, ReadAs};
 use crate::archive::store::{Item, PICTURES_FILE, PictureCache, StoreError, cache_file};
 use crate::archive::tree::Action;
 use crate::archive::tree::{
@@ -23,6 +23,115 @@ use walk::{NextEntries, Walk};
 
 /// The directory of an item's content, see ibifs-tree(7).
 const DOC: &str = "doc";
+
+impl ReadAs<'_> {
+    /// The path of a file in an item, from a path relative to `doc/`, or of the item's target file
+    /// if no path is given. None if the file does not exist or the reader may not read it.
+    pub fn content_path(
+        &self,
+        item: &Item,
+        path: Option<&[u8]>,
+        dependencies: &Dependencies,
+    ) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let target = match path {
+            Some(_) => None,
+            None => self.default_file(item)?,
+        };
+        self.acting(|| -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            match path.or(target.as_deref()) {
+                Some(path) => {
+                    let path = without_slashes(path);
+                    for candidate in [[DOC.as_bytes(), b"/", path].concat(), path.to_vec()] {
+                        if open_recorded(&open, &candidate, dependencies)
+                            .is_ok_and(|found| found.is_file())
+                        {
+                            return Ok(Some(candidate));
+                        }
+                    }
+                    Ok(None)
+                }
+                None => self.only_file(&open, dependencies),
+            }
+        })
+    }
+
+    /// Opens a file or directory in an item with the credentials of `act`. Files that ibifs keeps
+    /// beside the content are not visible.
+    pub fn open_content(&self, item: &Item, path: &[u8]) -> Result<Published, ArchiveError> {
+        self.acting(|| {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            self.published(&open, path)
+        })
+    }
+
+    /// Like [`ReadAs::open_content`], but fails with EAGAIN where it would have to wait for a disk.
+    /// The user must also have access to the directory of the item.
+    pub fn open_content_cached(&self, item: &Item, path: &[u8]) -> Result<Published, ArchiveError> {
+        let found = self.find_content_cached(item, path)?;
+        self.open_found(&found, path)
+    }
+
+    /// Finds a file or directory in the same way, without opening it for reading: the user need not be
+    /// allowed to read it.
+    pub fn find_content_cached(&self, item: &Item, path: &[u8]) -> Result<Published, ArchiveError> {
+        let place = Place::of(&item.names);
+        self.acting(|| {
+            let found = check(path)
+                .map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
+                .and_then(|()| self.tree.find_cached(&place, path));
+            match found {
+                // A link or a mount point may be on the path to the item, or lead to a file in it.
+                Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
+                    self.published(&self.tree.open_cached(&place)?, path)
+                }
+                found => Ok(found?),
+            }
+        })
+    }
+
+    /// Opens what was found at a path with the credentials of `act`.
+    pub fn open_found(&self, found: &Published, path: &[u8]) -> Result<Published, ArchiveError> {
+        self.acting(|| {
+            found.opened().map_err(|errno| {
+                let shown = String::from_utf8_lossy(path);
+                self.tree.error(Action::Open, &shown, errno).into()
+            })
+        })
+    }
+
+    /// Opens the metadata text of an item that has no metadata item, with the credentials of `act`.
+    pub fn open_metadata_text(&self, item: &Item) -> Result<Published, ArchiveError> {
+        self.acting(|| {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let found = open.publish(METADATA_TEXT.as_bytes())?;
+            if found.is_file() && found.led_to().is_none() {
+                Ok(found)
+            } else {
+                Err(self
+                    .tree
+                    .error(Action::Open, METADATA_TEXT, Errno::NOENT)
+                    .into())
+            }
+        })
+    }
+
+    /// Whether an item has a metadata text of its own that the reader may read.
+    pub fn has_metadata_text(
+        &self,
+        item: &Item,
+        dependencies: &Dependencies,
+    ) -> Result<bool, ArchiveError> {
+        let path = METADATA_TEXT.as_bytes();
+        self.acting(|| -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let found = dependencies.at(&open, path, || {
+                open.inspect(path).map_err(|error| error.errno())
+            });
+            Ok(found.is_ok_and(|found| found.is_file()))
+        })
+    }
+}
 
 impl Archive {
     /// Opens the pictures that were drawn of files of this store, and creates their database if necessary.
@@ -46,38 +155,6 @@ impl Archive {
         Ok(Some(text.clone().into_bytes()))
     }
 
-    /// The path of a file in an item, from a path relative to `doc/`, or of the item's target file
-    /// if no path is given. None if the file does not exist or the reader may not read it.
-    pub fn content_path(
-        &self,
-        item: &Item,
-        path: Option<&[u8]>,
-        act: RunAs<'_>,
-        dependencies: &Dependencies,
-    ) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let target = match path {
-            Some(_) => None,
-            None => self.default_file(item)?,
-        };
-        self.acting(act, || -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            match path.or(target.as_deref()) {
-                Some(path) => {
-                    let path = without_slashes(path);
-                    for candidate in [[DOC.as_bytes(), b"/", path].concat(), path.to_vec()] {
-                        if open_recorded(&open, &candidate, dependencies)
-                            .is_ok_and(|found| found.is_file())
-                        {
-                            return Ok(Some(candidate));
-                        }
-                    }
-                    Ok(None)
-                }
-                None => self.only_file(&open, dependencies),
-            }
-        })
-    }
-
     /// The single file in an item's `doc/`, or its `index.html`.
     fn only_file(
         &self,
@@ -97,111 +174,10 @@ impl Archive {
         Ok(is_file.then_some(path))
     }
 
-    /// Opens a file or directory in an item with the credentials of `act`. Files that ibifs keeps
-    /// beside the content are not visible.
-    pub fn open_content(
-        &self,
-        item: &Item,
-        path: &[u8],
-        act: RunAs<'_>,
-    ) -> Result<Published, ArchiveError> {
-        self.acting(act, || {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            self.published(&open, path)
-        })
-    }
-
-    /// Like [`Archive::open_content`], but fails with EAGAIN where it would have to wait for a disk.
-    /// The user must also have access to the directory of the item.
-    pub fn open_content_cached(
-        &self,
-        item: &Item,
-        path: &[u8],
-        act: RunAs<'_>,
-    ) -> Result<Published, ArchiveError> {
-        let found = self.find_content_cached(item, path, act)?;
-        self.open_found(&found, path, act)
-    }
-
-    /// Finds a file or directory in the same way, without opening it for reading: the user need not be
-    /// allowed to read it.
-    pub fn find_content_cached(
-        &self,
-        item: &Item,
-        path: &[u8],
-        act: RunAs<'_>,
-    ) -> Result<Published, ArchiveError> {
-        let place = Place::of(&item.names);
-        self.acting(act, || {
-            let found = check(path)
-                .map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
-                .and_then(|()| self.tree.find_cached(&place, path));
-            match found {
-                // A link or a mount point may be on the path to the item, or lead to a file in it.
-                Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
-                    self.published(&self.tree.open_cached(&place)?, path)
-                }
-                found => Ok(found?),
-            }
-        })
-    }
-
-    /// Opens what was found at a path with the credentials of `act`.
-    pub fn open_found(
-        &self,
-        found: &Published,
-        path: &[u8],
-        act: RunAs<'_>,
-    ) -> Result<Published, ArchiveError> {
-        self.acting(act, || {
-            found.opened().map_err(|errno| {
-                let shown = String::from_utf8_lossy(path);
-                self.tree.error(Action::Open, &shown, errno).into()
-            })
-        })
-    }
-
     fn published(&self, open: &OpenItem, path: &[u8]) -> Result<Published, ArchiveError> {
         publish(open, path).map_err(|errno| {
             let shown = String::from_utf8_lossy(path);
             self.tree.error(Action::Open, &shown, errno).into()
-        })
-    }
-
-    /// Opens the metadata text of an item that has no metadata item, with the credentials of `act`.
-    pub fn open_metadata_text(
-        &self,
-        item: &Item,
-        act: RunAs<'_>,
-    ) -> Result<Published, ArchiveError> {
-        self.acting(act, || {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let found = open.publish(METADATA_TEXT.as_bytes())?;
-            if found.is_file() && found.led_to().is_none() {
-                Ok(found)
-            } else {
-                Err(self
-                    .tree
-                    .error(Action::Open, METADATA_TEXT, Errno::NOENT)
-                    .into())
-            }
-        })
-    }
-
-    /// Whether an item has a metadata text of its own that the reader may read.
-    pub fn has_metadata_text(
-        &self,
-        item: &Item,
-        act: RunAs<'_>,
-        dependencies: &Dependencies,
-    ) -> Result<bool, ArchiveError> {
-        let path = METADATA_TEXT.as_bytes();
-        self.acting(act, || -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let found = dependencies.at(&open, path, || {
-                open.inspect(path).map_err(|error| error.errno())
-            });
-            Ok(found.is_ok_and(|found| found.is_file()))
         })
     }
 }
@@ -289,31 +265,19 @@ pub struct PublicFile {
     pub changed: Timestamp,
 }
 
-impl Archive {
+impl ReadAs<'_> {
     /// At most `most` of the item's files that the reader may read, in the order of their paths,
     /// after a path. Files that ibifs keeps beside the content are left out, and so is everything
     /// that is not a file.
-    pub fn listing(
-        &self,
-        item: &Item,
-        after: &[u8],
-        most: usize,
-        act: RunAs<'_>,
-    ) -> Result<Listing, ArchiveError> {
-        self.listing_of(item, (after, most), NextEntries::Files, act)
+    pub fn listing(&self, item: &Item, after: &[u8], most: usize) -> Result<Listing, ArchiveError> {
+        self.listing_of(item, (after, most), NextEntries::Files)
     }
 
     /// The same with the directories. What the reader may not read is left out here, too. Any other error
     /// fails: what it concerns would be missing.
-    pub fn entries(
-        &self,
-        item: &Item,
-        after: &[u8],
-        most: usize,
-        act: RunAs<'_>,
-    ) -> Result<Listing, ArchiveError> {
+    pub fn entries(&self, item: &Item, after: &[u8], most: usize) -> Result<Listing, ArchiveError> {
         let with_directories = NextEntries::FilesAndDirectories;
-        self.listing_of(item, (after, most), with_directories, act)
+        self.listing_of(item, (after, most), with_directories)
     }
 
     fn listing_of(
@@ -321,9 +285,8 @@ impl Archive {
         item: &Item,
         (after, most): (&[u8], usize),
         entries: NextEntries,
-        act: RunAs<'_>,
     ) -> Result<Listing, ArchiveError> {
-        self.acting(act, || -> Result<_, ArchiveError> {
+        self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             Ok(Walk::new(&open, after, entries).listing(most)?)
         })

@@ -20,7 +20,7 @@ use std::time::Instant;
 
 use log::Level;
 
-use super::{Archive, ArchiveError, RunAs};
+use super::{Archive, ArchiveError, ReadAs};
 use crate::archive::store::{
     Found, Item, ItemId, Progress, SearchEntry, SearchIndex, StoreError, cache_file,
 };
@@ -101,6 +101,174 @@ impl SearchStop {
     }
 }
 
+impl ReadAs<'_> {
+    /// Brings a search index up to date. Calls `progress` now and then with the number of items read, which
+    /// may stop it. Returns whether the index is up to date.
+    pub fn update_search(
+        &self,
+        index: &SearchIndex,
+        progress: &mut dyn FnMut(u64) -> SearchStop,
+    ) -> Result<bool, ArchiveError> {
+        let mut read = 0;
+        // What changes from now on is for the next search: who changes items all the time keeps no search waiting.
+        let last = self.store.last_change()?;
+        loop {
+            let from = self.search_progress(index)?;
+            let Some((items, until)) = self.next_to_search(from)? else {
+                return Ok(true);
+            };
+            let (mut entries, mut gone) = (Vec::new(), Vec::new());
+            for item in self.concerned(items)? {
+                match self.search_entry(&item) {
+                    Ok(Some(entry)) => entries.push(entry),
+                    Ok(None) => gone.push(item.id),
+                    Err(error) if error.is_refusal() => gone.push(item.id),
+                    Err(error) => {
+                        log::warn!("{} is not found by its description: {error}", item.names);
+                        gone.push(item.id);
+                    }
+                }
+                read += 1;
+            }
+            // If another process was faster, its progress is read again.
+            index.record(&entries, &gone, from, until)?;
+            let is_current = until.item.is_none() && until.change.number >= last.number;
+            if progress(read) == SearchStop::Stop || is_current {
+                return Ok(is_current);
+            }
+        }
+    }
+
+    /// What is recorded of an item; None if it is not found.
+    fn search_entry(&self, item: &Item) -> Result<Option<SearchEntry>, ArchiveError> {
+        let is_service = item.names.matches(&self.facts.service);
+        if is_service || item.state == State::Deleted || self.is_metadata_here(item)? {
+            return Ok(None);
+        }
+        if !self.is_public(item, &Dependencies::default())? {
+            return Ok(None);
+        }
+        let description = self.description(item, None)?;
+        Ok(Some(entry_of(item, &description)))
+    }
+
+    /// The items that meet a query and that the reader may see, after the first `skipped` of them: first those of which
+    /// the descriptions meet it, then those of which the texts of files are needed.
+    pub fn search(
+        &self,
+        indexes: &SearchIndexes,
+        wanted: &SearchQuery,
+        skipped: usize,
+        most: usize,
+    ) -> Result<SearchPage, ArchiveError> {
+        let mut page = SearchPage::default();
+        let mut left = skipped;
+        let mut take = |item: Item| {
+            if left > 0 {
+                left -= 1;
+            } else if page.items.len() == most {
+                page.has_more = true;
+            } else {
+                page.items.push(item);
+            }
+            page.has_more
+        };
+        let mut described = HashSet::new();
+        if !wanted.is_of_texts() {
+            let descriptions = &indexes.descriptions;
+            let find = |begin, count| descriptions.find(wanted, begin, count);
+            let is_full = self.examine(indexes.scope, find, |item| {
+                described.insert(item.id);
+                Ok(take(item))
+            })?;
+            if is_full {
+                return Ok(page);
+            }
+        }
+        if let Some(texts) = &indexes.texts {
+            let mut checks = texts.checks();
+            let find = |begin, count| texts.index().words().find(wanted, begin, count);
+            self.examine(indexes.scope, find, |item| {
+                if described.contains(&item.id) || !self.is_text_shown(&mut checks, &item)? {
+                    return Ok(checks.is_over());
+                }
+                Ok(take(item))
+            })?;
+            page.has_more |= checks.is_over();
+            checks.note_changed();
+        }
+        Ok(page)
+    }
+
+    /// Calls `visit` with the items found that the reader may see, until it returns true. Returns whether it did.
+    fn examine(
+        &self,
+        scope: SearchScope,
+        find: impl Fn(usize, usize) -> Result<Found, StoreError>,
+        mut visit: impl FnMut(Item) -> Result<bool, ArchiveError>,
+    ) -> Result<bool, ArchiveError> {
+        let mut begin = 0;
+        for count in [FIRST_EXAMINED, MOST_EXAMINED - FIRST_EXAMINED] {
+            let found = find(begin, count)?;
+            begin += found.items.len();
+            for id in found.items {
+                let Some(item) = self.store.item(id)? else {
+                    continue;
+                };
+                let is_shown = item.state != State::Deleted
+                    && self.is_public(&item, &Dependencies::default())?
+                    && self.may_read_description(scope, &item);
+                if is_shown && visit(item)? {
+                    return Ok(true);
+                }
+            }
+            if !found.has_more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether a reader may read what describes an item. It may have been made private since its words were read. An
+    /// index of all items is asked by those alone who may read everything.
+    fn may_read_description(&self, scope: SearchScope, item: &Item) -> bool {
+        scope == SearchScope::All
+            || match self.read_description(item) {
+                Ok(()) => true,
+                Err(error) => {
+                    log::debug!("{} is not found: {error}", item.names);
+                    false
+                }
+            }
+    }
+
+    /// Whether an item meets a query and the reader may read its description. Whether the reader may see the item is
+    /// not examined.
+    pub fn is_found(
+        &self,
+        indexes: &SearchIndexes,
+        wanted: &SearchQuery,
+        item: &Item,
+    ) -> Result<bool, ArchiveError> {
+        if !self.may_read_description(indexes.scope, item) {
+            return Ok(false);
+        }
+        if !wanted.is_of_texts() && indexes.descriptions.is_found(wanted, item.id)? {
+            return Ok(true);
+        }
+        let Some(texts) = &indexes.texts else {
+            return Ok(false);
+        };
+        if !texts.index().words().is_found(wanted, item.id)? {
+            return Ok(false);
+        }
+        let mut checks = texts.checks();
+        let is_shown = self.is_text_shown(&mut checks, item)?;
+        checks.note_changed();
+        Ok(is_shown)
+    }
+}
+
 impl Archive {
     /// Opens the search indexes of this store, and creates them if necessary. One that cannot be written ends with
     /// this process.
@@ -135,44 +303,6 @@ impl Archive {
             descriptions,
             texts,
         })
-    }
-
-    /// Brings a search index up to date. Calls `progress` now and then with the number of items read, which
-    /// may stop it. Returns whether the index is up to date.
-    pub fn update_search(
-        &self,
-        index: &SearchIndex,
-        act: RunAs<'_>,
-        progress: &mut dyn FnMut(u64) -> SearchStop,
-    ) -> Result<bool, ArchiveError> {
-        let mut read = 0;
-        // What changes from now on is for the next search: who changes items all the time keeps no search waiting.
-        let last = self.store.last_change()?;
-        loop {
-            let from = self.search_progress(index)?;
-            let Some((items, until)) = self.next_to_search(from)? else {
-                return Ok(true);
-            };
-            let (mut entries, mut gone) = (Vec::new(), Vec::new());
-            for item in self.concerned(items)? {
-                match self.search_entry(&item, act) {
-                    Ok(Some(entry)) => entries.push(entry),
-                    Ok(None) => gone.push(item.id),
-                    Err(error) if error.is_refusal() => gone.push(item.id),
-                    Err(error) => {
-                        log::warn!("{} is not found by its description: {error}", item.names);
-                        gone.push(item.id);
-                    }
-                }
-                read += 1;
-            }
-            // If another process was faster, its progress is read again.
-            index.record(&entries, &gone, from, until)?;
-            let is_current = until.item.is_none() && until.change.number >= last.number;
-            if progress(read) == SearchStop::Stop || is_current {
-                return Ok(is_current);
-            }
-        }
     }
 
     /// How far an index is; one of another epoch starts over.
@@ -222,142 +352,6 @@ impl Archive {
         Ok(all)
     }
 
-    /// What is recorded of an item; None if it is not found.
-    fn search_entry(
-        &self,
-        item: &Item,
-        act: RunAs<'_>,
-    ) -> Result<Option<SearchEntry>, ArchiveError> {
-        let is_service = item.names.matches(&self.facts.service);
-        if is_service || item.state == State::Deleted || self.is_metadata_here(item)? {
-            return Ok(None);
-        }
-        if !self.is_public(item, act, &Dependencies::default())? {
-            return Ok(None);
-        }
-        let description = self.description(item, None, act)?;
-        Ok(Some(entry_of(item, &description)))
-    }
-
-    /// The items that meet a query and that the reader may see, after the first `skipped` of them: first those of which
-    /// the descriptions meet it, then those of which the texts of files are needed.
-    pub fn search(
-        &self,
-        indexes: &SearchIndexes,
-        wanted: &SearchQuery,
-        act: RunAs<'_>,
-        skipped: usize,
-        most: usize,
-    ) -> Result<SearchPage, ArchiveError> {
-        let mut page = SearchPage::default();
-        let mut left = skipped;
-        let mut take = |item: Item| {
-            if left > 0 {
-                left -= 1;
-            } else if page.items.len() == most {
-                page.has_more = true;
-            } else {
-                page.items.push(item);
-            }
-            page.has_more
-        };
-        let mut described = HashSet::new();
-        if !wanted.is_of_texts() {
-            let descriptions = &indexes.descriptions;
-            let find = |begin, count| descriptions.find(wanted, begin, count);
-            let is_full = self.examine(indexes.scope, find, act, |item| {
-                described.insert(item.id);
-                Ok(take(item))
-            })?;
-            if is_full {
-                return Ok(page);
-            }
-        }
-        if let Some(texts) = &indexes.texts {
-            let mut checks = texts.checks();
-            let find = |begin, count| texts.index().words().find(wanted, begin, count);
-            self.examine(indexes.scope, find, act, |item| {
-                if described.contains(&item.id) || !self.is_text_shown(&mut checks, &item, act)? {
-                    return Ok(checks.is_over());
-                }
-                Ok(take(item))
-            })?;
-            page.has_more |= checks.is_over();
-            checks.note_changed();
-        }
-        Ok(page)
-    }
-
-    /// Calls `visit` with the items found that the reader may see, until it returns true. Returns whether it did.
-    fn examine(
-        &self,
-        scope: SearchScope,
-        find: impl Fn(usize, usize) -> Result<Found, StoreError>,
-        act: RunAs<'_>,
-        mut visit: impl FnMut(Item) -> Result<bool, ArchiveError>,
-    ) -> Result<bool, ArchiveError> {
-        let mut begin = 0;
-        for count in [FIRST_EXAMINED, MOST_EXAMINED - FIRST_EXAMINED] {
-            let found = find(begin, count)?;
-            begin += found.items.len();
-            for id in found.items {
-                let Some(item) = self.store.item(id)? else {
-                    continue;
-                };
-                let is_shown = item.state != State::Deleted
-                    && self.is_public(&item, act, &Dependencies::default())?
-                    && self.may_read_description(scope, &item, act);
-                if is_shown && visit(item)? {
-                    return Ok(true);
-                }
-            }
-            if !found.has_more {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether a reader may read what describes an item. It may have been made private since its words were read. An
-    /// index of all items is asked by those alone who may read everything.
-    fn may_read_description(&self, scope: SearchScope, item: &Item, act: RunAs<'_>) -> bool {
-        scope == SearchScope::All
-            || match self.read_description(item, act) {
-                Ok(()) => true,
-                Err(error) => {
-                    log::debug!("{} is not found: {error}", item.names);
-                    false
-                }
-            }
-    }
-
-    /// Whether an item meets a query and the reader may read its description. Whether the reader may see the item is
-    /// not examined.
-    pub fn is_found(
-        &self,
-        indexes: &SearchIndexes,
-        wanted: &SearchQuery,
-        item: &Item,
-        act: RunAs<'_>,
-    ) -> Result<bool, ArchiveError> {
-        if !self.may_read_description(indexes.scope, item, act) {
-            return Ok(false);
-        }
-        if !wanted.is_of_texts() && indexes.descriptions.is_found(wanted, item.id)? {
-            return Ok(true);
-        }
-        let Some(texts) = &indexes.texts else {
-            return Ok(false);
-        };
-        if !texts.index().words().is_found(wanted, item.id)? {
-            return Ok(false);
-        }
-        let mut checks = texts.checks();
-        let is_shown = self.is_text_shown(&mut checks, item, act)?;
-        checks.note_changed();
-        Ok(is_shown)
-    }
-
     /// Records that the description of an item has changed.
     pub fn note_described(&self, item: ItemId) -> Result<(), ArchiveError> {
         match self.lock {
@@ -381,12 +375,14 @@ mod tests {
         for _ in 0..2 {
             archive.note_described(item.id).expect("noted");
             let mut pages = 0;
-            let is_current = archive.update_search(&index, &|read| read(), &mut |_| {
-                pages += 1;
-                assert!(pages < 10, "it does not end");
-                archive.note_described(item.id).expect("noted");
-                SearchStop::GoOn
-            });
+            let is_current = archive
+                .read_as(&|read| read())
+                .update_search(&index, &mut |_| {
+                    pages += 1;
+                    assert!(pages < 10, "it does not end");
+                    archive.note_described(item.id).expect("noted");
+                    SearchStop::GoOn
+                });
             assert!(is_current.expect("updated"));
         }
     }

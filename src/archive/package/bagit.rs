@@ -96,7 +96,10 @@ fn write_tags(
     };
     let day = now.split('T').next().unwrap_or_default();
     let info = bag::info(&contained, day);
-    let described = archive.document(item, None, DescriptionFormat::OaiDc, &|read| read())?;
+    let described =
+        archive
+            .read_as(&|read| read())
+            .document(item, None, DescriptionFormat::OaiDc)?;
     let texts = [
         (bag::DECLARATION, bag::DECLARED.as_bytes()),
         (bag::INFO, info.as_bytes()),

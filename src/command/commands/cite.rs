@@ -27,7 +27,7 @@ pub(super) fn run(options: &Cite) -> Result<Exit, Failure> {
         }
         .into());
     };
-    let description = archive.description(&item, None, &|read| read())?;
+    let description = archive.read_as(&|read| read()).description(&item, None)?;
     let citation = cite(&description, &options.style, language).map_err(|error| {
         let exit = match error {
             CitationError::UnknownStyle { .. } | CitationError::NoBibliography { .. } => {

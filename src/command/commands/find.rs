@@ -118,10 +118,12 @@ fn in_store(
     options: &Find,
 ) -> Result<(Vec<FoundItem>, bool), Failure> {
     let indexes = up_to_date(archive, options)?;
-    let page = archive.search(&indexes, wanted, &|read| read(), 0, options.limit)?;
+    let page = archive
+        .read_as(&|read| read())
+        .search(&indexes, wanted, 0, options.limit)?;
     let mut found = Vec::new();
     for item in page.items {
-        let description = archive.description(&item, None, &|read| read())?;
+        let description = archive.read_as(&|read| read()).description(&item, None)?;
         let last = archive.last_edition(&item.names).ok();
         found.push(FoundItem {
             last_edition: last.filter(|last| !last.matches(&item.names)),
@@ -136,23 +138,27 @@ fn in_store(
 fn up_to_date(archive: &Archive, options: &Find) -> Result<SearchIndexes, Failure> {
     let indexes = archive.search_indexes(SearchScope::All)?;
     let progress = ProgressLine::of_items(|| archive.store().held_items().ok());
-    archive.update_search(&indexes.descriptions, &|read| read(), &mut |read| {
-        progress.at(read);
-        SearchStop::GoOn
-    })?;
+    archive
+        .read_as(&|read| read())
+        .update_search(&indexes.descriptions, &mut |read| {
+            progress.at(read);
+            SearchStop::GoOn
+        })?;
     if let Some(texts) = &indexes.texts {
         if options.complete {
             texts.look_again().map_err(ArchiveError::from)?;
         }
         let until = Instant::now() + READING;
-        let is_complete = archive.update_texts(texts, &|read| read(), &mut |examined| {
-            progress.at(examined);
-            if options.complete || Instant::now() < until {
-                SearchStop::GoOn
-            } else {
-                SearchStop::Stop
-            }
-        });
+        let is_complete = archive
+            .read_as(&|read| read())
+            .update_texts(texts, &mut |examined| {
+                progress.at(examined);
+                if options.complete || Instant::now() < until {
+                    SearchStop::GoOn
+                } else {
+                    SearchStop::Stop
+                }
+            });
         drop(progress);
         let note = match is_complete {
             Ok(true) => return Ok(indexes),

@@ -98,7 +98,7 @@ fn show_from_index(
 
 /// The title in an item's description, if this user may read it.
 fn title(archive: &Archive, item: &Item) -> Option<String> {
-    let title = archive.title(item, &|read| read());
+    let title = archive.read_as(&|read| read()).title(item);
     title.unwrap_or_else(|error| {
         log::debug!("the description of {}: {error}", item.names);
         None

@@ -166,7 +166,10 @@ impl Namespace {
             let indexes = self.searched(caller, LOOKUP_TIMEOUT)?.indexes;
             let act = reading_as(caller);
             if self.may_find(caller, &item)?
-                && self.archive.is_found(&indexes, &query, &item, &act)?
+                && self
+                    .archive
+                    .read_as(&act)
+                    .is_found(&indexes, &query, &item)?
             {
                 let target = link_target(path, &item.names);
                 return self.virtual_entry(View::Rep, NodeKind::Link(target));
@@ -199,7 +202,7 @@ impl Namespace {
     fn may_find(&self, caller: &Caller, item: &Item) -> ErrnoResult<bool> {
         let act = reading_as(caller);
         let dependencies = Dependencies::default();
-        Ok(self.archive.is_public(item, &act, &dependencies)?)
+        Ok(self.archive.read_as(&act).is_public(item, &dependencies)?)
     }
 
     /// The links to the items that a path below `.find` finds.
@@ -213,7 +216,10 @@ impl Namespace {
         self.searches.written.pass_on(&self.archive);
         self.archive.read_texts_aside(&indexes, act);
         let act = reading_as(caller);
-        let page = self.archive.search(&indexes, &query, &act, 0, MOST_LINKS)?;
+        let page = self
+            .archive
+            .read_as(&act)
+            .search(&indexes, &query, 0, MOST_LINKS)?;
         if page.has_more {
             log::info!(
                 "more than {MOST_LINKS} items are found by '{path}'; the others are not listed"

@@ -140,11 +140,11 @@ impl Namespace {
             Generated::FileList(id) => {
                 let item = self.wanted_item(id)?;
                 if let Some(known) = self.texts.known(wanted)
-                    && self.archive.is_list_still(&item, &known.list, act)
+                    && self.archive.read_as(act).is_list_still(&item, &known.list)
                 {
                     return Ok(known);
                 }
-                let list = self.archive.file_list(&item, act)?;
+                let list = self.archive.read_as(act).file_list(&item)?;
                 let text = self.texts.hold(list, caller.uid)?;
                 self.texts.keep(wanted, &text);
                 Ok(text)
@@ -153,7 +153,10 @@ impl Namespace {
                 let item = self.wanted_item(item)?;
                 let from = from.map(|from| self.wanted_item(from)).transpose()?;
                 let from = from.map(|from| from.names);
-                let document = self.archive.document(&item, from.as_ref(), format, act)?;
+                let document = self
+                    .archive
+                    .read_as(act)
+                    .document(&item, from.as_ref(), format)?;
                 let text = self.texts.hold(document.into_bytes().into(), caller.uid)?;
                 self.texts.keep(wanted, &text);
                 Ok(text)

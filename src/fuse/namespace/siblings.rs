@@ -84,7 +84,10 @@ impl Namespace {
             }
             VirtualEntry::ShortRecord { item, from, format } => {
                 let act: RunAs<'_> = &reading_as(caller);
-                let document = self.archive.document(&item, from.as_ref(), format, act)?;
+                let document = self
+                    .archive
+                    .read_as(act)
+                    .document(&item, from.as_ref(), format)?;
                 self.virtual_entry(View::Rep, NodeKind::Text(document.into_bytes()))
             }
         }

@@ -80,7 +80,11 @@ impl<'a> Memo<'a> {
 
     /// Whether an item is public.
     pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
-        let find = || self.archive.is_shown(names, self.act, self.dependencies);
+        let find = || {
+            self.archive
+                .read_as(self.act)
+                .is_shown(names, self.dependencies)
+        };
         self.shown.once(names, find)
     }
 
@@ -90,7 +94,8 @@ impl<'a> Memo<'a> {
         self.last.once(names, || {
             match self
                 .archive
-                .last_edition_shown(names, self.act, self.dependencies)
+                .read_as(self.act)
+                .last_edition_shown(names, self.dependencies)
             {
                 Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
                 Err(ArchiveError::Cycle { .. }) => Ok(None),
@@ -146,7 +151,8 @@ impl<'a> Memo<'a> {
     pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
         let find = || {
             self.archive
-                .has_metadata_text(item, self.act, self.dependencies)
+                .read_as(self.act)
+                .has_metadata_text(item, self.dependencies)
         };
         self.has_text.once(&item.names, find)
     }
@@ -159,13 +165,18 @@ impl<'a> Memo<'a> {
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let find = || {
             self.archive
-                .content_path(item, path, self.act, self.dependencies)
+                .read_as(self.act)
+                .content_path(item, path, self.dependencies)
         };
         self.paths.once(&item.names, find)
     }
 
     pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
-        let find = || self.archive.updated(item, self.act, self.dependencies);
+        let find = || {
+            self.archive
+                .read_as(self.act)
+                .updated(item, self.dependencies)
+        };
         self.updated.once(&item.names, find)
     }
 
@@ -175,8 +186,11 @@ impl<'a> Memo<'a> {
             let metadata = self.metadata(&item.names)?;
             let metadata = metadata.map(|names| self.held(&names)).transpose()?;
             let metadata = metadata.flatten();
-            self.archive
-                .description_updated(item, metadata.as_ref(), self.act, self.dependencies)
+            self.archive.read_as(self.act).description_updated(
+                item,
+                metadata.as_ref(),
+                self.dependencies,
+            )
         };
         self.described.once(&item.names, find)
     }

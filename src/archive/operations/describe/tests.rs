@@ -19,7 +19,10 @@ fn values(core: &DublinCore, element: Element) -> Vec<String> {
 fn a_record_always_has_names_date_and_type() {
     let archive = TestArchive::new();
     let item = archive.new_item();
-    let core = archive.described(&item, None, &own).expect("a record");
+    let core = archive
+        .read_as(&own)
+        .described(&item, None)
+        .expect("a record");
     let (rep, ibip) = (item.names.rep(), item.names.ibip());
     let (rep, ibip) = (rep.expect("a rep"), ibip.expect("an IBIp"));
     assert_eq!(
@@ -35,17 +38,17 @@ fn a_record_always_has_names_date_and_type() {
     assert_eq!(values(&core, Element::Language), Vec::<String>::new());
     assert_eq!(values(&core, Element::Relation), Vec::<String>::new());
     let document = archive
+        .read_as(&own)
         .document(
             &item,
             None,
             crate::formats::description::DescriptionFormat::OaiDc,
-            &own,
         )
         .expect("a record");
     assert_eq!(document, core.to_oai_dc());
-    assert!(archive.described(&item, None, &denied).is_err());
-    assert_eq!(archive.title(&item, &own).expect("a record"), None);
-    assert!(archive.title(&item, &denied).is_err());
+    assert!(archive.read_as(&denied).described(&item, None).is_err());
+    assert_eq!(archive.read_as(&own).title(&item).expect("a record"), None);
+    assert!(archive.read_as(&denied).title(&item).is_err());
 }
 
 #[test]
@@ -54,9 +57,12 @@ fn a_text_of_the_item_adds_to_its_record() {
     let item = archive.new_item();
     let text = "title: A map\ndate: 2001\ntype: Map\n";
     std::fs::write(archive.file(&item, METADATA_TEXT), text).expect("written");
-    let core = archive.described(&item, None, &own).expect("a record");
+    let core = archive
+        .read_as(&own)
+        .described(&item, None)
+        .expect("a record");
     assert_eq!(values(&core, Element::Title), ["A map"]);
-    let title = archive.title(&item, &own).expect("a record");
+    let title = archive.read_as(&own).title(&item).expect("a record");
     assert_eq!(title.as_deref(), Some("A map"));
     // What the text states is not added a second time.
     assert_eq!(values(&core, Element::Date).len(), 1, "{core:?}");
@@ -75,7 +81,10 @@ fn a_record_has_the_relations_to_other_items() {
     );
     archive.declare(&one, RelationKind::Metadata, &metadata);
     let relations = |item: &Item| {
-        let core = archive.described(item, None, &own).expect("a record");
+        let core = archive
+            .read_as(&own)
+            .described(item, None)
+            .expect("a record");
         values(&core, Element::Relation)
     };
     let url = |item: &Item| archive.facts().persistent_url(&item.names);
@@ -86,7 +95,10 @@ fn a_record_has_the_relations_to_other_items() {
     );
     assert_eq!(relations(&next), [url(&one)], "not itself");
     let translated = archive.again(&translation);
-    let core = archive.described(&translated, None, &own).expect("read");
+    let core = archive
+        .read_as(&own)
+        .described(&translated, None)
+        .expect("read");
     assert_eq!(values(&core, Element::Language), ["pt"]);
 }
 
@@ -122,7 +134,10 @@ fn of_several_records_the_best_is_read() {
         std::fs::write(archive.file(&metadata, "d.xml"), &dublin).expect("written");
         std::fs::write(archive.file(&metadata, "doc/0.pdf"), "%PDF").expect("written");
         for (about, from) in [(&item, None), (&archive.new_item(), Some(&metadata.names))] {
-            let core = archive.described(about, from, &own).expect("a record");
+            let core = archive
+                .read_as(&own)
+                .described(about, from)
+                .expect("a record");
             assert_eq!(values(&core, Element::Title), [expected], "{kept:?}");
         }
     }
@@ -133,7 +148,10 @@ fn metadata_that_is_not_held_here_gives_no_record() {
     let archive = TestArchive::new();
     let item = archive.new_item();
     let far = names("a.example/b/2001/01.01.00.00");
-    let core = archive.described(&item, Some(&far), &own).expect("read");
+    let core = archive
+        .read_as(&own)
+        .described(&item, Some(&far))
+        .expect("read");
     assert_eq!(values(&core, Element::Title), Vec::<String>::new());
     assert_eq!(values(&core, Element::Type), ["Collection"]);
 }
@@ -146,14 +164,14 @@ fn a_list_of_files_has_a_line_for_each() {
     for name in ["doc/a", "doc/b/50%\n\u{7f}", "doc/é", "map", METADATA_TEXT] {
         std::fs::write(archive.file(&item, name), "x").expect(name);
     }
-    let list = archive.file_list(&item, &own).expect("a list");
+    let list = archive.read_as(&own).file_list(&item).expect("a list");
     let text = String::from_utf8(list.text.clone()).expect("text");
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
     assert_eq!(lines, ["doc/a", "doc/b/50%25%0A%7F", "doc/é", "map"]);
     assert!(text.ends_with('\n'));
     assert!(list.size() >= text.len());
-    assert!(archive.file_list(&item, &denied).is_err());
+    assert!(archive.read_as(&denied).file_list(&item).is_err());
 }
 
 /// The clock of the fixture is far after the changes of the directories, or before them.
@@ -163,21 +181,21 @@ fn a_list_lasts_until_a_directory_changes() {
     let item = archive.new_item();
     std::fs::write(archive.file(&item, "doc/a"), "x").expect("written");
     archive.clock.set(ibi::Timestamp::from_unix(0, 0));
-    let list = archive.file_list(&item, &own).expect("a list");
+    let list = archive.read_as(&own).file_list(&item).expect("a list");
     assert!(!list.lasts(), "a directory may still change unseen");
-    assert!(!archive.is_list_still(&item, &list, &own));
+    assert!(!archive.read_as(&own).is_list_still(&item, &list));
     let later = ibi::Timestamp::parse_rfc3339("2200-01-01T00:00:00Z");
     archive.clock.set(later.expect("a date"));
-    let list = archive.file_list(&item, &own).expect("a list");
+    let list = archive.read_as(&own).file_list(&item).expect("a list");
     assert!(list.lasts());
     assert!(list.size() > list.text.capacity());
-    assert!(archive.is_list_still(&item, &list, &own));
-    assert!(!archive.is_list_still(&item, &list, &denied));
+    assert!(archive.read_as(&own).is_list_still(&item, &list));
+    assert!(!archive.read_as(&denied).is_list_still(&item, &list));
     std::fs::write(archive.file(&item, "doc/b"), "x").expect("written");
-    assert!(!archive.is_list_still(&item, &list, &own));
+    assert!(!archive.read_as(&own).is_list_still(&item, &list));
     let given = FileList::from(b"a\n".to_vec());
     assert!(!given.lasts() && given.size() >= 2);
-    assert!(!archive.is_list_still(&item, &given, &own));
+    assert!(!archive.read_as(&own).is_list_still(&item, &given));
 }
 
 #[test]

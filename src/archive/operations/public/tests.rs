@@ -18,14 +18,18 @@ fn an_item_is_visible_where_its_directory_can_be_read() {
     let archive = TestArchive::new();
     let (one, hidden) = (archive.new_item(), archive.new_item());
     let is_public = |item: &Item| {
-        let found = archive.is_public(item, &own, &Dependencies::default());
+        let found = archive
+            .read_as(&own)
+            .is_public(item, &Dependencies::default());
         found.expect("read")
     };
     assert!(is_public(&one) && is_public(&hidden));
     hide(&archive, &hidden);
     assert!(is_public(&one) && !is_public(&hidden));
     let is_shown = |names: &Names| {
-        let found = archive.is_shown(names, &own, &Dependencies::default());
+        let found = archive
+            .read_as(&own)
+            .is_shown(names, &Dependencies::default());
         found.expect("read")
     };
     assert!(is_shown(&one.names) && !is_shown(&hidden.names));
@@ -34,7 +38,8 @@ fn an_item_is_visible_where_its_directory_can_be_read() {
     let dependencies = Dependencies::default();
     assert!(
         !archive
-            .is_public(&one, &denied, &dependencies)
+            .read_as(&denied)
+            .is_public(&one, &dependencies)
             .expect("read")
     );
     assert!(
@@ -43,7 +48,9 @@ fn an_item_is_visible_where_its_directory_can_be_read() {
     );
     let service = archive.held(&archive.facts().service).expect("read");
     let service = service.expect("the service");
-    let found = archive.is_public(&service, &denied, &Dependencies::default());
+    let found = archive
+        .read_as(&denied)
+        .is_public(&service, &Dependencies::default());
     assert!(found.expect("read"), "the service is always visible");
 }
 
@@ -54,12 +61,18 @@ fn a_tombstone_is_visible_where_it_can_be_read() {
     archive.remove_whole(&item);
     let item = archive.again(&item);
     let dependencies = Dependencies::default();
-    assert!(archive.is_public(&item, &own, &dependencies).expect("read"));
+    assert!(
+        archive
+            .read_as(&own)
+            .is_public(&item, &dependencies)
+            .expect("read")
+    );
     assert!(dependencies.validator(i64::MAX).is_none());
     let denied = |_: &mut dyn FnMut()| ();
     assert!(
         archive
-            .is_public(&item, &denied, &Dependencies::default())
+            .read_as(&denied)
+            .is_public(&item, &Dependencies::default())
             .is_err()
     );
 }
@@ -71,7 +84,9 @@ fn editions_end_before_one_that_is_not_visible() {
     archive.declare(&first, RelationKind::NextEdition, &second);
     archive.declare(&second, RelationKind::NextEdition, &third);
     let last = |item: &Item| {
-        let found = archive.last_edition_shown(&item.names, &own, &Dependencies::default());
+        let found = archive
+            .read_as(&own)
+            .last_edition_shown(&item.names, &Dependencies::default());
         found.expect("read")
     };
     assert_eq!(last(&first), third.names);
@@ -79,11 +94,13 @@ fn editions_end_before_one_that_is_not_visible() {
     hide(&archive, &second);
     assert_eq!(last(&first), first.names);
     let shown = archive
-        .relations_shown(&first, &own, &Dependencies::default())
+        .read_as(&own)
+        .relations_shown(&first, &Dependencies::default())
         .expect("read");
     assert_eq!(shown, [("lastedition".to_owned(), first.names.clone())]);
     let shown = archive
-        .relations_shown(&third, &own, &Dependencies::default())
+        .read_as(&own)
+        .relations_shown(&third, &Dependencies::default())
         .expect("read");
     assert_eq!(shown, [("lastedition".to_owned(), third.names)]);
 }
@@ -92,7 +109,9 @@ fn editions_end_before_one_that_is_not_visible() {
 fn editions_in_a_circle_have_no_last_one() {
     let archive = TestArchive::new();
     let [one, _] = archive.circle_of_editions();
-    let found = archive.last_edition_shown(&one.names, &own, &Dependencies::default());
+    let found = archive
+        .read_as(&own)
+        .last_edition_shown(&one.names, &Dependencies::default());
     assert!(
         matches!(found, Err(ArchiveError::Cycle { .. })),
         "{found:?}"
@@ -135,9 +154,10 @@ fn shelf() -> Shelf {
 impl Shelf {
     fn resolve(&self, item: &Item, text: &str) -> Option<Related> {
         let modifier = Modifier::parse(text).expect(text);
-        let found = self
-            .archive
-            .resolve_shown(&item.names, &modifier, &[language("pt")], &own);
+        let found =
+            self.archive
+                .read_as(&own)
+                .resolve_shown(&item.names, &modifier, &[language("pt")]);
         found.expect(text)
     }
 }
@@ -225,7 +245,8 @@ fn a_hidden_item_is_not_a_result() {
     let item = &shelf.last;
     let shown = shelf
         .archive
-        .relations_shown(item, &own, &Dependencies::default());
+        .read_as(&own)
+        .relations_shown(item, &Dependencies::default());
     let shown: Vec<String> = shown.expect("read").into_iter().map(|it| it.0).collect();
     assert_eq!(shown, ["editionof", "lastedition", "metadata"]);
 }

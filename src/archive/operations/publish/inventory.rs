@@ -4,7 +4,7 @@ use rustix::io::Errno;
 
 use super::inspect_published;
 use super::walk::{NextEntries, Walk};
-use crate::archive::operations::{Archive, ArchiveError, RunAs};
+use crate::archive::operations::{ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{
     Action, Dependencies, METADATA_TEXT, OpenItem, Place, PublicKind, PublicStat, SIDECAR,
@@ -13,19 +13,13 @@ use crate::archive::tree::{
 use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
 use crate::formats::item::Sidecar;
 
-impl Archive {
+impl ReadAs<'_> {
     /// A page of an item's inventory: at most `most` entries after a path. The digests of files are not looked up.
     ///
     /// The sidecar and the metadata text are on the first page. The sidecar has only the relations to items that the
     /// public may see. Devices, and what the public may not read, are left out.
-    pub fn inventory(
-        &self,
-        item: &Item,
-        after: &[u8],
-        most: usize,
-        act: RunAs<'_>,
-    ) -> Result<Page, ArchiveError> {
-        let mut page = self.acting(act, || -> Result<_, ArchiveError> {
+    pub fn inventory(&self, item: &Item, after: &[u8], most: usize) -> Result<Page, ArchiveError> {
+        let mut page = self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let mut entries = if after.is_empty() {
                 first_entries(&open)?
@@ -51,20 +45,20 @@ impl Archive {
         let texts = page.entries.iter_mut();
         for own in texts.filter(|entry| entry.path == SIDECAR.as_bytes()) {
             if let EntryKind::Text(text) = &mut own.kind {
-                *text = self.sidecar_shown(text, act)?;
+                *text = self.sidecar_shown(text)?;
             }
         }
         Ok(page)
     }
 
     /// A sidecar without the relations to items that the public may not see.
-    fn sidecar_shown(&self, text: &[u8], act: RunAs<'_>) -> Result<Vec<u8>, ArchiveError> {
+    fn sidecar_shown(&self, text: &[u8]) -> Result<Vec<u8>, ArchiveError> {
         let Ok(mut sidecar) = Sidecar::parse(text) else {
             return Ok(text.to_vec());
         };
         let dependencies = Dependencies::default();
         for (kind, names) in sidecar.relations() {
-            if !self.is_shown(&names, act, &dependencies)? {
+            if !self.is_shown(&names, &dependencies)? {
                 sidecar.remove_relation(&kind);
             }
         }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::walk::{NextEntries, Walk};
-use crate::archive::operations::{Archive, ArchiveError, RunAs};
+use crate::archive::operations::{Archive, ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
 use crate::formats::item::State;
@@ -64,19 +64,18 @@ impl NewestTimes {
     }
 }
 
-impl Archive {
+impl ReadAs<'_> {
     /// The last change of an item: the newest time of its files, of the directories in it, its sidecar and its
     /// description. For a removed item, the time of its removal.
     pub fn updated(
         &self,
         item: &Item,
-        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Option<Timestamp>, ArchiveError> {
         if item.state == State::Deleted {
             return Ok(item.removed_at.clone());
         }
-        self.acting(act, || -> Result<_, ArchiveError> {
+        self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let own = time_of_own(&open, dependencies);
             Ok(own.max(self.time_of_content(&open, dependencies)?))
@@ -89,19 +88,20 @@ impl Archive {
         &self,
         item: &Item,
         metadata: Option<&Item>,
-        act: RunAs<'_>,
         dependencies: &Dependencies,
     ) -> Result<Option<Timestamp>, ArchiveError> {
-        let own = self.acting(act, || -> Result<_, ArchiveError> {
+        let own = self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             Ok(time_of_own(&open, dependencies))
         })?;
         Ok(match metadata {
-            Some(metadata) => own.max(self.updated(metadata, act, dependencies)?),
+            Some(metadata) => own.max(self.updated(metadata, dependencies)?),
             None => own,
         })
     }
+}
 
+impl Archive {
     /// The newest time of what is published of an item.
     fn time_of_content(
         &self,

@@ -26,7 +26,9 @@ fn item_with(files: &[&str]) -> (TestArchive, Item) {
 
 fn content_path(archive: &TestArchive, item: &Item, path: Option<&str>) -> Option<String> {
     let path = path.map(str::as_bytes);
-    let found = archive.content_path(item, path, &own, &Dependencies::default());
+    let found = archive
+        .read_as(&own)
+        .content_path(item, path, &Dependencies::default());
     let found = found.expect("read");
     found.map(|path| String::from_utf8(path).expect("text"))
 }
@@ -55,7 +57,10 @@ fn a_path_means_a_file_of_doc_or_of_the_item() {
         let found = content_path(&archive, &item, Some(path));
         assert_eq!(found.as_deref(), expected, "{path}");
     }
-    let refused = archive.content_path(&item, Some(b"a.pdf"), &denied, &Dependencies::default());
+    let refused =
+        archive
+            .read_as(&denied)
+            .content_path(&item, Some(b"a.pdf"), &Dependencies::default());
     assert!(refused.is_err());
 }
 
@@ -106,37 +111,54 @@ fn files_of_ibifs_are_not_opened() {
         ("doc/./a.pdf", None),
         ("doc/missing", None),
     ] {
-        let opened = archive.open_content(&item, path.as_bytes(), &own);
+        let opened = archive.read_as(&own).open_content(&item, path.as_bytes());
         assert_eq!(opened.ok().map(|file| file.length()), length, "{path}");
         // What is not cached may be answered with EAGAIN, nothing else may be given.
-        let cached = archive.open_content_cached(&item, path.as_bytes(), &own);
+        let cached = archive
+            .read_as(&own)
+            .open_content_cached(&item, path.as_bytes());
         match cached {
             Ok(file) => assert_eq!(Some(file.length()), length, "{path}"),
             Err(ArchiveError::Tree(error)) if error.errno() == Errno::AGAIN => {}
             Err(error) => assert_eq!(length, None, "{path}: {error}"),
         }
     }
-    assert!(archive.open_content(&item, b"doc/a.pdf", &denied).is_err());
+    assert!(
+        archive
+            .read_as(&denied)
+            .open_content(&item, b"doc/a.pdf")
+            .is_err()
+    );
 }
 
 #[test]
 fn the_metadata_text_is_opened_as_such() {
     let (archive, item) = item_with(&["doc/a.pdf"]);
-    let has = || archive.has_metadata_text(&item, &own, &Dependencies::default());
+    let has = || {
+        archive
+            .read_as(&own)
+            .has_metadata_text(&item, &Dependencies::default())
+    };
     assert!(!has().expect("read"));
-    assert!(archive.open_metadata_text(&item, &own).is_err());
+    assert!(archive.read_as(&own).open_metadata_text(&item).is_err());
     let text = archive.file(&item, METADATA_TEXT);
     std::fs::write(&text, "title x\n").expect("written");
     assert!(has().expect("read"));
-    let opened = archive.open_metadata_text(&item, &own).expect("opened");
+    let opened = archive
+        .read_as(&own)
+        .open_metadata_text(&item)
+        .expect("opened");
     assert_eq!(opened.length(), 8);
     std::fs::remove_file(&text).expect("removed");
     symlink("doc/a.pdf", &text).expect("a link");
-    assert!(archive.open_metadata_text(&item, &own).is_err(), "a link");
+    assert!(
+        archive.read_as(&own).open_metadata_text(&item).is_err(),
+        "a link"
+    );
     std::fs::remove_file(&text).expect("removed");
     std::fs::create_dir(&text).expect("a directory");
     assert!(!has().expect("read"), "a directory");
-    assert!(archive.open_metadata_text(&item, &own).is_err());
+    assert!(archive.read_as(&own).open_metadata_text(&item).is_err());
 }
 
 #[test]
@@ -148,7 +170,9 @@ fn an_item_was_updated_when_its_parts_were() {
         file.set_modified(time).expect(name);
     };
     let updated = |item: &Item| {
-        let found = archive.updated(item, &own, &Dependencies::default());
+        let found = archive
+            .read_as(&own)
+            .updated(item, &Dependencies::default());
         found.expect("read").map(|date| date.seconds())
     };
     for (name, seconds) in [
@@ -201,7 +225,7 @@ fn a_listing_goes_on_after_any_path() {
     symlink("nowhere", archive.file(&item, "broken")).expect("a link");
     symlink("a", archive.file(&item, "good")).expect("a link");
     let listing = |after: &str, most: usize| {
-        let listing = archive.listing(&item, after.as_bytes(), most, &own);
+        let listing = archive.read_as(&own).listing(&item, after.as_bytes(), most);
         let listing = listing.expect("read");
         let paths = listing.files.into_iter();
         let paths = paths.map(|file| String::from_utf8(file.path).expect("text"));
@@ -233,7 +257,10 @@ fn a_listing_goes_on_after_any_path() {
         ["b/2/x"],
         "after a path that is not there"
     );
-    let file = archive.listing(&item, b"b/", 1, &own).expect("read");
+    let file = archive
+        .read_as(&own)
+        .listing(&item, b"b/", 1)
+        .expect("read");
     assert_eq!(file.files[0].length, 3);
-    assert!(archive.listing(&item, b"", 1, &denied).is_err());
+    assert!(archive.read_as(&denied).listing(&item, b"", 1).is_err());
 }

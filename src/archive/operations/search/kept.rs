@@ -65,7 +65,9 @@ impl KeptSearch {
             *read = Some(Instant::now());
         }
         let stop = &mut |_| SearchStop::at(until);
-        let is_current = archive.update_search(&indexes.descriptions, act, stop)?;
+        let is_current = archive
+            .read_as(act)
+            .update_search(&indexes.descriptions, stop)?;
         Ok(is_current.then_some(indexes))
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::super::{Archive, ArchiveError, RunAs};
+use super::super::{Archive, ArchiveError, ReadAs};
 use super::entry::{mark_of, start_of};
 use super::files::{
     FileChange, LONGEST_FILE_TEXT, LONGEST_ITEM_TEXT, change_of, read_text, readable_files,
@@ -109,17 +109,16 @@ impl TextChecks<'_> {
     }
 }
 
-impl Archive {
+impl ReadAs<'_> {
     /// Whether the files by which an item was found are still there, and everyone may read them.
     pub(super) fn is_text_shown(
         &self,
         checks: &mut TextChecks<'_>,
         item: &Item,
-        act: RunAs<'_>,
     ) -> Result<bool, ArchiveError> {
         let files = checks.texts.index.files(item.id)?;
         checks.left = checks.left.saturating_sub(files.len());
-        let changes = self.acting(act, || -> Result<_, ArchiveError> {
+        let changes = self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             Ok(files.iter().map(|file| change_of(&open, file)).max())
         });
@@ -134,6 +133,147 @@ impl Archive {
         Ok(change != FileChange::Hidden)
     }
 
+    fn read_texts_now(&self, indexes: &SearchIndexes) {
+        let Some(texts) = &indexes.texts else {
+            return;
+        };
+        let read = self.update_texts(texts, &mut |_| SearchStop::GoOn);
+        if let Err(error) = read {
+            log::warn!("the texts of files are not complete: {error}");
+        }
+        texts.reading.lock().since = None;
+        texts.has_ended.notify_all();
+    }
+
+    /// Brings the texts up to date. Calls `progress` before each file and after each item with the number of items
+    /// examined; it may stop it. Returns whether the texts are up to date.
+    pub fn update_texts(
+        &self,
+        texts: &Texts,
+        progress: &mut dyn FnMut(u64) -> SearchStop,
+    ) -> Result<bool, ArchiveError> {
+        let mut examined = 0;
+        // Those that are noted from now on wait for the next search.
+        for id in texts.index.stale(MOST_STALE)? {
+            texts.index.take_stale(id)?;
+            if let Some(item) = self.store.item(id)?
+                && !self.update_item_texts(texts, &item, examined, progress)?
+            {
+                texts.index.note_stale(&[id])?;
+                return Ok(false);
+            }
+            examined += 1;
+        }
+        loop {
+            let words = texts.index.words();
+            let from = self.search_progress(words)?;
+            let Some((items, until)) = self.next_to_search(from)? else {
+                return Ok(true);
+            };
+            for item in self.concerned(items)? {
+                if !self.update_item_texts(texts, &item, examined, progress)? {
+                    return Ok(false);
+                }
+                examined += 1;
+            }
+            words.record(&[], &[], from, until)?;
+        }
+    }
+
+    /// Records the texts of an item. Returns false if it was stopped before all were read.
+    fn update_item_texts(
+        &self,
+        texts: &Texts,
+        item: &Item,
+        examined: u64,
+        progress: &mut dyn FnMut(u64) -> SearchStop,
+    ) -> Result<bool, ArchiveError> {
+        let entry = match self.search_entry(item) {
+            Ok(entry) => entry,
+            Err(error) => {
+                if !error.is_refusal() {
+                    log::warn!("{} is not found by its texts: {error}", item.names);
+                }
+                None
+            }
+        };
+        let Some(mut entry) = entry else {
+            texts.index.keep_files(item.id, &[])?;
+            texts.index.words().put(item.id, None)?;
+            return Ok(true);
+        };
+        let files = self.acting(|| -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            Ok(readable_files(&open)?)
+        });
+        let files = match files {
+            Ok(files) => files,
+            // It was removed just now, which is a change that comes later, or only its owner may list it. The items behind
+            // it are read in any case.
+            Err(error) if error.is_refusal() => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let versions = files.iter();
+        let versions = versions.flat_map(|it| [it.path.as_slice(), it.version.as_bytes()]);
+        let mark = mark_of(std::iter::once(entry.mark.as_slice()).chain(versions));
+        if texts.index.mark(item.id)?.as_ref() == Some(&mark) {
+            return Ok(progress(examined) == SearchStop::GoOn);
+        }
+        texts.index.keep_files(item.id, &files)?;
+        let known = texts.index.files(item.id)?;
+        let mut left = LONGEST_ITEM_TEXT;
+        for file in &files {
+            if left == 0 {
+                break;
+            }
+            if !known.contains(file) {
+                if progress(examined) == SearchStop::Stop {
+                    return Ok(false);
+                }
+                self.read_file(texts, item, file)?;
+            }
+            let longest = left.min(LONGEST_FILE_TEXT);
+            let text = texts.index.text(item.id, &file.path, longest)?;
+            let text = text.unwrap_or_default();
+            left -= start_of(&text, left).len();
+            if !text.is_empty() {
+                entry.texts.push((SearchField::Text, text));
+            }
+        }
+        let entry = SearchEntry {
+            mark,
+            values: Vec::new(),
+            ..entry
+        };
+        texts.index.words().put(item.id, Some(&entry))?;
+        Ok(progress(examined) == SearchStop::GoOn)
+    }
+
+    /// Reads and records the text of a file, unless it changes meanwhile.
+    fn read_file(
+        &self,
+        texts: &Texts,
+        item: &Item,
+        file: &FileVersion,
+    ) -> Result<(), ArchiveError> {
+        let read = self.acting(|| -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let text = read_text(&open, file);
+            Ok(text.map_err(|errno| open.error(Action::Read, &file.path, errno))?)
+        });
+        match read {
+            Ok(Some(text)) => {
+                let file = file.clone();
+                Ok(texts.index.put_file(item.id, &FileText { file, text })?)
+            }
+            Ok(None) => Ok(texts.index.note_stale(&[item.id])?),
+            Err(error) if error.is_refusal() => Ok(texts.index.note_stale(&[item.id])?),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Archive {
     /// Brings the texts up to date in another thread, unless one does so already, and waits for it some time.
     pub fn read_texts_aside(
         self: &Arc<Archive>,
@@ -164,7 +304,7 @@ impl Archive {
                 let started = processors::spawn_unbound("texts", move || {
                     act_as_process();
                     processors::give_way();
-                    archive.read_texts_now(&all, &act);
+                    archive.read_as(&act).read_texts_now(&all);
                 });
                 if let Err(error) = started {
                     reading.since = None;
@@ -181,154 +321,12 @@ impl Archive {
             .wait_while_until(&mut reading, is_reading, until);
     }
 
-    fn read_texts_now(&self, indexes: &SearchIndexes, act: RunAs<'_>) {
-        let Some(texts) = &indexes.texts else {
-            return;
-        };
-        let read = self.update_texts(texts, act, &mut |_| SearchStop::GoOn);
-        if let Err(error) = read {
-            log::warn!("the texts of files are not complete: {error}");
-        }
-        texts.reading.lock().since = None;
-        texts.has_ended.notify_all();
-    }
-
     /// Whether nothing is to be read, as far as it is known.
     fn are_texts_current(&self, texts: &Texts) -> Result<bool, ArchiveError> {
         let last = self.store.last_change()?;
         let progress = texts.index.words().progress()?;
         let is_current = progress.is_some_and(|it| it.item.is_none() && it.change == last);
         Ok(is_current && texts.index.stale(1)?.is_empty())
-    }
-
-    /// Brings the texts up to date. Calls `progress` before each file and after each item with the number of items
-    /// examined; it may stop it. Returns whether the texts are up to date.
-    pub fn update_texts(
-        &self,
-        texts: &Texts,
-        act: RunAs<'_>,
-        progress: &mut dyn FnMut(u64) -> SearchStop,
-    ) -> Result<bool, ArchiveError> {
-        let mut examined = 0;
-        // Those that are noted from now on wait for the next search.
-        for id in texts.index.stale(MOST_STALE)? {
-            texts.index.take_stale(id)?;
-            if let Some(item) = self.store.item(id)?
-                && !self.update_item_texts(texts, &item, act, examined, progress)?
-            {
-                texts.index.note_stale(&[id])?;
-                return Ok(false);
-            }
-            examined += 1;
-        }
-        loop {
-            let words = texts.index.words();
-            let from = self.search_progress(words)?;
-            let Some((items, until)) = self.next_to_search(from)? else {
-                return Ok(true);
-            };
-            for item in self.concerned(items)? {
-                if !self.update_item_texts(texts, &item, act, examined, progress)? {
-                    return Ok(false);
-                }
-                examined += 1;
-            }
-            words.record(&[], &[], from, until)?;
-        }
-    }
-
-    /// Records the texts of an item. Returns false if it was stopped before all were read.
-    fn update_item_texts(
-        &self,
-        texts: &Texts,
-        item: &Item,
-        act: RunAs<'_>,
-        examined: u64,
-        progress: &mut dyn FnMut(u64) -> SearchStop,
-    ) -> Result<bool, ArchiveError> {
-        let entry = match self.search_entry(item, act) {
-            Ok(entry) => entry,
-            Err(error) => {
-                if !error.is_refusal() {
-                    log::warn!("{} is not found by its texts: {error}", item.names);
-                }
-                None
-            }
-        };
-        let Some(mut entry) = entry else {
-            texts.index.keep_files(item.id, &[])?;
-            texts.index.words().put(item.id, None)?;
-            return Ok(true);
-        };
-        let files = self.acting(act, || -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            Ok(readable_files(&open)?)
-        });
-        let files = match files {
-            Ok(files) => files,
-            // It was removed just now, which is a change that comes later, or only its owner may list it. The items behind
-            // it are read in any case.
-            Err(error) if error.is_refusal() => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let versions = files.iter();
-        let versions = versions.flat_map(|it| [it.path.as_slice(), it.version.as_bytes()]);
-        let mark = mark_of(std::iter::once(entry.mark.as_slice()).chain(versions));
-        if texts.index.mark(item.id)?.as_ref() == Some(&mark) {
-            return Ok(progress(examined) == SearchStop::GoOn);
-        }
-        texts.index.keep_files(item.id, &files)?;
-        let known = texts.index.files(item.id)?;
-        let mut left = LONGEST_ITEM_TEXT;
-        for file in &files {
-            if left == 0 {
-                break;
-            }
-            if !known.contains(file) {
-                if progress(examined) == SearchStop::Stop {
-                    return Ok(false);
-                }
-                self.read_file(texts, item, file, act)?;
-            }
-            let longest = left.min(LONGEST_FILE_TEXT);
-            let text = texts.index.text(item.id, &file.path, longest)?;
-            let text = text.unwrap_or_default();
-            left -= start_of(&text, left).len();
-            if !text.is_empty() {
-                entry.texts.push((SearchField::Text, text));
-            }
-        }
-        let entry = SearchEntry {
-            mark,
-            values: Vec::new(),
-            ..entry
-        };
-        texts.index.words().put(item.id, Some(&entry))?;
-        Ok(progress(examined) == SearchStop::GoOn)
-    }
-
-    /// Reads and records the text of a file, unless it changes meanwhile.
-    fn read_file(
-        &self,
-        texts: &Texts,
-        item: &Item,
-        file: &FileVersion,
-        act: RunAs<'_>,
-    ) -> Result<(), ArchiveError> {
-        let read = self.acting(act, || -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let text = read_text(&open, file);
-            Ok(text.map_err(|errno| open.error(Action::Read, &file.path, errno))?)
-        });
-        match read {
-            Ok(Some(text)) => {
-                let file = file.clone();
-                Ok(texts.index.put_file(item.id, &FileText { file, text })?)
-            }
-            Ok(None) => Ok(texts.index.note_stale(&[item.id])?),
-            Err(error) if error.is_refusal() => Ok(texts.index.note_stale(&[item.id])?),
-            Err(error) => Err(error),
-        }
     }
 }
 
@@ -358,7 +356,9 @@ mod tests {
                 }
                 read();
             };
-            let read = archive.update_texts(&texts, &act, &mut |_| SearchStop::GoOn);
+            let read = archive
+                .read_as(&act)
+                .update_texts(&texts, &mut |_| SearchStop::GoOn);
             assert!(read.expect("read"), "step {step}");
             let monsoon = SearchQuery::parse("monsoon").expect("a query");
             let is_found = texts.index().words().is_found(&monsoon, items[1].id);

@@ -162,11 +162,15 @@ pub(super) fn open_cached(
     let (rep, path) = below.split_at_checked(4)?;
     let item = site.cache.item(version, &text_of(rep)?)?;
     let path = path.join(&b'/');
-    let found = site.archive.find_content_cached(&item, &path, &act).ok()?;
+    let found = site
+        .archive
+        .read_as(&act)
+        .find_content_cached(&item, &path)
+        .ok()?;
     if !found.is_file() {
         return None;
     }
-    let open = || site.archive.open_found(&found, &path, &act).ok();
+    let open = || site.archive.read_as(&act).open_found(&found, &path).ok();
     let source = if pictures::is_wanted(request, &path) {
         Source::Open(open()?)
     } else if let Some(small) = site.cache.file(&found) {
@@ -294,7 +298,7 @@ fn in_repository(
         site.cache.add_item(version, text, item.clone());
     }
     let path = path.join(&b'/');
-    let found = match site.archive.open_content(&item, &path, &act) {
+    let found = match site.archive.read_as(&act).open_content(&item, &path) {
         Ok(found) => found,
         Err(error) => {
             // An item that is not public gets the same answer as an unknown one.

@@ -224,7 +224,7 @@ impl Members {
             if let Some(names) = &row.names
                 && let Some(rep) = names.rep()
                 && let Some(name) = rep.components().get(depth)
-                && let Some(found) = site.archive.visible_item(names, &act)?
+                && let Some(found) = site.archive.read_as(&act).visible_item(names)?
             {
                 self.hidden = None;
                 let name = (*name).to_owned();
@@ -278,7 +278,7 @@ impl Members {
         for row in &rows {
             self.hidden = Some(row.item);
             if let Some(ibip) = row.names.ibip()
-                && let Some(found) = site.archive.visible_item(&row.names, &act)?
+                && let Some(found) = site.archive.read_as(&act).visible_item(&row.names)?
             {
                 self.hidden = None;
                 let name = ibip.suffix().to_owned();
@@ -329,7 +329,7 @@ pub(super) fn visible(
         // The mount shows a prefix with the times and permissions of the root.
         LevelPath::Root | LevelPath::Prefix(_) => String::new(),
     };
-    let Some(mut stat) = site.archive.visible_level(&directory, &act)? else {
+    let Some(mut stat) = site.archive.read_as(&act).visible_level(&directory)? else {
         return Ok((None, 1));
     };
     if path.has_items() {
@@ -381,7 +381,7 @@ fn any_public(
     loop {
         let items = next(most)?;
         for names in items.iter().flatten() {
-            if site.archive.visible_item(names, &act)?.is_some() {
+            if site.archive.read_as(&act).visible_item(names)?.is_some() {
                 return Ok((true, count + 1));
             }
         }

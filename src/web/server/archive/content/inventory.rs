@@ -21,7 +21,11 @@ pub(super) fn answer(
     after: &[u8],
     headers: &HeaderMap,
 ) -> Response<Body> {
-    let mut page = match site.archive.inventory(item, after, MOST_ENTRIES, &act) {
+    let mut page = match site
+        .archive
+        .read_as(&act)
+        .inventory(item, after, MOST_ENTRIES)
+    {
         Ok(page) => page,
         Err(error) => return *failed(error),
     };

@@ -35,7 +35,8 @@ pub(super) fn of_related(
     } = modified;
     let related = site
         .archive
-        .resolve_shown(&item.names, modifier, preferences, &act)
+        .read_as(&act)
+        .resolve_shown(&item.names, modifier, preferences)
         .map_err(failed)?;
     match related {
         Some(Related::Item(names)) => match site.archive.store().find_by_names(&names) {
@@ -54,13 +55,13 @@ pub(super) fn of_related(
             if pages::is_for_people(request) || pages::is_for_programs(request) {
                 return Ok(ContentReply::Answer(pages::metadata(site, &item, request)));
             }
-            let found = site.archive.open_metadata_text(&item, &act);
+            let found = site.archive.read_as(&act).open_metadata_text(&item);
             Ok(ContentReply::Text(found.map_err(failed)?))
         }
         Some(Related::Description { item, from, format }) => {
             wanted.refuse_paths()?;
             wanted.refuse_copies(&item)?;
-            let root = site.archive.open_content(&item, b"", &act);
+            let root = site.archive.read_as(&act).open_content(&item, b"");
             root.map_err(failed)?;
             let document = pages::description(site, &item, from.as_ref(), format);
             Ok(ContentReply::Answer(document))
@@ -81,9 +82,11 @@ fn elsewhere(
         let Some(way) = Modifier::from_steps(taken.to_vec()) else {
             continue;
         };
-        let met =
-            site.archive
-                .resolve_shown(&modified.item.names, &way, &modified.preferences, &act);
+        let met = site.archive.read_as(&act).resolve_shown(
+            &modified.item.names,
+            &way,
+            &modified.preferences,
+        );
         let Some(Related::Item(names)) = met.map_err(failed)? else {
             continue;
         };

@@ -94,7 +94,10 @@ fn part_of(site: &Site, first: i64) -> Result<Option<String>, ArchiveError> {
         if record.change != RecordChange::Deleted {
             let item = item_of(&site.archive, &record.name)?;
             let is_public = match item {
-                Some(item) => site.archive.is_public(&item, &act, &Dependencies::none())?,
+                Some(item) => site
+                    .archive
+                    .read_as(&act)
+                    .is_public(&item, &Dependencies::none())?,
                 None => false,
             };
             if !is_public {

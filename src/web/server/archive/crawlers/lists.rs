@@ -165,10 +165,14 @@ fn last_described(archive: &Archive, item: &Item) -> Result<Option<Timestamp>, A
         None => None,
     };
     let metadata = match metadata {
-        Some(metadata) if archive.is_public(&metadata, &act, &dependencies)? => Some(metadata),
+        Some(metadata) if archive.read_as(&act).is_public(&metadata, &dependencies)? => {
+            Some(metadata)
+        }
         _ => None,
     };
-    archive.description_updated(item, metadata.as_ref(), &act, &dependencies)
+    archive
+        .read_as(&act)
+        .description_updated(item, metadata.as_ref(), &dependencies)
 }
 
 /// The public items with the numbers of a part.
@@ -181,7 +185,7 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
             break;
         }
         let dependencies = Dependencies::none();
-        if item.state == State::Deleted || !archive.is_public(&item, &act, &dependencies)? {
+        if item.state == State::Deleted || !archive.read_as(&act).is_public(&item, &dependencies)? {
             continue;
         }
         let name = encoded(item.names.preferred().as_bytes());
@@ -189,7 +193,10 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
         let (url, updated, more) = match list {
             List::SiteMap => {
                 let described = last_described(archive, &item)?;
-                let updated = archive.updated(&item, &act, &dependencies)?.max(described);
+                let updated = archive
+                    .read_as(&act)
+                    .updated(&item, &dependencies)?
+                    .max(described);
                 (site.url.at(&format!("{name}?page")), updated, String::new())
             }
             List::Resources => {

@@ -105,7 +105,9 @@ impl Listing {
                 (collection(name), Source::Members(members))
             }
             Target::Content(item, path) => {
-                let directory = archive.open_public_directory(&item.names, &path, &act)?;
+                let directory = archive
+                    .read_as(&act)
+                    .open_public_directory(&item.names, &path)?;
                 let mut resource = self.of_found(name, directory.itself());
                 if path.is_empty() {
                     resource.created = created(&item.names);
@@ -116,7 +118,7 @@ impl Listing {
                 }
             }
             Target::Text(item) => {
-                let found = archive.open_metadata_text(&item, &act)?;
+                let found = archive.read_as(&act).open_metadata_text(&item)?;
                 let mut resource = self.of_found(name, &found);
                 if let Some(file) = &mut resource.file {
                     file.media_type = file::media_type(b"metadata.txt");
@@ -124,8 +126,10 @@ impl Listing {
                 (resource, Source::End)
             }
             Target::Description(item, from, format) => {
-                archive.open_content(&item, b"", &act)?;
-                let document = archive.document(&item, from.as_ref(), format, &act)?;
+                archive.read_as(&act).open_content(&item, b"")?;
+                let document = archive
+                    .read_as(&act)
+                    .document(&item, from.as_ref(), format)?;
                 let file = FileProperties {
                     length: document.len() as u64,
                     media_type: format.media_type(),
@@ -205,7 +209,9 @@ impl Listing {
                     self.add(resource, xml);
                 };
                 let archive = &self.site.archive;
-                let has_more = archive.next_public_entries(&directory, &act, visit)?;
+                let has_more = archive
+                    .read_as(&act)
+                    .next_public_entries(&directory, visit)?;
                 Ok(if has_more {
                     Source::Directory(directory)
                 } else {

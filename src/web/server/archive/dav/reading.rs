@@ -58,7 +58,7 @@ fn reply(
         Target::Level(_) => page(target).map(ContentReply::Answer),
         Target::Content(item, in_item) => {
             note(site, version, &path, &item, &in_item);
-            let found = site.archive.open_content(&item, &in_item, &act);
+            let found = site.archive.read_as(&act).open_content(&item, &in_item);
             let found = found.map_err(failed)?;
             match found.is_file() {
                 false => page(Target::Content(item, in_item)).map(ContentReply::Answer),
@@ -75,7 +75,8 @@ fn reply(
         Target::Text(item) => Ok(ContentReply::File {
             source: Source::Open(
                 site.archive
-                    .open_metadata_text(&item, &act)
+                    .read_as(&act)
+                    .open_metadata_text(&item)
                     .map_err(failed)?,
             ),
             name: TEXT_NAME.to_vec(),
@@ -84,7 +85,7 @@ fn reply(
             digest: None,
         }),
         Target::Description(item, from, format) => {
-            let root = site.archive.open_content(&item, b"", &act);
+            let root = site.archive.read_as(&act).open_content(&item, b"");
             root.map_err(failed)?;
             let document = pages::description(site, &item, from.as_ref(), format);
             Ok(ContentReply::Answer(document))

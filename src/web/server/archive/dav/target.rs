@@ -128,14 +128,15 @@ fn related(
     *depends_on_reader = modifier.steps().contains(&Step::Translation(None));
     let is_public = |item: &Item| {
         let dependencies = Dependencies::default();
-        site.archive.is_public(item, &act, &dependencies)
+        site.archive.read_as(&act).is_public(item, &dependencies)
     };
     if !is_public(&item).map_err(failed)? {
         return Err(nothing());
     }
     let found = site
         .archive
-        .resolve_shown(&item.names, &modifier, preferences, &act);
+        .read_as(&act)
+        .resolve_shown(&item.names, &modifier, preferences);
     Ok(match found.map_err(failed)? {
         Some(Related::Item(names)) => {
             let held = site.archive.held(&names).map_err(failed)?;

@@ -147,7 +147,7 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         drop(kept);
         // Permissions may have changed since.
         let dependencies = Dependencies::default();
-        let is_shown = |names: &Names| site.archive.is_shown(names, &act, &dependencies);
+        let is_shown = |names: &Names| site.archive.read_as(&act).is_shown(names, &dependencies);
         overview
             .latest
             .retain(|(names, _)| is_shown(names).unwrap_or(false));
@@ -162,7 +162,8 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         }
         if site
             .archive
-            .is_public(&item, &act, &Dependencies::default())?
+            .read_as(&act)
+            .is_public(&item, &Dependencies::default())?
         {
             let title = view::title(site, &item);
             latest.push((item.names, title));

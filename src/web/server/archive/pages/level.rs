@@ -34,7 +34,7 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
         Err(error) => return failure::fault(&error.into()),
     };
     let dependencies = Dependencies::default();
-    let is_public = |names: &Names| site.archive.is_shown(names, &act, &dependencies);
+    let is_public = |names: &Names| site.archive.read_as(&act).is_shown(names, &dependencies);
     let names = items.into_iter().map(|item| item.names);
     let shown: Vec<Names> = names
         .filter(|names| begins(names) && is_public(names).unwrap_or(false))

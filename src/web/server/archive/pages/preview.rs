@@ -111,7 +111,7 @@ fn content(
     kind: Kind,
     words: &ArchiveWords,
 ) -> Option<Markup> {
-    let found = site.archive.open_content(item, path, &act).ok()?;
+    let found = site.archive.read_as(&act).open_content(item, path).ok()?;
     if !found.is_file() || found.length() == 0 {
         return None;
     }

@@ -141,7 +141,7 @@ fn lists(words: &ArchiveWords) -> Markup {
 }
 
 fn described(site: &Site, item: &Item) -> Option<Description> {
-    site.archive.description(item, None, &act).ok()
+    site.archive.read_as(&act).description(item, None).ok()
 }
 
 fn found(
@@ -152,7 +152,10 @@ fn found(
     wanted: &SearchQuery,
 ) -> Result<Response<Body>, ArchiveError> {
     let skipped = asked.page * ITEMS;
-    let found = site.archive.search(indexes, wanted, &act, skipped, ITEMS)?;
+    let found = site
+        .archive
+        .read_as(&act)
+        .search(indexes, wanted, skipped, ITEMS)?;
     let is_last = !found.has_more || asked.page >= LAST_PAGE;
     let next = (!is_last).then(|| {
         let text = encoded(asked.text.as_bytes());

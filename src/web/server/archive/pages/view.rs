@@ -150,8 +150,12 @@ impl ItemView {
         most_files: usize,
     ) -> Result<ItemView, ArchiveError> {
         let archive = &site.archive;
-        let mut relations = archive.relations_shown(item, &act, &Dependencies::none())?;
-        let description = archive.description_with(item, None, &relations, &act);
+        let mut relations = archive
+            .read_as(&act)
+            .relations_shown(item, &Dependencies::none())?;
+        let description = archive
+            .read_as(&act)
+            .description_with(item, None, &relations);
         let description = known(item, description);
         let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
@@ -189,7 +193,8 @@ impl ItemView {
             archive.next_edition(&held.names)
         })?;
         let main_path = archive
-            .content_path(item, None, &act, &Dependencies::none())
+            .read_as(&act)
+            .content_path(item, None, &Dependencies::none())
             .unwrap_or_default();
         Ok(ItemView {
             names: item.names.clone(),
@@ -200,10 +205,11 @@ impl ItemView {
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
             changed: archive
-                .updated(item, &act, &Dependencies::none())
+                .read_as(&act)
+                .updated(item, &Dependencies::none())
                 .unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
-            is_restricted: archive.is_restricted(item, &act),
+            is_restricted: archive.read_as(&act).is_restricted(item),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
             main_path,
             last_edition,
@@ -217,8 +223,10 @@ impl ItemView {
             metadata,
             metadata_of,
             claims,
-            has_metadata_text: archive.has_metadata_text(item, &act, &Dependencies::none())?,
-            listing: archive.listing(item, b"", most_files, &act)?,
+            has_metadata_text: archive
+                .read_as(&act)
+                .has_metadata_text(item, &Dependencies::none())?,
+            listing: archive.read_as(&act).listing(item, b"", most_files)?,
         })
     }
 
@@ -278,11 +286,11 @@ fn claims(site: &Site, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveE
     let mut claims = Vec::new();
     let dependencies = Dependencies::none();
     for (kind, names) in site.claims.of(site, item)?.listed {
-        if !archive.is_shown(&names, &act, &dependencies)? {
+        if !archive.read_as(&act).is_shown(&names, &dependencies)? {
             continue;
         }
         let claimant = archive.held(&names)?;
-        let is_public = |claimant: Item| archive.open_content(&claimant, b"", &act).is_ok();
+        let is_public = |claimant: Item| archive.read_as(&act).open_content(&claimant, b"").is_ok();
         if claimant.is_some_and(is_public) {
             let titled = Titled::after(claims.len());
             claims.push((kind.pair_name(), OtherItem::of(site, names, titled)?));
@@ -311,7 +319,9 @@ fn editions(
         if let Some(held) = held
             && editions.len() < MOST_EDITIONS
             && let Some(names) = follow(&held)?
-            && archive.is_shown(&names, &act, &Dependencies::none())?
+            && archive
+                .read_as(&act)
+                .is_shown(&names, &Dependencies::none())?
             && !editions.iter().any(|other| other.names.matches(&names))
         {
             next = Some(names);
@@ -327,7 +337,7 @@ fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
 
 /// The item's Dublin Core. None if it is not public.
 pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
-    known(item, site.archive.described(item, None, &act))
+    known(item, site.archive.read_as(&act).described(item, None))
 }
 
 /// What the public may know of an item.
@@ -343,7 +353,7 @@ fn known<T>(item: &Item, found: Result<T, ArchiveError>) -> Option<T> {
 
 /// Its title. None if it is not public.
 pub(super) fn title(site: &Site, item: &Item) -> Option<String> {
-    known(item, site.archive.title(item, &act)).flatten()
+    known(item, site.archive.read_as(&act).title(item)).flatten()
 }
 
 fn title_of(description: &Description) -> Option<String> {

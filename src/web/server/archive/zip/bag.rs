@@ -59,7 +59,10 @@ impl BagManifest {
             (bag::INFO, info.into_bytes()),
             (bag::MANIFEST_512, manifest),
         ];
-        match archive.document(item, None, DescriptionFormat::OaiDc, &act) {
+        match archive
+            .read_as(&act)
+            .document(item, None, DescriptionFormat::OaiDc)
+        {
             Ok(text) => texts.push((bag::DUBLIN_CORE, text.into_bytes())),
             Err(error) => log::debug!("the bag of {} has no Dublin Core: {error}", item.names),
         }

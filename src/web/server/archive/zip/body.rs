@@ -236,7 +236,9 @@ fn flag(buffer: &Buffer, path: &[u8]) {
 
 /// The entries of an item after a path.
 pub(super) fn entries(site: &Site, item: &Item, after: &[u8]) -> Result<Listing, ArchiveError> {
-    site.archive.entries(item, after, ENTRIES_AT_ONCE, &act)
+    site.archive
+        .read_as(&act)
+        .entries(item, after, ENTRIES_AT_ONCE)
 }
 
 /// Opens a file. None if the reader may not read it any more, or it is gone.
@@ -245,11 +247,11 @@ async fn open(
     item: &Arc<Item>,
     path: &[u8],
 ) -> Result<Option<Published>, ZipError> {
-    if let Ok(found) = site.archive.open_content_cached(item, path, &act) {
+    if let Ok(found) = site.archive.read_as(&act).open_content_cached(item, path) {
         return Ok(Some(found).filter(Published::is_file));
     }
     let (site, item, path) = (Arc::clone(site), Arc::clone(item), path.to_vec());
-    let opened = aside(move || site.archive.open_content(&item, &path, &act));
+    let opened = aside(move || site.archive.read_as(&act).open_content(&item, &path));
     match opened.await? {
         Ok(found) => Ok(Some(found).filter(Published::is_file)),
         Err(error) if error.is_refusal() => Ok(None),

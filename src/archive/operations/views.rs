@@ -1,8 +1,8 @@
-//! The views through which an Archive is changed: who adds items, and who changes items and holds the lock for that.
+//! The views of an Archive: what a user may read, who adds items, and who changes items and holds the lock for that.
 
 use std::ops::Deref;
 
-use super::{Actor, Archive, ArchiveError, Stranger};
+use super::{Actor, Archive, ArchiveError, RunAs, Stranger};
 use crate::archive::lock_order::RankedGuard;
 use crate::archive::store::Turn;
 
@@ -13,6 +13,21 @@ pub(super) struct Edits<'archive> {
     #[allow(dead_code, reason = "held, not read")]
     turn: Option<Turn<'archive>>,
     _edits: RankedGuard<'archive, ()>,
+}
+
+/// An Archive with the files that one user may read. [`Archive::read_as`] makes one.
+#[derive(Clone, Copy)]
+pub struct ReadAs<'a> {
+    archive: &'a Archive,
+    pub(super) act: RunAs<'a>,
+}
+
+impl Deref for ReadAs<'_> {
+    type Target = Archive;
+
+    fn deref(&self) -> &Archive {
+        self.archive
+    }
 }
 
 /// An Archive with the permissions of one user, who adds items: mints, registers, takes in. [`Archive::depositor`] makes one.
@@ -57,6 +72,11 @@ impl Editor<'_> {
 }
 
 impl Archive {
+    /// This Archive for a user who reads; `act` runs a closure as that user.
+    pub fn read_as<'a>(&'a self, act: RunAs<'a>) -> ReadAs<'a> {
+        ReadAs { archive: self, act }
+    }
+
     /// This Archive for a user who adds items.
     pub fn depositor<'a>(&'a self, actor: &'a dyn Actor) -> Depositor<'a> {
         Depositor {
