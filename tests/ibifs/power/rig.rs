@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -143,6 +143,7 @@ impl Rig {
         let daemon = self.daemon()?;
         let mut clients = self.clients(rng, record);
         let mut mood = rng.clone();
+        let mut standing = "";
         let refused = std::thread::scope(|scope| {
             let threads: Vec<_> = clients
                 .iter_mut()
@@ -168,6 +169,7 @@ impl Rig {
                 if number + 1 < moments.len() {
                     self.write_out(mood.below(4), record);
                 } else {
+                    standing = self.standing(daemon);
                     record.power_goes();
                     self.disk.cut();
                 }
@@ -189,8 +191,8 @@ impl Rig {
         self.gather(clients)?;
         self.disk.unmount();
         self.disk.mount();
-        if let [refused, ..] = refused.as_slice() {
-            return Err(format!("refused before the cut: {refused}"));
+        if !refused.is_empty() {
+            return Err(format!("refused before the cut, {standing}: {refused:?}"));
         }
         // Whichever comes first after the cut, the mount or a command, finds the store as it is.
         if rng.percent(60) {
@@ -199,6 +201,19 @@ impl Rig {
         } else {
             self.check_offline(false, tally, record)?;
             self.look(tally, record)
+        }
+    }
+
+    /// Whether the mount is as it was made. A process that takes the daemon's number for another's, on a machine where
+    /// numbers are used again soon, may have ended it: then every name is missing.
+    fn standing(&self, daemon: i32) -> &'static str {
+        let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
+        let at = format!(" {} ", self.mount_point().display());
+        let is_mounted = String::from_utf8_lossy(&table).contains(&at);
+        match (is_mounted, Path::new(&format!("/proc/{daemon}")).exists()) {
+            (true, true) => "by the daemon",
+            (true, false) => "after the daemon was killed",
+            (false, _) => "after the daemon was ended by a signal, or A unmounted",
         }
     }
 
