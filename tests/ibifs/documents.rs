@@ -9,6 +9,7 @@ use ibifs::archive::CheckCode;
 use ibifs::command::cli::Cli;
 use ibifs::fuse::mount::Settings;
 
+use crate::language::report_untranslated;
 use crate::support::TestEnv;
 
 fn file(name: &str) -> PathBuf {
@@ -541,44 +542,66 @@ fn mandoc_is_silent() {
 /// and in the same order; a heading is translated in one way.
 #[test]
 fn the_manual_says_the_same_in_portuguese() {
-    assert_eq!(pages("man/pt_BR"), pages("man"));
-    let mut titles: BTreeMap<String, String> = BTreeMap::new();
+    let mut titles = BTreeMap::new();
     for name in pages("man") {
-        let english = read(&format!("man/{name}"));
-        let portuguese = read(&format!("man/pt_BR/{name}"));
-        let (english, portuguese) = (parts(&english), parts(&portuguese));
-        assert_eq!(portuguese.len(), english.len(), "parts of {name}");
-        for ((title, lines), (translated, same)) in english.iter().zip(&portuguese) {
-            let part = format!("{name}, '{title}' and '{translated}'");
-            assert_eq!(translated.get(..3), title.get(..3), "{part}");
-            match title.strip_prefix(".Ss ") {
-                Some(command) if command.bytes().all(|byte| byte.is_ascii_lowercase()) => {
-                    assert_eq!(translated, title, "{part}");
-                }
-                Some(_) => {}
-                None => {
-                    let known = titles.entry((*title).to_owned());
-                    let known = known.or_insert((*translated).to_owned());
-                    assert_eq!(known.as_str(), *translated, "{part}");
-                }
-            }
-            assert_eq!(items(same), items(lines), "lists of {part}");
-            assert_eq!(mentioned(same), mentioned(lines), "words of {part}");
-            assert_eq!(layout(same), layout(lines), "layout of {part}");
-            assert_eq!(literals(same), literals(lines), "literal text of {part}");
-        }
-        // A reference to a part leads to one that is there.
-        for (_, lines) in &portuguese {
-            for line in lines.iter().filter(|line| line.starts_with(".Sx ")) {
-                let (_, wanted) = arguments(line).remove(0);
-                let mut headings = portuguese.iter().map(|(title, _)| title.get(4..));
-                assert!(
-                    headings.any(|title| title == Some(wanted.as_str())),
-                    "{wanted}"
-                );
-            }
+        if let Err(difference) = compare_with_portuguese(&name, &mut titles) {
+            report_untranslated(&difference);
         }
     }
+    assert!(pages("man/pt_BR").is_subset(&pages("man")));
+}
+
+/// Compares a page with the Portuguese one. `titles` are the headings of the pages before.
+fn compare_with_portuguese(
+    name: &str,
+    titles: &mut BTreeMap<String, String>,
+) -> Result<(), String> {
+    fn same<T: PartialEq + std::fmt::Debug>(found: T, wanted: T, of: &str) -> Result<(), String> {
+        let text = || format!("{of}: {found:?}, in English {wanted:?}");
+        if found == wanted { Ok(()) } else { Err(text()) }
+    }
+    same(pages("man/pt_BR").contains(name), true, name)?;
+    let english = read(&format!("man/{name}"));
+    let portuguese = read(&format!("man/pt_BR/{name}"));
+    let (english, portuguese) = (parts(&english), parts(&portuguese));
+    same(portuguese.len(), english.len(), &format!("parts of {name}"))?;
+    for ((title, lines), (translated, others)) in english.iter().zip(&portuguese) {
+        let part = format!("{name}, '{title}' and '{translated}'");
+        same(translated.get(..3), title.get(..3), &part)?;
+        match title.strip_prefix(".Ss ") {
+            Some(command) if command.bytes().all(|byte| byte.is_ascii_lowercase()) => {
+                same(translated, title, &part)?;
+            }
+            Some(_) => {}
+            None => {
+                let known = titles.entry((*title).to_owned());
+                let known = known.or_insert((*translated).to_owned());
+                same(*translated, known.as_str(), &part)?;
+            }
+        }
+        same(items(others), items(lines), &format!("lists of {part}"))?;
+        same(
+            mentioned(others),
+            mentioned(lines),
+            &format!("words of {part}"),
+        )?;
+        same(layout(others), layout(lines), &format!("layout of {part}"))?;
+        same(
+            literals(others),
+            literals(lines),
+            &format!("literal text of {part}"),
+        )?;
+    }
+    // A reference to a part leads to one that is there.
+    for (_, lines) in &portuguese {
+        for line in lines.iter().filter(|line| line.starts_with(".Sx ")) {
+            let (_, wanted) = arguments(line).remove(0);
+            let mut headings = portuguese.iter().map(|(title, _)| title.get(4..));
+            let is_there = headings.any(|title| title == Some(wanted.as_str()));
+            same(is_there, true, &format!("'{wanted}' in {name}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The session of ibifs(1) can be typed as it stands.
