@@ -4,19 +4,25 @@
 //! a document in a format is valid in it. This module knows no item, no clock and no disk.
 
 mod bibtex;
+mod cff;
 mod csl;
 mod datacite;
+mod dspace;
 mod jsonld;
+mod mods;
 mod openaire;
 mod person;
 mod refer;
 mod ris;
 mod turtle;
+mod xml;
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value};
+
 use crate::formats::metadata::{
-    BibliographicRecord, DublinCore, Element, GivenDate, OAI_DC, OAI_DC_SCHEMA, RecordKind,
+    BibliographicRecord, DublinCore, Element, GivenDate, License, OAI_DC, OAI_DC_SCHEMA, RecordKind,
 };
 use ibi::relation::FORMATS;
 
@@ -45,13 +51,19 @@ pub enum DescriptionFormat {
     DataciteJson,
     /// schema.org in JSON-LD.
     JsonLd,
+    /// MODS.
+    Mods,
+    /// The `dublin_core.xml` of DSpace.
+    Dspace,
+    /// CITATION.cff.
+    Cff,
     /// The list of the others.
     Formats,
 }
 
 impl DescriptionFormat {
     /// All formats that describe an item, in the order in which they are listed.
-    pub const ALL: [DescriptionFormat; 9] = [
+    pub const ALL: [DescriptionFormat; 12] = [
         DescriptionFormat::OaiDc,
         DescriptionFormat::BibInpe,
         DescriptionFormat::Bibtex,
@@ -61,6 +73,9 @@ impl DescriptionFormat {
         DescriptionFormat::Datacite,
         DescriptionFormat::DataciteJson,
         DescriptionFormat::JsonLd,
+        DescriptionFormat::Mods,
+        DescriptionFormat::Dspace,
+        DescriptionFormat::Cff,
     ];
 
     /// Its word in a modifier, see ibi(7).
@@ -76,6 +91,9 @@ impl DescriptionFormat {
             DescriptionFormat::Datacite => "datacite",
             DescriptionFormat::DataciteJson => "datacite_json",
             DescriptionFormat::JsonLd => "jsonld",
+            DescriptionFormat::Mods => "mods",
+            DescriptionFormat::Dspace => "dspace",
+            DescriptionFormat::Cff => "cff",
             DescriptionFormat::Formats => FORMATS,
         }
     }
@@ -93,7 +111,9 @@ impl DescriptionFormat {
     #[must_use]
     pub fn media_type(self) -> &'static str {
         match self {
-            DescriptionFormat::OaiDc => "application/xml; charset=utf-8",
+            DescriptionFormat::OaiDc | DescriptionFormat::Dspace => {
+                "application/xml; charset=utf-8"
+            }
             DescriptionFormat::BibInpe | DescriptionFormat::Bibtex => {
                 "application/x-bibtex; charset=utf-8"
             }
@@ -103,6 +123,8 @@ impl DescriptionFormat {
             DescriptionFormat::Datacite => "application/vnd.datacite.datacite+xml; charset=utf-8",
             DescriptionFormat::DataciteJson => "application/vnd.datacite.datacite+json",
             DescriptionFormat::JsonLd => "application/ld+json",
+            DescriptionFormat::Mods => "application/mods+xml; charset=utf-8",
+            DescriptionFormat::Cff => "application/yaml",
             DescriptionFormat::Formats => "text/plain; charset=utf-8",
         }
     }
@@ -120,6 +142,9 @@ impl DescriptionFormat {
             DescriptionFormat::Datacite => "DataCite 4 in XML",
             DescriptionFormat::DataciteJson => "DataCite 4.5 in JSON",
             DescriptionFormat::JsonLd => "schema.org in JSON-LD",
+            DescriptionFormat::Mods => "MODS 3.8, for libraries",
+            DescriptionFormat::Dspace => "dublin_core.xml of DSpace",
+            DescriptionFormat::Cff => "CITATION.cff 1.2.0, for software",
             DescriptionFormat::Formats => "the list of these formats",
         }
     }
@@ -130,6 +155,7 @@ impl DescriptionFormat {
         match self {
             DescriptionFormat::OaiDc => Some((OAI_DC, OAI_DC_SCHEMA)),
             DescriptionFormat::Datacite => Some((DATACITE, DATACITE_SCHEMA)),
+            DescriptionFormat::Mods => Some((mods::MODS, mods::MODS_SCHEMA)),
             _ => None,
         }
     }
@@ -174,12 +200,12 @@ impl Description {
             DescriptionFormat::Refer => refer::write(self),
             DescriptionFormat::Ris => ris::write(self),
             DescriptionFormat::Csl => csl::write(self),
-            DescriptionFormat::Datacite => format!(
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{}",
-                datacite::element(self)
-            ),
+            DescriptionFormat::Datacite => document(&datacite::element(self)),
             DescriptionFormat::DataciteJson => datacite::json(self),
             DescriptionFormat::JsonLd => jsonld::write(self),
+            DescriptionFormat::Mods => document(&mods::element(self)),
+            DescriptionFormat::Dspace => document(&dspace::element(self)),
+            DescriptionFormat::Cff => cff::write(self),
             DescriptionFormat::Formats => {
                 let formats = DescriptionFormat::ALL.into_iter();
                 let line = |it: DescriptionFormat| format!("{}\t{}\n", it.word(), it.about());
@@ -200,6 +226,7 @@ impl Description {
         match format {
             DescriptionFormat::OaiDc => Some(self.normal_core().to_oai_dc_element()),
             DescriptionFormat::Datacite => Some(datacite::element(self)),
+            DescriptionFormat::Mods => Some(mods::element(self)),
             _ => None,
         }
     }
@@ -303,12 +330,57 @@ impl Description {
             .filter(|doi| is_doi(doi))
     }
 
+    /// What it is in words, one of which means its kind, beside the term of the DCMI type vocabulary.
+    fn genres(&self) -> Vec<&str> {
+        let kind = self.kind();
+        let types = self.record.core.values(Element::Type);
+        let mut genres: Vec<&str> = types.filter(|value| *value != kind.dcmi()).collect();
+        let said = genres.iter().find_map(|genre| RecordKind::from_word(genre));
+        if said != Some(kind) && !matches!(kind, RecordKind::Collection | RecordKind::Other) {
+            genres.insert(0, kind.genre());
+        }
+        genres
+    }
+
+    /// The first and the last page.
+    fn pages(&self) -> (Option<&str>, Option<&str>) {
+        let pages = self.record.field("pages").unwrap_or_default();
+        let pages = pages.split(['-', '\u{2013}']).map(str::trim);
+        let mut pages = pages.filter(|page| !page.is_empty());
+        (pages.next(), pages.next())
+    }
+
     /// The journal or book in which it appeared.
     fn container(&self) -> Option<&str> {
         let named = self.record.field("journal");
         let named = named.or_else(|| self.record.field("booktitle"));
         named.or_else(|| self.first(Element::Source))
     }
+}
+
+/// A document in XML with this root element.
+fn document(element: &str) -> String {
+    format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n{element}")
+}
+
+/// Adds a member to an object of JSON, unless it is empty.
+fn add(members: &mut Map<String, Value>, name: &str, value: Value) {
+    let is_empty = match &value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        _ => false,
+    };
+    if !is_empty {
+        members.insert(name.to_owned(), value);
+    }
+}
+
+/// The URL of a licence that a text names or links.
+#[must_use]
+pub fn licence_url(text: &str) -> Option<String> {
+    let known = License::read(text).map(|licence| licence.url);
+    known.or_else(|| uri_in(text))
 }
 
 /// A URI that a text contains, if it can stand in a link.

@@ -1,6 +1,7 @@
 //! Descriptions of items in all formats, `<ibi>:(FORMAT)`, read by other programs and checked with the public
 //! schemas: CSL-JSON with csl-data.json and schema.org with the schema of the package commonmeta-py, DataCite with the
-//! JSON schema of the package datacite, to which the XML is converted, and which its JSON equals, oai_dc with its XSD.
+//! JSON schema of the package datacite, to which the XML is converted, and which its JSON equals, oai_dc with its XSD,
+//! CITATION.cff with the schema of the Citation File Format 1.2.0 (CC BY 4.0).
 
 use crate::collections::validators;
 use crate::http::served::Served;
@@ -10,7 +11,7 @@ use crate::support::TestEnv;
 const READ: &str = r#"
 import json, os, sys, glob, sysconfig
 from lxml import etree
-import jsonschema, bibtexparser, rdflib
+import jsonschema, bibtexparser, rdflib, yaml
 from pybtex.database import parse_string
 from pylatexenc.latex2text import LatexNodes2Text
 
@@ -86,21 +87,37 @@ names = list(graph.objects(item, S.name))
 assert len(names) == 1
 values = [str(value) for node in graph.objects(item, S.identifier) if str(graph.value(node, S.propertyID)) == "IBI" for value in graph.objects(node, S.value)]
 print("jsonld |", str(names[0]), "|", values[0], "|", len(list(graph.objects(item, S.author))))
+
+M = "{http://www.loc.gov/mods/v3}"
+mods = etree.fromstring(text("mods").encode())
+roles = [node.text for node in mods.findall(M + "name/" + M + "role/" + M + "roleTerm")]
+print("mods |", mods.find(M + "titleInfo/" + M + "title").text, "|", mods.find(M + "identifier[@type='ibi']").text, "|", roles.count("author"))
+
+values = [(node.attrib["element"], node.attrib["qualifier"], node.text) for node in etree.fromstring(text("dspace").encode())]
+of = lambda *name: [value for *known, value in values if tuple(known) == name]
+print("dspace |", of("title", "none")[0], "|", of("identifier", "other")[1], "|", len(of("contributor", "author")))
+
+cff = yaml.safe_load(text("cff"))
+jsonschema.validate(cff, json.load(open(sys.argv[3])))
+work = cff.get("preferred-citation", cff)
+print("cff |", cff["title"], "|", work["identifiers"][0]["value"], "|", len([1 for author in work["authors"] if author != {"name": "unknown"}]))
 "#;
 
 /// Title, identifier and number of creators in all formats that programs read.
 fn reads(env: &TestEnv, name: &str, title: &str, creators: usize) {
-    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/oai_dc.xsd");
+    let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema");
     let python = validators().join("python");
     let ibip = env.sh(&format!("cat {name}"));
-    let expected: Vec<String> = ["bibtex", "BibINPE", "csl", "datacite", "jsonld"]
-        .iter()
-        .map(|format| format!("{format} | {title} | {ibip} | {creators}"))
-        .collect();
+    let expected: Vec<String> = [
+        "bibtex", "BibINPE", "csl", "datacite", "jsonld", "mods", "dspace", "cff",
+    ]
+    .iter()
+    .map(|format| format!("{format} | {title} | {ibip} | {creators}"))
+    .collect();
     env.sh(&format!(
         "for view in \"A/$(< {name})\" \"A/$(rep \"A/$(< {name})\")\"; do
              mkdir -p read
-             for format in oai_dc BibINPE bibtex refer csl datacite datacite_json jsonld; do
+             for format in oai_dc BibINPE bibtex refer csl datacite datacite_json jsonld mods dspace cff; do
                  cat \"$view:($format)\" > read/$format; test -s read/$format
                  test \"$(stat -c %s \"$view:($format)\")\" = $(stat -c %s read/$format)
                  cmp read/$format \"$view?GetMetadata($format)\"
@@ -108,7 +125,10 @@ fn reads(env: &TestEnv, name: &str, title: &str, creators: usize) {
          done"
     ));
     env.sh(&format!("cat > read.py <<'END'\n{READ}\nEND"));
-    let script = format!("'{}' read.py read '{schema}'", python.display());
+    let script = format!(
+        "'{}' read.py read '{schemas}/oai_dc.xsd' '{schemas}/cff-1.2.0.json'",
+        python.display()
+    );
     env.prints(&script, &expected.join("\n"));
 }
 
@@ -157,7 +177,7 @@ fn formats_are_served() {
     let served = Served::start(&env, "A.store");
     served.prints(
         &env,
-        "for format in oai_dc BibINPE bibtex refer csl datacite datacite_json jsonld; do
+        "for format in oai_dc BibINPE bibtex refer csl datacite datacite_json jsonld mods dspace cff; do
              curl -sSg -D head -o body \"$U/$(< x):($format)\"; cmp body \"A/$(< x):($format)\"
              tr -d '\\r' < head | sed -n 's/^content-type: //Ip'
          done
@@ -172,6 +192,9 @@ application/vnd.citationstyles.csl+json
 application/vnd.datacite.datacite+xml; charset=utf-8
 application/vnd.datacite.datacite+json
 application/ld+json
+application/mods+xml; charset=utf-8
+application/xml; charset=utf-8
+application/yaml
 404
 1
 Rain",
@@ -195,7 +218,7 @@ fn the_formats_are_listed() {
     env.sh(
         "one=$(ibifs mint A | head -n 1) two=$(ibifs mint A --edition-of A/$one | head -n 1); ibip=$(ibip A/$one)
          printf '%s\\n' one=$one ibip=$ibip > vars; echo x > A/$one/doc/x; echo x > A/$two/doc/x
-         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer ris csl datacite datacite_json jsonld '
+         cut -f 1 \"A/$one?GetFormats\" | tr '\\n' ' ' | grep -Fx 'oai_dc BibINPE bibtex refer ris csl datacite datacite_json jsonld mods dspace cff '
          cut -f 2 \"A/$one:(formats)\" | grep -x 'DataCite 4 in XML'
          for name in \"$one:(formats)\" \"$ibip?GetFormats\" \"$one!:(formats)\" \"$ibip?GetLastEdition+GetFormats\" \"$ibip?GetMetadata(formats)\"; do
              cmp \"A/$one?GetFormats\" \"A/$name\"

@@ -63,7 +63,7 @@ fn records_of_other_formats_are_read() {
         "mint A one; mint A two; one=A/$(rep A/.mint/one); two=A/$(rep A/.mint/two)
          printf 'TY  - JOUR\r\nTI  - Rain in Brazil\r\nAU  - Silva, Ana\r\nDA  - 2010/03/15/\r\nVL  - 3\r\nL1  - file:///home/u/x.pdf\r\nER  - \r\n' > x.ris
          cp x.ris \"$one:\"; grep -q '<dc:date>2010-03-15</dc:date>' \"$one:(oai_dc)\"
-         for format in ris csl datacite datacite_json jsonld bibtex BibINPE refer oai_dc; do
+         for format in ris csl datacite datacite_json jsonld mods dspace cff bibtex BibINPE refer oai_dc; do
              ! grep -q /home/u \"$one:($format)\"
              cat \"$one:($format)\" > o; cp o \"$two:\"; cmp o \"$two:\"
              ibifs cite \"$two\" | grep -q 'Silva, A. (2010.*Rain in Brazil'

@@ -13,18 +13,8 @@ fn item(description: &Description) -> Value {
     let record = &description.record;
     let core = &record.core;
     let mut item = Map::new();
-    let mut add = |name: &str, value: Value| {
-        let is_empty = match &value {
-            Value::Null => true,
-            Value::String(text) => text.is_empty(),
-            Value::Array(values) => values.is_empty(),
-            _ => false,
-        };
-        if !is_empty {
-            item.insert(name.to_owned(), value);
-        }
-    };
-    let text = |value: Option<&str>| value.map_or(Value::Null, Value::from);
+    let mut add = |name: &str, value: Value| super::add(&mut item, name, value);
+    let text = |value: Option<&str>| json!(value);
     let names =
         |names: &mut dyn Iterator<Item = PersonName<'_>>| Value::Array(names.map(person).collect());
     add("id", json!(description.ibi));

@@ -22,7 +22,7 @@ pub const DATACITE_SCHEMA: &str = "https://schema.datacite.org/meta/kernel-4/met
 /// The value of what is mandatory and not known.
 const UNAVAILABLE: &str = ":unav";
 /// The beginning of the URLs of ORCID iDs.
-const ORCID: &str = "https://orcid.org/";
+pub(super) const ORCID: &str = "https://orcid.org/";
 /// The creator that stands for those who are not named.
 const OTHERS: &str = ":etal";
 
@@ -124,7 +124,7 @@ impl<'a> Resource<'a> {
     }
 }
 
-fn word(relation: DescribedRelation) -> &'static str {
+pub(super) fn word(relation: DescribedRelation) -> &'static str {
     match relation {
         DescribedRelation::LaterEdition => "IsPreviousVersionOf",
         DescribedRelation::EarlierEdition => "IsNewVersionOf",

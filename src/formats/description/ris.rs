@@ -74,12 +74,9 @@ pub(super) fn write(description: &Description) -> String {
     ] {
         add(tag, record.field(field).unwrap_or_default());
     }
-    let pages = record.field("pages").unwrap_or_default();
-    let mut ends = pages
-        .split(['-', '\u{2013}'])
-        .filter(|page| !page.trim().is_empty());
-    add("SP", ends.next().unwrap_or_default());
-    add("EP", ends.next().unwrap_or_default());
+    let (first, last) = description.pages();
+    add("SP", first.unwrap_or_default());
+    add("EP", last.unwrap_or_default());
     add("PB", description.publisher().unwrap_or_default());
     for value in core.values(Element::Subject) {
         add("KW", value);

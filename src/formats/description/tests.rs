@@ -146,6 +146,23 @@ fn hostile_values_are_read_back() {
             assert_eq!(title.as_str(), core.first(Element::Title));
             assert!(format == DescriptionFormat::Csl || !document.contains(['<', '>']));
         }
+        for format in [
+            DescriptionFormat::Mods,
+            DescriptionFormat::Dspace,
+            DescriptionFormat::Cff,
+        ] {
+            let document = description.write(format);
+            let read = crate::formats::metadata::read_metadata_text(document.as_bytes());
+            let read = read.unwrap_or_else(|error| panic!("{error}: {document}"));
+            same(&read.core, core, &elements, &document);
+            let more = [Element::Subject, Element::Description, Element::Language];
+            let is_said = |element: &Element| {
+                format != DescriptionFormat::Cff || *element != Element::Language
+            };
+            let more: Vec<Element> = more.into_iter().filter(is_said).collect();
+            same(&read.core, core, &more, &document);
+            assert_eq!(read.kind(), RecordKind::Paper, "{document}");
+        }
         let document = description.write(DescriptionFormat::Datacite);
         let mut reader = quick_xml::Reader::from_str(&document);
         loop {
@@ -230,6 +247,36 @@ fn every_format_is_read_back() {
             DescriptionFormat::Datacite | DescriptionFormat::DataciteJson => &[
                 "publisher",
                 "doi",
+                "editor",
+                "version",
+                "funding",
+                "orcid",
+                "note",
+                "others",
+            ],
+            DescriptionFormat::Dspace => &["publisher", "editor", "funding", "note"],
+            DescriptionFormat::Cff => &[
+                "journal",
+                "volume",
+                "number",
+                "pages",
+                "publisher",
+                "doi",
+                "issn",
+                "editor",
+                "version",
+                "orcid",
+                "note",
+                "others",
+            ],
+            DescriptionFormat::Mods => &[
+                "journal",
+                "volume",
+                "number",
+                "pages",
+                "publisher",
+                "doi",
+                "issn",
                 "editor",
                 "version",
                 "funding",

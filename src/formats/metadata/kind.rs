@@ -51,18 +51,20 @@ struct Words {
     bibtex: &'static str,
     refer: &'static str,
     csl: &'static str,
+    cff: &'static str,
     datacite: &'static str,
     schema_org: &'static str,
     dcmi: &'static str,
 }
 
 macro_rules! words {
-    ($($kind:ident $bibtex:literal $refer:literal $csl:literal $datacite:literal $schema_org:literal $dcmi:literal)*) => {
+    ($($kind:ident $bibtex:literal $refer:literal $csl:literal $cff:literal $datacite:literal $schema_org:literal $dcmi:literal)*) => {
         &[$(Words {
             kind: RecordKind::$kind,
             bibtex: $bibtex,
             refer: $refer,
             csl: $csl,
+            cff: $cff,
             datacite: $datacite,
             schema_org: $schema_org,
             dcmi: $dcmi,
@@ -70,29 +72,29 @@ macro_rules! words {
     };
 }
 
-/// The types of BibTeX and biblatex, EndNote, CSL 1.0.2, DataCite 4 (resourceTypeGeneral), schema.org, and the DCMI
-/// type vocabulary. A "collection" of CSL is one of papers in an archive, not any set of files.
+/// The types of BibTeX and biblatex, EndNote, CSL 1.0.2, references in CFF 1.2, DataCite 4 (resourceTypeGeneral),
+/// schema.org, and the DCMI type vocabulary. A "collection" of CSL is one of papers in an archive, not any set of files.
 #[rustfmt::skip]
 const WORDS: &[Words] = words! {
-    Article       "article"       "Journal Article"        "article-journal"  "JournalArticle"       "ScholarlyArticle" "Text"
-    Book          "book"          "Book"                   "book"             "Book"                 "Book"             "Text"
-    Chapter       "incollection"  "Book Section"           "chapter"          "BookChapter"          "Chapter"          "Text"
-    Paper         "inproceedings" "Conference Proceedings" "paper-conference" "ConferencePaper"      "ScholarlyArticle" "Text"
-    Proceedings   "proceedings"   "Edited Book"            "book"             "ConferenceProceeding" "Book"             "Text"
-    Thesis        "phdthesis"     "Thesis"                 "thesis"           "Dissertation"         "Thesis"           "Text"
-    MastersThesis "mastersthesis" "Thesis"                 "thesis"           "Dissertation"         "Thesis"           "Text"
-    Report        "techreport"    "Report"                 "report"           "Report"               "Report"           "Text"
-    Manual        "manual"        "Standard"               "report"           "Text"                 "TechArticle"      "Text"
-    Unpublished   "unpublished"   "Unpublished Work"       "manuscript"       "Text"                 "CreativeWork"     "Text"
-    Dataset       "dataset"       "Dataset"                "dataset"          "Dataset"              "Dataset"          "Dataset"
-    Software      "software"      "Computer Program"       "software"         "Software"             "SoftwareSourceCode" "Software"
-    Image         "image"         "Figure"                 "graphic"          "Image"                "ImageObject"      "Image"
-    Map           "misc"          "Map"                    "map"              "Image"                "Map"              "Image"
-    Sound         "audio"         "Music"                  "song"             "Sound"                "AudioObject"      "Sound"
-    MovingImage   "video"         "Film or Broadcast"      "motion_picture"   "Audiovisual"          "VideoObject"      "MovingImage"
-    WebPage       "online"        "Web Page"               "webpage"          "Text"                 "WebPage"          "Text"
-    Collection    "misc"          "Generic"                "document"         "Collection"           "Collection"       "Collection"
-    Other         "misc"          "Generic"                "document"         "Other"                "CreativeWork"     "Text"
+    Article       "article"       "Journal Article"        "article-journal"  "article"          "JournalArticle"       "ScholarlyArticle"   "Text"
+    Book          "book"          "Book"                   "book"             "book"             "Book"                 "Book"               "Text"
+    Chapter       "incollection"  "Book Section"           "chapter"          "generic"          "BookChapter"          "Chapter"            "Text"
+    Paper         "inproceedings" "Conference Proceedings" "paper-conference" "conference-paper" "ConferencePaper"      "ScholarlyArticle"   "Text"
+    Proceedings   "proceedings"   "Edited Book"            "book"             "proceedings"      "ConferenceProceeding" "Book"               "Text"
+    Thesis        "phdthesis"     "Thesis"                 "thesis"           "thesis"           "Dissertation"         "Thesis"             "Text"
+    MastersThesis "mastersthesis" "Thesis"                 "thesis"           "thesis"           "Dissertation"         "Thesis"             "Text"
+    Report        "techreport"    "Report"                 "report"           "report"           "Report"               "Report"             "Text"
+    Manual        "manual"        "Standard"               "report"           "manual"           "Text"                 "TechArticle"        "Text"
+    Unpublished   "unpublished"   "Unpublished Work"       "manuscript"       "unpublished"      "Text"                 "CreativeWork"       "Text"
+    Dataset       "dataset"       "Dataset"                "dataset"          "data"             "Dataset"              "Dataset"            "Dataset"
+    Software      "software"      "Computer Program"       "software"         "software"         "Software"             "SoftwareSourceCode" "Software"
+    Image         "image"         "Figure"                 "graphic"          "art"              "Image"                "ImageObject"        "Image"
+    Map           "misc"          "Map"                    "map"              "map"              "Image"                "Map"                "Image"
+    Sound         "audio"         "Music"                  "song"             "sound-recording"  "Sound"                "AudioObject"        "Sound"
+    MovingImage   "video"         "Film or Broadcast"      "motion_picture"   "video"            "Audiovisual"          "VideoObject"        "MovingImage"
+    WebPage       "online"        "Web Page"               "webpage"          "website"          "Text"                 "WebPage"            "Text"
+    Collection    "misc"          "Generic"                "document"         "generic"          "Collection"           "Collection"         "Collection"
+    Other         "misc"          "Generic"                "document"         "generic"          "Other"                "CreativeWork"       "Text"
 };
 
 /// Other words that are read.
@@ -139,6 +141,19 @@ impl RecordKind {
         self.words().map_or("document", |words| words.csl)
     }
 
+    /// The type of a reference in CITATION.cff.
+    #[must_use]
+    pub fn cff(self) -> &'static str {
+        self.words().map_or("generic", |words| words.cff)
+    }
+
+    /// The word of EndNote, or of BibTeX where that has more kinds, which is read as this kind.
+    #[must_use]
+    pub fn genre(self) -> &'static str {
+        let is_this = |word: &&str| RecordKind::from_word(word) == Some(self);
+        Some(self.refer()).filter(is_this).unwrap_or(self.bibtex())
+    }
+
     /// The general resource type of DataCite.
     #[must_use]
     pub fn datacite(self) -> &'static str {
@@ -173,6 +188,20 @@ impl RecordKind {
             "figure" => Some(RecordKind::Image),
             "broadcast" => Some(RecordKind::MovingImage),
             "collection" => Some(RecordKind::Collection),
+            _ => None,
+        })
+    }
+
+    /// The kind that the type of a reference in CITATION.cff means.
+    pub(super) fn from_cff(word: &str) -> Option<RecordKind> {
+        let is_its = |words: &&Words| words.cff == word && word != "generic";
+        let known = WORDS.iter().find(is_its);
+        known.map(|words| words.kind).or(match word {
+            "magazine-article" | "newspaper-article" => Some(RecordKind::Article),
+            "database" => Some(RecordKind::Dataset),
+            "music" => Some(RecordKind::Sound),
+            "audiovisual" | "film-broadcast" => Some(RecordKind::MovingImage),
+            _ if word.starts_with("software-") => Some(RecordKind::Software),
             _ => None,
         })
     }
@@ -258,6 +287,11 @@ mod tests {
             let bibtex = RecordKind::from_word(words.bibtex);
             assert_eq!(bibtex.map(RecordKind::bibtex), Some(words.bibtex));
             assert_eq!(words.kind.csl(), words.csl);
+            let genre = RecordKind::from_word(words.kind.genre());
+            assert!(
+                genre == Some(words.kind) || words.bibtex == "misc",
+                "{genre:?}"
+            );
         }
         for (word, kind) in [
             ("InProceedings", Some(RecordKind::Paper)),

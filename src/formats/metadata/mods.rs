@@ -40,6 +40,10 @@ fn mods(mods: &Xml) -> BibliographicRecord {
         let roles: Vec<String> = roles.collect();
         let is = |words: &[&str]| roles.iter().any(|role| words.contains(&&**role));
         let whole = name_in(name);
+        if name.all("etal").next().is_some() {
+            record.keep("others", "author");
+            continue;
+        }
         if roles.is_empty() || is(&["aut", "author", "cre", "creator", "dis", "dissertant"]) {
             let mut ids = name.all("nameIdentifier");
             let id = ids.find(|id| id.attribute("type").eq_ignore_ascii_case("orcid"));
@@ -77,7 +81,11 @@ fn mods(mods: &Xml) -> BibliographicRecord {
         record.core.push(Element::Description, text.text());
     }
     for note in mods.all("note") {
-        record.push_note(&note.text());
+        match note.attribute("type") {
+            "funding" => record.keep("funding", &note.text()),
+            "version identification" => record.keep("version", &note.text()),
+            _ => record.push_note(&note.text()),
+        }
     }
     for part in mods.members("subject") {
         match &*part.name {
@@ -260,6 +268,7 @@ fn dspace(document: &Xml) -> BibliographicRecord {
         .map(|(element, qualifier)| of(element, qualifier))
         .find(|date| !date.is_empty());
     record.core.push(Element::Date, date.unwrap_or_default());
+    let has_abstract = !of("description", "abstract").is_empty();
     for value in values() {
         let text = value.text();
         match (value.attribute("element"), value.attribute("qualifier")) {
@@ -273,12 +282,14 @@ fn dspace(document: &Xml) -> BibliographicRecord {
             ("relation", "ispartofseries") => record.keep("series", &text),
             // Provenance has names and addresses of the staff.
             ("date", _) | ("description", "provenance") => {}
+            ("description", "none" | "") if has_abstract => record.push_note(&text),
             ("description", "abstract" | "none" | "") => {
                 record.core.push(Element::Description, text);
             }
             ("description", "sponsorship") => record.keep_funding(&text, ""),
             ("description", _) => record.push_note(&text),
             ("publisher", _) => record.push_publisher(&text),
+            ("rights", _) => record.push_rights(&text),
             (element, _) => {
                 if let Some(element) = Element::from_name(element) {
                     record.core.push(element, text);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::fields::{doi, isbn, issn};
 use super::local::{is_local_field, is_local_path};
-use super::{DublinCore, Element, RecordKind, one_line, orcid};
+use super::{DublinCore, Element, License, RecordKind, one_line, orcid};
 
 /// A record as bibliographic formats have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -118,6 +118,15 @@ impl BibliographicRecord {
         self.core.push(Element::Identifier, written);
         if ["doi", "isbn", "issn", "url"].contains(&&*scheme) {
             self.keep(&scheme, value);
+        }
+    }
+
+    /// Adds what is said of rights, unless it is another name of the licence before it.
+    pub(super) fn push_rights(&mut self, text: &str) {
+        let last = self.core.elements[Element::Rights as usize].in_order.last();
+        let last = last.and_then(|last| License::read(last));
+        if last.is_none() || License::read(text) != last {
+            self.core.push(Element::Rights, text);
         }
     }
 

@@ -33,6 +33,8 @@ fn negotiated() -> impl Iterator<Item = (&'static str, Negotiated)> {
         DescriptionFormat::DataciteJson,
         DescriptionFormat::Refer,
         DescriptionFormat::OaiDc,
+        DescriptionFormat::Mods,
+        DescriptionFormat::Cff,
     ];
     let formats = formats.map(|format| (format, media_type(format)));
     let others = [(DescriptionFormat::Bibtex, "application/bibtex")];
@@ -141,6 +143,8 @@ mod tests {
             ("text/html, application/ld+json", None),
             ("application/ld+json;q=0.5, application/json", None),
             ("application/xml", Some(DescriptionFormat::OaiDc)),
+            ("application/mods+xml", Some(DescriptionFormat::Mods)),
+            ("application/yaml", Some(DescriptionFormat::Cff)),
             ("application/x-bibtex;q=0", None),
             (browser, None),
             (

@@ -1,7 +1,7 @@
 //! Descriptions of an item in the formats of citation programs and catalogues, made of records by others.
 
 use ibifs::formats::description::{DescribedRelation, Description, DescriptionFormat, uri_in};
-use ibifs::formats::metadata::{BibliographicRecord, DublinCore, Element};
+use ibifs::formats::metadata::{BibliographicRecord, DublinCore, Element, read_metadata_text};
 
 use super::two_lines;
 
@@ -60,6 +60,11 @@ fn read(format: DescriptionFormat, document: &str) {
         DescriptionFormat::Csl | DescriptionFormat::DataciteJson | DescriptionFormat::JsonLd => {
             let read: serde_json::Value = serde_json::from_str(document).expect("JSON");
             assert!(read.is_array() || read.is_object());
+        }
+        DescriptionFormat::Mods | DescriptionFormat::Dspace | DescriptionFormat::Cff => {
+            let read = read_metadata_text(bytes);
+            let read = read.unwrap_or_else(|error| panic!("{error}: {document}"));
+            assert!(read.core.first(Element::Title).is_some(), "{document}");
         }
         // What is well-formed and another vocabulary is refused for that alone.
         DescriptionFormat::Datacite => {

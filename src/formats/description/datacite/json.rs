@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{DATACITE, ORCID, Resource, name_type};
-use crate::formats::description::{Description, PersonName};
+use crate::formats::description::{Description, PersonName, add};
 use crate::formats::metadata::SPDX;
 
 /// The document.
@@ -13,12 +13,7 @@ pub(in super::super) fn write(description: &Description) -> String {
 
 fn of(resource: &Resource<'_>) -> Value {
     let mut made = Map::new();
-    let mut add = |name: &str, value: Value| {
-        let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
-        if !is_empty {
-            made.insert(name.to_owned(), value);
-        }
-    };
+    let mut add = |name: &str, value: Value| add(&mut made, name, value);
     let (identifier, scheme) = resource.identifier;
     add("schemaVersion", json!(DATACITE));
     add(

@@ -1,126 +1,75 @@
 //! The XML of DataCite 4.
 
-use quick_xml::escape::escape;
-
 use super::{DATACITE, DATACITE_SCHEMA, ORCID, Resource, name_type};
+use crate::formats::description::xml::{XSI, Xml};
 use crate::formats::description::{Description, PersonName};
 use crate::formats::metadata::SPDX;
 
-const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
-
-type Attributes<'a> = &'a [(&'a str, &'a str)];
-
-/// An element with its attributes and its text, which are escaped.
-fn text(xml: &mut String, indent: usize, name: &str, attributes: Attributes<'_>, value: &str) {
-    xml.push_str(&" ".repeat(indent));
-    xml.push_str(&format!("<{name}"));
-    for (attribute, value) in attributes {
-        xml.push_str(&format!(" {attribute}=\"{}\"", escape(*value)));
-    }
-    xml.push_str(&format!(">{}</{name}>\n", escape(value)));
-}
-
-/// A list of elements, where there are any.
-fn list<T>(xml: &mut String, name: &str, values: &[T], one: impl Fn(&mut String, &T)) {
-    if !values.is_empty() {
-        xml.push_str(&format!("  <{name}>\n"));
-        values.iter().for_each(|value| one(xml, value));
-        xml.push_str(&format!("  </{name}>\n"));
-    }
-}
-
 /// A list of elements that have a text alone.
-fn texts(xml: &mut String, names: &str, name: &str, values: &[&str]) {
-    list(xml, names, values, |xml, value| {
-        text(xml, 4, name, &[], value);
-    });
+fn texts(xml: &mut Xml, names: &str, name: &str, values: &[&str]) {
+    xml.group(names, |xml| xml.texts(name, values.iter().copied()));
 }
 
 /// A list of elements with an attribute.
-fn qualified(xml: &mut String, names: &str, name: &str, kind: &str, values: &[(&str, &str)]) {
-    list(xml, names, values, |xml, (value, word)| {
-        text(xml, 4, name, &[(kind, word)], value);
+fn qualified(xml: &mut Xml, names: &str, name: &str, kind: &str, values: &[(&str, &str)]) {
+    xml.group(names, |xml| {
+        for (value, word) in values {
+            xml.text(name, &[(kind, word)], value);
+        }
     });
 }
 
 /// The document without its declaration.
 pub(in super::super) fn element(description: &Description) -> String {
     let resource = Resource::of(description);
-    let mut xml = format!(
-        "<resource xmlns=\"{DATACITE}\"\n    xmlns:xsi=\"{XSI}\"\n    \
-         xsi:schemaLocation=\"{DATACITE} {DATACITE_SCHEMA}\">\n"
+    let tag = format!(
+        "resource xmlns=\"{DATACITE}\"\n    xmlns:xsi=\"{XSI}\"\n    \
+         xsi:schemaLocation=\"{DATACITE} {DATACITE_SCHEMA}\""
     );
+    Xml::element(&tag, |xml| properties(xml, &resource))
+}
+
+fn properties(xml: &mut Xml, resource: &Resource<'_>) {
     let (identifier, scheme) = resource.identifier;
-    let scheme = [("identifierType", scheme)];
-    text(&mut xml, 2, "identifier", &scheme, identifier);
-    list(
-        &mut xml,
-        "creators",
-        &resource.creators,
-        |xml, (name, id)| {
-            agent(xml, "creator", &[], name, id.as_deref());
-        },
-    );
-    list(
-        &mut xml,
-        "titles",
-        &resource.titles,
-        |xml, (title, kind)| {
+    xml.text("identifier", &[("identifierType", scheme)], identifier);
+    xml.group("creators", |xml| {
+        for (name, id) in &resource.creators {
+            agent(xml, "creator", "", name, id.as_deref());
+        }
+    });
+    xml.group("titles", |xml| {
+        for (title, kind) in &resource.titles {
             let kind = kind.map(|kind| ("titleType", kind));
-            text(xml, 4, "title", kind.as_slice(), title);
-        },
-    );
-    text(&mut xml, 2, "publisher", &[], resource.publisher);
-    let year = format!("{:04}", resource.year);
-    text(&mut xml, 2, "publicationYear", &[], &year);
+            xml.text("title", kind.as_slice(), title);
+        }
+    });
+    xml.text("publisher", &[], resource.publisher);
+    xml.text("publicationYear", &[], &format!("{:04}", resource.year));
     let (kind, general) = resource.kind;
-    let general = [("resourceTypeGeneral", general)];
-    text(&mut xml, 2, "resourceType", &general, kind);
-    texts(&mut xml, "subjects", "subject", &resource.subjects);
-    let contributors = &resource.contributors;
-    list(
-        &mut xml,
-        "contributors",
-        contributors,
-        |xml, (name, role)| {
-            agent(xml, "contributor", &[("contributorType", role)], name, None);
-        },
-    );
-    let issued: Vec<_> = resource
-        .date
-        .as_deref()
-        .map(|date| (date, "Issued"))
-        .into_iter()
-        .collect();
-    qualified(&mut xml, "dates", "date", "dateType", &issued);
-    if let Some(language) = resource.language {
-        text(&mut xml, 2, "language", &[], language);
-    }
+    xml.text("resourceType", &[("resourceTypeGeneral", general)], kind);
+    texts(xml, "subjects", "subject", &resource.subjects);
+    xml.group("contributors", |xml| {
+        for (name, role) in &resource.contributors {
+            let role = format!(" contributorType=\"{role}\"");
+            agent(xml, "contributor", &role, name, None);
+        }
+    });
+    let issued = resource.date.as_deref().map(|date| (date, "Issued"));
+    qualified(xml, "dates", "date", "dateType", issued.as_slice());
+    xml.texts("language", resource.language);
     let (names, name) = ("alternateIdentifiers", "alternateIdentifier");
     let kind = "alternateIdentifierType";
-    qualified(&mut xml, names, name, kind, &resource.alternates);
-    let (names, name) = ("relatedIdentifiers", "relatedIdentifier");
-    list(
-        &mut xml,
-        names,
-        &resource.related,
-        |xml, (url, relation)| {
-            let attributes = [
-                ("relatedIdentifierType", "URL"),
-                ("relationType", *relation),
-            ];
-            text(xml, 4, name, &attributes, url);
-        },
-    );
-    texts(&mut xml, "formats", "format", &resource.formats);
-    if let Some(version) = resource.version {
-        text(&mut xml, 2, "version", &[], version);
-    }
-    list(
-        &mut xml,
-        "rightsList",
-        &resource.rights,
-        |xml, (value, licence)| {
+    qualified(xml, names, name, kind, &resource.alternates);
+    xml.group("relatedIdentifiers", |xml| {
+        for (url, relation) in &resource.related {
+            let attributes = [("relatedIdentifierType", "URL"), ("relationType", relation)];
+            xml.text("relatedIdentifier", &attributes, url);
+        }
+    });
+    texts(xml, "formats", "format", &resource.formats);
+    xml.texts("version", resource.version);
+    xml.group("rightsList", |xml| {
+        for (value, licence) in &resource.rights {
             let mut attributes = Vec::new();
             if let Some(licence) = licence {
                 attributes.push(("rightsURI", &*licence.url));
@@ -130,68 +79,33 @@ pub(in super::super) fn element(description: &Description) -> String {
                     attributes.push(("schemeURI", SPDX));
                 }
             }
-            text(xml, 4, "rights", &attributes, value);
-        },
-    );
-    let kind = "descriptionType";
-    qualified(
-        &mut xml,
-        "descriptions",
-        "description",
-        kind,
-        &resource.descriptions,
-    );
-    list(
-        &mut xml,
-        "fundingReferences",
-        &resource.funding,
-        |xml, (funder, award)| {
-            xml.push_str("    <fundingReference>\n");
-            text(xml, 6, "funderName", &[], funder);
-            if let Some(award) = award {
-                text(xml, 6, "awardNumber", &[], award);
-            }
-            xml.push_str("    </fundingReference>\n");
-        },
-    );
-    xml.push_str("</resource>\n");
-    xml
+            xml.text("rights", &attributes, value);
+        }
+    });
+    let (names, kind) = ("descriptions", "descriptionType");
+    qualified(xml, names, "description", kind, &resource.descriptions);
+    xml.group("fundingReferences", |xml| {
+        for (funder, award) in &resource.funding {
+            xml.group("fundingReference", |xml| {
+                xml.text("funderName", &[], funder);
+                xml.texts("awardNumber", *award);
+            });
+        }
+    });
 }
 
-/// A creator or a contributor.
-fn agent(
-    xml: &mut String,
-    element: &str,
-    attributes: Attributes<'_>,
-    name: &PersonName<'_>,
-    orcid: Option<&str>,
-) {
-    let attributes: String = attributes
-        .iter()
-        .map(|(attribute, value)| format!(" {attribute}=\"{}\"", escape(*value)))
-        .collect();
-    xml.push_str(&format!("    <{element}{attributes}>\n"));
-    let kind = name_type(name).map(|kind| ("nameType", kind));
-    text(
-        xml,
-        6,
-        &format!("{element}Name"),
-        kind.as_slice(),
-        name.whole,
-    );
-    if let Some(family) = name.family {
-        text(xml, 6, "givenName", &[], name.given);
-        text(xml, 6, "familyName", &[], family);
-    }
-    if let Some(orcid) = orcid {
-        let scheme = [("nameIdentifierScheme", "ORCID"), ("schemeURI", ORCID)];
-        text(
-            xml,
-            6,
-            "nameIdentifier",
-            &scheme,
-            &format!("{ORCID}{orcid}"),
-        );
-    }
-    xml.push_str(&format!("    </{element}>\n"));
+/// A creator or a contributor, with an attribute that needs no escape.
+fn agent(xml: &mut Xml, element: &str, role: &str, name: &PersonName<'_>, orcid: Option<&str>) {
+    xml.group(&format!("{element}{role}"), |xml| {
+        let kind = name_type(name).map(|kind| ("nameType", kind));
+        xml.text(&format!("{element}Name"), kind.as_slice(), name.whole);
+        if let Some(family) = name.family {
+            xml.text("givenName", &[], name.given);
+            xml.text("familyName", &[], family);
+        }
+        if let Some(orcid) = orcid {
+            let scheme = [("nameIdentifierScheme", "ORCID"), ("schemeURI", ORCID)];
+            xml.text("nameIdentifier", &scheme, &format!("{ORCID}{orcid}"));
+        }
+    });
 }

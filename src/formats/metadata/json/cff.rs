@@ -6,7 +6,8 @@
 use saphyr_parser::{Event, Parser};
 use serde_json::{Map, Value};
 
-use super::{beginning_of_line, each, first, inverted, texts};
+use super::{beginning_of_line, each, first, inverted, part, texts};
+use crate::formats::metadata::date::date;
 use crate::formats::metadata::{BibliographicRecord, Element, MetadataError, RecordKind};
 
 /// The deepest nesting of lists and maps.
@@ -78,43 +79,69 @@ fn value(text: &str) -> Result<Value, usize> {
 }
 
 fn record(file: &Map<String, Value>) -> BibliographicRecord {
-    let kind = match &*first(file, "type") {
-        "dataset" => RecordKind::Dataset,
-        _ => RecordKind::Software,
+    // A citation of the same work says more of it than software has; another one is of an article about the software.
+    let citation = file.get("preferred-citation").and_then(Value::as_object);
+    let citation = citation.filter(|citation| {
+        let same = |name: &str| first(citation, name) == first(file, name);
+        same("title") && same("url") && file.contains_key("url")
+    });
+    let kind = match citation {
+        Some(citation) => RecordKind::from_cff(&first(citation, "type")),
+        None if first(file, "type") == "dataset" => Some(RecordKind::Dataset),
+        None => Some(RecordKind::Software),
     };
-    let mut record = BibliographicRecord::of_kind(Some(kind));
-    record.core.push(Element::Title, first(file, "title"));
-    for author in each(file, "authors")
-        .into_iter()
-        .filter_map(Value::as_object)
-    {
-        let part = |name: &str| first(author, name);
-        let family = [part("name-particle"), part("family-names")].join(" ");
-        let name = match (family.trim(), &*part("given-names")) {
-            ("", "") => [part("name"), part("alias")]
-                .into_iter()
-                .find(|name| !name.is_empty()),
-            (family, given) => Some(inverted(family, given, &part("name-suffix"))),
-        };
-        record.push_creator(&name.unwrap_or_default(), Some(&part("orcid")));
-        record.keep("affiliation", &part("affiliation"));
+    let work = citation.unwrap_or(file);
+    let mut record = BibliographicRecord::of_kind(kind);
+    record.core.push(Element::Title, first(work, "title"));
+    for author in each(work, "authors") {
+        match &*name(author) {
+            "unknown" => {}
+            "et al." => record.keep("others", "author"),
+            name => record.push_creator(name, Some(&part(author, "orcid"))),
+        }
+        record.keep("affiliation", &part(author, "affiliation"));
     }
-    let dates = ["date-released", "year"].map(|name| first(file, name));
-    let date = dates.into_iter().find(|date| !date.is_empty());
-    record.core.push(Element::Date, date.unwrap_or_default());
+    for (member, role) in [("editors", "editor"), ("translators", "translator")] {
+        for person in each(work, member) {
+            record.push_contributor(role, &name(person));
+        }
+    }
+    let days = ["date-released", "date-published"].map(|name| first(work, name));
+    let day = days.into_iter().find(|date| !date.is_empty());
+    let date = day.unwrap_or_else(|| date(&first(work, "year"), &first(work, "month")));
+    record.core.push(Element::Date, date);
     record
         .core
-        .push(Element::Description, first(file, "abstract"));
-    for keyword in texts(file, "keywords") {
+        .push(Element::Description, first(work, "abstract"));
+    record.push_note(&first(work, "notes"));
+    for keyword in texts(work, "keywords") {
         record.core.push(Element::Subject, keyword);
     }
-    record.keep("version", &first(file, "version"));
-    record.push_identifier("doi", &first(file, "doi"));
-    for identifier in each(file, "identifiers")
-        .into_iter()
-        .filter_map(Value::as_object)
-    {
-        record.push_identifier(&first(identifier, "type"), &first(identifier, "value"));
+    for language in texts(work, "languages") {
+        record.core.push(Element::Language, language);
+    }
+    for member in ["journal", "collection-title"] {
+        record.push_container(&first(work, member));
+    }
+    record.push_publisher(&first(work, "publisher"));
+    for (member, field) in [
+        ("version", "version"),
+        ("volume", "volume"),
+        ("edition", "edition"),
+        ("issue", "number"),
+        ("number", "number"),
+        ("location", "address"),
+    ] {
+        record.keep(field, &first(work, member));
+    }
+    let ends = ["start", "end"].map(|name| first(work, name));
+    let ends: Vec<String> = ends.into_iter().filter(|end| !end.is_empty()).collect();
+    record.keep("pages", &ends.join("\u{2013}"));
+    for scheme in ["doi", "isbn", "issn"] {
+        record.push_identifier(scheme, &first(work, scheme));
+    }
+    for identifier in each(work, "identifiers") {
+        record.push_identifier(&part(identifier, "type"), &part(identifier, "value"));
     }
     for member in [
         "url",
@@ -122,12 +149,27 @@ fn record(file: &Map<String, Value>) -> BibliographicRecord {
         "repository",
         "repository-artifact",
     ] {
-        record.push_identifier("url", &first(file, member));
+        record.push_identifier("url", &first(work, member));
     }
     for member in ["license", "license-url"] {
-        for license in texts(file, member) {
-            record.core.push(Element::Rights, license);
+        for license in texts(work, member) {
+            record.push_rights(&license);
         }
     }
     record
+}
+
+/// The name of a person or of an organization.
+fn name(agent: &Value) -> String {
+    let family = [part(agent, "name-particle"), part(agent, "family-names")].join(" ");
+    let whole = inverted(
+        &family,
+        &part(agent, "given-names"),
+        &part(agent, "name-suffix"),
+    );
+    let names = [whole, part(agent, "name"), part(agent, "alias")];
+    names
+        .into_iter()
+        .find(|name| !name.is_empty())
+        .unwrap_or_default()
 }
