@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DescribedRelation, Description, PersonName, uri_in};
+use super::{DescribedRelation, Description, PersonName, licence_url};
 use crate::formats::metadata::{Element, License, RecordKind};
 
 pub(super) fn write(description: &Description) -> String {
@@ -125,9 +125,8 @@ fn thing(description: &Description) -> Value {
 
 /// The URL of a licence, or what a text links as one.
 fn licence(text: &str) -> Option<String> {
-    let is_url = text.starts_with("https://") || text.starts_with("http://");
-    let known = License::read(text).map(|licence| licence.url);
-    known.or_else(|| uri_in(text).filter(|uri| is_url && uri == text))
+    let is_said = |url: &String| url == text || License::read(text).is_some();
+    licence_url(text).filter(is_said)
 }
 
 fn grant(funder: &str, award: Option<&str>) -> Value {

@@ -4,10 +4,9 @@
 //! Mandatory are title, creator, date, type, identifier and access rights. A record without the first two has no such
 //! form; the others are known of every item.
 
-use quick_xml::escape::escape;
-
-use super::datacite::is_language;
-use super::{DescribedRelation, Description, PersonName, uri_in};
+use super::datacite::{ORCID, is_language, word};
+use super::xml::Xml;
+use super::{Description, PersonName, licence_url};
 use crate::formats::metadata::{Element, RecordKind};
 
 /// The namespace of its own elements.
@@ -92,119 +91,101 @@ fn resource_type(kind: RecordKind) -> (&'static str, &'static str, &'static str)
     }
 }
 
-/// An element with its attributes and its text, which are escaped.
-fn text(xml: &mut String, name: &str, attributes: &[(&str, &str)], value: &str) {
-    xml.push_str(&format!("<{name}"));
-    for (attribute, value) in attributes {
-        xml.push_str(&format!(" {attribute}=\"{}\"", escape(*value)));
-    }
-    xml.push_str(&format!(">{}</{name}>\n", escape(value)));
-}
-
-/// A list of elements, where there are any.
-fn list(xml: &mut String, name: &str, inner: &str) {
-    if !inner.is_empty() {
-        xml.push_str(&format!("<{name}>\n{inner}</{name}>\n"));
-    }
-}
-
 /// The names of an element of Dublin Core in a list.
-fn agents(name: &str, attributes: &str, agents: &[PersonName<'_>]) -> String {
-    let mut xml = String::new();
-    for agent in agents {
-        let kind = if agent.family.is_some() {
-            "Personal"
-        } else {
-            "Organizational"
-        };
-        xml.push_str(&format!("<datacite:{name}{attributes}>\n"));
-        let whole = format!("datacite:{name}Name");
-        text(&mut xml, &whole, &[("nameType", kind)], agent.whole);
-        if let Some(family) = agent.family {
-            text(&mut xml, "datacite:givenName", &[], agent.given);
-            text(&mut xml, "datacite:familyName", &[], family);
+fn agents(
+    xml: &mut Xml,
+    name: &str,
+    role: &str,
+    agents: &[PersonName<'_>],
+    description: &Description,
+) {
+    let orcids = description.record.orcids();
+    xml.group(&format!("datacite:{name}s"), |xml| {
+        for agent in agents {
+            xml.group(&format!("datacite:{name}{role}"), |xml| {
+                let kind = match agent.family {
+                    Some(_) => "Personal",
+                    None => "Organizational",
+                };
+                let whole = format!("datacite:{name}Name");
+                xml.text(&whole, &[("nameType", kind)], agent.whole);
+                if let Some(family) = agent.family {
+                    xml.text("datacite:givenName", &[], agent.given);
+                    xml.text("datacite:familyName", &[], family);
+                }
+                if let Some(id) = orcids.get(agent.whole) {
+                    let scheme = [("nameIdentifierScheme", "ORCID"), ("schemeURI", ORCID)];
+                    let id = format!("{ORCID}{id}");
+                    xml.text("datacite:nameIdentifier", &scheme, &id);
+                }
+            });
         }
-        xml.push_str(&format!("</datacite:{name}>\n"));
-    }
-    xml
+    });
 }
 
 /// The element; None if the record lacks what is mandatory. The elements are in the order of the guidelines; the
 /// schema has none.
 pub(super) fn element(description: &Description, access: &Access) -> Option<String> {
     let core = &description.record.core;
-    let is_given = |value: &&str| !value.trim().is_empty();
-    let mut titles = core.values(Element::Title).filter(is_given);
-    let title = titles.next()?;
-    let creators: Vec<PersonName<'_>> = description
-        .creators()
-        .filter(|name| is_given(&name.whole))
-        .collect();
+    let title = core.first(Element::Title)?;
+    let creators: Vec<PersonName<'_>> = description.creators().collect();
     let date = description.iso_date()?;
     if creators.is_empty() {
         return None;
     }
-    let mut xml = format!(
-        "<oaire:resource {NAMESPACES}\n    xsi:schemaLocation=\"{OPENAIRE} {OPENAIRE_SCHEMA}\">\n"
+    let tag = format!(
+        "oaire:resource {NAMESPACES}\n    xsi:schemaLocation=\"{OPENAIRE} {OPENAIRE_SCHEMA}\""
     );
-    let mut inner = String::new();
-    text(&mut inner, "datacite:title", &[], title);
-    for title in titles {
-        let other = [("titleType", "AlternativeTitle")];
-        text(&mut inner, "datacite:title", &other, title);
+    Some(Xml::element(&tag, |xml| {
+        xml.group("datacite:titles", |xml| {
+            xml.text("datacite:title", &[], title);
+            for title in core.values(Element::Title).skip(1) {
+                let other = [("titleType", "AlternativeTitle")];
+                xml.text("datacite:title", &other, title);
+            }
+        });
+        agents(xml, "creator", "", &creators, description);
+        let contributors = core.values(Element::Contributor).map(PersonName::of);
+        let contributors: Vec<PersonName<'_>> = contributors.collect();
+        let role = " contributorType=\"Other\"";
+        agents(xml, "contributor", role, &contributors, description);
+        identifiers(xml, description);
+        let mut languages = core.values(Element::Language);
+        xml.texts("dc:language", languages.find(|text| is_language(text)));
+        xml.texts("dc:publisher", description.publisher());
+        let day = date.split('T').next().unwrap_or(&date);
+        xml.group("datacite:dates", |xml| {
+            xml.text("datacite:date", &[("dateType", "Issued")], day);
+        });
+        let (general, concept, label) = resource_type(description.kind());
+        let uri = format!("http://purl.org/coar/resource_type/{concept}");
+        let attributes = [("resourceTypeGeneral", general), ("uri", &uri)];
+        xml.text("oaire:resourceType", &attributes, label);
+        xml.texts("dc:description", core.values(Element::Description));
+        xml.texts("dc:format", core.values(Element::Format));
+        let (uri, label) = access.right.uri_and_label();
+        xml.text("datacite:rights", &[("rightsURI", uri)], label);
+        xml.group("datacite:subjects", |xml| {
+            xml.texts("datacite:subject", core.values(Element::Subject));
+        });
+        licence(xml, description);
+        xml.texts("dc:coverage", core.values(Element::Coverage));
+        files(xml, general, access);
+        xml.texts("oaire:citationTitle", description.container());
+    }))
+}
+
+/// The first licence that is known or linked, or else the first of what the record says of rights.
+fn licence(xml: &mut Xml, description: &Description) {
+    let name = "oaire:licenseCondition";
+    let rights = || description.record.core.values(Element::Rights);
+    match rights().find_map(|value| Some((value, licence_url(value)?))) {
+        Some((value, uri)) => xml.text(name, &[("uri", &uri)], value),
+        None => xml.texts(name, rights().next()),
     }
-    list(&mut xml, "datacite:titles", &inner);
-    list(
-        &mut xml,
-        "datacite:creators",
-        &agents("creator", "", &creators),
-    );
-    let contributors = core.values(Element::Contributor).filter(is_given);
-    let contributors: Vec<PersonName<'_>> = contributors.map(PersonName::of).collect();
-    let role = " contributorType=\"Other\"";
-    let contributors = agents("contributor", role, &contributors);
-    list(&mut xml, "datacite:contributors", &contributors);
-    identifiers(&mut xml, description);
-    let language = core
-        .values(Element::Language)
-        .find(|text| is_language(text));
-    if let Some(language) = language {
-        text(&mut xml, "dc:language", &[], language);
-    }
-    if let Some(publisher) = description.publisher() {
-        text(&mut xml, "dc:publisher", &[], publisher);
-    }
-    let day = date.split('T').next().unwrap_or(&date);
-    let mut dates = String::new();
-    text(&mut dates, "datacite:date", &[("dateType", "Issued")], day);
-    list(&mut xml, "datacite:dates", &dates);
-    let (general, concept, label) = resource_type(description.kind());
-    let uri = format!("http://purl.org/coar/resource_type/{concept}");
-    let attributes = [("resourceTypeGeneral", general), ("uri", &uri)];
-    text(&mut xml, "oaire:resourceType", &attributes, label);
-    for value in core.values(Element::Description).filter(is_given) {
-        text(&mut xml, "dc:description", &[], value);
-    }
-    for value in core.values(Element::Format).filter(is_given) {
-        text(&mut xml, "dc:format", &[], value);
-    }
-    let (uri, label) = access.right.uri_and_label();
-    text(&mut xml, "datacite:rights", &[("rightsURI", uri)], label);
-    let mut subjects = String::new();
-    for subject in core.values(Element::Subject).filter(is_given) {
-        text(&mut subjects, "datacite:subject", &[], subject);
-    }
-    list(&mut xml, "datacite:subjects", &subjects);
-    let rights: Vec<&str> = core.values(Element::Rights).filter(is_given).collect();
-    let with_uri = |value: &&str| Some(((*value).to_owned(), uri_in(value)?));
-    if let Some((value, uri)) = rights.iter().find_map(with_uri) {
-        text(&mut xml, "oaire:licenseCondition", &[("uri", &uri)], &value);
-    } else if let Some(value) = rights.first() {
-        text(&mut xml, "oaire:licenseCondition", &[], value);
-    }
-    for value in core.values(Element::Coverage).filter(is_given) {
-        text(&mut xml, "dc:coverage", &[], value);
-    }
+}
+
+fn files(xml: &mut Xml, general: &str, access: &Access) {
     let (open, _) = AccessRight::Open.uri_and_label();
     for file in &access.files {
         let object = match general {
@@ -217,42 +198,35 @@ pub(super) fn element(description: &Description, access: &Access) -> Option<Stri
             ("mimeType", &file.media_type),
             ("objectType", object),
         ];
-        text(&mut xml, "oaire:file", &attributes, &file.url);
+        xml.text("oaire:file", &attributes, &file.url);
     }
-    if let Some(journal) = description.container() {
-        text(&mut xml, "oaire:citationTitle", &[], journal);
-    }
-    xml.push_str("</oaire:resource>\n");
-    Some(xml)
 }
 
 /// The identifier, alternatives to it, and those of related items.
-fn identifiers(xml: &mut String, description: &Description) {
-    let alternate = |xml: &mut String, kind: &str, value: &str| {
-        let attributes = [("alternateIdentifierType", kind)];
-        text(xml, "datacite:alternateIdentifier", &attributes, value);
-    };
-    let mut alternates = String::new();
-    alternate(&mut alternates, "IBI", &description.ibi);
-    let (kind, identifier) = match description.doi() {
-        Some(doi) => {
-            alternate(&mut alternates, "URL", &description.url);
-            ("DOI", doi)
-        }
-        None => ("URL", description.url.as_str()),
-    };
-    list(xml, "datacite:alternateIdentifiers", &alternates);
-    let mut related = String::new();
-    for (relation, url) in &description.related {
-        let relation = match relation {
-            DescribedRelation::LaterEdition => "IsPreviousVersionOf",
-            DescribedRelation::EarlierEdition => "IsNewVersionOf",
-            DescribedRelation::Translation => "IsVariantFormOf",
+fn identifiers(xml: &mut Xml, description: &Description) {
+    let url = description.url.as_str();
+    let doi = description.doi();
+    xml.group("datacite:alternateIdentifiers", |xml| {
+        let mut alternate = |kind: &str, value: &str| {
+            let attributes = [("alternateIdentifierType", kind)];
+            xml.text("datacite:alternateIdentifier", &attributes, value);
         };
-        let attributes = [("relatedIdentifierType", "URL"), ("relationType", relation)];
-        text(&mut related, "datacite:relatedIdentifier", &attributes, url);
-    }
-    list(xml, "datacite:relatedIdentifiers", &related);
-    let attributes = [("identifierType", kind)];
-    text(xml, "datacite:identifier", &attributes, identifier);
+        alternate("IBI", &description.ibi);
+        if doi.is_some() {
+            alternate("URL", url);
+        }
+    });
+    xml.group("datacite:relatedIdentifiers", |xml| {
+        for (relation, url) in &description.related {
+            let relation = word(*relation);
+            let attributes = [("relatedIdentifierType", "URL"), ("relationType", relation)];
+            xml.text("datacite:relatedIdentifier", &attributes, url);
+        }
+    });
+    let (kind, identifier) = doi.map_or(("URL", url), |doi| ("DOI", doi));
+    xml.text(
+        "datacite:identifier",
+        &[("identifierType", kind)],
+        identifier,
+    );
 }

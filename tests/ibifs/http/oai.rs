@@ -125,7 +125,7 @@ fn openaire_has_what_it_requires() {
         record article 'Tides <of> & beyond' ', journal = {Acta}, keywords = {sea}, abstract = {High and low.}, language = {en}, publisher = {P}, copyright = {CC BY https://creativecommons.org/licenses/by/4.0/}' > text; cp text "A/$open:"
         echo x > "A/$open/doc/a b.pdf"; echo y > "A/$open/doc/data.csv"; echo z > "A/$open/doc/secret.csv"; chmod 600 "A/$open/doc/secret.csv"
         setfattr -n user.ibi.target -v 'a b.pdf' "A/$open"
-        record dataset Rain '' > text; cp text "A/$shut:"; echo x > "A/$shut/doc/rain.csv"; chmod 600 "A/$shut/doc/rain.csv"
+        record dataset Rain ', license = {CC BY 4.0}, orcid = {0000-0002-1825-0097 Souza, Maria}' > text; cp text "A/$shut:"; echo x > "A/$shut/doc/rain.csv"; chmod 600 "A/$shut/doc/rain.csv"
         record misc Nothing ', doi = {10.1000/182}' > text; cp text "A/$bare:"
         echo 'title: No creator' > "A/$none:"; echo x > "A/$none/doc/x"
         for name in open shut bare none; do eval "echo \$$name" > $name; done
@@ -139,7 +139,7 @@ fn openaire_has_what_it_requires() {
         inform ListIdentifiers; headers > all; for name in open shut bare none; do sed "s;^$(cat $name)$;$name;" -i all; done; sort all | paste -sd' '
         of_item open; for name in creatorName familyName date resourceType description identifier subject licenseCondition language publisher citationTitle; do all $name; done | sed "s;$(cat open);OPEN;; s;/[A-Z0-9]*/[A-Z0-9]*$;/IBIP;"
         attribute resourceType uri; attribute rights rightsURI; attribute licenseCondition uri; attribute file objectType; attribute file mimeType; all file | sed "s;$(cat open);OPEN;"
-        of_item shut; attribute resourceType uri; all file; all licenseCondition
+        of_item shut; attribute resourceType uri; all file; all licenseCondition; attribute licenseCondition uri; all nameIdentifier
         of_item bare; attribute resourceType uri; all identifier | tail -n 1
         said() { errors "$@" | paste -sd' '; }
         said "verb=GetRecord&metadataPrefix=oai_openaire&identifier=oai:archive-a.example.org:$(cat none)"
@@ -182,6 +182,9 @@ mimeType="text/csv"
 http://archive-a.example.org/col/OPEN/doc/a%20b.pdf
 http://archive-a.example.org/col/OPEN/doc/data.csv
 uri="http://purl.org/coar/resource_type/c_ddb1"
+CC BY 4.0
+uri="https://creativecommons.org/licenses/by/4.0/"
+https://orcid.org/0000-0002-1825-0097
 uri="http://purl.org/coar/resource_type/c_1843"
 10.1000/182
 cannotDisseminateFormat

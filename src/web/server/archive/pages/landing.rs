@@ -7,7 +7,7 @@ use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
 use crate::formats::citation::short_styles;
 use crate::formats::description::DescriptionFormat;
-use crate::formats::metadata::{DublinCore, Element};
+use crate::formats::metadata::{BibliographicRecord, DublinCore, Element, License};
 use crate::web::server::page::html::link;
 
 /// The most creators below a title, and the most values of an element on a page. The table of the metadata has all.
@@ -18,7 +18,7 @@ const MOST_VALUES: usize = 50;
 pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Markup>) -> Markup {
     html! {
         @if let Some(description) = &item.description {
-            (byline(&description.record.core))
+            (byline(&description.record))
         }
         @if let Some(last) = &item.last_edition {
             @if !last.names.matches(&item.names) {
@@ -58,14 +58,23 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Marku
     }
 }
 
-/// The creators and the date, as below a title.
-fn byline(core: &DublinCore) -> Markup {
+/// The creators, with links to their ORCID records, and the date, as below a title.
+fn byline(record: &BibliographicRecord) -> Markup {
+    let core = &record.core;
     let creators: Vec<&str> = core.values(Element::Creator).take(MOST_CREATORS).collect();
+    let orcids = record.orcids();
     let date = core.first(Element::Date);
     let date = date.map(|date| date.split('T').next().unwrap_or_default());
     html! {
         p {
-            @if !creators.is_empty() { bdi { (creators.join("; ")) } " " }
+            @for (index, creator) in creators.iter().enumerate() {
+                @if index > 0 { "; " }
+                @match orcids.get(creator) {
+                    Some(id) => (link(&format!("https://orcid.org/{id}"), creator)),
+                    None => bdi { (creator) },
+                }
+            }
+            " "
             @if let Some(date) = date { small { bdi { (date) } } }
         }
     }
@@ -91,7 +100,9 @@ fn about(words: &ArchiveWords, core: &DublinCore) -> Markup {
                     @for element in &shown {
                         dt { (words.of_element(*element)) }
                         @for value in core.values(*element).take(MOST_VALUES) {
-                            dd { (linked(value)) }
+                            dd {
+                                @if *element == Element::Rights { (licence(value)) } @else { (linked(value)) }
+                            }
                         }
                     }
                 }
@@ -100,7 +111,19 @@ fn about(words: &ArchiveWords, core: &DublinCore) -> Markup {
     }
 }
 
-/// A text; a link if all of it is a URL, such as that of a licence.
+/// What is said of rights; a link if that is a licence, whose URL is replaced by its identifier.
+fn licence(text: &str) -> Markup {
+    match License::read(text) {
+        Some(License {
+            spdx: Some(id),
+            url,
+        }) if text.contains("://") => link(&url, &id),
+        Some(licence) => link(&licence.url, text),
+        None => linked(text),
+    }
+}
+
+/// A text; a link if all of it is a URL.
 fn linked(text: &str) -> Markup {
     let is_url = ["https://", "http://"]
         .iter()

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::view::{self, ItemView, OtherItem};
 use crate::archive::store::Item;
-use crate::formats::description::{Description, DescriptionFormat, uri_in};
+use crate::formats::description::{Description, DescriptionFormat, licence_url, uri_in};
 use crate::formats::item::Names;
 use crate::formats::metadata::Element;
 use crate::web::server::answer;
@@ -112,7 +112,7 @@ fn of_view(site: &Site, item: &ItemView) -> Vec<TypedLink> {
         let class = description.record.kind().schema_org();
         links.push(TypedLink::to("type", format!("https://schema.org/{class}")));
         let core = &description.record.core;
-        let licences = core.values(Element::Rights).filter_map(uri_in);
+        let licences = core.values(Element::Rights).filter_map(licence_url);
         links.extend(licences.map(|uri| TypedLink::to("license", uri)));
         let authors = core.values(Element::Creator).filter_map(uri_in);
         links.extend(authors.map(|uri| TypedLink::to("author", uri)));
