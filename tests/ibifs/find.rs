@@ -56,6 +56,28 @@ fn items_are_found_by_words_and_fields() {
     env.prints("ibifs umount A; ibifs fsck A.store", "4 items, 0 findings");
 }
 
+/// A year that is none would be a word that no item has, and so would a field.
+#[test]
+fn what_is_neither_a_year_nor_a_field_is_said() {
+    let env = library();
+    for year in ["abcd", "2009-", "-", "2009-x", "99999"] {
+        let find = format!("ibifs find sea --year={year} --store A");
+        env.exits(&find, 2);
+        env.complains(&find, &format!("'{year}' is not a year"));
+    }
+    env.exits("ibifs find foo:bar --store A", 3);
+    for query in ["foo:bar", "sea foo:bar", "'sea -foo:bar nothing'"] {
+        let find = format!("ibifs find {query} --store A");
+        env.complains(
+            &find,
+            "'foo' is not a field, so 'foo:' was searched for as a word; the fields are ",
+        );
+    }
+    // A colon in what is found, and in an identifier, is no field.
+    env.sh("printf 'title: Ratio 3:4\\n' > A/$(< maps):; cat A/$(< maps):; ibifs find ratio --store A; ibifs find 3:4 --store A | grep Ratio");
+    env.sh("! ibifs find creator:nothing-like-it --store A 2> why; ! grep 'not a field' why");
+}
+
 /// The items of an index that an older ibifs has made are found.
 #[test]
 fn items_of_an_older_index_are_found() {
