@@ -210,6 +210,29 @@ Rain",
     );
 }
 
+/// A text with the path of a file on the disk of its author leaves as it was written, and is the only thing that has it;
+/// what a format gives takes its place.
+#[test]
+fn only_the_text_has_the_paths_of_a_disk() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "ibifs mint A | head -n 1 > x; echo 1 > A/$(< x)/doc/x
+         printf '@article{k, title = {Rain}, author = {Silva, Ana}, year = 2010,\n file = {PDF:/home/u/x.pdf:application/pdf}}\n' > x.bib; cp x.bib A/$(< x):",
+    );
+    let served = Served::start(&env, "A.store");
+    served.sh(
+        &env,
+        "x=$(< x); get \"$U/$x:\" | cmp - x.bib; ibifs export --bagit A/$x out; ibifs export --ocfl A/$x root
+         grep -rlZ /home/u out root > found; test $(tr -cd '\\0' < found | wc -c) = 2; xargs -0 -n 1 cmp x.bib < found
+         oai=\"oai?verb=ListRecords&metadataPrefix\"
+         for path in \"$x?page\" \"$oai=oai_dc\" \"$oai=datacite\" \"$oai=oai_openaire\"; do
+             get \"$U/$path\" > body; grep -q Rain body; ! grep /home/u body
+         done
+         get \"$U/archive.cgi/$x?bag\" > bag.zip; python3 -c 'import zipfile; z = zipfile.ZipFile(\"bag.zip\"); assert not [n for n in z.namelist() if b\"/home/u\" in z.read(n)]'
+         cp \"A/$x:(bibtex)\" clean; cp clean \"A/$x:\"; get \"$U/$x:\" > body; grep Rain body; ! grep /home/u body",
+    );
+}
+
 /// `GetFormats` lists each format that an item can be described in, in the mount, at a service and through a
 /// resolver; what it lists is there.
 #[test]
