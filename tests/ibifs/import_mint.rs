@@ -100,6 +100,43 @@ fn each_source_becomes_an_item() {
     );
 }
 
+/// An item as DSpace exports it, and a directory with MODS, are described by their records.
+#[test]
+fn records_beside_the_files_describe_the_item() {
+    let env = TestEnv::new().with_a();
+    env.prints(
+        &format!(
+            r#"{MINTED}
+            mkdir -p in/item_000 in/odd in/bag/metadata in/bag/data
+            cat > in/item_000/dublin_core.xml <<'END'
+<?xml version="1.0" encoding="utf-8" standalone="no"?>
+<dublin_core schema="dc">
+  <dcvalue element="contributor" qualifier="author">Silva, Ana</dcvalue>
+  <dcvalue element="title" qualifier="none">Rain</dcvalue>
+  <dcvalue element="date" qualifier="issued">2010-03</dcvalue>
+</dublin_core>
+END
+            printf 'rain.csv	bundle:ORIGINAL
+' > in/item_000/contents; echo 123/4 > in/item_000/handle; echo 1 > in/item_000/rain.csv
+            minted item_000; tree; cmp in/item_000/dublin_core.xml "$item/.ibi.metadata"; ibifs cite "$item" | cut -c1-18
+            # What cannot be read, and what has no title, is a file as others.
+            cp in/item_000/dublin_core.xml in/odd/dc-1.xml; sed -i s/Rain/'\&x;'/ in/odd/dc-1.xml; echo '<dublin_core/>' > in/odd/dc-2.xml
+            minted odd; tree; test ! -e "$item/.ibi.metadata"; echo
+            # Of a bag, with what its tags say.
+            printf 'BagIt-Version: 1.0
+Tag-File-Character-Encoding: UTF-8
+' > in/bag/bagit.txt; echo 'Source-Organization: INPE' > in/bag/bag-info.txt
+            echo x > in/bag/data/x; (cd in/bag; sha256sum data/x > manifest-sha256.txt)
+            echo '<mods xmlns="http://www.loc.gov/mods/v3"><titleInfo><title>Tides</title></titleInfo></mods>' > in/bag/metadata/mods.xml
+            minted bag; cat "$item/.ibi.metadata"
+            "#
+        ),
+        "./.ibi.metadata ./doc ./doc/contents ./doc/dublin_core.xml ./doc/handle ./doc/rain.csv Silva, A. (2010, M\n\
+         ./doc ./doc/dc-1.xml ./doc/dc-2.xml \n\
+         title: Tides\npublisher: INPE\ntype: Text",
+    );
+}
+
 /// Nothing is minted, left or written outside for a source that is damaged or hostile, and the reason is said.
 #[test]
 fn what_is_not_safe_becomes_no_item() {

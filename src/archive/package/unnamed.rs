@@ -22,7 +22,9 @@ use super::work::new_file;
 use super::{PackageError, Problem, UnpackOptions, filling};
 use crate::archive::backup::{BackupFinding, ItemCopier};
 use crate::archive::tree::{Action, METADATA_TEXT, SIDECAR, Tree, each_entry_of, joined, open_far};
-use crate::formats::metadata::{DublinCore, Element, MAX_BYTES};
+use crate::formats::metadata::{
+    DublinCore, Element, MAX_BYTES, RecordFormat, read_metadata_text, sniff_text,
+};
 use crate::os::directory::{Directory, NOT_REGULAR, is_own};
 use crate::os::opening::regular;
 use crate::os::writing;
@@ -193,7 +195,7 @@ fn stage_directory(
     };
     if let Some(record) = record {
         match item.create(METADATA_TEXT, 0o666) {
-            Ok(text) => writing::write_all(text, record.as_bytes()),
+            Ok(text) => writing::write_all(text, &record),
             Err(Errno::EXIST) => Ok(()),
             Err(errno) => Err(errno),
         }
@@ -350,18 +352,32 @@ fn only_directory(directory: &Directory) -> Result<Option<Vec<u8>>, PackageError
     })
 }
 
-/// The metadata text that describes a package, which has these tags, or a directory: from Dublin Core in XML, which is
-/// looked for in the tag files of a bag, in what is beside the content of an object, or in the directory, and from the tags.
+/// The metadata text that describes a package, which has these tags, or a directory: from a record in XML, which is looked
+/// for in the tag files of a bag, in what is beside the content of an object, or in the directory, and from the tags.
+/// Without tags, a record that is no plain Dublin Core is the text as it is.
 fn described(
     root: &Directory,
     info: Option<&[(String, String)]>,
-) -> Result<Option<String>, PackageError> {
+) -> Result<Option<Vec<u8>>, PackageError> {
     let mut core = DublinCore::default();
     for path in descriptions(root, info.is_some())? {
-        let read = small(root, &path)?.and_then(|bytes| DublinCore::from_oai_dc(&bytes).ok());
-        if let Some(read) = read {
-            core.extend(&read);
-            break;
+        let Some(bytes) = small(root, &path)? else {
+            continue;
+        };
+        let is_plain = match sniff_text(&bytes) {
+            RecordFormat::OaiDc => true,
+            RecordFormat::Datacite | RecordFormat::Mods | RecordFormat::Dspace => false,
+            _ => continue,
+        };
+        let read = read_metadata_text(&bytes).ok();
+        let read = read.filter(|record| is_plain || record.core.first(Element::Title).is_some());
+        match read {
+            None => {}
+            Some(_) if !is_plain && info.is_none() => return Ok(Some(bytes)),
+            Some(record) => {
+                core.extend(&record.core);
+                break;
+            }
         }
     }
     for (name, value) in info.unwrap_or_default() {
@@ -375,11 +391,8 @@ fn described(
         };
         core.push(element, value.clone());
     }
-    let lines: String = core
-        .iter()
-        .map(|(element, value)| format!("{}: {value}\n", element.name()))
-        .collect();
-    Ok((!lines.is_empty()).then_some(lines))
+    let lines = core.to_text();
+    Ok((!lines.is_empty()).then(|| lines.into_bytes()))
 }
 
 /// The XML files that may be descriptions, the likeliest first.
