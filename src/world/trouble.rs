@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use ibi::message;
 use ibi::message::{Localize, Message};
 use rustix::io::Errno;
 
@@ -25,7 +26,7 @@ pub(crate) enum Trouble {
     Full,
     /// It is a directory whose entries are not known.
     Unlisted,
-    /// It is no directory.
+    /// It is not a directory.
     NotDirectory,
     /// It is a directory.
     IsDirectory,
@@ -61,26 +62,21 @@ impl Localize for Trouble {
             Trouble::Unreachable(what) | Trouble::Broken(what) | Trouble::Unsupported(what) => {
                 Message::foreign(what.as_str())
             }
-            other => Message::foreign(other.to_string()),
+            Trouble::Missing => message!("it does not exist"),
+            Trouble::Changed => message!("it has been changed at its Archive"),
+            Trouble::Loop => message!("the links have no end"),
+            Trouble::Full => message!("the cache is full"),
+            Trouble::Unlisted => message!("its entries are not known"),
+            Trouble::NotDirectory => message!("it is not a directory"),
+            Trouble::IsDirectory => message!("it is a directory"),
+            Trouble::Invalid => message!("the operation is not possible"),
+            Trouble::Interrupted => message!("a signal interrupted it"),
         }
     }
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Trouble::Missing => f.write_str("it is not there"),
-            Trouble::Unreachable(what) | Trouble::Broken(what) | Trouble::Unsupported(what) => {
-                f.write_str(what)
-            }
-            Trouble::Changed => f.write_str("it has been changed at its Archive"),
-            Trouble::Loop => f.write_str("the links have no end"),
-            Trouble::Full => f.write_str("the cache is full"),
-            Trouble::Unlisted => f.write_str("its entries are not known"),
-            Trouble::NotDirectory => f.write_str("it is no directory"),
-            Trouble::IsDirectory => f.write_str("it is a directory"),
-            Trouble::Invalid => f.write_str("the operation is not possible"),
-            Trouble::Interrupted => f.write_str("a signal interrupted it"),
-        }
+        self.message().fmt(f)
     }
 }
