@@ -17,26 +17,10 @@ impl Tree {
     /// that area, and decides about names that are not identifiers.
     pub fn each_item<E: From<TreeError>>(
         &self,
-        visit: impl FnMut(Area, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.each(visit, Tree::survey_items)
-    }
-
-    /// Visits every tombstone with its place, like [`Tree::each_item`].
-    pub fn each_tombstone<E: From<TreeError>>(
-        &self,
-        visit: impl FnMut(Area, &str) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.each(visit, Tree::survey_tombstones)
-    }
-
-    fn each<E: From<TreeError>>(
-        &self,
         mut visit: impl FnMut(Area, &str) -> Result<(), E>,
-        survey: fn(&Tree, Area, Visit<'_, E>) -> Result<(), E>,
     ) -> Result<(), E> {
         for area in [Area::Col, Area::Ibip] {
-            survey(self, area, &mut |seen| match seen.named()? {
+            self.survey_items(area, &mut |seen| match seen.named()? {
                 Some(path) => visit(area, path),
                 None => Ok(()),
             })?;
