@@ -16,6 +16,7 @@ use crate::formats::inventory::EntryKind;
 use crate::formats::item::Names;
 use crate::formats::level::{LevelPath, LevelStat};
 use crate::formats::links::read_in_ibip_tree;
+use crate::os::deep::split;
 use crate::world::cache::Cache;
 use crate::world::content::{Content, RemoteFile};
 use crate::world::inventory::{self, Inventory, Position};
@@ -432,14 +433,6 @@ pub(crate) enum Stale {
     Name(u64, Vec<u8>),
     /// The attributes of a directory.
     Directory(u64),
-}
-
-/// The directory of an entry, and its name there.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(cut) => (&path[..cut], &path[cut + 1..]),
-        None => (b"", path),
-    }
 }
 
 /// Where an item is: the directories above it, and its names there.

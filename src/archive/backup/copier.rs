@@ -9,13 +9,14 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::directories::{failed, fstat, names_of, remove, split};
+use super::directories::{failed, fstat, names_of, remove};
 use super::finding::{BackupCode, BackupError, BackupFinding, BackupTally};
 use super::metadata;
 use super::staging::{PREFIX, Staging};
 use crate::archive::finding::Reporter;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
+use crate::os::deep::split;
 use ibi::message::{Localize, Message};
 
 /// How many times an entry is copied that changes meanwhile.

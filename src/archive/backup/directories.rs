@@ -23,14 +23,6 @@ pub(super) fn is_directory(parent: &OwnedFd, name: &[u8]) -> bool {
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
 }
 
-/// The directory of a path, and the last component.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(cut) => (&path[..cut], &path[cut + 1..]),
-        None => (b".", path),
-    }
-}
-
 pub(super) fn list(directory: &OwnedFd) -> Result<Vec<(Vec<u8>, bool)>, Errno> {
     let mut names = Vec::new();
     crate::archive::tree::each_entry_of(directory, |name, is_directory| {

@@ -13,10 +13,11 @@ use rustix::io::Errno;
 
 use super::content::{self, ContentError};
 use super::copier::{Copier, DirectoryPair, TRIES};
-use super::directories::{failed, fstat, remove, split};
+use super::directories::{failed, fstat, remove};
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
 use crate::archive::tree::{Action, joined};
+use crate::os::deep::split;
 use crate::os::directory::{Directory, is_own, is_same_file};
 use crate::os::opening::by_descriptor;
 use ibi::message;

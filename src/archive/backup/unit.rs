@@ -4,11 +4,12 @@ use rustix::fs::Stat;
 use rustix::io::Errno;
 
 use super::copier::{Copier, Leave, TRIES};
-use super::directories::{failed, fstat, is_directory, list, names_of, remove, split};
+use super::directories::{failed, fstat, is_directory, list, names_of, remove};
 use super::entry::CopiedLinks;
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
 use crate::archive::tree::{Action, joined};
+use crate::os::deep::split;
 use ibi::message;
 
 /// What is done with units and levels that only the copy has.

@@ -16,6 +16,7 @@ use super::{PackageError, Problem};
 use crate::archive::tree::Action;
 use crate::archive::tree::{SIDECAR, mark_strangers, open_far};
 use crate::formats::mtree::{MtreeEntry, MtreeKind};
+use crate::os::deep::split;
 use crate::os::directory::{Directory, Entry};
 
 /// Which metadata the files get.
@@ -204,13 +205,5 @@ fn times(entry: &MtreeEntry) -> Timestamps {
     Timestamps {
         last_access: time,
         last_modification: time,
-    }
-}
-
-/// The directory of a path, and the last component.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(cut) => (&path[..cut], &path[cut + 1..]),
-        None => (b".", path),
     }
 }

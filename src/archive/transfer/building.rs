@@ -14,6 +14,7 @@ use crate::archive::backup;
 use crate::archive::store::Item;
 use crate::archive::tree::{Action, Tree};
 use crate::formats::fixity::{Digest, shown};
+use crate::os::deep::split;
 use ibi::message;
 
 /// An item that is assembled from its files.
@@ -144,14 +145,6 @@ impl<'a> Building<'a> {
         }
         let why = message!("the file with the digest {digest} has not arrived", digest);
         Err(Skip::NotTaken(why).into())
-    }
-}
-
-/// The directory of a path, and the last component.
-pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
-    match path.iter().rposition(|byte| *byte == b'/') {
-        Some(cut) => (&path[..cut], &path[cut + 1..]),
-        None => (b"", path),
     }
 }
 

@@ -248,3 +248,11 @@ pub fn joined(path: &[u8], name: &[u8]) -> Vec<u8> {
         (path, name) => [path, b"/", name].concat(),
     }
 }
+
+/// The directory of a path, which is empty at the top, and the last component: what [`joined`] puts together.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(cut) => (&path[..cut], &path[cut + 1..]),
+        None => (b"", path),
+    }
+}
