@@ -20,9 +20,9 @@ use crate::world::settings::WorldSettings;
 use ibi::Ibi;
 use ibi::pairs::{Pairs, percent_decode};
 
-/// How long a mount may take.
+/// The time that a mount may take.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an unmount may take.
+/// The time that an unmount may take.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
 /// Why the process that uses a cache did not do what was asked.
@@ -40,8 +40,8 @@ pub enum AskError {
     System(std::io::Error),
 }
 
-/// What the process of a mount holds and has done. None if that is no mount of items of other Archives, or its process
-/// is gone.
+/// Returns what the process of a mount holds and has done. None if that is not a mount of items of other Archives, or
+/// its process is gone.
 #[must_use]
 pub fn status(mount_point: &Path) -> Option<Pairs> {
     let mut text = vec![0; 64 << 10];
@@ -158,7 +158,7 @@ fn is_mounted(mount_point: &Path) -> bool {
     mounts().iter().any(is_there)
 }
 
-/// What is reported while items are fetched, pinned or dropped.
+/// A report while items are fetched, pinned or dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeepReport {
     /// So many bytes of so many are in the cache.

@@ -21,7 +21,7 @@ pub(crate) struct Backing {
     whole: InUse,
 }
 
-/// How an open file is read.
+/// The way in which an open file is read.
 #[derive(Clone, Debug)]
 pub(crate) enum Route {
     /// By the kernel.
@@ -38,7 +38,7 @@ enum Way {
     Process(u64),
 }
 
-/// How the open files of a mount are read.
+/// The way in which each open file of a mount is read.
 #[derive(Debug)]
 pub(crate) struct Backings {
     ways: Mutex<HashMap<u64, Way>>,
@@ -113,7 +113,7 @@ impl Backings {
         }
     }
 
-    /// How many files the kernel reads.
+    /// Returns the number of files that the kernel reads.
     pub(crate) fn count(&self) -> usize {
         let ways = self.ways.lock();
         let ways = ways.values();

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// How long a host is left alone after its first failure. Doubled by each further one.
+/// The time that a host is left alone after its first failure. Doubled by each further one.
 const SHORTEST: Duration = Duration::from_secs(5);
-/// How long a host is left alone at most.
+/// The longest time that a host is left alone.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The most hosts that are remembered.
 const MOST_HOSTS: usize = 4096;

@@ -1,4 +1,4 @@
-//! What has been fetched, on disk, within a limit.
+//! The files that have been fetched, on disk, within a limit.
 //!
 //! A file of the cache is written under another name and renamed, and its content is compared with its digest before it
 //! is used: a file that a crash has torn, or that was changed, is never delivered, but fetched again. What was not used
@@ -52,7 +52,7 @@ pub(crate) use wholes::InUse;
 
 /// The size of a block of the disk, in bytes: a file takes whole ones.
 const BLOCK: u64 = 4096;
-/// What the directories of the cache take, in bytes.
+/// The space that the directories of the cache take, in bytes.
 const OVERHEAD: u64 = 4 << 20;
 /// The least limit, in bytes.
 pub(crate) const LEAST: u64 = 64 << 20;
@@ -137,7 +137,7 @@ impl Drop for Reserved {
     }
 }
 
-/// What a cache holds.
+/// The figures of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Bytes, with what is reserved.
@@ -148,7 +148,7 @@ pub(crate) struct Usage {
     pub(crate) files: usize,
 }
 
-/// What is kept in a cache.
+/// A kind of file in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The inventory of an item.
@@ -157,9 +157,9 @@ pub(crate) enum Kind {
     Digests,
     /// The digests of the pieces of a whole file, by its name.
     List,
-    /// What is pinned, and its files.
+    /// An item that is pinned, and its files.
     Pin,
-    /// What is below a level.
+    /// The names below a level.
     Level,
 }
 
@@ -205,7 +205,7 @@ impl Cache {
         // For people who look for the process.
         lock.set_len(0).map_err(failed)?;
         writeln!(lock, "{}", std::process::id()).map_err(failed)?;
-        // What a crash has left.
+        // A crash has left it.
         let temporary = directory.join(TEMPORARY);
         match std::fs::remove_dir_all(&temporary) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -294,7 +294,7 @@ impl Cache {
         Ok(())
     }
 
-    /// What it holds.
+    /// Returns its figures.
     pub(crate) fn usage(&self) -> Usage {
         let state = self.state.lock();
         Usage {

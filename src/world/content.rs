@@ -24,21 +24,21 @@ use crate::world::trouble::Trouble;
 
 pub(crate) use crate::world::remote_file::RemoteFile;
 
-/// How many pieces are kept in memory.
+/// The number of pieces that stay in memory.
 const MOST_RECENT: usize = 8;
-/// How many pieces are fetched before they are asked for, where a file is read from its beginning to its end.
+/// The number of pieces that are fetched before they are asked for, where a file is read from beginning to end.
 const AHEAD: u64 = 3;
 /// For how long a file is not read again for which a read has waited in vain.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How often a piece is fetched that differs from its digest.
+/// The number of times that a piece is fetched if it differs from its digest.
 const MOST_ATTEMPTS: u32 = 2;
 /// The most files whose digests are kept in memory.
 const MOST_FILES: usize = 4096;
 
-/// What has arrived of a download.
+/// The part of a download that has arrived.
 #[derive(Default)]
 struct Arrived {
-    /// How many bytes.
+    /// Its length in bytes.
     length: u64,
     /// The digest of all of them.
     digest: Sha256,
@@ -206,8 +206,8 @@ impl Content {
         digests.all(|digest| digest.is_some_and(|digest| self.cache.has_piece(&digest)))
     }
 
-    /// What a file takes in the cache, in bytes. `counted` has the pieces that are counted already; with `is_pinned` what
-    /// is pinned takes no more.
+    /// Returns the space that a file takes in the cache, in bytes. `counted` has the pieces that are counted already;
+    /// with `is_pinned`, a file that is pinned takes no more.
     pub(crate) fn takes(
         &self,
         file: &RemoteFile,

@@ -30,9 +30,9 @@ use ibi::Ibi;
 
 /// The name of the socket.
 const SOCKET: &str = "socket";
-/// How long a question may take to arrive.
+/// The time that a question may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the progress is sent.
+/// The interval at which the progress is sent.
 const OFTEN: Duration = Duration::from_millis(200);
 
 /// The path of the socket, which is short enough as long as the directory is open.
@@ -106,7 +106,7 @@ pub(crate) fn unbind(directory: &Path) {
     let _ = socket(directory).map(|(directory, _)| directory.remove_file(SOCKET));
 }
 
-/// What decides which files a process sees at a path: its mount namespace, and its root.
+/// Returns what decides which files a process sees at a path: its mount namespace, and its root.
 pub(crate) fn view() -> String {
     let namespace = std::fs::read_link("/proc/self/ns/mnt").unwrap_or_default();
     let root = std::fs::metadata("/").map(|root| (root.dev(), root.ino()));
@@ -230,7 +230,7 @@ async fn keep(
                         () = tokio::time::sleep(OFTEN) => {
                             let [done, all] = [&progress.done, &progress.all]
                                 .map(|number| number.load(Ordering::Relaxed));
-                            // Who no longer listens has ended, and the fetching with it.
+                            // A client that no longer listens has ended, and the fetching with it.
                             send(stream, &Answer::Progress(done, all)).await?;
                         }
                     }

@@ -30,11 +30,11 @@ use ibi::message::{Localize, Message};
 
 pub(crate) use crate::world::found::{Asked, Identity};
 
-/// How long it waits until a server says where an item is.
+/// The time that it waits until a server says where an item is.
 const FIND_TIMEOUT: Duration = Duration::from_secs(10);
-/// How many files are fetched at a time.
+/// The number of files that are fetched at a time.
 const MOST_AT_ONCE: usize = 4;
-/// How often an item is asked for that changes meanwhile.
+/// The number of times that an item is asked for if it changes meanwhile.
 const MOST_ATTEMPTS: usize = 3;
 
 /// The Archives and resolvers from which items are copied.
@@ -45,7 +45,7 @@ pub(crate) struct Source {
     sources: Sources,
 }
 
-/// Where items are copied to.
+/// The store that items are copied to.
 pub(crate) struct Destination<'a> {
     /// The store.
     pub(crate) store: &'a Local,
@@ -200,7 +200,7 @@ impl Source {
         }
         let sizes = wanted.iter().map(|wanted| wanted.entry.size);
         let missing = sizes.fold(0, u64::saturating_add);
-        // What has arrived becomes the item, unless the store has a copy, or is mounted: then it is copied.
+        // The files that came become the item, unless the store has a copy, or is mounted: then they are copied.
         let is_copied = held.is_there() || to.is_mounted;
         incoming.has_room_for(missing.saturating_add(if is_copied { all } else { 0 }))?;
         for (entry, text) in found.texts() {

@@ -14,7 +14,7 @@ use crate::world::pace::{PAUSE, Pace};
 use crate::world::remote::{READ_TIMEOUT, Remote, pieces};
 use crate::world::trouble::Trouble;
 
-/// How often bytes are fetched that differ from their digest.
+/// The number of times that bytes are fetched if they differ from their digest.
 const MOST_ATTEMPTS: u32 = 2;
 
 /// Why a file has not arrived.
@@ -38,12 +38,12 @@ impl From<std::io::Error> for Stopped {
     }
 }
 
-/// What has become of a file.
+/// The result of a file's download.
 #[derive(Debug)]
 pub(crate) struct Downloaded {
     /// Its digest.
     pub(crate) digest: Result<Digest, Stopped>,
-    /// How many bytes have come in this run.
+    /// The number of bytes that have come in this run.
     pub(crate) bytes: u64,
 }
 
@@ -55,7 +55,7 @@ struct Download<'a> {
     part: Part,
     /// The digests of its pieces, as far as they were asked for.
     told: Vec<Digest>,
-    /// How many of the pieces that are there have been compared.
+    /// The number of pieces there that have been compared.
     compared: usize,
     pace: Pace,
 }
@@ -181,7 +181,7 @@ impl Download<'_> {
             }
             self.compared += 1;
         }
-        // What is behind the last whole piece is compared when the file is complete.
+        // The bytes behind the last whole piece are compared when the file is complete.
         if self.part.length() == self.entry.size && self.compare_last().await.is_err() {
             log::debug!("{}: the last piece is fetched", self.url);
         }

@@ -23,11 +23,11 @@ use ibi::{AliasPair, Ibi, message};
 pub(crate) struct Asked {
     /// An identifier, with or without a modifier.
     pub(crate) name: String,
-    /// What the item must have. None if a modifier leads to it.
+    /// The identity that the item must have. None if a modifier leads to it.
     pub(crate) identity: Option<Identity>,
 }
 
-/// What shows that an item is the one that is asked for.
+/// Proof that an item is the one that is asked for.
 #[derive(Clone, Debug)]
 pub(crate) enum Identity {
     /// One of its names.
@@ -45,7 +45,7 @@ impl Asked {
     }
 }
 
-/// What is known of the digests of an item's files.
+/// The known digests of an item's files.
 pub(crate) type Digests = HashMap<Position, Digest>;
 
 /// An item that an Archive holds.
@@ -71,7 +71,7 @@ impl FoundItem {
         found.map(|(_, names)| names)
     }
 
-    /// What its Archive says of it.
+    /// Returns what its Archive says of it.
     pub(crate) fn sidecar(&self) -> &Sidecar {
         &self.sidecar
     }

@@ -33,20 +33,20 @@ use crate::world::turns::Turns;
 use crate::world::waiting;
 use listing::{Directory, ListingReply};
 
-/// How long the kernel keeps names and attributes. What changes earlier is made stale.
+/// The time that the kernel keeps names and attributes. A change before that makes them stale.
 const KEPT: Duration = Duration::from_secs(60);
 /// The same for a link or a text that a modifier leads to, and for the levels of an Archive, which are kept here.
 const KEPT_BRIEFLY: Duration = Duration::from_secs(1);
 const GENERATION: Generation = Generation(0);
 /// The size of a block, in bytes.
 const BLOCK: u32 = 4096;
-/// How many reads ahead the kernel sends before it waits for their answers, those of all users together: `Turns` divide
-/// what they take.
+/// The number of reads ahead that the kernel sends before it waits for their answers, those of all users together:
+/// `Turns` divide what they take.
 const MOST_BACKGROUND: u16 = 4096;
 /// The largest read, in bytes.
 const LARGEST_READ: u32 = 1 << 20;
 
-/// What a process has opened.
+/// A file or directory that a process has opened.
 #[derive(Clone, Debug)]
 enum Open {
     Text(Arc<[u8]>),
@@ -278,7 +278,7 @@ impl Inner {
         }
     }
 
-    /// What a node is now: a directory may have other entries and times than when it was looked up.
+    /// Returns what a node is now: a directory may have other entries and times than when it was looked up.
     fn current(kind: &NodeKind) -> Result<NodeKind, Trouble> {
         let NodeKind::Inside(found) = kind else {
             return Ok(kind.clone());

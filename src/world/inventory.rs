@@ -1,4 +1,4 @@
-//! What is in an item, in memory: the entries of all pages, by path and by directory.
+//! The content of an item, in memory: the entries of all pages, by path and by directory.
 
 use std::collections::HashMap;
 use std::sync::Arc;

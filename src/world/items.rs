@@ -28,10 +28,10 @@ use ibi::pairs::{percent_decode, percent_encode};
 pub(crate) const FRESH: Duration = Duration::from_secs(60);
 /// For how long an Archive that did not answer is not asked again about an item.
 pub(crate) const PAUSE: Duration = Duration::from_secs(5);
-/// How many bytes of inventories are held in memory before those that were not used for the longest time are forgotten. In
+/// The bytes of inventories held in memory before those that were not used for the longest time are forgotten. In
 /// memory they take two to three times as much as the text.
 const MOST_HELD: usize = 128 << 20;
-/// How often items are forgotten: the kernel forgets their names later than it is asked to.
+/// The interval at which items are forgotten: the kernel forgets their names later than it is asked to.
 const SHED_INTERVAL: Duration = Duration::from_secs(1);
 /// The most identifiers of which something is remembered.
 const MOST_SLOTS: usize = 100_000;
@@ -39,7 +39,7 @@ const MOST_SLOTS: usize = 100_000;
 /// An item of an Archive, as it was when it was last described.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// What is in it.
+    /// Its entries.
     pub(crate) inventory: Inventory,
     /// The URL of its Archive.
     pub(crate) base: String,
@@ -47,12 +47,12 @@ pub(crate) struct Item {
     name: String,
     /// Each page's beginning and entity tag.
     pages: Vec<(Vec<u8>, String)>,
-    /// When the Archive last said that it is so, in Unix seconds.
+    /// The time at which the Archive last said that it is so, in Unix seconds.
     confirmed: AtomicI64,
-    /// When it was last asked.
+    /// The time at which the Archive was last asked.
     asked: Mutex<Option<Instant>>,
     is_asking: AtomicBool,
-    /// When it was last looked up, in Unix seconds.
+    /// The time at which it was last looked up, in Unix seconds.
     used: AtomicI64,
     held: Held,
 }
@@ -113,7 +113,7 @@ enum State {
     Known(Arc<Item>),
 }
 
-/// What is known of one identifier.
+/// All that is known of one identifier.
 #[derive(Debug)]
 pub(crate) struct Slot {
     key: String,
@@ -144,7 +144,7 @@ pub(crate) type OnChange = Box<dyn Fn(&Slot, &Item, Option<&Item>) + Send + Sync
 pub(crate) struct Items {
     remote: Arc<Remote>,
     cache: Arc<Cache>,
-    /// Who is asked. What they have said counts for no other.
+    /// The servers that are asked. Their answers count for no others.
     scope: String,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
     sources: Sources,
@@ -180,7 +180,7 @@ impl Items {
         let _ = self.on_change.set(on_change);
     }
 
-    /// How many items are known.
+    /// Returns the number of items that are known.
     pub(crate) fn len(&self) -> usize {
         let slots = self.slots.lock();
         slots.values().filter(|slot| slot.item().is_some()).count()
@@ -203,7 +203,7 @@ impl Items {
         slot
     }
 
-    /// What is known of an identifier without a request. None if a request is needed.
+    /// Returns what is known of an identifier without a request. None if a request is needed.
     pub(crate) fn now(self: &Arc<Self>, ibi: &Ibi) -> Option<Result<Arc<Slot>, Trouble>> {
         let slot = self.slot(&ibi.canonical());
         let state = slot.state.lock().clone();

@@ -16,17 +16,17 @@ use crate::world::namespace::Namespace;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 
-/// How many files are fetched at a time.
+/// The number of files that are fetched at a time.
 const AT_A_TIME: usize = 4;
 
-/// How much of what is asked for is in the cache, in bytes.
+/// The part of what is asked for that is in the cache, in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) done: AtomicU64,
     pub(crate) all: AtomicU64,
 }
 
-/// What is in the cache of an item: files, and their bytes.
+/// The part of an item that is in the cache: files, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) files: u64,

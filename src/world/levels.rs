@@ -1,4 +1,4 @@
-//! What is below the levels of one Archive, as it lists them, and how old that knowledge is.
+//! The names below the levels of one Archive, as it lists them, and how old that knowledge is.
 //!
 //! A level is fetched in pages, when a listing gets there. What an Archive says of a level counts for a minute. Then it
 //! is asked again, once for all lookups meanwhile, while the old answer is given. Without an answer the old answer
@@ -20,7 +20,7 @@ use crate::world::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, 
 use crate::world::remote::{LOOKUP_TIMEOUT, PageAnswer, Paged, Remote, SentPage};
 use crate::world::trouble::Trouble;
 
-/// What a name takes in memory beside its bytes.
+/// The memory that a name takes beyond its bytes.
 const OVERHEAD: usize = 64;
 /// The most memory that the names of a level may take, in bytes: that of 1,500,000 items.
 const MOST_WEIGHT: usize = 128 << 20;
@@ -39,31 +39,31 @@ struct ListedPage {
     /// Its entity tag, with the quotes.
     tag: String,
     names: Vec<LevelName>,
-    /// How many names are before it.
+    /// The number of names before it.
     before: usize,
 }
 
-/// What is below a level, as far as it has been fetched.
+/// The names below a level, as far as they have been fetched.
 #[derive(Debug)]
 pub(crate) struct Listing {
     /// The level in the spelling that is recorded.
     pub(crate) path: LevelPath,
-    /// What is known of it.
+    /// Its known attributes.
     pub(crate) stat: LevelStat,
     pages: Vec<Arc<ListedPage>>,
     order: ListOrder,
-    /// What the names take in memory, in bytes.
+    /// The memory that the names take, in bytes.
     weight: usize,
-    /// Where the next page begins.
+    /// The beginning of the next page.
     next: Option<Vec<u8>>,
-    /// When the Archive last said that it is so, in Unix seconds.
+    /// The time at which the Archive last said that it is so, in Unix seconds.
     confirmed: AtomicI64,
-    /// When it was last asked.
+    /// The time at which the Archive was last asked.
     asked: Mutex<Option<Instant>>,
     is_asking: AtomicBool,
 }
 
-/// What a listing says of a name.
+/// The answer of a listing about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Said<'a> {
     /// It is there, in this spelling.
@@ -142,7 +142,7 @@ impl Listing {
         Ok(self)
     }
 
-    /// How many names are known.
+    /// Returns the number of names that are known.
     pub(crate) fn len(&self) -> usize {
         let last = self.pages.last();
         last.map_or(0, |page| page.before + page.names.len())
@@ -160,7 +160,7 @@ impl Listing {
         page.names.get(at - page.before)
     }
 
-    /// What it says of the name of a level below it, in any spelling.
+    /// Returns what it says of the name of a level below it, in any spelling.
     pub(crate) fn level(&self, name: &str) -> Said<'_> {
         let order = |name: &LevelName| self.path.order(&name.name, name.kind);
         let Some(wanted) = self.path.order(name, NameKind::Level(self.stat)) else {
@@ -274,7 +274,7 @@ impl Levels {
         slot
     }
 
-    /// What is in memory of a level, however old it is.
+    /// Returns what is in memory of a level, however old it is.
     pub(crate) fn held(&self, path: &LevelPath) -> Option<Arc<Listing>> {
         let slots = self.slots.lock();
         slots.get(&path.key())?.listing()

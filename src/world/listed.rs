@@ -17,7 +17,7 @@ pub(crate) fn path_of(kind: &NodeKind) -> Option<LevelPath> {
     }
 }
 
-/// What a name below a level is, from what is known. None if the Archive has to be asked.
+/// Tells what a name below a level is, from what is known. None if the Archive has to be asked.
 pub(crate) fn lookup_now(
     levels: &Arc<Levels>,
     parent: &Node,
@@ -47,7 +47,7 @@ pub(crate) fn lookup_now(
     }
 }
 
-/// What a name below a level is, as the Archive says.
+/// Tells what a name below a level is, as the Archive says.
 pub(crate) async fn lookup(levels: &Arc<Levels>, kind: NodeKind) -> Result<NodeKind, Trouble> {
     match path_of(&kind) {
         Some(path) => {
@@ -68,7 +68,7 @@ fn spelled(kind: &NodeKind, recorded: &LevelPath) -> NodeKind {
     }
 }
 
-/// What is known of a level.
+/// Returns what is known of a level.
 pub(crate) fn stat(levels: &Levels, kind: &NodeKind) -> Option<LevelStat> {
     let path = path_of(kind)?;
     if let Some(listing) = levels.held(&path) {

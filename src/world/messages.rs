@@ -1,4 +1,4 @@
-//! What the process of a cache is asked, and what it answers: lines of words, percent-encoded.
+//! Questions to the process of a cache, and its answers: lines of words, percent-encoded.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,7 +16,7 @@ const FORM: &str = "ibifs-world 1";
 /// The longest request in bytes.
 pub(crate) const LONGEST: u64 = 4 << 20;
 
-/// What is done with items in the cache.
+/// An action on items in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// They are fetched.
@@ -27,7 +27,7 @@ pub enum Action {
     Drop,
 }
 
-/// What the process of a cache is asked for.
+/// A question to the process of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// A mount, there.
@@ -41,7 +41,7 @@ pub(crate) enum Asked {
 pub(crate) struct Question {
     /// The files that the asking process sees: the same for those who see the same.
     pub(crate) view: String,
-    /// What is asked for.
+    /// The question.
     pub(crate) asked: Asked,
 }
 

@@ -20,9 +20,9 @@ pub use crate::world::cache::CacheError;
 pub use crate::world::messages::{Action, KeepError};
 pub use crate::world::settings::WorldSettings;
 
-/// How long to wait for a process of the cache that begins or ends.
+/// The time to wait for a process of the cache that begins or ends.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long an unmount waits for processes that still use the tree.
+/// The time that an unmount waits for processes that still use the tree.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
 /// Why it was not mounted.

@@ -42,7 +42,7 @@ impl Mounts {
         self.0.lock().is_over = true;
     }
 
-    /// Where they are.
+    /// Returns the paths of the mounts.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         self.0.lock().paths.values().cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Which node a name means, and what is known of it.
+//! The nodes that names mean, and what is known of them.
 //!
 //! The levels above an item answer to every name that may be part of an identifier, without a request, and list
 //! nothing; those of one Archive answer and list what it lists. An item is asked for when it is looked up; what is in it
@@ -36,12 +36,12 @@ use ibi::{Ibi, Ibip, Rep, ibip, rep};
 pub(crate) const STATUS: &str = "user.ibi.status";
 /// The longest list in the attribute that tells the status, in bytes.
 const LONGEST_LIST: usize = 16 << 10;
-/// How long a look at the root waits for its attributes.
+/// The time that a look at the root waits for its attributes.
 const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The longest target of a link, in bytes.
 const LONGEST_LINK: usize = 4095;
 
-/// What a program can read of a node.
+/// The content of a node, as a program can read it.
 #[derive(Clone, Debug)]
 pub(crate) enum Opened {
     /// Bytes that are there.
@@ -68,13 +68,13 @@ pub(crate) enum Entries {
     Level(Arc<Listing>),
 }
 
-/// What a name asks for.
+/// The thing that a name asks for.
 pub(crate) enum Asked {
     /// A node that is known.
     Known(NodeKind),
     /// An item.
     Item(Ibi, View),
-    /// What a modifier leads to, or the list of files.
+    /// The item that a modifier leads to, or the list of files.
     Related(Wanted, View),
 }
 
@@ -85,17 +85,17 @@ pub(crate) struct Namespace {
     pub(crate) nodes: Nodes,
     /// The items that are known.
     pub(crate) items: Arc<Items>,
-    /// What modifiers lead to.
+    /// The items that modifiers lead to.
     related: Arc<RelatedItems>,
     /// Reads files.
     pub(crate) content: Arc<Content>,
-    /// What has been fetched.
+    /// The files that have been fetched.
     pub(crate) cache: Arc<Cache>,
     /// Whom it asks.
     pub(crate) remote: Arc<Remote>,
     /// All mounts of this process, and the number of this one.
     mounts: (Arc<Mounts>, u64),
-    /// How many open files the kernel reads itself, if it does that.
+    /// The number of open files that the kernel reads itself, if it does that.
     read_by_kernel: Mutex<Option<usize>>,
     /// The levels, if it shows one Archive.
     pub(crate) levels: Option<Arc<Levels>>,
@@ -205,7 +205,7 @@ impl Namespace {
         listed::path_of(kind).map(|_| levels)
     }
 
-    /// What an Archive says of a level.
+    /// Returns what an Archive says of a level.
     pub(crate) fn level_stat(&self, kind: &NodeKind) -> Option<LevelStat> {
         listed::stat(self.levels.as_ref()?, kind)
     }
@@ -307,7 +307,7 @@ impl Namespace {
         }
     }
 
-    /// What a program reads of a node. None for a text that must be fetched.
+    /// Returns what a program reads of a node. None for a text that must be fetched.
     pub(crate) fn open_now(&self, node: &Node) -> Option<Result<Opened, Trouble>> {
         if let NodeKind::Text(text) = &node.kind {
             return match self.related.now(&text.wanted)? {
@@ -357,7 +357,7 @@ impl Namespace {
         Some(text.into_bytes())
     }
 
-    /// What the process holds and has done, as a list of pairs.
+    /// Returns what the process holds and has done, as a list of pairs.
     fn status(&self) -> String {
         let path = |path: &Path| percent_encode(path.as_os_str().as_bytes());
         let (pinned, pinned_bytes) = self.cache.all_pinned();
@@ -379,8 +379,8 @@ impl Namespace {
         )
     }
 
-    /// What the kernel must forget when an item has changed: by the node of a directory, a name in it, or what it knows
-    /// of the directory itself.
+    /// Returns what the kernel must forget when an item has changed: by the node of a directory, a name in it, or what
+    /// it knows of the directory itself.
     pub(crate) fn stale(&self, slot: &Slot, before: &Item, after: Option<&Item>) -> Vec<Stale> {
         let mut stale = Vec::new();
         let Some(after) = after else {
@@ -426,7 +426,7 @@ fn within(words: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// What the kernel must forget.
+/// A thing that the kernel must forget.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stale {
     /// A name in a directory.
@@ -450,7 +450,7 @@ fn places(inventory: &Inventory) -> Vec<(NodeKind, Vec<u8>)> {
     rep.into_iter().chain(ibip).collect()
 }
 
-/// What is at a position of an item, by the first name of its file.
+/// Returns what is at a position of an item, by the first name of its file.
 fn inside(slot: &Arc<Slot>, view: View, position: Position) -> Result<Inside, Trouble> {
     let item = slot.item().ok_or(Trouble::Missing)?;
     let (first, links) = item.inventory.first_name(position);

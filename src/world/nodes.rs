@@ -34,14 +34,14 @@ pub(crate) struct Inside {
     pub(crate) item: Arc<Item>,
     /// The entry as it was then, of the first name of its file.
     pub(crate) entry: Arc<Entry>,
-    /// How many names it has.
+    /// The number of its names.
     pub(crate) links: u32,
 }
 
 /// A text that a modifier leads to, without the text itself, which may be long.
 #[derive(Clone, Debug)]
 pub(crate) struct GeneratedText {
-    /// What leads to it.
+    /// The question that leads to it.
     pub(crate) wanted: Wanted,
     /// Its length in bytes.
     pub(crate) length: u64,
@@ -64,7 +64,7 @@ impl GeneratedText {
     }
 }
 
-/// What a node is.
+/// A kind of node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind {
     /// The mount's root.
@@ -88,11 +88,11 @@ pub(crate) enum NodeKind {
 pub(crate) struct Node {
     /// Its number.
     pub(crate) id: u64,
-    /// What it is.
+    /// Its kind.
     pub(crate) kind: NodeKind,
 }
 
-/// What is the same for a node whenever it is looked up.
+/// The bytes that are the same for a node whenever it is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key(Vec<u8>);
 
@@ -249,7 +249,7 @@ impl Nodes {
         self.0.lock().numbers.get(&key).copied()
     }
 
-    /// How many there are.
+    /// Returns the number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.0.lock().nodes.len()
     }

@@ -1,4 +1,4 @@
-//! Whether what is read arrives, and not so slowly that the reader would wait for good.
+//! A watch on what is read: it has to arrive, and not so slowly that the reader would wait for good.
 
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl Pace {
         }
     }
 
-    /// When it has lasted too long, unless enough bytes come before.
+    /// Returns when it has lasted too long, unless enough bytes come before.
     pub(crate) fn until(&self) -> Instant {
         self.since + READ_TIMEOUT
     }

@@ -26,7 +26,7 @@ use crate::world::settings::WorldSettings;
 use ibi::message;
 use ibi::message::Localize;
 
-/// How many threads take the requests of a mount. None of them waits for the network.
+/// The number of threads that take the requests of a mount. None of them waits for the network.
 const THREADS: usize = 4;
 
 /// The process that uses a cache.

@@ -1,4 +1,4 @@
-//! What a name with a modifier or with `?GetFileList` leads to: another item, or a text.
+//! The other item, or the text, that a name with a modifier or with `?GetFileList` leads to.
 //!
 //! An answer counts for a minute. After that it is given once more while the Archive is asked; so it is as long as no
 //! server answers. Answers are kept in memory, up to a limit in bytes.
@@ -20,19 +20,19 @@ use crate::world::sources::SourceNumber;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 
-/// How many bytes of answers are kept.
+/// The bytes of answers that are kept in memory.
 const MOST_KEPT: u64 = 64 << 20;
-/// How many answers that are expected.
+/// The number of answers that are expected.
 const EXPECTED: usize = 4096;
-/// What an answer takes beside its text, in bytes.
+/// The memory that an answer takes beyond its text, in bytes.
 const OVERHEAD: u64 = 256;
 /// The longest list of files, in bytes.
 const LONGEST_LIST: usize = 48 << 20;
 
-/// What is asked of an item.
+/// A question about an item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wanted {
-    /// What the identifier with its modifier leads to.
+    /// The thing that the identifier with its modifier leads to.
     Modifier(String),
     /// The list of the files of the item to which this name leads.
     Files(String),
@@ -75,7 +75,7 @@ impl Weighter<Wanted, Answered> for ByLength {
 pub(crate) struct RelatedItems {
     items: Arc<Items>,
     known: Cache<Wanted, Answered, ByLength>,
-    /// What is being asked in the background.
+    /// The questions that are being asked in the background.
     asking: Mutex<HashSet<Wanted>>,
 }
 
@@ -174,7 +174,7 @@ impl RelatedItems {
 fn list(entries: &[Arc<Entry>]) -> Result<Vec<u8>, Trouble> {
     let mut list = Vec::new();
     for entry in entries {
-        // What ibifs keeps beside the files are texts.
+        // The files that ibifs adds to those of the item are texts.
         if matches!(entry.kind, EntryKind::Directory | EntryKind::Text(_)) {
             continue;
         }

@@ -21,11 +21,11 @@ use crate::web::client::{Client, ClientError, Network};
 use crate::world::breaker::Breaker;
 use crate::world::trouble::Trouble;
 
-/// How long a lookup waits until a server answers.
+/// The time that a lookup waits until a server answers.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
 /// The time that a read waits until enough has come, see `Pace`.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an inventory may take in all.
+/// The time that an inventory may take in all.
 const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest page of an inventory, and the longest text, in bytes.
 const LONGEST_PAGE: usize = 16 << 20;
@@ -33,14 +33,14 @@ const LONGEST_TEXT: usize = 1 << 20;
 /// The longest inventory, in bytes and pages.
 const LONGEST_INVENTORY: usize = 160 << 20;
 const MOST_PAGES: usize = 64;
-/// What is read of an inventory before it counts as large, in bytes, and how many large ones are read at a time.
+/// The bytes that are read of an inventory before it counts as large, and how many large ones are read at a time.
 const LARGE: usize = 1 << 20;
 const MOST_LARGE: usize = 4;
 /// The most lookups that wait for the network at a time.
 const MOST_LOOKUPS: usize = 256;
 /// The most persistent links that lead from one to the next.
 const MOST_HOPS: usize = 8;
-/// How many digests of pieces are asked for at a time.
+/// The number of digests of pieces that are asked for at a time.
 pub(crate) const WINDOW: u64 = 16;
 /// The longest list of digests, in bytes.
 const LONGEST_DIGESTS: usize = 64 << 10;
@@ -64,7 +64,7 @@ pub(crate) struct Remote {
     requests: AtomicU64,
 }
 
-/// Where an identifier leads.
+/// The place to which an identifier leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Located {
     /// To an item, by its name, at the Archive with this URL.
@@ -151,7 +151,7 @@ impl Remote {
         }
     }
 
-    /// Who is asked, as a text: what was said in one scope counts in no other.
+    /// Returns who is asked, as a text: an answer in one scope counts in no other.
     pub(crate) fn scope(&self) -> String {
         let mut scope = format!("private {}", self.allows_private);
         for (name, all) in [("resolver", &self.resolvers), ("archive", &self.archives)] {
@@ -162,7 +162,7 @@ impl Remote {
         scope
     }
 
-    /// How many requests have been sent.
+    /// Returns the number of requests that have been sent.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -177,7 +177,7 @@ impl Remote {
         &self.archives
     }
 
-    /// How many sources are asked: each Archive, and the resolvers as one.
+    /// Returns the number of sources that are asked: each Archive, and the resolvers as one.
     pub(crate) fn sources(&self) -> usize {
         self.archives.len() + usize::from(!self.resolvers.is_empty())
     }
@@ -228,7 +228,7 @@ impl Remote {
         sent
     }
 
-    /// Where a name leads, an identifier with or without a modifier, as a resolver says.
+    /// Asks a resolver where a name leads, an identifier with or without a modifier.
     pub(crate) async fn locate(&self, name: &str, until: Instant) -> Result<Located, Trouble> {
         let mut trouble = Trouble::Unreachable("no resolver is named".to_owned());
         for resolver in &self.resolvers {
@@ -493,7 +493,7 @@ fn inventory_at(url: &str) -> Paged<'_> {
     }
 }
 
-/// What the status of an answer means for an open file.
+/// Returns what the status of an answer means for an open file.
 fn of_status(url: &str, status: u16) -> Trouble {
     match status {
         404 | 410 | 412 | 416 => Trouble::Changed,
@@ -520,7 +520,7 @@ pub(crate) fn next_of(text: &[u8]) -> Option<Vec<u8>> {
     last.strip_prefix("more ").map(ibi::pairs::percent_decode)
 }
 
-/// How many pieces a file of this size has.
+/// Returns the number of pieces of a file of this size.
 pub(crate) fn pieces(size: u64) -> u64 {
     size.div_ceil(CHUNK)
 }

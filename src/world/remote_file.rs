@@ -19,11 +19,11 @@ pub(crate) struct RemoteFile {
     pub(crate) url: String,
     pub(crate) entry: FileEntry,
     key: String,
-    /// Where the last read ended.
+    /// The position at which the last read ended.
     pub(crate) read_to: AtomicU64,
-    /// When a read has waited in vain.
+    /// The time at which a read has waited in vain.
     pub(crate) failed: Mutex<Option<Instant>>,
-    /// How many bytes were read.
+    /// The number of bytes that were read.
     pub(crate) read: AtomicU64,
     /// The digests of its pieces are asked for once, for all who wait for them.
     pub(crate) asking: tokio::sync::Mutex<()>,
@@ -44,7 +44,7 @@ impl RemoteFile {
         }
     }
 
-    /// What is different for each version of each file.
+    /// Returns a key that is different for each version of each file.
     pub(crate) fn key(&self) -> &str {
         &self.key
     }

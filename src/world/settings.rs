@@ -1,4 +1,4 @@
-//! What is mounted, and how.
+//! The settings of a mount.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use rustix::mount::MountFlags;
 
 use crate::formats::base_url::BaseUrl;
 
-/// What is mounted, and how.
+/// The settings of a mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorldSettings {
     /// The resolvers that are asked.

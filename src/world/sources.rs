@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::world::trouble::Trouble;
 
-/// How long one source has before the next one is asked, too.
+/// The time that one source has before the next one is asked, too.
 const HEAD_START: Duration = Duration::from_millis(500);
 /// The most prefixes for which the last answer is remembered.
 const MOST_PREFIXES: usize = 10_000;
@@ -21,7 +21,7 @@ const MOST_PREFIXES: usize = 10_000;
 /// The number of a source: the Archives in the order in which the user has named them, then the resolvers as one.
 pub(crate) type SourceNumber = usize;
 
-/// Which source has answered for which prefix.
+/// The source that has answered, for each prefix.
 #[derive(Debug, Default)]
 pub(crate) struct Sources(Mutex<HashMap<String, SourceNumber>>);
 
@@ -107,7 +107,7 @@ mod tests {
 
     const REP: &str = "sid.inpe.br/mtc-m18@80/2009/02.16.17.46!";
 
-    /// What three sources answer, each after so many milliseconds, and which are asked.
+    /// Returns what three sources answer, each after so many milliseconds, and which are asked.
     async fn asked(
         sources: &Sources,
         answers: [(u64, Result<u32, Trouble>); 3],

@@ -1,5 +1,5 @@
-//! What private parsers of this folder make of texts that others sent, for the fuzz targets in `tests/fuzz`, which are
-//! outside of this crate. Nothing else uses it.
+//! The results of private parsers of this folder for texts that others sent, for the fuzz targets in `tests/fuzz`,
+//! which are outside of this crate. Nothing else uses it.
 
 use std::ffi::OsStr;
 
@@ -22,7 +22,7 @@ pub fn meaning(level: &str, name: &str) -> Option<(String, bool)> {
     let kind = match level {
         "" => NodeKind::Root,
         level if level.contains('/') => NodeKind::Level(level.to_owned()),
-        // What is in the root alone is a level of reps, with or without a dot, or a prefix of IBIps.
+        // A name in the root alone is a level of reps, with or without a dot, or a prefix of IBIps.
         level => match asked(&root, OsStr::new(level)).ok()? {
             Asked::Known(kind) => kind,
             Asked::Item(..) | Asked::Related(..) => return None,

@@ -1,5 +1,5 @@
-//! How many reads of one user wait for servers at a time, so that a server that sends slowly keeps no other user, and no
-//! read from another Archive, waiting.
+//! A limit to the reads of one user that wait for servers at a time, so that a server that sends slowly keeps no other
+//! user, and no read from another Archive, waiting.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Turns {
 
     fn of(&self, key: Key, most: usize) -> Arc<Semaphore> {
         let mut turns = self.0.lock();
-        // Who waits or reads has a reference.
+        // A read that waits or runs has a reference.
         turns.retain(|_, turns| Arc::strong_count(turns) > 1);
         let turns = turns.entry(key);
         Arc::clone(turns.or_insert_with(|| Arc::new(Semaphore::new(most))))

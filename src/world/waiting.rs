@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::os::caller::is_interrupted;
 use crate::world::trouble::Trouble;
 
-/// How often it looks whether the process has got a signal.
+/// The interval at which it looks whether the process has got a signal.
 const INTERVAL: Duration = Duration::from_millis(200);
 
 /// Waits for an answer, unless a signal interrupts this thread meanwhile.

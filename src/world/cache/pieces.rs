@@ -14,7 +14,7 @@ use crate::formats::inventory::CHUNK;
 pub(crate) struct HeldPiece {
     /// The file of the cache that has it.
     pub(crate) file: Arc<File>,
-    /// Where it begins there, in bytes.
+    /// Its beginning there, in bytes.
     pub(crate) start: u64,
 }
 

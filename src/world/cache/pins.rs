@@ -1,4 +1,4 @@
-//! What stays in the cache until it is dropped, also after a restart: a pin names the files of the cache that it keeps.
+//! Pins, which stay in the cache until they are dropped, also after a restart: a pin names the files that it keeps.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::{Cache, Kind, LEAST, blocks};
 use crate::world::trouble::Trouble;
 
-/// What pinned files leave for others, in bytes.
+/// The space that pinned files leave for others, in bytes.
 const FREE: u64 = LEAST / 4;
 
-/// What a pin keeps.
+/// The files that a pin keeps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pin {
-    /// What it is, for people and programs.
+    /// Its description, for people and programs.
     pub(crate) what: String,
     /// The names of its files.
     pub(crate) files: HashSet<String>,
@@ -100,7 +100,7 @@ impl Cache {
         self.pins.lock().get(key).cloned()
     }
 
-    /// What is pinned, and how many bytes its files take.
+    /// Returns what is pinned, and how many bytes its files take.
     pub(crate) fn all_pinned(&self) -> (Vec<String>, u64) {
         let what = self
             .pins
@@ -116,7 +116,7 @@ impl Cache {
         self.state.lock().is_pinned(name)
     }
 
-    /// How many more bytes can be pinned.
+    /// Returns how many more bytes can be pinned.
     pub(crate) fn room_for_pins(&self) -> u64 {
         let state = self.state.lock();
         state
@@ -125,7 +125,7 @@ impl Cache {
             .saturating_sub(state.pinned())
     }
 
-    /// What a file of this size takes on the disk.
+    /// Returns the space that a file of this size takes on the disk.
     pub(crate) fn taken_by(size: u64) -> u64 {
         blocks(size)
     }

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::{CacheError, PIECES};
 use crate::os::opening::by_descriptor;
 
-/// How many links in a row are followed.
+/// The number of links in a row that are followed.
 const LINKS: usize = 40;
 
 /// Makes the directory of a cache, for its user alone, and opens it. One that is there must belong to the user, others
@@ -72,7 +72,7 @@ fn open_end(path: &Path, user: u32) -> Result<Option<OwnedFd>, Errno> {
 }
 
 /// Whether a directory is a cache, or becomes one: it is empty, but for what is at the root of a disk, and hidden files.
-/// What tells a cache is made first, so that a crash leaves no directory that is none.
+/// The marker of a cache is made first, so that a crash leaves no directory that is not a cache.
 fn is_cache(directory: &OwnedFd) -> std::io::Result<bool> {
     let directory = PathBuf::from(by_descriptor(directory.as_fd()));
     let pieces = directory.join(PIECES);

@@ -1,4 +1,4 @@
-//! What tells that a file was not changed since it was verified.
+//! The attributes that tell that a file was not changed since it was verified.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
 
-/// What changes whenever a file is written.
+/// The attributes that change whenever a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     number: u64,
@@ -28,7 +28,7 @@ impl Stamp {
     }
 }
 
-/// Which parts of a file were verified, and its stamp before that.
+/// The parts of a file that were verified, and its stamp before that.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     stamp: Option<Stamp>,

@@ -13,12 +13,12 @@ const MOST_OPEN: usize = 64;
 /// A file of a cache.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// What it takes on the disk, in bytes.
+    /// The space that it takes on the disk, in bytes.
     pub(super) blocks: u64,
     pub(super) verified: Verified,
     pub(super) file: Option<Arc<File>>,
     used_at: u64,
-    /// How often it is open for the kernel, and how many things keep it.
+    /// The number of times that it is open for the kernel, and of things that keep it.
     users: u32,
     pins: u32,
 }
@@ -34,7 +34,7 @@ pub(super) struct State {
     /// The files that may be removed, by their last use.
     by_use: BTreeMap<u64, String>,
     uses: u64,
-    /// How many pins name a file, which need not be there yet.
+    /// The number of pins that name a file, which need not be there yet.
     pins: HashMap<String, u32>,
     open: VecDeque<String>,
     /// Whole files, with the digests of their pieces.
@@ -236,7 +236,7 @@ impl State {
         self.pins.contains_key(name)
     }
 
-    /// What files take that stay because of a pin, in bytes.
+    /// Returns the space of files that stay because of a pin, in bytes.
     pub(super) fn pinned(&self) -> u64 {
         let known = self.files.values().filter(|known| known.pins > 0);
         known.map(|known| known.blocks).sum()
