@@ -32,7 +32,7 @@ fn as_system(env: &TestEnv, script: &str) -> Output {
     env.run(
         "mkdir -p bin kept M; cp $(command -v ibifs) bin/; touch fstab; chmod 777 . M
          test -e S || ibifs init S --host archive.example.org > /dev/null
-         export -f rep ibip state no daemon mint
+         export -f rep ibip state no daemon mint ends
          unshare -m bash -euc '
              sbin=$(readlink -f /sbin)
              mount --bind $sbin kept

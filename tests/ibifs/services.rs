@@ -25,7 +25,7 @@ fn a_service_is_shown_as_long_as_its_process_lives() {
         r#"{START}
         test "$(services)" = '[]'; ibifs status A.store | no grep ^serve
         start one; start two --url https://archive.example.org
-        trap 'kill $(< two.pid) || true' EXIT
+        trap 'ends $(< two.pid)' EXIT
         services > found
         jq -e --arg host $(uname -n) --argjson pid $(< one.pid) --arg address $(jq -r .url one) '
             length == 2 and .[0].host == $host and .[0].pid == $pid and .[0].user == "nobody" and .[0].running
@@ -45,7 +45,7 @@ fn a_user_sees_the_services_of_a_store_that_they_may_read() {
     let env = environment(TestEnv::with(Needs::LocalLocks));
     env.sh(&format!(
         r#"{START}
-        chmod 755 . A.store; start one; trap 'kill $(< one.pid) || true' EXIT; store=$PWD/A.store
+        chmod 755 . A.store; start one; trap 'ends $(< one.pid)' EXIT; store=$PWD/A.store
         as() {{ setpriv --reuid 1234 --regid 1234 --clear-groups "$@"; }}
         as ibifs status $store --json | jq -e --argjson pid $(< one.pid) '.[0].services[0].pid == $pid'
         # Their lock says nothing.

@@ -127,7 +127,7 @@ fn a_level_protects_by_every_name() {
     };
     env.prints(
         &script(
-            "may 1001 A/$belowp/doc/f; (cd A/$belowp; sleep 8 > /dev/null & echo $! > ../../sitter 2> /dev/null || echo $! > $OLDPWD/sitter)
+            "may 1001 A/$belowp/doc/f; (cd A/$belowp; sleep 100 > /dev/null & echo $! > ../../sitter 2> /dev/null || echo $! > $OLDPWD/sitter)
              chmod 700 A/hidden.org; may 1001 A/$belowp/doc/f; cat A/$belowp/doc/f; may 1001 A/$belowp/doc/f; cat A/$belowp/doc/f; may 1001 A/$below/doc/f
              may 1001 \"A/$belowp?GetFileList\"; cat \"A/$belowp?GetFileList\"; may 1001 \"A/$belowp:(oai_dc)\"; may 1001 \"A/$belowp?GetMetadata(oai_dc)\"
              cd A/$belowp; as 1001 cat ../../$belowp/doc/f 2> /dev/null || echo no; cat doc/f; cat ../../$belowp/doc/f; cd ../../..

@@ -90,14 +90,14 @@ fn thousands_of_requests_delay_no_other_client() {
     let fixture = fixture();
     fixture.prints(
         r#"
-        trap 'kill $flood 2> /dev/null || true; wait $flood 2> /dev/null || true' EXIT
+        trap 'ends $flood; wait $flood 2> /dev/null || true' EXIT
         registers > /dev/null; xmllint --xpath 'string(//actorID)' answer > www; documents documentID 3D446S8B8W/34U55T2 > /dev/null
         for i in $(seq 3000); do printf 'url = "%s/?verb=RegisterActor&computerName=c%d&domainName=d%d.example&port=80&eMailAddress=a@b&password=secret123"\n-o /dev/null\n' $U $i $i; done > urls
         curl -s -Z --parallel-max 64 --interface 127.0.0.2 -K urls -w '%{http_code}\n' > codes & flood=$!
         until [ -s codes ]; do sleep .05; done
         begun=$(date +%s%N); for i in 1 2 3; do registers computerName other$i; to 3D446S8B8W/34U55T2; done
         took=$((($(date +%s%N) - begun) / 1000000)); [ $took -lt 10000 ] && echo soon || echo $took ms
-        kill $flood; wait $flood 2> /dev/null || true; sort -u codes | grep -v '^\(200\|400\|503\)$' || true
+        ends $flood; wait $flood 2> /dev/null || true; sort -u codes | grep -v '^\(200\|400\|503\)$' || true
         ibifs resolver actors --db r.db --json | jq -c '[.[].client] | group_by(.) | map(select(.[0] == "127.0.0.2") | length <= 20)'"#,
         &format!("{}soon\n[true]", "200 actorID\n302 http://www.evil.example/a\n".repeat(3)),
     );

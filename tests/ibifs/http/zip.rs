@@ -182,14 +182,14 @@ fn slow_clients_hold_the_places() {
     prints(
         &env,
         &served,
-        "truncate -s 300M $D/zz; clients=; trap 'kill $clients 2> /dev/null || true' EXIT
+        "truncate -s 300M $D/zz; clients=; trap 'ends $clients' EXIT
          slow() { curl -s --limit-rate 1k --max-time 300 $U/archive.cgi/$one -o /dev/null 2> /dev/null & clients=\"$clients $!\"; }
          for i in $(seq 64); do slow; done
          tries=0; until test \"$(status --max-time 1 $U/archive.cgi/$one 2> /dev/null)\" = 503; do
              slow; tries=$((tries + 1)); test $tries -lt 120
          done
          line retry-after $U/archive.cgi/$one; status $U/col/$one/doc/long
-         kill $clients 2> /dev/null || true
+         ends $clients
          tries=0; until get $U/archive.cgi/$one -o y.zip; do
              sleep 0.5; tries=$((tries + 1)); test $tries -lt 120
          done 2> said

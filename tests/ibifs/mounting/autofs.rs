@@ -28,7 +28,7 @@ while packet := os.read(requests, 4096):
 /// What the scripts here may use. `automounts KIND COMMAND...` has autofs at M and runs the command at the first access.
 const PRELUDE: &str = r#"
 automounter=
-at_end() { kill $automounter 2> killed || true; umount -qlR M || true; while umount -ql M; do :; done; umount -qlR W || true; }
+at_end() { ends $automounter; umount -qlR M || true; while umount -ql M; do :; done; umount -qlR W || true; }
 trap at_end EXIT
 automounts() {
     python3 automounter.py $1 $PWD/M "${@:2}" & automounter=$!

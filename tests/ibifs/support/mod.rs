@@ -311,6 +311,8 @@ state() { getfattr --absolute-names --only-values -n user.ibi.state "$1"; }
 labelled() { local to; to=$("${@:3}" readlink "$1/.mint/.$2") && printf '%s' "${to#../}"; }
 # What must fail; bash itself passes over a failing `! command`.
 no() { ! "$@" 2> /dev/null; }
+# Ends those of these processes that the shell has in the background: the number of one that has ended may be another's by now.
+ends() { local process running; running=" $(jobs -rp | xargs) "; for process; do [[ $running != *" $process "* ]] || kill $process; done; }
 # The process of the daemon that has the store $1.
 daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
