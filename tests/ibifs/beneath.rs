@@ -169,8 +169,7 @@ fn what_is_being_closed_is_removed() {
     env.prints(
         r#"I=A/$(mint A label); daemon=$(daemon A.store)
         # The kernel is asked to let go of each file this much later.
-        strace -f -qq -o /dev/null -e inject=ioctl:delay_enter=100000 -p $daemon & trap "kill $!" EXIT
-        for task in /proc/$daemon/task/*; do until grep -q '^TracerPid:.[1-9]' $task/status; do sleep 0.01; done; done
+        strace -f -qq -o /dev/null -e inject=ioctl:delay_enter=100000 -p $daemon & trap "kill $!" EXIT; traced $daemon
         for n in 1 2 3; do mkdir $I/doc/x; echo $n > $I/doc/x/y; cat $I/doc/x/y; rm -r $I/doc/x; done
         mkdir $I/doc/x; echo open > $I/doc/x/y; exec 5< $I/doc/x/y; no rm -r $I/doc/x; cat <&5; exec 5<&-; rm -r $I/doc/x
         cat $I/.ibi > /dev/null; echo item > $I/y; cat $I/y; rm -r $I; ls -d $I 2> /dev/null || echo removed"#,

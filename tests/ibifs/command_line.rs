@@ -563,7 +563,7 @@ fn every_way_of_ending_a_mount_ends_it() {
     ] {
         for sits in [false, true] {
             let sit = if sits {
-                "(cd A/example.org; exec sleep 60 > /dev/null 2>&1) & sitter=$!; sleep 0.2"
+                "(cd A/example.org; exec sleep 60 > /dev/null 2>&1) & sitter=$!; waits test /proc/$sitter/cwd -ef A/example.org"
             } else {
                 "sitter="
             };
@@ -576,8 +576,7 @@ fn every_way_of_ending_a_mount_ends_it() {
             env.sh(&format!(
                 "pid=$(daemon A.store); {sit}
                  {end}; {leave}
-                 for i in $(seq 100); do test -d /proc/$pid || break; sleep 0.1; done
-                 test ! -d /proc/$pid
+                 waits test ! -d /proc/$pid
                  test -z \"$(ls A)\"
                  ibifs mount A.store A; test \"$(ls A)\" = example.org
                  test -z \"$sitter\" || kill $sitter"
@@ -714,7 +713,7 @@ fn init_asks_for_the_host_or_warns() {
         "",
     );
     env.sh(
-        "{ echo archive.example.net; sleep 2; } | script -qec 'ibifs init three' /dev/null > said
+        "{ echo archive.example.net; waits test -e three/archive.ibi; } | script -qec 'ibifs init three' /dev/null > said
          grep -q 'never change' said; ibifs ls three | grep -q ' example.net/archive/'",
     );
 }

@@ -108,7 +108,7 @@ fn a_killed_daemon_hands_out_no_name_twice_and_loses_none() {
                     i=$((i + 1))
                 done) &
             done
-            sleep 0.7; crash; wait; ibifs mount A.store A
+            waits eval '[ $(cat printed-$round-* | wc -l) -gt 20 ]'; crash; wait; ibifs mount A.store A
         done
         sed 's,^../,,' printed-* > printed; sort -u printed > once"
     ));
@@ -203,8 +203,7 @@ fn a_mint_costs_one_sync() {
     let env = TestEnv::new().with_index_file().with_a();
     env.sh(
         "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o messages \\
-            -p $(daemon A.store) &
-        sleep 1
+            -p $(daemon A.store) & traced $(daemon A.store)
         for p in 1 2 3 4 5 6 7 8; do
             (for i in $(seq 25); do mkdir A/.mint/$p-$i; done) &
             minting+=($!)

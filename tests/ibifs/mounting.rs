@@ -16,8 +16,6 @@ kind() { findmnt -no FSTYPE M | tail -n 1; }
 has() { [[ ,$(options), == *,$1,* ]]; }
 # What the command $2 complains of, which fails.
 refused() { local said=$1; shift; ! "$@" 2> refusal; grep -qF "$said" refusal || { cat refusal >&2; exit 1; }; }
-# Waits until a command succeeds.
-waits() { for _ in {1..2000}; do "$@" > /dev/null 2>&1 && return; sleep 0.01; done; echo "never: $*" >&2; exit 1; }
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 "#;
 
@@ -32,7 +30,7 @@ fn as_system(env: &TestEnv, script: &str) -> Output {
     env.run(
         "mkdir -p bin kept M; cp $(command -v ibifs) bin/; touch fstab; chmod 777 . M
          test -e S || ibifs init S --host archive.example.org > /dev/null
-         export -f rep ibip state no daemon mint ends
+         export -f rep ibip state no daemon mint waits ends
          unshare -m bash -euc '
              sbin=$(readlink -f /sbin)
              mount --bind $sbin kept

@@ -211,12 +211,12 @@ fn an_ordinary_user_has_the_items_of_others() {
             ibifs mount T n -o $options,world-archive=${line##* },world-cache=C; readlink n/.world | sed "s:$PWD:HOME:"; cat n/.world/$one/doc/x
             ibifs world status n/.world --json | grep -c '"items": 1'; count
             case $options in ro*) cat n/$one/doc/x;; esac
-            ibifs umount n; for _ in $(seq 200); do test $(count) = 0 && break; sleep 0.01; done; count; find run -mindepth 2 | wc -l
+            ibifs umount n; for _ in $(seq 3000); do test $(count) = 0 && break; sleep 0.01; done; count; find run -mindepth 2 | wc -l
         done
         # After the daemon was killed.
         ibifs mount T n -o world-archive=${line##* },world-cache=C; kill -9 $(sed -n 's/^pid //p' T/lock); ibifs umount n; count; find run -mindepth 2 | wc -l
         # fusermount3 alone.
-        ibifs mount T n -o world-archive=${line##* },world-cache=C; fusermount3 -u n; for _ in $(seq 200); do test $(count) = 0 && break; sleep 0.01; done; count"#,
+        ibifs mount T n -o world-archive=${line##* },world-cache=C; fusermount3 -u n; for _ in $(seq 3000); do test $(count) = 0 && break; sleep 0.01; done; count"#,
     );
     let place = format!("HOME/run/ibifs{}/home/n/.world", env.root().display());
     let shown = format!("{place}\ntext\n1\n2");

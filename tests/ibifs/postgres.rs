@@ -299,7 +299,7 @@ fn services_of_several_hosts() {
         # What one has noticed is in the answer of the other, with the same date.
         echo 'title: Two' > m/$one:; heads a > second; sleep 1.1; since=$(heads a | sed -n 's/.*responseDate>//p')
         heads b "&from=$since" | grep -c identifier || true
-        changed=$(grep -A 1 "$one" second | sed -n 's/.*datestamp>//p'); heads b "&from=$changed" | grep -c "$one"
+        changed=$(grep -A 1 "$one$" second | sed -n 's/.*datestamp>//p'); heads b "&from=$changed" | grep -c "$one"
         kill %1 %2; wait; ls s | grep -c 'accesses\|harvest' || true
         ibifs umount m; ibifs reindex s --to file > /dev/null; start c; accesses c; known c; grep -c "$changed" c.heads; kill $!; wait
         ibifs reindex s --to "$(< url)" > /dev/null; start d; accesses d; kill $!; wait; ibifs backup s t > /dev/null
@@ -345,7 +345,7 @@ fn one_that_dies_leaves_nothing_undone() {
         one=$(mint m one); two=$(mint n two); touch "m/$(dirname $one)/.x.Ab12Cd"; mkdir s/staging/mint-h00000000000000ff-1
         ls s/staging | wc -l; kill -9 $dead; rm -r s/col/$one
         until [ "$(ask 'SELECT count(*) FROM host')" = 1 ] && [ "$(ask 'SELECT count(*) FROM unsettled WHERE host < 0')" = 0 ]; do sleep 0.1; done
-        sleep 0.5; ls s/staging; stat -c %F s/col/$one/.ibi; mint n three > /dev/null
+        waits eval '[ -z "$(ls s/staging)" ]'; stat -c %F s/col/$one/.ibi; mint n three > /dev/null
         ibifs status s --json | jq '.[0].hosts[].marks > 0'; ibifs umount n; ibifs fsck s"#,
         "2\nregular file\ntrue\n4 items, 0 findings",
     );

@@ -307,7 +307,7 @@ fn a_pass_goes_on_where_it_was_killed() {
     env.sh("find A.store/fixity -name 'manifest*' | wc -l > there");
     env.sh(
         "sed -n 's/^last //p' A.store/fixity/progress > last; test -s last
-         ibifs scrub --rate 1M A.store > printed 2> complained & sleep .3
+         ibifs scrub --rate 1M A.store > printed 2> complained & waits test -s complained
          status=0; ibifs scrub A.store 2> refused || status=$?; test $status = 5
          grep -q 'another scrub of this store is running' refused; ibifs scrub --dry-run A.store > /dev/null; wait
          cut -d, -f1 printed > items",

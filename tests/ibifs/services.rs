@@ -49,8 +49,8 @@ fn a_user_sees_the_services_of_a_store_that_they_may_read() {
         as() {{ setpriv --reuid 1234 --regid 1234 --clear-groups "$@"; }}
         as ibifs status $store --json | jq -e --argjson pid $(< one.pid) '.[0].services[0].pid == $pid'
         # Their lock says nothing.
-        stop KILL one; as flock --no-fork --shared $store/serving.1 sleep 3 & sleep 0.5; test "$(services)" = '[]'
-        no as flock --exclusive --nonblock $store/serving.1 true; kill %%; wait
+        stop KILL one; setpriv --reuid 1234 --regid 1234 --clear-groups flock --no-fork --shared $store/serving.1 sleep 100 & sitter=$!
+        waits no as flock --exclusive --nonblock $store/serving.1 true; test "$(services)" = '[]'; kill $sitter; wait
         chmod 700 $store; no as ibifs status $store; chmod 711 $store
         as ibifs status $store --json | jq -e '.[0].services == null'
         chmod 711 $store; as ibifs status $store > said; grep '^serve    not known' said; grep '^used by  not known' said"#

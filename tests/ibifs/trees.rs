@@ -690,7 +690,7 @@ fn a_changed_name_is_not_seen_in_the_other_tree_however_slow_the_machine_is() {
         r#"R=A/$(mint A x)/doc; P=A/$(ibip A/.mint/x)/doc; daemon=$(daemon A.store)
          for task in /proc/$daemon/task/*; do [ "$(< $task/comm)" != invalidator ] || threads+=(${task##*/}); done; [ ${#threads[@]} = 4 ]
          strace -qq -o /dev/null -e inject=write,writev:delay_enter=600000 "${threads[@]/#/-p}" & trap "kill $!" EXIT
-         for thread in "${threads[@]}"; do until grep -q '^TracerPid:.[1-9]' /proc/$daemon/task/$thread/status; do sleep 0.01; done; done
+         for thread in "${threads[@]}"; do waits grep -q '^TracerPid:.[1-9]' /proc/$daemon/task/$thread/status; done
          for i in 1 2 3; do
              echo text > $R/$i; cat $P/$i > /dev/null; mv $R/$i $R/moved-$i; [ ! -e $P/$i ]; [ -e $P/moved-$i ]
              mv $P/moved-$i $P/again-$i; [ ! -e $R/moved-$i ]

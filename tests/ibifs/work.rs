@@ -90,8 +90,7 @@ fn a_sidecar_is_read_again() {
          # The command is killed, or the daemon.
          ibifs work $item -- sh -c \"sed -i '/nextedition/d' $item/.ibi; echo > ready; exec sleep 1000\" & work=$!
          until [ -e ready ]; do sleep 0.05; done; child=$(pgrep -P $work); kill -9 $work; kill -9 $child
-         for i in $(seq 100); do no getfattr --only-values -n user.ibi.nextedition $item && break; sleep 0.05; done
-         no getfattr --only-values -n user.ibi.nextedition $item; rm ready
+         waits no getfattr --only-values -n user.ibi.nextedition $item; rm ready
          ibifs work $item -- sh -c \"echo 'ibi.nextedition {rep $(< second)}' >> $item/.ibi; echo > ready; exec sleep 1000\" & work=$!
          until [ -e ready ]; do sleep 0.05; done; child=$(pgrep -P $work); kill -9 $(daemon A.store); kill -9 $child; wait $work || true
          umount -l A || true; ibifs mount A.store A; getfattr --only-values -n user.ibi.nextedition $item | grep -qx $(< second)

@@ -29,8 +29,6 @@ requests() { ibifs world status M --json | jq .requests; }
 asked() { local before=$(requests); "$@" > /dev/null; echo $(($(requests) - before)); }
 # Mounts with the options that a test needs.
 world() { ibifs world M --archive $PROXY --cache C "$@"; }
-# Waits until a command succeeds.
-waits() { for _ in {1..500}; do "$@" > /dev/null 2>&1 && return; sleep 0.02; done; echo "never: $*" >&2; exit 1; }
 complains() { { LC_ALL=C "$@" 2>&1 > /dev/null && echo no error || echo $?; } | sed "s/'[^']*'/PATH/g"; }
 # The process that uses the cache.
 process() { cat C/lock; }

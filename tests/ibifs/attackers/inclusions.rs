@@ -198,7 +198,7 @@ fn no_archive_is_included_at_the_address_of_another() {
         &env,
         &resolver,
         &format!(
-            "says '{own}' > said; says '{strange}'; is_at; ibifs resolver key --db r.db > /dev/null; sleep 1.5; curl -s $U/federatedArchives.txt | grep -v '^# sign' | sort"
+            "says '{own}' > said; says '{strange}'; is_at; ibifs resolver key --db r.db > /dev/null; waits eval 'curl -s $U/federatedArchives.txt | grep \"^# sign\"'; curl -s $U/federatedArchives.txt | grep -v '^# sign' | sort"
         ),
         &format!(
             "http://{address} is the address of {service}, which answers there 409\n{address}\nnull\n# absent ibi.archiveservice {{rep {OTHER}}}\narchiveaddress {address} ibi.archiveservice {{rep {service}}}"

@@ -83,7 +83,7 @@ fn the_daemon_does_not_look_into_its_callers() {
     env.sh(
         "mkdir -p source/doc; echo text > source/doc/f; echo 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43}' > source/.ibi
          echo x > source/suid; chmod 6777 source/suid; chown 1:1 source/suid
-         strace -f -qq -e trace=openat,open,readlink,process_vm_readv,ptrace -o printed -p $(daemon A.store) & sleep 1
+         strace -f -qq -e trace=openat,open,readlink,process_vm_readv,ptrace -o printed -p $(daemon A.store) & traced $(daemon A.store)
          cp -a source A/.mint/one; mkdir A/.mint/two; mkdir \"A/$(rep A/.mint/two)+(pt)\"; ls \"A/$(rep A/.mint/two)+(pt)\"
          tar -C source -c . | tar -x -C A/.mint/two; mv source A/.mint/three
          setpriv --reuid 60002 --regid 60002 --clear-groups sh -c 'echo y >> A/.mint/none' || true

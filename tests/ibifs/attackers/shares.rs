@@ -8,7 +8,6 @@ use crate::support::TestEnv;
 const TOOLS: &str = r#"
 from() { local address=$1; shift; curl -sS -o /dev/null -w '%{http_code}\n' --interface $address --max-time 20 --globoff "$@"; }
 takes() { local begun=$(date +%s%N) took; "$@"; took=$((($(date +%s%N) - begun) / 1000000)); [ $took -lt 10000 ] && echo soon || echo $took ms; }
-waits() { for _ in $(seq 1500); do "$@" > /dev/null 2>&1 && return; sleep 0.02; done; echo "never: $*"; }
 stop() { ends $@; wait $@ 2> /dev/null || true; }
 "#;
 

@@ -69,8 +69,8 @@ fn one_client_does_not_take_all_connections() {
     drop(kept);
     served.prints(
         &env,
-        "for i in $(seq 100); do test $(curl -s -o /dev/null --interface 127.0.0.2 -w '%{http_code}' $U/nothing) = 404 && break; sleep .05; done; echo $((i < 100))",
-        "1",
+        "waits eval 'test $(status --interface 127.0.0.2 $U/nothing) = 404'",
+        "",
     );
 }
 

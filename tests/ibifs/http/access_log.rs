@@ -18,7 +18,7 @@ fn environment() -> TestEnv {
 /// Waits until a file has so many lines, and prints them without the first fields up to the time.
 const LINES: &str = r#"
 lines() {
-    for i in $(seq 100); do test "$(wc -l < "$2")" -ge "$1" && break; sleep .05; done
+    waits eval "test \$(wc -l < '$2') -ge $1"
     sed -E 's;\[[0-9]{2}/[A-Z][a-z]{2}/20[0-9]{2}:[0-9]{2}:[0-9]{2}:[0-9]{2} \+0000\];TIME;' "$2"
 }
 "#;
@@ -119,7 +119,7 @@ fn the_log_is_opened_again() {
             U={}
             curl -s -o /dev/null -A 'é"\' "$U/?one"; lines 1 logs/log > said
             mv logs/log logs/log.1; kill -HUP {pid}
-            for i in $(seq 100); do test -e logs/log && break; sleep .05; done
+            waits test -e logs/log
             curl -s -o /dev/null $U/two; lines 1 logs/log > said; wc -l < logs/log.1
             rm logs/log; mkdir logs/log; kill -HUP {pid}; sleep .3; curl -s -o /dev/null -w '%{{http_code}}\n' $U/
             python3 - <<'END'

@@ -177,7 +177,7 @@ fn long_files_are_sent_in_pieces() {
     prints(
         &env,
         &served,
-        "curl -s --limit-rate 2M $U/col/$one/doc/long -o part & sleep 1; truncate -s 1 A.store/col/$one/doc/long
+        "curl -s --limit-rate 2M $U/col/$one/doc/long -o part & waits test -s part; truncate -s 1 A.store/col/$one/doc/long
          wait $! || echo cut",
         "cut",
     );

@@ -297,9 +297,11 @@ fn a_certificate_is_read_again() {
         served.url
     );
     env.prints(&shown, "own\n1");
-    env.sh(&format!("cp next.pem cert; cp next.key key; {reload}; for i in $(seq 100); do [ \"$({shown})\" = $'next\\n1' ] && break; sleep 0.05; done"));
+    env.sh(&format!("cp next.pem cert; cp next.key key; {reload}; shown() {{ {shown}; }}; waits eval '[ \"$(shown | xargs)\" = \"next 1\" ]'"));
     env.prints(&shown, "next\n1");
-    env.sh(&format!("cp own.pem cert; {reload}; for i in $(seq 100); do grep -q 'stays in use' log && break; sleep 0.05; done; grep -q 'stays in use' log"));
+    env.sh(&format!(
+        "cp own.pem cert; {reload}; waits grep 'stays in use' log"
+    ));
     env.prints(&shown, "next\n1");
     // HTTP without TLS has no answer, and takes nothing from others.
     env.sh(&format!("! curl -s http://{}/", served.address()));

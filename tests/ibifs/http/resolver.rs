@@ -198,11 +198,9 @@ fn archives_are_included_and_excluded() {
         "status.archive included status.confirmation successful 200",
     );
     env.sh(&format!("ibifs resolver unregister --db r.db {}; ibifs resolver list --db r.db > list; test ! -s list", stub.service));
-    std::thread::sleep(Duration::from_millis(1500));
-    resolver.prints(
+    resolver.sh(
         &env,
-        "curl -s -H 'Accept: application/json' $U/ | jq -c .",
-        "{\"archives\":0}",
+        "waits eval 'curl -s -H \"Accept: application/json\" $U/ | jq -e \".archives == 0\"'",
     );
     env.complains(
         &format!("ibifs resolver unregister --db r.db {}", stub.service),

@@ -212,10 +212,10 @@ fn what_nobody_continues_to_send_is_removed() {
     );
     // A third is being sent as slowly as can be, and its sender was silent for longer.
     env.sh(&format!(
-        "{}; mkfifo pipe; (file > said) & sleep 0.5; exec 3> pipe; printf te >&3
-         for i in $(seq 100); do test $(ls B/handover/incoming | wc -l) = 3 && break; sleep 0.1; done
-         (sleep 6; printf 'xt\\n' >&3) &
-         exec 3>&-; sleep 0.5
+        "{}; mkfifo pipe go; {{ exec > said 2> why; file; }} & exec 3> pipe; printf te >&3
+         waits eval 'ls B/handover/incoming/*/*.*'
+         {{ exec > why 2>&1; read -r _ < go; printf 'xt\\n' >&3; }} &
+         exec 3>&-
          cd B/handover/incoming; for it in *; do
              test -n \"$(find $it -name '*.*')\" || continue; touch -d '8 days ago' $it/* $it; done",
         send("-T pipe", "a.example/b/2001/01.01.00.02")
@@ -225,11 +225,8 @@ fn what_nobody_continues_to_send_is_removed() {
         "arrival-left",
     );
     let other = Served::start(&env, "B --transfer-token-file tokens");
-    env.sh("for i in $(seq 50); do test $(ls B/handover/incoming | wc -l) = 2 && break; sleep 0.1; done");
-    env.prints(
-        "for i in $(seq 100); do test -s said && break; sleep 0.1; done; grep -c ^digest said",
-        "1",
-    );
+    env.sh("waits eval 'test $(ls B/handover/incoming | wc -l) = 2'");
+    env.prints("echo > go; waits test -s said; grep -c ^digest said", "1");
     env.prints(left, "2\n2");
     env.prints("ibifs fsck B --json | jq -r '.findings[].code'", "");
     drop((a, b, other));

@@ -153,9 +153,9 @@ fn what_changes_is_not_taken_for_whole() {
             &env,
             &served,
             &format!(
-                "truncate -s 30M $D/zz; curl -s --limit-rate 5M $U/archive.cgi/$one -o part & sleep 1
+                "truncate -s 30M $D/zz; curl -s --limit-rate 5M $U/archive.cgi/$one -o part & waits eval 'test $(stat -c %s part) -gt 5000000'
                  {change} $D/zz
-                 wait $! || echo cut; unzip -tqq part > /dev/null 2>&1 || echo broken"
+                 wait $! || echo cut; unzip -tqq part > /dev/null 2>&1 || echo broken; rm part"
             ),
             "cut\nbroken",
         );

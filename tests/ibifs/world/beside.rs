@@ -13,7 +13,6 @@ OUT=world-archive=${PROXY-},world-cache=C
 beside() { ibifs mount B.store B -o $OUT "$@"; }
 # How many processes show the items of other Archives in B.
 worlds() { pgrep -fc -- "--foreground .*-- $PWD/B/.world\$" || true; }
-waits() { for _ in {1..500}; do "$@" > /dev/null 2>&1 && return; sleep 0.01; done; echo "never: $*" >&2; exit 1; }
 ended() { test $(worlds) = 0; }
 said() { { LC_ALL=C "$@" 2>&1 > /dev/null || true; } | sed 's/.*: //'; }
 mounts() { { findmnt -nro FSTYPE -R B || true; } | paste -sd ' '; }
