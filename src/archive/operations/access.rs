@@ -1,11 +1,11 @@
-//! What the public may read of an item, for those who index it.
+//! The part of an item that the public may read, for those who index it.
 
 use super::{ArchiveError, Listing, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
 use crate::formats::description::AccessRight;
 
-/// What a reader may read of an item.
+/// The part of an item that a reader may read.
 #[derive(Debug)]
 pub struct ReadableContent {
     /// Of the whole.
@@ -17,8 +17,8 @@ pub struct ReadableContent {
 }
 
 impl ReadAs<'_> {
-    /// What a reader may read of an item: open is one whose target file the reader may read; one without a target,
-    /// if that is so of any file.
+    /// Returns what a reader may read of an item: open is one whose target file the reader may read; one without a
+    /// target, if that is so of any file.
     pub fn readable_content(
         &self,
         item: &Item,

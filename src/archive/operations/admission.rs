@@ -275,7 +275,7 @@ impl Archive {
     }
 }
 
-/// What is known, apart from the tree, while the tree is read.
+/// Facts from outside of the tree, while the tree is read.
 pub(super) struct Evidence<'a> {
     /// Names of the own name space count as given out up to this date; not before the present.
     pub(super) last: Option<&'a Timestamp>,

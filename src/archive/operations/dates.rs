@@ -11,7 +11,7 @@ use ibi::Timestamp;
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor};
 use ibi::pairs::{Pairs, Value};
 
-/// How far ahead dates are reserved. A start after a crash waits until the end of this time, so it
+/// The time ahead for which dates are reserved. A start after a crash waits until its end, so it
 /// is far below the longest wait. At full speed, minting writes the ledger once in this time.
 const AHEAD: Duration = Duration::from_secs(1);
 

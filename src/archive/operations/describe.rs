@@ -37,7 +37,7 @@ impl ReadAs<'_> {
         Ok(self.description(item, from)?.record.core)
     }
 
-    /// What is known of an item for its description, see [`ReadAs::document`].
+    /// Returns what is known of an item for its description, see [`ReadAs::document`].
     pub fn description(
         &self,
         item: &Item,

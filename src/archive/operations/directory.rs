@@ -36,7 +36,7 @@ impl ReadAs<'_> {
         }
     }
 
-    /// What is known of a level of reps, of all items if its path is empty, if the reader may get there.
+    /// Returns what is known of a level of reps, of all items if its path is empty, if the reader may get there.
     pub fn visible_level(&self, path: &str) -> Result<Option<LevelStat>, ArchiveError> {
         match self.acting(|| self.tree.stat_level(path)) {
             Ok(stat) => Ok(Some(stat)),

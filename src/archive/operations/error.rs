@@ -75,7 +75,7 @@ pub enum ArchiveError {
     OtherDatabase {
         /// Host, port and name of that one.
         place: String,
-        /// Who writes it, or why that is not known.
+        /// The process that writes it, or why that is not known.
         why: Message,
         /// The file that records it.
         record: PathBuf,

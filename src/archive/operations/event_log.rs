@@ -6,7 +6,7 @@ use std::fmt;
 use super::Actor;
 use crate::formats::item::Names;
 
-/// What happened to an item.
+/// An event of an item.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
     /// It was minted.

@@ -32,9 +32,9 @@ pub struct Facts {
     pub url: Option<BaseUrl>,
     /// The resolver that persistent links name. None if they name the Archive itself.
     pub resolver: Option<BaseUrl>,
-    /// What the Archive promises to readers of its identifiers, if an administrator has said so.
+    /// The promise of the Archive to readers of its identifiers, if an administrator has made one.
     pub commitment: Option<String>,
-    /// What searches read.
+    /// The texts that searches read.
     pub searched: Searched,
     /// The index in a database server; None if it is a file in the store.
     pub index: Option<IndexUrl>,

@@ -10,10 +10,10 @@ use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
 use ibi::relation::RelationKind;
 
-/// How many other items are searched for one that has the same relation to an item.
+/// The number of other items that are searched for one that has the same relation to an item.
 const MOST_THIRD: usize = 64;
 
-/// What happened to a relation at the near end.
+/// A change of a relation at the near end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RelationChange {
     Added,
@@ -21,7 +21,7 @@ pub(super) enum RelationChange {
 }
 
 impl Archive {
-    /// What an item itself declares for a kind.
+    /// Returns what an item itself declares for a kind.
     pub(super) fn declared_relation(
         &self,
         item: &Item,

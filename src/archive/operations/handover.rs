@@ -50,7 +50,7 @@ impl Role {
 /// The record of an item whose ownership is being transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
-    /// Whether this Archive gives or expects the item.
+    /// The part of this Archive: it gives or expects the item.
     pub role: Role,
     /// The service of the Archive at the other end.
     pub other: Names,

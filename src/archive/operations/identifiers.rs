@@ -1,4 +1,4 @@
-//! Which paths and aliases are identifiers.
+//! The paths and aliases that are identifiers.
 
 use crate::archive::tree::Area;
 use crate::formats::item::Names;

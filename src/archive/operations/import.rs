@@ -394,7 +394,7 @@ impl Editor<'_> {
         match acceptance {
             Acceptance::Rejected(error) => Err(error),
             Acceptance::Unchanged => Ok(()),
-            // What this user adds has the rights of this user, and not what the sidecar said before.
+            // A relation that this user adds has the rights of this user, and not one that the sidecar had before.
             Acceptance::Accepted(item) => self.update_far_ends(&item, &before, |_| true),
         }
     }

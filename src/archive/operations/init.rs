@@ -47,7 +47,7 @@ pub struct Setup {
     pub url: Option<BaseUrl>,
     /// The resolver that persistent links name.
     pub resolver: Option<BaseUrl>,
-    /// What searches read, descriptions if left out.
+    /// The texts that searches read, descriptions if left out.
     pub searched: Option<Searched>,
     /// The index in a database server; a file in the store if left out.
     pub index: Option<IndexUrl>,

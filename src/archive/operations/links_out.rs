@@ -8,7 +8,7 @@ use crate::archive::tree::{OpenItem, Place, TreeError};
 use crate::formats::item::Names;
 use ibi::{Ibi, Ibip, Rep};
 
-/// How many links a path may have, as the kernel counts.
+/// The number of links that a path may have, as the kernel counts.
 const LINKS: usize = 40;
 
 /// The components of a path, first to last.
@@ -41,7 +41,7 @@ fn components(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> {
         .map(<[u8]>::to_vec)
 }
 
-/// Where a path in an item leads, from the root of the tree. None if it stays in the item, or a link is
+/// Returns where a path in an item leads, from the root of the tree. None if it stays in the item, or a link is
 /// absolute or cannot be read.
 fn path_from_root(open: &OpenItem, place: &Place, path: &[u8]) -> Option<Components> {
     let mut rest: Components = components(path).collect();

@@ -31,17 +31,17 @@ use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 /// Timeout for a lock held by another command, not by several that take turns.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long the lock file may be missing or free while the directory is locked. A process that
-/// takes both locks needs less time between the two.
+/// The time that the lock file may be missing or free while the directory is locked. A process
+/// that takes both locks needs less time between the two.
 const MOMENT: Duration = Duration::from_secs(3);
 
-/// How long a process that only tests the lock may hold it, see [`holder`].
+/// The time that a process that only tests the lock may hold it, see [`holder`].
 const GLANCE: Duration = Duration::from_millis(20);
 
-/// How long a process waits before it tries again to take a lock.
+/// The time that a process waits before it tries again to take a lock.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// How long a process that waits for a lock goes without looking who holds it, at most.
+/// The longest time that a process that waits for a lock goes without looking who holds it.
 const LONGEST_UNTIL_LOOK: Duration = Duration::from_millis(500);
 
 /// File name of the lock.
@@ -111,7 +111,7 @@ impl Lock {
             if locked != Err(Errno::WOULDBLOCK) {
                 let file = open()?;
                 let taken = match locked {
-                    // Who else has the file locked only tests it, or is on another machine.
+                    // Another process that has the file locked only tests it, or is on another machine.
                     Ok(()) => lock_soon(&file),
                     Err(_) => rustix::fs::flock(&file, WRITER),
                 };
@@ -264,7 +264,7 @@ pub(super) struct SharedLock {
     _directory: OwnedFd,
 }
 
-/// How a process has a store open for writing.
+/// The way in which a process has a store open for writing.
 #[derive(Debug)]
 pub(super) enum Hold {
     /// No other process has.
@@ -285,7 +285,7 @@ impl Turn {
         Turn { pid: None, since }
     }
 
-    /// How long this process has been found to hold the lock.
+    /// Returns how long this process has been found to hold the lock.
     fn lasts(&mut self, pid: Option<u32>, now: Instant) -> Duration {
         if self.pid != pid {
             *self = Turn { pid, since: now };
@@ -365,7 +365,7 @@ impl ReadLock {
         }
     }
 
-    /// Whether another process may be writing the store.
+    /// Tells whether another process may be writing the store.
     pub(super) fn store_use(&self) -> StoreUse {
         if self.is_alone {
             StoreUse::Idle

@@ -45,7 +45,7 @@ impl Relative {
     }
 }
 
-/// What has begun when a mint was asked for.
+/// The first step of a mint that was asked for.
 #[derive(Debug)]
 pub enum Begun {
     /// The item exists.

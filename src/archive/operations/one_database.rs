@@ -45,7 +45,7 @@ pub(super) fn record(tree: &Tree, index: Option<&IndexUrl>) -> Result<(), Archiv
     Ok(())
 }
 
-/// Who writes a database, or why that is not known.
+/// Returns who writes a database, or why that is not known.
 fn still_written(tree: &Tree, index: &IndexUrl) -> Option<Message> {
     let hosts = Store::open_read_only(tree.root(), Some(index)).and_then(|store| store.hosts());
     match hosts {

@@ -21,7 +21,7 @@ use ibi::pairs::Pairs;
 #[must_use]
 pub struct StoreLock(#[allow(dead_code, reason = "held, not read")] lock::Lock);
 
-/// What is done with an `archive.ibi` that differs from the copy in the index.
+/// The treatment of an `archive.ibi` that differs from the copy in the index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChangedFacts {
     Accept,

@@ -11,7 +11,7 @@ use crate::archive::tree::{Dependencies, Place};
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, Modifier, Step};
 
-/// How many relations of an item are checked for a reader.
+/// The number of relations of an item that are checked for a reader.
 const MOST_LOOKED_AT: usize = 2_000;
 
 impl ReadAs<'_> {

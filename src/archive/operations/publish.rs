@@ -1,7 +1,7 @@
-//! What the Archive publishes: the file of an item that a request means, and its last change.
+//! Publishing by the Archive: the file of an item that a request means, and its last change.
 //!
 //! - [`walk`]: the entries of an item.
-//! - [`inventory`]: what is in an item, for a client that shows all of it.
+//! - [`inventory`]: the contents of an item, for a client that shows all of it.
 //! - [`newest`]: its last change.
 
 mod inventory;

@@ -39,8 +39,8 @@ pub(super) struct Queued {
     pub(super) place: Place,
     /// The durability of its last change.
     pub(super) durability: ChangeDurability,
-    /// What its item declared before, if the last change concerned its relations: the far ends may
-    /// not have been written.
+    /// The relations that its item declared before, if the last change concerned them: the far ends
+    /// may not have been written.
     pub(super) before: Option<Declared>,
 }
 
@@ -73,7 +73,7 @@ struct Region {
     is_settling: bool,
 }
 
-/// Whether a change is on disk when it has ended.
+/// The state of a change on disk when it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChangeDurability {
     /// It is: the Archive syncs it.

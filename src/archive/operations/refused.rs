@@ -25,7 +25,7 @@ pub struct RefusedSidecar {
     pub kept_as: Option<String>,
 }
 
-/// Who brings a sidecar into an item.
+/// The program that brings a sidecar into an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bringing {
     /// A program that fills an item that it has just made. It copies a directory, and the sidecar of
@@ -42,7 +42,7 @@ fn number(stat: &Stat) -> FileNumber {
     (stat.st_dev, stat.st_ino)
 }
 
-/// What is wrong with a file as the sidecar of an item, and its bytes unless there are too many.
+/// The error of a file as the sidecar of an item, and its bytes unless there are too many.
 type Flaw = (ArchiveError, Option<Vec<u8>>);
 
 impl Archive {
@@ -63,7 +63,7 @@ impl Archive {
         Ok(stat.map_err(|errno| self.tree.error(Action::Read, place.as_str(), errno))?)
     }
 
-    /// What fsck would report of a regular file as the sidecar of an item.
+    /// Returns what fsck would report of a regular file as the sidecar of an item.
     fn flaw(
         &self,
         item: &Item,

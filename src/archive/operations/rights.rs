@@ -13,7 +13,7 @@ use crate::formats::item::Names;
 /// For how many items who speaks there is recorded in one transaction.
 const AT_ONCE: usize = 1_000;
 
-/// Whether the levels above an item count for a permission.
+/// The levels above an item, which may count for a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traversal {
     /// The user must have access through the levels.

@@ -43,13 +43,13 @@ pub const TEXT_FILE: &str = "search-text.sqlite3";
 /// See [`TEXT_FILE`].
 pub const PUBLIC_TEXT_FILE: &str = "search-public-text.sqlite3";
 
-/// How many changed items are read at a time.
+/// The number of changed items that are read at a time.
 const PAGE: usize = 250;
 
-/// How many items that were found are examined for a reader.
+/// The number of found items that are examined for a reader.
 const MOST_EXAMINED: usize = 20_000;
 
-/// How many are read at first.
+/// The number that is read at first.
 const FIRST_EXAMINED: usize = 200;
 
 /// For whom items are searched.
@@ -61,7 +61,7 @@ pub enum SearchScope {
     Public,
 }
 
-/// What a search asks: the descriptions, and the texts of files if they are indexed.
+/// The indexes that a search asks: the descriptions, and the texts of files if they are indexed.
 #[derive(Debug)]
 pub struct SearchIndexes {
     /// For whom they are.
@@ -81,7 +81,7 @@ pub struct SearchPage {
     pub has_more: bool,
 }
 
-/// Whether an update of a search index goes on.
+/// The answer to whether an update of a search index goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchStop {
     /// It continues.
@@ -110,7 +110,7 @@ impl ReadAs<'_> {
         progress: &mut dyn FnMut(u64) -> SearchStop,
     ) -> Result<bool, ArchiveError> {
         let mut read = 0;
-        // What changes from now on is for the next search: who changes items all the time keeps no search waiting.
+        // A change from now on is for the next search: a user who changes items all the time keeps no search waiting.
         let last = self.store.last_change()?;
         loop {
             let from = self.search_progress(index)?;
@@ -139,7 +139,7 @@ impl ReadAs<'_> {
         }
     }
 
-    /// What is recorded of an item; None if it is not found.
+    /// Returns what is recorded of an item; None if it is not found.
     fn search_entry(&self, item: &Item) -> Result<Option<SearchEntry>, ArchiveError> {
         let is_service = item.names.matches(&self.facts.service);
         if is_service || item.state == State::Deleted || self.is_metadata_here(item)? {
@@ -305,7 +305,7 @@ impl Archive {
         })
     }
 
-    /// How far an index is; one of another epoch starts over.
+    /// Returns how far an index is; one of another epoch starts over.
     fn search_progress(&self, index: &SearchIndex) -> Result<Progress, ArchiveError> {
         let last = self.store.last_change()?;
         match index.progress()? {

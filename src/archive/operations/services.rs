@@ -1,5 +1,5 @@
-//! Which services run on a store: files in its directory that start with `serving.`, each locked by a process, which it
-//! names. The lock ends with the process, however that ends; a file that is not locked is left, and used again.
+//! The services that run on a store: files in its directory that start with `serving.`, each locked by a process, which
+//! it names. The lock ends with the process, however that ends; a file that is not locked is left, and used again.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -36,11 +36,11 @@ pub struct Service {
     pub address: String,
     /// The URL at which it is reached.
     pub url: String,
-    /// When it began to listen.
+    /// The time at which it began to listen.
     pub since: Option<Timestamp>,
 }
 
-/// What is known of whether a service runs.
+/// The state of a service, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServiceState {
     /// Its lock is held.

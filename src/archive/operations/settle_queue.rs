@@ -11,7 +11,7 @@ use crate::archive::store::{ItemId, Store};
 use crate::archive::tree::{Place, Tree};
 use crate::os::processors;
 
-/// How many minted items are synced at once: as many as a start after a crash checks quickly.
+/// The number of minted items that are synced at once: as many as a start after a crash checks quickly.
 const GROUP: usize = 1024;
 
 /// A group up to this size is cheaper to sync item by item than with the whole filesystem.

@@ -25,7 +25,7 @@ pub(crate) const OTHER_USER: OwnerOnDisk = OwnerOnDisk {
 #[derive(Clone, Debug)]
 pub(crate) struct ManualClock {
     now: Arc<Mutex<Timestamp>>,
-    /// How far it moves each time it is read.
+    /// The step by which it moves each time it is read.
     step_milliseconds: i64,
 }
 

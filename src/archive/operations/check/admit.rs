@@ -1,5 +1,5 @@
-//! Which record an item in the tree gets: that of its sidecar, if the item may have those names and that
-//! state, else that of its place or of the sidecar that was accepted last. Writes nothing.
+//! The record that an item in the tree gets: that of its sidecar, if the item may have those names and
+//! that state, else that of its place or of the sidecar that was accepted last. Writes nothing.
 
 use super::super::admission::Evidence;
 use super::super::identifiers::{as_alias, is_ibip};

@@ -11,7 +11,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 use ibi::pairs::{Pairs, Value};
 
-/// How far ahead of the clock the last date given out may be, in seconds.
+/// The seconds that the last date given out may be ahead of the clock.
 const AHEAD_SECONDS: i64 = 60;
 
 impl Archive {

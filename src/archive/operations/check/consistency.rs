@@ -82,7 +82,7 @@ impl Archive {
         }
         let circling = report.subjects(CheckCode::EditionCycle);
         for claim in self.store.one_sided()? {
-            // Which edition in a circle is wrong is not known, so no missing pair is added to one.
+            // The edition in a circle that is wrong is not known, so no missing pair is added to one.
             if circling.contains(&claim.near.preferred()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What a scan of the tree is compared with, and what it adds up to: the previous index, the present date, and
+//! The things that a scan of the tree is compared with, and its results: the previous index, the present date, and
 //! the state of the scan. Nothing here reads the tree.
 
 use std::collections::BTreeSet;

@@ -9,7 +9,7 @@ use ibi::message::{Localize, Message};
 /// Called now and then with the number of items read so far.
 pub type ItemProgress<'a> = dyn FnMut(u64) + 'a;
 
-// What depositors can cause alone, with their own items, is a notice: none of them makes the check of all items fail.
+// A finding that depositors can cause alone, with their own items, is a notice: it does not make the check of all fail.
 findings! {
     const ALL:
     /// The stable code of a kind of finding.
@@ -232,7 +232,7 @@ impl CheckFinding {
 /// The result of a check.
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// How many items are in the tree.
+    /// The number of items in the tree.
     pub items: u64,
     /// Whether another process was writing the store meanwhile.
     pub in_use: bool,

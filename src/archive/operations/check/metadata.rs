@@ -9,8 +9,8 @@ use crate::formats::metadata::{MetadataProblem, MetadataProblemKind, check};
 use ibi::message::{Localize, Message};
 
 impl Archive {
-    /// What should be corrected in the metadata text of an item; nothing if it has no text, or one that cannot be read
-    /// from the disk.
+    /// Returns what should be corrected in the metadata text of an item; nothing if it has no text, or one that cannot
+    /// be read from the disk.
     #[must_use]
     pub fn metadata_problems(&self, names: &Names) -> Vec<MetadataProblem> {
         match self.tree.read_metadata_text(&Place::of(names)) {

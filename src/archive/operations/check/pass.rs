@@ -15,7 +15,7 @@ use crate::archive::{Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, State};
 use ibi::message;
 
-/// How many passes over a store in use confirm a finding before it is reported.
+/// The number of passes over a store in use that confirm a finding before it is reported.
 const PASSES: usize = 3;
 
 impl Archive {

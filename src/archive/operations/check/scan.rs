@@ -22,14 +22,14 @@ use ibi::message::{Localize, Message};
 /// The number of reader threads.
 const READERS: usize = 4;
 
-/// How many places form a group, and how many groups may be queued.
+/// The number of places in a group, and of groups that may be queued.
 const GROUP: usize = 64;
 const AHEAD: usize = 4 * READERS;
 
 /// The suffix of a tombstone that was set aside; a number may follow.
 pub(super) const ASIDE: &str = ".broken";
 
-/// What was found at one place of the tree.
+/// The things that were found at one place of the tree.
 #[derive(Default)]
 pub(super) struct ScannedPlace {
     /// The name that the place in the tree gives it.
@@ -46,7 +46,7 @@ pub(super) struct ScannedPlace {
     pub(super) own_date: Option<(Timestamp, String)>,
 }
 
-/// What a path in the tree should be.
+/// The kind of thing that a path in the tree should be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ExpectedAt {
     Item,
@@ -64,7 +64,7 @@ impl ExpectedAt {
     }
 }
 
-/// What the walk finds.
+/// A thing that the walk finds.
 enum ScanTask {
     /// A path in the tree at which an item or a tombstone is expected.
     Named {

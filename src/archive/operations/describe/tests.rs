@@ -64,7 +64,7 @@ fn a_text_of_the_item_adds_to_its_record() {
     assert_eq!(values(&core, Element::Title), ["A map"]);
     let title = archive.read_as(&own).title(&item).expect("a record");
     assert_eq!(title.as_deref(), Some("A map"));
-    // What the text states is not added a second time.
+    // A statement of the text is not added a second time.
     assert_eq!(values(&core, Element::Date).len(), 1, "{core:?}");
     assert_eq!(values(&core, Element::Type).len(), 1, "{core:?}");
 }

@@ -300,7 +300,7 @@ fn originals_of_a_table_declare_relations_at_both_ends() {
     }
     let relations = archive.sidecar(&two).relations();
     assert_eq!(relations, [(RelationKind::EditionOf, one.names.clone())]);
-    // What the far end declares already stays.
+    // A relation that the far end declares already stays.
     let text = format!("rep,relations\n{ONE},translation(fr)={TWO}\n{TWO},metadata={ONE}\n");
     let (planned, faults) = plan(&archive, &text, false);
     assert_eq!(faults, Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! What is in an item, as far as the public may read it, see [`crate::formats::inventory`].
+//! The contents of an item, as far as the public may read it, see [`crate::formats::inventory`].
 
 use rustix::io::Errno;
 

@@ -1,4 +1,4 @@
-//! When an item was last changed: the newest time of anything in it.
+//! The last change of an item: the newest time of anything in it.
 //!
 //! No request walks through a large item again and again. An answer about a small one depends on each of its entries,
 //! so that it is valid as long as their fingerprints are the same. What a walk through a large one has found is valid

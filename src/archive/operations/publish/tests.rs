@@ -113,7 +113,7 @@ fn files_of_ibifs_are_not_opened() {
     ] {
         let opened = archive.read_as(&own).open_content(&item, path.as_bytes());
         assert_eq!(opened.ok().map(|file| file.length()), length, "{path}");
-        // What is not cached may be answered with EAGAIN, nothing else may be given.
+        // A file that is not cached may be answered with EAGAIN, nothing else may be given.
         let cached = archive
             .read_as(&own)
             .open_content_cached(&item, path.as_bytes());

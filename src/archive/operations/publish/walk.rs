@@ -9,8 +9,8 @@ use crate::archive::operations::public::is_refusal;
 use crate::archive::tree::Action;
 use crate::archive::tree::{OpenItem, TreeError};
 
-/// How many names of a directory are held and sorted at once. A longer directory is read again for
-/// the names that follow.
+/// The number of names of a directory that are held and sorted at once. A longer directory is read
+/// again for the names that follow.
 const MOST_NAMES: usize = 20_000;
 
 /// A step that remains in the walk.
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
         Ok(listing)
     }
 
-    /// What was found, or None where it is left out.
+    /// Returns what was found, or None where it is left out.
     pub(in crate::archive::operations) fn readable<T>(
         &self,
         found: Result<T, Errno>,

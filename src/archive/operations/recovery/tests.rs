@@ -151,7 +151,7 @@ fn with_claim(archive: &TestArchive, kind: RelationKind, back: RelationKind) -> 
     let fact = Fact::Language(Some(language("pt")));
     let set = archive.edit(&Process, |it| it.set_fact(&claimant.names, fact));
     set.expect("a language");
-    // What an item declares itself has precedence over the claim. Then an editor removes it.
+    // A declaration of an item itself has precedence over the claim. Then an editor removes it.
     archive.declare(&one, kind, &other);
     archive.declare(&claimant, back, &one);
     archive.edit_raw(&one, |sidecar| {
@@ -201,7 +201,7 @@ fn a_start_after_a_kill_changes_no_sidecar() {
     }
 }
 
-/// What the user might not write at the other end, the start does not write either.
+/// A relation that the user might not write at the other end is not written by the start either.
 #[test]
 fn a_far_end_that_was_refused_stays_after_a_kill() {
     for (kind, ..) in kinds() {
@@ -414,7 +414,7 @@ fn a_change_in_progress_keeps_its_level_in_the_log() {
     assert!(is_logged(), "each change after that is logged again");
 }
 
-/// What an earlier process has left dirty is cleared at a regular end, too.
+/// A log that an earlier process has left dirty is cleared at a regular end, too.
 #[test]
 fn the_log_of_a_killed_process_is_cleared_at_the_next_regular_end() {
     let mut archive = TestArchive::new();

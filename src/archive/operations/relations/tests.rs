@@ -539,7 +539,7 @@ fn a_user_changes_the_ends_that_the_user_may_write() {
 #[test]
 fn a_relation_is_removed_where_the_other_end_does_not_keep_it() {
     let next_edition = RelationKind::NextEdition;
-    // Who may write which sidecar: 0o1644 is that of a sidecar whose author has no rights here.
+    // The sidecars that each may write: 0o1644 is that of a sidecar whose author has no rights here.
     for (one_mode, other_mode, kind, is_refused) in [
         (0o666, 0o666, next_edition, false),
         (0o666, 0o644, next_edition, true),

@@ -159,7 +159,7 @@ fn two_users_together_have_the_rights_of_both() {
     }
 }
 
-/// What the writer of a sidecar does is limited by the owner of the file, unless they are the same.
+/// The writer of a sidecar is limited by the owner of the file, unless they are the same.
 #[test]
 fn the_owner_of_a_sidecar_acts_for_itself() {
     let archive = TestArchive::new();

@@ -1,4 +1,4 @@
-//! What a search index records of an item: the words and the values of its description.
+//! The record of an item in a search index: the words and the values of its description.
 
 use sha2::{Digest, Sha256};
 
@@ -8,7 +8,7 @@ use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element, GivenDate};
 use crate::formats::search::SearchField;
 
-/// How much text of an item is indexed in one field, in bytes.
+/// The bytes of an item's text that are indexed in one field.
 const LONGEST_TEXT: usize = 64 << 10;
 
 /// The longest value by which items are listed, in bytes, and how many an item has in a field.
@@ -41,7 +41,7 @@ fn years_in(date: &str) -> Vec<String> {
     years.map(str::to_owned).collect()
 }
 
-/// What is recorded of an item and its description.
+/// Returns what is recorded of an item and its description.
 pub(super) fn entry_of(item: &Item, description: &Description) -> SearchEntry {
     let core = &description.record.core;
     let mut entry = SearchEntry {

@@ -15,17 +15,17 @@ use crate::archive::tree::{OpenItem, Published, TreeError};
 use crate::formats::file_text::{HEAD, TextKind, text_of};
 use crate::os::confinement::{self, NoResult};
 
-/// How much text of a file is indexed, and of all files of an item, in bytes.
+/// The bytes of text that are indexed of a file, and of all files of an item.
 pub const LONGEST_FILE_TEXT: usize = 1 << 20;
 pub const LONGEST_ITEM_TEXT: usize = 8 << 20;
-/// How many files of an item are examined.
+/// The number of files of an item that are examined.
 const MOST_FILES: usize = 1_000;
 /// The longest PDF file that is read, in bytes.
 const LONGEST_PDF: u64 = 64 << 20;
 /// The text of a PDF file is not longer than so many times the file, so that small files do not fill the index.
 const MOST_EXPANDED: u64 = 8;
 const ALWAYS_EXPANDED: u64 = 16 << 10;
-/// How long reading a PDF file may take.
+/// The time that reading a PDF file may take.
 const TIMEOUT: Duration = Duration::from_secs(12);
 /// Changes when texts are read differently.
 const METHOD: u32 = 1;
@@ -72,7 +72,7 @@ pub(super) fn readable_files(open: &OpenItem) -> Result<Vec<FileVersion>, TreeEr
     Ok(files)
 }
 
-/// What has become of a file that was read, the least first.
+/// A change of a file that was read, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum FileChange {
     /// Nothing.
@@ -83,7 +83,7 @@ pub(super) enum FileChange {
     Hidden,
 }
 
-/// What has become of a file since it was read.
+/// Returns what has become of a file since it was read.
 pub(super) fn change_of(open: &OpenItem, file: &FileVersion) -> FileChange {
     let mut end = 0;
     while let Some(slash) = file.path[end..].iter().position(|byte| *byte == b'/') {
@@ -117,7 +117,7 @@ pub(super) fn read_text(open: &OpenItem, file: &FileVersion) -> Result<Option<St
         return Ok(None);
     }
     let text = content(&found)?;
-    // What was read may have been written after the file was made secret.
+    // The text may have been written after the file was made secret.
     Ok(found.is_unchanged()?.then_some(text))
 }
 

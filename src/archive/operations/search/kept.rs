@@ -17,7 +17,7 @@ const READ_AGAIN: Duration = Duration::from_secs(1800);
 pub struct KeptSearch {
     scope: SearchScope,
     indexes: OnceLock<Arc<SearchIndexes>>,
-    /// When all items were read last. Held while the index is brought up to date.
+    /// The time at which all items were read last. Held while the index is brought up to date.
     read: Mutex<Option<Instant>>,
 }
 

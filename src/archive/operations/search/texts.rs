@@ -26,13 +26,13 @@ use crate::os::processors;
 /// After this time the files of all items are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1800);
 
-/// How long a search waits for texts that are being read since it or an earlier search began.
+/// The time that a search waits for texts that are being read since it or an earlier search began.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// How many files are examined for a search, at most.
+/// The most files that are examined for a search.
 const MOST_CHECKED: usize = 20_000;
 
-/// How many items of which a file may have changed are read at a time.
+/// The number of items with a file that may have changed that are read at a time.
 const MOST_STALE: usize = 10_000;
 
 /// The texts of files.
@@ -47,7 +47,7 @@ pub struct Texts {
 struct Reading {
     /// Since when a thread reads.
     since: Option<Instant>,
-    /// When the files of all items were last looked at.
+    /// The time at which the files of all items were last looked at.
     looked: Option<Instant>,
 }
 
@@ -88,7 +88,7 @@ impl Texts {
     }
 }
 
-/// What is examined of the items that a search has found by texts.
+/// The examination of the items that a search has found by texts.
 pub(super) struct TextChecks<'a> {
     texts: &'a Texts,
     left: usize,

@@ -20,10 +20,10 @@ use crate::os::caller::act_as_process;
 use crate::os::opening;
 use crate::os::processors;
 
-/// How long they are collected.
+/// The time for which they are collected.
 const COLLECTED: Duration = Duration::from_secs(1);
 
-/// How many are collected. The files in others are noticed when all are looked at.
+/// The number that is collected. The files in others are noticed when all are looked at.
 const MOST: usize = 20_000;
 
 /// The files, and directories with new names, by their paths at that moment.

@@ -27,7 +27,7 @@ type OnDiskAndKnown = (Option<Vec<u8>>, Option<Vec<u8>>);
 /// names and attributes for a second.
 const LATE: Duration = Duration::from_millis(1_500);
 
-/// How often it is looked whether the present one is there.
+/// The interval at which it is looked whether the present one is there.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A simple fact about an item that its sidecar can state.
