@@ -43,7 +43,7 @@ pub fn manifest<'a, D: Display>(files: impl IntoIterator<Item = (&'a [u8], D)>) 
     text
 }
 
-/// What a bag has.
+/// The contents of a bag.
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'a> {
     /// The host of the Archive.

@@ -27,7 +27,7 @@ display_message!(BaseUrlError);
 
 impl std::error::Error for BaseUrlError {}
 
-/// How a service is reached.
+/// The scheme by which a service is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scheme {
     /// HTTP without TLS.
@@ -165,13 +165,13 @@ impl BaseUrl {
         format!("{address}{}", self.prefix)
     }
 
-    /// How the service is reached.
+    /// Returns the scheme by which the service is reached.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// Where it is reached: `host` or `host:port`.
+    /// Returns where it is reached: `host` or `host:port`.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address

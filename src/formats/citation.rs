@@ -196,7 +196,7 @@ pub fn cite(
     }
 }
 
-/// What the library returns; None if it panics. Records are by others, and it has many rules.
+/// Returns what the library returns; None if it panics. Records are by others, and it has many rules.
 fn shielded<T>(call: impl FnOnce() -> T + std::panic::UnwindSafe) -> Option<T> {
     std::panic::catch_unwind(call).ok()
 }
@@ -488,7 +488,7 @@ mod tests {
                 assert_eq!(cited(kind, "abnt", publisher, place), expected, "{kind:?}");
             }
         }
-        // What has none in the style gets none, and neither does another style.
+        // A kind that has none in the style gets none, and neither does another style.
         assert_eq!(
             cited(RecordKind::Article, "abnt", "", ""),
             "Rainfall. 2026."

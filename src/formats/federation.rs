@@ -38,7 +38,7 @@ const SERVICE: &str = "ibi.archiveservice";
 /// An Archive of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FederatedArchive {
-    /// Where it is reached.
+    /// The URL at which it is reached.
     pub url: BaseUrl,
     /// The identifier of its service.
     pub service: Names,
@@ -106,7 +106,7 @@ display_message!(FederationError);
 
 impl std::error::Error for FederationError {}
 
-/// Whether a list may have addresses that are not public, such as 10.0.0.1.
+/// The addresses that a list may have: all, or not those that are not public, such as 10.0.0.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// All addresses.

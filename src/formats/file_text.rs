@@ -4,7 +4,7 @@
 
 use super::metadata::decode;
 
-/// What has a text.
+/// A kind of file that has a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
     /// UTF-8, or else Windows-1252.
@@ -15,11 +15,11 @@ pub enum TextKind {
     Pdf,
 }
 
-/// How many bytes of a file say what it is.
+/// The bytes at the beginning of a file that say what it is.
 pub const HEAD: usize = 4096;
 
 impl TextKind {
-    /// What the beginning of a file says. None if it has no text.
+    /// Returns what the beginning of a file says. None if it has no text.
     #[must_use]
     pub fn of_head(head: &[u8]) -> Option<TextKind> {
         // Some programs write before the header (ISO 32000-1, annex H.3.4.1).

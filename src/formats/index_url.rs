@@ -1,4 +1,4 @@
-//! Where the index of an Archive, or the registry of a resolver, is if it is not a file:
+//! The place of the index of an Archive, or of the registry of a resolver, if it is not a file:
 //! `postgres://USER@HOST:PORT/DATABASE`.
 
 use std::fmt;
@@ -43,7 +43,7 @@ display_message!(IndexUrlError);
 
 impl std::error::Error for IndexUrlError {}
 
-/// Who has named the server of a URL, and so decides where a password goes.
+/// The author of the name of a server in a URL, who so decides where a password goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedBy {
     /// The caller, on the command line.
@@ -108,7 +108,7 @@ impl IndexUrl {
         IndexUrl { named_by, ..self }
     }
 
-    /// Who has named the server.
+    /// Returns who has named the server.
     #[must_use]
     pub fn origin(&self) -> NamedBy {
         self.named_by
@@ -196,7 +196,7 @@ pub fn without_password(text: &str) -> String {
     format!("{scheme}://{}{place}", user.unwrap_or_default())
 }
 
-/// Where an index is.
+/// The place of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexPlace {
     /// A file in the store.

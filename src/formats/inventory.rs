@@ -1,5 +1,5 @@
-//! What is in an item, as a text that an Archive publishes, so that a client can show all of the item's names without a
-//! further request.
+//! The contents of an item, as a text that an Archive publishes, so that a client can show all of the item's names
+//! without a further request.
 //!
 //! The text is ASCII, in pages. A page begins with `inventory 1` and the item's names as the pair `ibi`. Then it has a
 //! line for each entry, with words separated by spaces: the kind, the permission bits in octal, the time of the last
@@ -28,14 +28,14 @@ pub const MOST_ENTRIES: usize = 20_000;
 
 /// The first line: the name of the format, and its version.
 const FIRST: &str = "inventory 1";
-/// What follows the digest of a file whose pieces have recorded digests.
+/// The mark after the digest of a file whose pieces have recorded digests.
 const PIECES: &str = ",pieces";
 /// The longest accepted path, in bytes.
 const LONGEST_PATH: usize = 65_536;
 /// The longest accepted name, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// What an entry is.
+/// A kind of entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A directory; the item's own has the empty path.
@@ -52,7 +52,7 @@ pub enum EntryKind {
     Socket,
 }
 
-/// What is known of a regular file.
+/// The known attributes of a regular file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
     /// Its size in bytes.
@@ -72,7 +72,7 @@ pub struct FileEntry {
 pub struct Entry {
     /// Its path in the item, without a slash at its end.
     pub path: Vec<u8>,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
     /// Permission bits, as `chmod` has them, without set-user-ID and set-group-ID: who copies the entry would give these
     /// rights of their own.
@@ -92,7 +92,7 @@ pub struct Page {
     pub next: Option<Vec<u8>>,
 }
 
-/// What is wrong with a page, and in which line.
+/// An error in a page, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageError {
     line: usize,

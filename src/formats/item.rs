@@ -142,7 +142,7 @@ impl fmt::Display for Names {
     }
 }
 
-/// What an Archive holds of an item (see ibi(7)).
+/// The part of an item that an Archive holds (see ibi(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
     /// The original, which exactly one Archive holds.

@@ -1,4 +1,4 @@
-//! What is directly below a level of an Archive, as a text that it publishes, so that a client can list the Archive
+//! The names directly below a level of an Archive, as a text that it publishes, so that a client can list the Archive
 //! level by level, as its mount does.
 //!
 //! The text is ASCII, in pages. A page begins with `level 1` and a line `of` with the permission bits in octal, the time
@@ -29,7 +29,7 @@ const FIRST: &str = "level 1";
 const LONGEST_NAME: usize = 255;
 /// The longest accepted place, in bytes.
 const LONGEST_PLACE: usize = 1024;
-/// How many components a level has whose names are those of items.
+/// The number of components of a level whose names are those of items.
 const YEAR: usize = 3;
 
 /// A directory above items.
@@ -43,7 +43,7 @@ pub enum LevelPath {
     Prefix(String),
 }
 
-/// What is known of a directory above items.
+/// The known attributes of a directory above items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LevelStat {
     /// Permission bits, as `chmod` has them.
@@ -52,7 +52,7 @@ pub struct LevelStat {
     pub modified: (i64, u32),
 }
 
-/// What a name below a level is.
+/// A kind of name below a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// A further level of reps, or in the root a prefix of IBIps.
@@ -66,7 +66,7 @@ pub enum NameKind {
 pub struct LevelName {
     /// One component.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: NameKind,
 }
 
@@ -75,11 +75,11 @@ pub struct LevelName {
 pub struct LevelPage {
     /// The level, as it is recorded.
     pub path: LevelPath,
-    /// What is known of it.
+    /// Its attributes.
     pub stat: LevelStat,
     /// The names.
     pub names: Vec<LevelName>,
-    /// Where the next page begins, as the Archive understands it.
+    /// The beginning of the next page, as the Archive understands it.
     pub next: Option<Vec<u8>>,
 }
 
@@ -100,7 +100,7 @@ impl ListOrder {
     }
 }
 
-/// What is wrong with a page, and in which line.
+/// An error in a page, and its line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelError {
     line: usize,
@@ -160,7 +160,7 @@ impl LevelPath {
         path.rsplit_once('/').map_or(path, |(_, name)| name)
     }
 
-    /// What all spellings of the path share.
+    /// Returns what all spellings of the path share.
     #[must_use]
     pub fn key(&self) -> String {
         match self {
@@ -196,7 +196,7 @@ impl LevelPath {
         }
     }
 
-    /// What all spellings of an item's identifier share, by its name below this level. None if no item can have it.
+    /// Returns what all spellings of an item's identifier share, by its name below this level. None if it cannot be one.
     #[must_use]
     pub fn item_key(&self, name: &str) -> Option<String> {
         if !self.has_items() || name.contains('/') || name.len() > LONGEST_NAME {

@@ -3,22 +3,22 @@
 //! The rep tree has an item four levels below the root, the IBIp tree two. On disk the target is stored as it
 //! reads in the rep tree. No input or output.
 
-/// How many levels an item lies below the root in the rep tree.
+/// The number of levels that an item lies below the root in the rep tree.
 const REP_LEVELS: usize = 4;
-/// How many levels an item lies below the root in the IBIp tree.
+/// The number of levels that an item lies below the root in the IBIp tree.
 const IBIP_LEVELS: usize = 2;
 
-/// What the target of a link begins with that was written in the IBIp tree and climbs to the prefix and no further. No
+/// The beginning of the target of a link that was written in the IBIp tree and climbs to the prefix and no further. No
 /// other link that is written there begins so, and so such a link is told from one that goes through the root.
 const FROM_PREFIX: &[u8] = b"./../../../";
 
 /// A relative target that begins with `..`, perhaps after `.`.
 struct Climb<'a> {
-    /// How often it climbs.
+    /// The number of times that it climbs.
     count: usize,
     /// The text up to the last `..`.
     up: &'a [u8],
-    /// What follows: nothing, or a slash and more.
+    /// The rest: nothing, or a slash and more.
     down: &'a [u8],
 }
 

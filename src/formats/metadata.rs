@@ -68,7 +68,7 @@ pub enum Element {
     Format,
     /// A text that identifies it.
     Identifier,
-    /// What it is derived from or part of.
+    /// The work that it is derived from or part of.
     Source,
     /// Its language.
     Language,

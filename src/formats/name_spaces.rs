@@ -8,7 +8,7 @@ use ibi::message::{Localize, Message};
 use ibi::persistent::PersistentError;
 use ibi::{ParseError, Quoted, ibip, rep};
 
-/// How long the name of a name space is.
+/// The length of the name of a name space.
 const LENGTH: usize = 6;
 /// The components of a rep before its date.
 const LEVELS: usize = 3;
@@ -83,7 +83,7 @@ pub fn name_of(text: &str) -> Result<String, Message> {
     }
 }
 
-/// Whether identifiers begin with a text: the prefix of an IBIp, or the first components of a rep.
+/// Checks that identifiers begin with a text: the prefix of an IBIp, or the first components of a rep.
 fn check_prefix(text: &str) -> Result<(), ParseError> {
     let components: Vec<&str> = text.split('/').collect();
     if components.len() == 1 && ibip::check_prefix(text).is_ok() {

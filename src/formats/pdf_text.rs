@@ -14,10 +14,10 @@ use hayro::hayro_syntax::Pdf;
 use hayro::vello_cpu::kurbo::{Affine, BezPath, Point, Rect, Vec2};
 use unicode_normalization::UnicodeNormalization;
 
-/// How far apart two glyphs of a word are at most, and how far above or below each other, in the height of the font.
+/// The greatest distance of two glyphs of a word, sideways and up or down, in the height of the font.
 const GAP: f64 = 0.2;
 const RISE: f64 = 0.6;
-/// How many units of a glyph are the height of the font.
+/// The number of units of a glyph that are the height of the font.
 const UNITS: f64 = 1000.0;
 /// A page of which is more drawn is no page of a text.
 const MOST_GLYPHS: u64 = 1_000_000;
@@ -54,7 +54,7 @@ pub fn pdf_text(bytes: Vec<u8>, longest: usize, goes_on: &dyn Fn() -> bool) -> O
     Some(text)
 }
 
-/// Where the last glyph ends, and where it is.
+/// The place of the last glyph, and its end.
 #[derive(Clone, Copy, Debug)]
 struct End {
     origin: Point,
@@ -63,7 +63,7 @@ struct End {
     height: f64,
 }
 
-/// What is drawn, as lines of text.
+/// The text that is drawn, as lines.
 struct Lines {
     text: String,
     end: Option<End>,

@@ -22,10 +22,10 @@ const MOST_MEMORY: u64 = 192 * 1024 * 1024;
 const MOST_PIXELS_ASIDE: u32 = 30_000;
 /// The qualities in which a picture is written until it is short enough, of 100.
 const QUALITIES: [u8; 3] = [82, 60, 30];
-/// How every JPEG begins and ends.
+/// The beginning and the end of every JPEG.
 const JPEG: (&[u8], &[u8]) = (&[0xff, 0xd8, 0xff], &[0xff, 0xd9]);
 
-/// What a picture is made of.
+/// The source of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drawn {
     /// An image in a format with pixels.
@@ -35,7 +35,7 @@ pub enum Drawn {
 }
 
 impl Drawn {
-    /// What is drawn of a file of this media type.
+    /// Returns what is drawn of a file of this media type.
     #[must_use]
     pub fn of_media_type(media_type: &str) -> Option<Drawn> {
         match media_type {
@@ -227,7 +227,7 @@ mod tests {
                 assert_eq!(sides(Drawn::Image, encoded(&image, format)), Some(expected));
             }
         }
-        // What is transparent is white.
+        // A transparent picture becomes white.
         let clear = on_white(&DynamicImage::new_rgba8(1, 1));
         assert_eq!(clear.as_raw(), &[255, 255, 255]);
     }

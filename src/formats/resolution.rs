@@ -1,5 +1,5 @@
-//! How a resolver gets from a persistent URL to the URL of what it names, see ibi-resolution(7): the queries
-//! to Archives, and the meaning of their answers. No socket, no clock.
+//! The way of a resolver from a persistent URL to the URL of what it names, see ibi-resolution(7): the queries to
+//! Archives, and the meaning of their answers. No socket, no clock.
 
 mod persistent;
 
@@ -22,12 +22,12 @@ pub struct ArchiveQuery {
     pub request: Option<Request>,
 }
 
-/// Where the requested item is available.
+/// The place at which the requested item is available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
     /// The URL to which the reader is redirected.
     pub url: String,
-    /// Whether it is the original or a copy, if the answer says so.
+    /// Its state there, original or copy, if the answer says so.
     pub state: Option<State>,
     /// The pairs that are sent back to the Archive (`acknowledgment`, see ibi-resolution(7)): contenttype,
     /// ibi, state, urlkey.
@@ -226,7 +226,7 @@ struct ArchiveAnswer<'a> {
 
 /// A pair whose relation is the requested one.
 struct RankedPair<'a> {
-    /// How well it suits the reader, step by step; lower is better.
+    /// Its rank for the reader, step by step; lower is better.
     rank: Vec<usize>,
     /// The relation as written.
     relation: String,
@@ -266,7 +266,7 @@ impl<'a> ArchiveAnswer<'a> {
         fitting.min_by(|left, right| left.rank.cmp(&right.rank))
     }
 
-    /// How well the steps of a relation match the requested ones; None if they differ.
+    /// Returns how well the steps of a relation match the requested ones; None if they differ.
     fn rank(&self, wanted: &[Step], relation: &str) -> Option<Vec<usize>> {
         let given = Step::parse_relation(relation)?;
         if wanted.len() != given.len() {

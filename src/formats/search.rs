@@ -1,4 +1,4 @@
-//! What a user searches for, as text: words, phrases and fields.
+//! The query of a user, as text: words, phrases and fields.
 //!
 //! `rainfall creator:banon year:2005-2009 -map "sea level" hydro*`: items that have all of these words and not
 //! those after `-`; a phrase has its words side by side, and `*` stands for any end of a word. A word after a field
@@ -86,7 +86,7 @@ impl SearchField {
     }
 }
 
-/// What the searches of an Archive read.
+/// The texts that the searches of an Archive read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Searched {
     /// Descriptions.
@@ -109,7 +109,7 @@ impl Searched {
         }
     }
 
-    /// What has this name.
+    /// Returns the one that has this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Searched> {
         Searched::ALL.into_iter().find(|known| known.name() == name)
@@ -119,10 +119,10 @@ impl Searched {
 /// By how many years the last year of a range may be later than its first.
 const MOST_YEARS: u16 = 500;
 
-/// How many years the ranges of a query may have together. The index looks each of them up by itself.
+/// The number of years that the ranges of a query may have together. The index looks each of them up by itself.
 const MOST_YEARS_OF_ALL: usize = 1000;
 
-/// How many terms of a query count.
+/// The number of terms of a query that count.
 const MOST_TERMS: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,7 +141,7 @@ enum What {
 }
 
 impl What {
-    /// How many years it names.
+    /// Returns the number of years that it names.
     fn years(&self) -> usize {
         match self {
             What::Words(_) | What::Begin(_) => 0,
@@ -150,7 +150,7 @@ impl What {
     }
 }
 
-/// What a user searches for. It has at least one word that an item must have.
+/// The query of a user. It has at least one word that an item must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SearchQuery {
     terms: Vec<Term>,
@@ -268,7 +268,7 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace(['"', '\0'], " "))
 }
 
-/// What stands between blanks, or between quotation marks; None if there is no word in it.
+/// Returns what stands between blanks, or between quotation marks; None if there is no word in it.
 fn next_term(text: &str) -> (Option<Term>, &str) {
     let (is_excluded, text) = match text.strip_prefix('-') {
         Some(after) => (true, after),

@@ -43,7 +43,7 @@ pub struct Row {
     pub target: Option<Vec<u8>>,
     /// Its older names.
     pub aliases: Vec<AliasPair>,
-    /// Whether the Archive holds the original: `Original` or `Copy`.
+    /// The state of the item in the Archive: `Original` or `Copy`.
     pub state: Option<State>,
 }
 
@@ -52,7 +52,7 @@ pub struct Row {
 pub struct RowError {
     /// The line.
     pub line: u64,
-    /// What is wrong, and the remedy.
+    /// The error, and the remedy.
     pub what: Message,
 }
 

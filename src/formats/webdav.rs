@@ -75,7 +75,7 @@ pub struct Resource {
     pub file: Option<FileProperties>,
     /// Its last change, as a date of HTTP.
     pub changed: Option<String>,
-    /// When it was made, in RFC 3339.
+    /// The time at which it was made, in RFC 3339.
     pub created: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl Resource {
         let path = self.href.trim_end_matches('/');
         let (_, link) = path.rsplit_once('/').unwrap_or(("", path));
         let end = if self.file.is_some() { "" } else { "/" };
-        // What stands before a colon would be a scheme.
+        // A text before a colon would be a scheme.
         let link = link.replace(':', "%3A");
         let name = self.value(Property::DisplayName).unwrap_or_default();
         let changed = self.changed.as_deref().and_then(day_and_time);
@@ -165,7 +165,7 @@ impl PropfindError {
     }
 }
 
-/// What a PROPFIND asks for.
+/// The properties that a PROPFIND asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// All properties with their values.

@@ -1,6 +1,6 @@
 //! A list with a signature, by which a resolver knows that it comes from a peer (ibi-resolution(7), "Peers").
 //!
-//! What the form adds to a list is in lines that begin with `#`, which others pass over.
+//! The lines that the form adds to a list begin with `#`, which others pass over.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use super::key::{PublicKey, SigningKey};
 use super::{Admitted, FederatedArchive, FederationError, LONGEST_LIST, SERVICE, parse, written};
 use crate::formats::item::Names;
 
-/// What is signed begins with this, so that no signature of another kind of text is taken for one of a list.
+/// The beginning of what is signed, so that no signature of another kind of text is taken for one of a list.
 const CONTEXT: &[u8] = b"ibifs federatedArchives 1\n";
-/// How the first line begins.
+/// The beginning of the first line.
 const FIRST: &str = "# signed ";
-/// How a line begins that names the service of an Archive that is registered and not included.
+/// The beginning of a line that names the service of an Archive that is registered and not included.
 const ABSENT: &str = "# absent ";
-/// How the last line begins.
+/// The beginning of the last line.
 const SIGNATURE: &str = "# signature ";
 const SERIAL: &str = "serial";
 const TIME: &str = "time";
@@ -27,7 +27,7 @@ const TIME: &str = "time";
 pub struct SignedList {
     /// Greater than that of each earlier list of the resolver.
     pub serial: u64,
-    /// When it was signed.
+    /// The time at which it was signed.
     pub time: Timestamp,
     /// The services of Archives that are registered with the resolver, and not included.
     pub absent: Vec<Names>,

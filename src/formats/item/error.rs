@@ -81,12 +81,12 @@ pub enum SidecarError {
     Pair {
         /// The name of the pair.
         name: String,
-        /// What is wrong with it.
+        /// The error in it.
         cause: PairCause,
     },
 }
 
-/// What is wrong with one pair of a sidecar.
+/// The error in one pair of a sidecar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairCause {
     /// The value is not the names of an item.

@@ -43,7 +43,7 @@ impl OaiErrorCode {
 pub struct OaiError {
     /// The error code.
     pub code: OaiErrorCode,
-    /// What is wrong, and the correct form.
+    /// The error, and the correct form.
     pub sentence: String,
 }
 

@@ -23,9 +23,9 @@ pub struct ListPosition {
     pub format: OaiFormat,
     /// The collection to which the list is limited.
     pub collection: Option<String>,
-    /// How many records have been listed so far.
+    /// The number of records that have been listed so far.
     pub listed: u64,
-    /// How many records the whole list had when it began; 0 if that is not known.
+    /// The number of records of the whole list when it began; 0 if that is not known.
     pub size: u64,
 }
 

@@ -24,7 +24,7 @@ const MOST_ABOVE: usize = 8;
 pub struct Persistent {
     /// The identifier, the path and the requested related item.
     pub question: ArchiveQuery,
-    /// What is asked for: the item, a download of a file, or the whole item as one file.
+    /// The thing that is asked for: the item, a download of a file, or the whole item as one file.
     pub kind: PersistentKind,
     /// Whether only the original is acceptable.
     pub is_original_required: bool,
