@@ -127,7 +127,7 @@ pub(super) fn temporary(migrations: &[&str]) -> Result<(Connection, Named), Stor
 #[derive(Debug)]
 pub(super) struct Shared {
     connection: engine::Connection,
-    /// How errors name it; None for one in a server, whose errors name that.
+    /// Its name in errors; None for one in a server, whose errors name that.
     named: Option<Named>,
     /// The directory of the file; SQLite uses its path until the connection above is closed.
     _directory: Option<OwnedFd>,

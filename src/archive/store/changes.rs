@@ -1,4 +1,4 @@
-//! Which items have changed since an instant: each change has a number.
+//! The items that have changed since an instant: each change has a number.
 
 use super::engine::{Sync, params};
 use super::record::NEXT_CHANGE;

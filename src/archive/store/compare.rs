@@ -15,7 +15,7 @@ use ibi::Ibi;
 use ibi::message;
 use ibi::message::Message;
 
-/// How many messages of SQLite about a damaged database are reported.
+/// The number of messages of SQLite about a damaged database that are reported.
 const COMPLAINTS: usize = 5;
 
 /// Page cache of a database that is only used for comparison, in KiB; it needs less than a refill.
@@ -68,7 +68,7 @@ pub struct Difference {
     pub kind: DifferenceKind,
 }
 
-/// How two databases differ about an item.
+/// A difference of two databases about an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DifferenceKind {
     /// Only the first has it.

@@ -1,4 +1,4 @@
-//! What the index says of the Archive itself: the dates given out, and `archive.ibi`.
+//! The records of the index about the Archive itself: the dates given out, and `archive.ibi`.
 
 use super::{Store, StoreError};
 use ibi::Timestamp;

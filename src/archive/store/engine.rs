@@ -1,5 +1,5 @@
-//! What the statements of the store, and of the registry of a resolver, run on. There is one text for each statement,
-//! which every engine understands; this module hides in which ways the engines differ.
+//! The engines that run the statements of the store, and of the registry of a resolver. There is one text for each
+//! statement, which every engine understands; this module hides in which ways the engines differ.
 //!
 //! Statements use `?1`, `?2` for their parameters, `ON CONFLICT` and `RETURNING`, and none of an engine's own
 //! functions. Where an engine needs other words, [`Connection`] has a method for it.
@@ -18,7 +18,7 @@ pub(crate) use postgres::schema::{INDEX, Schema};
 pub(crate) use sqlite::Sqlite;
 pub(crate) use value::{Cell, FromCell, Value, params};
 
-/// How often a transaction is run that a server refuses because of another one.
+/// The number of times that a transaction is run that a server refuses because of another one.
 const TRIES: usize = 8;
 
 /// An error that ends a transaction: one of the engine, or another one, because of which it is rolled back.
@@ -64,7 +64,7 @@ pub(crate) enum Connection {
     Postgres(Box<Postgres>),
 }
 
-/// When a commit reaches the disk.
+/// The time at which a commit reaches the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sync {
     Now,
@@ -289,7 +289,7 @@ impl Connection {
         }
     }
 
-    /// How long a statement waits for a server.
+    /// Returns how long a statement waits for a server.
     pub(crate) fn patience(&self) -> Duration {
         match self {
             Connection::Sqlite(_) => Duration::MAX,

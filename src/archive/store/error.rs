@@ -11,7 +11,7 @@ use crate::formats::item::Names;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// How the disk fails where it refuses a change.
+/// The reason why the disk refuses a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
     /// It is full, or a quota is used up.
@@ -37,7 +37,7 @@ impl DiskFault {
 pub struct BesideError {
     /// The file.
     pub file: Message,
-    /// What helps if it is damaged, and what is lost with it.
+    /// The remedy if it is damaged, and what is lost with it.
     pub remedy: Message,
     /// The error; never one of this kind.
     pub error: StoreError,
@@ -102,7 +102,7 @@ pub enum StoreError {
     Away {
         /// Host, port and database.
         place: String,
-        /// What has happened.
+        /// The event.
         what: Message,
     },
     /// The server of the index refused.
@@ -111,7 +111,7 @@ pub enum StoreError {
         place: String,
         /// The kind of the error.
         kind: ErrorKind,
-        /// What it said.
+        /// The message.
         what: Message,
     },
     /// A process on another machine writes the index.

@@ -13,23 +13,23 @@ use crate::archive::owner::Owner;
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor, WaitTooLong};
 use ibi::{Ibip, Rep, Timestamp, message};
 
-/// How much later than the clocks a process gives out its first date from a server that it does not know, or that knows
-/// less than before: whatever was given out and lost since is earlier.
+/// The time after the clocks at which a process gives out its first date from a server that it does not know, or that
+/// knows less than before: whatever was given out and lost since is earlier.
 const FENCE: Duration = Duration::from_secs(1);
 
 /// The server that a process has got dates from, and up to when it gives out none.
 #[derive(Debug)]
 pub(super) struct Fence {
-    /// Which connection it is.
+    /// The number of the connection.
     generation: u64,
-    /// Which server and database it leads to; None if the server does not say.
+    /// The server and database that it leads to; None if the server does not say.
     identity: Option<String>,
-    /// How many transactions had written at least.
+    /// The number of transactions that had written at least.
     writes: i64,
     until: Option<Timestamp>,
 }
 
-/// What a date is asked for by.
+/// The terms on which a date is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct GrantTerms<'a> {
     /// The granularity of dates.
@@ -77,7 +77,7 @@ const READ: &str = "SELECT writes, last, reserved,
     CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) AS micros
     FROM epoch LEFT JOIN ledger ON ledger.one = epoch.one";
 
-/// What another server, one that was promoted in its place, and a database that was made again do not have in common.
+/// The identity, which another server, one promoted in its place, and a database that was made again do not share.
 const IDENTITY: &str =
     "SELECT system_identifier || ' ' || left(pg_walfile_name(pg_current_wal_lsn()), 8) || ' ' ||
     (SELECT oid FROM pg_database WHERE datname = current_database()) FROM pg_control_system()";
@@ -189,7 +189,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is given out, by what was read.
+    /// Plans what is given out, by what was read.
     fn plan(
         &self,
         server: &Postgres,

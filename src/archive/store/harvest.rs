@@ -84,7 +84,7 @@ pub enum RecordState {
 pub struct Stamped {
     /// The canonical spelling of the item's name.
     pub name: String,
-    /// When its last change was noticed, in Unix seconds.
+    /// The time at which its last change was noticed, in Unix seconds.
     pub datestamp: i64,
     /// Whether the record is deleted.
     pub is_deleted: bool,
@@ -100,7 +100,7 @@ pub struct HarvestPage {
     pub records: Vec<Stamped>,
     /// Whether more follow.
     pub has_more: bool,
-    /// When they were read, in Unix seconds.
+    /// The time at which they were read, in Unix seconds.
     pub at: i64,
 }
 
@@ -129,7 +129,7 @@ impl Window {
         }
     }
 
-    /// What names lie between: they begin with `below` and a slash.
+    /// Returns the bounds of the names: they begin with `below` and a slash.
     fn span(&self) -> [Option<String>; 2] {
         // The character after the slash.
         [
@@ -321,7 +321,7 @@ impl Harvest {
         })
     }
 
-    /// How many records are in a window.
+    /// Returns the number of records in a window.
     pub fn count(&self, window: &Window) -> Result<u64, StoreError> {
         let [first, last] = window.span();
         let (from, until) = (
@@ -346,8 +346,8 @@ impl Harvest {
         self.run(|connection| connection.each(sql, params![name, limit(most)], |row| row.get(0)))
     }
 
-    /// What the names of records begin with, as `of` has it from a name: at most so many. Each is found by one step
-    /// in the index of names.
+    /// Returns what the names of records begin with, as `of` has it from a name: at most so many. Each is found by one
+    /// step in the index of names.
     pub fn beginnings(
         &self,
         of: &dyn Fn(&str) -> String,

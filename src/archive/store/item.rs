@@ -26,7 +26,7 @@ pub struct Item {
     pub language: Option<Language>,
     /// Its target (default) file below `doc/`, if declared.
     pub target: Option<String>,
-    /// When it was removed, for a Deleted one.
+    /// The time at which it was removed, for a Deleted one.
     pub removed_at: Option<Timestamp>,
 }
 
@@ -73,7 +73,7 @@ pub struct Record {
     pub language: Option<Language>,
     /// Its target file.
     pub target: Option<String>,
-    /// When it was removed.
+    /// The time at which it was removed.
     pub removed_at: Option<Timestamp>,
     /// The last accepted sidecar, byte for byte.
     pub sidecar: Option<Vec<u8>>,

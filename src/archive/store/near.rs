@@ -19,7 +19,7 @@ const MOST: usize = 64;
 /// A relation that an item declares with another one, and who speaks there.
 pub(super) type Pointing = (RelationKind, Item, Option<Speaker>);
 
-/// What an item's sidecar declares.
+/// The relations that an item's sidecar declares.
 pub(super) type Declared = Vec<(RelationKind, Names)>;
 
 /// An item, what it declares, and who speaks there.
@@ -37,7 +37,7 @@ thread_local! {
     static NEAR: RefCell<Option<Near>> = const { RefCell::new(None) };
 }
 
-/// What a thread has read at once, until this value is dropped.
+/// The relations that a thread has read at once, until this value is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Remembered {
@@ -160,12 +160,12 @@ impl Store {
         self.remembered(|near| Some(near.by(is_meant)?.0.clone()))
     }
 
-    /// What an item declares, if it is one of those read at once.
+    /// Returns what an item declares, if it is one of those read at once.
     pub(super) fn near_relations_of(&self, id: ItemId) -> Option<Declared> {
         self.remembered(|near| Some(near.by(|item| item.id == id)?.1.clone()))
     }
 
-    /// What others declare to an item, if it is one of those read at once.
+    /// Returns what others declare to an item, if it is one of those read at once.
     pub(super) fn near_relations_to(&self, names: &Names) -> Option<Vec<Pointing>> {
         self.remembered(|near| {
             let (item, ..) = near.by(|item| item.names == *names)?;

@@ -17,7 +17,7 @@ use ibi::message;
 /// File name of the database.
 pub const PICTURES_FILE: &str = "pictures.sqlite3";
 
-/// How many bytes of pictures are kept.
+/// The bytes of pictures that are kept.
 const MOST_BYTES: u64 = 256 * 1024 * 1024;
 /// After so many new bytes it is looked whether there are more.
 const LOOK_AFTER: u64 = 8 * 1024 * 1024;

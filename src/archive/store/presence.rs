@@ -1,5 +1,5 @@
-//! Which processes write an index in a server. flock(2) keeps processes of one machine apart; those of others see a row
-//! of the table `host`.
+//! The processes that write an index in a server. flock(2) keeps processes of one machine apart; those of others see a
+//! row of the table `host`.
 //!
 //! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server, and from its start on: nobody
 //! could renew a row while it was down. Each transaction that writes
@@ -17,22 +17,22 @@ use super::{SOON, Store, StoreError, random_number, spawn};
 use crate::formats::index_url::IndexUrl;
 use crate::os::identity::{Process, host_name};
 
-/// How often a row is renewed.
+/// The interval at which a row is renewed.
 pub const BEAT: Duration = Duration::from_secs(3);
 
-/// How soon it is tried again after that has failed.
+/// The time after which it is tried again if that has failed.
 const BEAT_AGAIN: Duration = Duration::from_secs(1);
 
 /// For how many seconds a row counts.
 const LAPSE: i64 = 15;
 
-/// How long a process may take to end after it has released its locks.
+/// The time that a process may take to end after it has released its locks.
 const ENDING: Duration = Duration::from_secs(3);
 
-/// How long it waits for such a process before it looks again.
+/// The time that it waits for such a process before it looks again.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Whether other processes may write the store, too.
+/// The other processes that may write the store, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
     /// None may.
@@ -41,7 +41,7 @@ pub enum Sharing {
     Shared,
 }
 
-/// Whether the row of this process is there.
+/// The state of the row of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It is.
@@ -57,15 +57,15 @@ pub struct HostState {
     pub host: String,
     /// Its number there.
     pub pid: u32,
-    /// Where it has mounted the store, if it has.
+    /// The path at which it has mounted the store, if it has.
     pub mount_point: Option<String>,
-    /// Whether others may write the index, too.
+    /// The other processes that may write the index, too.
     pub sharing: Sharing,
     /// For how many seconds it has had the index open.
     pub open_for: u64,
-    /// How many seconds ago it was last heard of.
+    /// The seconds since it was last heard of.
     pub silent_for: u64,
-    /// How many recovery marks it has: what has to be looked at again if it ends now.
+    /// The number of its recovery marks: what has to be looked at again if it ends now.
     pub marks: u64,
 }
 
@@ -184,7 +184,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether this process may still write.
+    /// Returns whether this process may still write.
     pub fn standing(&self) -> Result<Standing, StoreError> {
         let Some(id) = self.own_number() else {
             return Ok(Standing::Present);

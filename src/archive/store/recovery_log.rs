@@ -20,7 +20,7 @@ pub struct LoggedJoint {
     pub number: JointNumber,
     /// The paths of the items whose sidecars change.
     pub places: Vec<String>,
-    /// What the first of them declared before, as a sidecar.
+    /// The relations that the first of them declared before, as a sidecar.
     pub before: Vec<u8>,
 }
 

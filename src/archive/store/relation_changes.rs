@@ -1,4 +1,4 @@
-//! Which relations were declared or removed after a change. They have the numbers of the changes of the items that
+//! The relations that were declared or removed after a change. They have the numbers of the changes of the items that
 //! declare them.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ pub struct RelationChange {
     pub number: i64,
     /// The item that declares it.
     pub source: Names,
-    /// What the other item is to this one.
+    /// The relation of the other item to this one.
     pub kind: RelationKind,
     /// The other item, which need not be here.
     pub target: Names,
@@ -29,7 +29,7 @@ pub struct RelationChange {
 /// The relations of items, by what a sidecar can say once: the kind.
 pub(super) type Declared = BTreeMap<String, Names>;
 
-/// What these items declare now.
+/// Returns what these items declare now.
 pub(super) fn declared_by(connection: &Connection, items: &[i64]) -> Result<Declared, StoreError> {
     let sql = format!("SELECT {} FROM relation WHERE source = ?1", rows::RELATION);
     let mut declared = Declared::new();

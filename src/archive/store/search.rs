@@ -54,7 +54,7 @@ const MOST_RANKED: usize = 5_000;
 /// The weight of a word in each column, in the order of the columns.
 const RANK: &str = "bm25(words, 10, 6, 4, 2, 1, 1, 1, 1, 1, 1)";
 
-/// What is recorded of an item.
+/// The record of an item.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchEntry {
     /// Its number in the index.
@@ -67,7 +67,7 @@ pub struct SearchEntry {
     pub values: Vec<(SearchField, String)>,
 }
 
-/// How far the items of an index are recorded.
+/// The progress of an index: how far its items are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// They are recorded as they were at this change, or later.
@@ -175,7 +175,7 @@ impl SearchIndex {
         })
     }
 
-    /// How far the items are recorded; None if none ever was.
+    /// Returns how far the items are recorded; None if none ever was.
     pub fn progress(&self) -> Result<Option<Progress>, StoreError> {
         self.run(|connection| progress(connection))
     }

@@ -11,7 +11,7 @@ use super::engine::Postgres;
 use super::{SOON, Store, StoreError, readers, spawn};
 use crate::formats::index_url::IndexUrl;
 
-/// How many threads may ask at once; others wait for one of them.
+/// The number of threads that may ask at once; others wait for one of them.
 const WATCHES: usize = 4;
 
 /// Watches for changes of the index. It has connections of its own, since the main one may be busy
@@ -22,7 +22,7 @@ pub(super) struct Version {
     /// change: what matters is that no change is missed.
     number: AtomicI64,
     watches: [Mutex<Option<Watch>>; WATCHES],
-    /// What was last seen of a server, which is asked by a thread of its own: its answers take time.
+    /// The last state that was seen of a server, which is asked by a thread of its own: its answers take time.
     server: OnceLock<Arc<Seen>>,
 }
 
@@ -33,7 +33,7 @@ struct Seen(AtomicI64);
 /// [`Seen`] while the server does not answer.
 const UNKNOWN: i64 = -1;
 
-/// How often a server is asked.
+/// The interval at which a server is asked.
 const EVERY: Duration = Duration::from_millis(250);
 
 /// Asks a server until nobody wants to know any more.

@@ -33,13 +33,13 @@ use address::Address;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// How long a server that was away is not asked again.
+/// The time that a server that was away is not asked again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// The time that a connection may take, with the greeting of the server, however patient its statements are.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// How many statements a connection keeps prepared.
+/// The number of statements that a connection keeps prepared.
 const MOST_PREPARED: usize = 256;
 
 /// A connection to PostgreSQL, or to a server that speaks its protocol.
@@ -50,7 +50,7 @@ pub(crate) struct Postgres {
     patience: Cell<Duration>,
     /// The row of this process in the table `host`, without which it writes nothing.
     host: Cell<Option<i64>>,
-    /// How often the connection has been made.
+    /// The number of times that the connection has been made.
     generation: Cell<u64>,
     state: RefCell<State>,
 }
@@ -142,7 +142,7 @@ impl Postgres {
         self.host.get()
     }
 
-    /// How often the connection has been made.
+    /// Returns how often the connection has been made.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.get()
     }
@@ -152,7 +152,7 @@ impl Postgres {
         self.patience.set(patience);
     }
 
-    /// How long a statement waits.
+    /// Returns how long a statement waits.
     pub(super) fn patience(&self) -> Duration {
         self.patience.get()
     }
@@ -353,7 +353,7 @@ impl Postgres {
         Ok(row.and_then(|row| row.try_get(0).ok()))
     }
 
-    /// How many transactions have written.
+    /// Returns the number of transactions that have written.
     pub(crate) fn writes(&self) -> Result<i64, StoreError> {
         let writes = self.first_value("SELECT writes FROM epoch")?;
         writes.ok_or_else(|| StoreError::Broken {

@@ -1,4 +1,4 @@
-//! What has happened to the records, in parts of whole seconds.
+//! The changes of the records, in parts of whole seconds.
 //!
 //! A record that changes again moves to the end. So a part that is read after its beginning was listed has what it had
 //! then, or the record is in a later one.
@@ -8,7 +8,7 @@ use crate::archive::store::StoreError;
 use crate::archive::store::engine::{Row, params};
 use crate::archive::store::query;
 
-/// What was last noticed of a record.
+/// The last change that was noticed of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordChange {
     /// It is there for the first time, or again.
@@ -24,9 +24,9 @@ pub enum RecordChange {
 pub struct ChangedRecord {
     /// The canonical spelling of the item's name.
     pub name: String,
-    /// When it was noticed, in Unix seconds.
+    /// The time at which it was noticed, in Unix seconds.
     pub datestamp: i64,
-    /// What was noticed.
+    /// The change that was noticed.
     pub change: RecordChange,
 }
 

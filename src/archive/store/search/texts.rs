@@ -219,7 +219,7 @@ fn compressed(text: &str) -> Vec<u8> {
 fn expanded(bytes: &[u8], longest: usize) -> String {
     let mut text = Vec::new();
     let limit = u64::try_from(longest).unwrap_or(u64::MAX);
-    // What is damaged is not found.
+    // A damaged text is not found.
     let _ = ZlibDecoder::new(bytes).take(limit).read_to_end(&mut text);
     String::from_utf8_lossy(&text).into_owned()
 }

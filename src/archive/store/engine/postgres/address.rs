@@ -1,4 +1,4 @@
-//! Where a server is, as whom it is asked, and how the connection is protected.
+//! The address of a server, the user as whom it is asked, and the protection of the connection.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::formats::index_url::{IndexUrl, NamedBy};
 use ibi::message;
 use ibi::message::Message;
 
-/// How long a connection to one of several hosts of a URL is tried.
+/// The time for which a connection to one of several hosts of a URL is tried.
 const PER_HOST: Duration = Duration::from_secs(1);
 
-/// How long data may be unacknowledged, and how long a silent connection is not probed.
+/// The time that data may be unacknowledged, and that a silent connection is not probed.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 /// After how many milliseconds the server gives up a transaction of a host that has stopped, so that its locks do not
@@ -33,7 +33,7 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// What a URL, the environment and the file of passwords say.
+    /// Reads what a URL, the environment and the file of passwords say.
     pub(super) fn of(url: &IndexUrl) -> Result<Address, StoreError> {
         let place = url.place().to_owned();
         let refuse = |what: Message| StoreError::Away {
@@ -78,7 +78,7 @@ impl Address {
                 is_withheld = true;
             }
             if tls.is_some() {
-                // Where a server, or who is in between, refuses TLS, the password would be sent as it is.
+                // If a server, or a machine in between, refuses TLS, the password would be sent as it is.
                 config.ssl_mode(SslMode::Require);
             }
         }
