@@ -196,7 +196,7 @@ impl LevelPath {
         }
     }
 
-    /// Returns what all spellings of an item's identifier share, by its name below this level. None if it cannot be one.
+    /// Returns what all spellings of an item's identifier share, by its name below this level. None if it has none.
     #[must_use]
     pub fn item_key(&self, name: &str) -> Option<String> {
         if !self.has_items() || name.contains('/') || name.len() > LONGEST_NAME {
