@@ -14,7 +14,7 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
-/// What `stat` reports of a node, except its number.
+/// The attributes that `stat` reports of a node, except its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
     /// Size in bytes.

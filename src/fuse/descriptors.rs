@@ -29,7 +29,7 @@ const LONGEST: usize = libc::MAX_HANDLE_SZ as usize;
 /// The longest that is kept; those of the usual filesystems have 8 to 24 bytes.
 const KEPT: usize = 31;
 
-/// How many descriptors this process may have.
+/// Returns the number of descriptors that this process may have.
 pub fn limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(1 << 18, |limit| usize::try_from(limit).unwrap_or(1 << 18))
@@ -125,7 +125,7 @@ struct OpenState {
 
 type Slot = Mutex<OpenState>;
 
-/// How a symbolic link is found.
+/// The way in which a symbolic link is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// By its handle.
@@ -134,7 +134,7 @@ pub enum Links {
     Opened,
 }
 
-/// How long the descriptor of a pinned file stays open.
+/// The time for which the descriptor of a pinned file stays open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pinning {
     /// Until too many are open; the file is then opened again by its handle.
@@ -143,9 +143,9 @@ pub enum Pinning {
     ByDescriptor,
 }
 
-/// How many descriptors are closed at a time when there are too many.
+/// The number of descriptors that are closed at a time when there are too many.
 const BATCH: usize = 64;
-/// How long descriptors to close are gathered.
+/// The time for which descriptors to close are gathered.
 const GATHERING: Duration = Duration::from_millis(5);
 /// With more than so many waiting to be closed, a thread that adds one closes it itself.
 const BACKLOG: usize = 4096;
@@ -156,7 +156,7 @@ const MANY: usize = 2048;
 const FEW: usize = 512;
 const QUIET: Duration = Duration::from_secs(1);
 
-/// What is to be closed.
+/// A descriptor to be closed.
 #[derive(Debug)]
 enum Closing {
     /// The descriptor of a file that can be opened again.
@@ -173,7 +173,7 @@ struct Closer {
     woken: Condvar,
     /// The files whose descriptors are open, from the oldest on, and files that are forgotten.
     open: Mutex<VecDeque<Weak<Slot>>>,
-    /// How many files were forgotten since memory was last given back.
+    /// The number of files that were forgotten since memory was last given back.
     forgotten: AtomicUsize,
 }
 
@@ -191,7 +191,7 @@ impl Closer {
     fn serve(&self) {
         // SAFETY: takes no pointer; 0 is the calling thread. Requests come first.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
-        // How many files were forgotten at a time.
+        // The number of files that were forgotten at a time.
         let mut seen = (Instant::now(), 0);
         loop {
             let mut waiting = self.waiting.lock();
@@ -296,7 +296,7 @@ impl Descriptors {
         })
     }
 
-    /// Who has the files.
+    /// Returns who has the files.
     pub fn server(&self) -> Server {
         self.server
     }

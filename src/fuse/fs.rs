@@ -78,7 +78,7 @@ impl std::ops::Deref for Ibifs {
     }
 }
 
-/// What requests need, also those that continue in a thread of their own.
+/// The state that requests need, also those that continue in a thread of their own.
 #[derive(Debug)]
 pub struct Inner {
     namespace: Arc<Namespace>,
@@ -91,7 +91,7 @@ pub struct Inner {
     pool: Arc<WorkerPool>,
 }
 
-/// How many threads take requests.
+/// Returns the number of threads that take requests.
 pub fn threads() -> usize {
     processors().clamp(2, 8) * 2
 }
@@ -193,7 +193,7 @@ impl Inner {
         }
     }
 
-    /// What is held until the kernel releases it, in numbers: to see whether it ever does.
+    /// Returns what is held until the kernel releases it, in numbers: to see whether it ever does.
     fn held(&self) -> String {
         format!(
             "nodes {} handles {} backings {}",

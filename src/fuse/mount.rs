@@ -33,7 +33,7 @@ pub use world_place::{is_inside, unmount_world, world_place};
 pub(crate) use attach::Attachment;
 pub(crate) use signals::{block_signals, wait_for_signal, wake};
 
-/// How long an unmount waits for processes that still use the tree, and a mount for a daemon that shuts down.
+/// The time that an unmount waits for processes that still use the tree, and a mount for a daemon that shuts down.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
 /// A change of what is logged.
@@ -198,7 +198,7 @@ fn check(store: &Path, mount_point: &Path) -> Result<(PathBuf, PathBuf), MountEr
     Ok((store, resolved))
 }
 
-/// Whether this user can mount anything.
+/// Checks that this user can mount anything.
 pub(crate) fn check_fuse() -> Result<(), MountError> {
     if let Err(error) = system_files::open_device("/dev/fuse") {
         return Err(MountError::NoFuse { cause: error });

@@ -1,4 +1,4 @@
-//! Which node a name leads to: the mounted tree above and beside the items.
+//! The nodes that names lead to: the mounted tree above and beside the items.
 //!
 //! Names at the levels of identifiers have a meaning; inside an item they are a filesystem's. This module
 //! decides lookups and changes of the former, and which requests go to the latter. It uses nodes, attributes
@@ -104,25 +104,25 @@ pub struct Options {
     pub list_all: bool,
     /// Whether modifiers answer to their portable names as well, and are listed by them.
     pub portable_names: bool,
-    /// What leads to the items of other Archives, if anything does.
+    /// The way to the items of other Archives, if there is one.
     pub world: Option<WorldEntry>,
     /// Whether names of items that are not held here lead there. Not for a mount that is written to: what does not
     /// exist must be free to be made.
     pub fallback: bool,
 }
 
-/// What a name leads to.
+/// The node that a name leads to.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The node.
     pub node: Arc<Node>,
     /// Its attributes.
     pub attr: Attr,
-    /// How long the kernel may cache that the name leads to this node.
+    /// The time for which the kernel may cache that the name leads to this node.
     pub lifetime: NameLifetime,
 }
 
-/// How long the kernel may cache that a name leads to a node.
+/// The time for which the kernel may cache that a name leads to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameLifetime {
     /// Until the name is invalidated.
@@ -164,7 +164,7 @@ impl Namespace {
         Namespace::with_timer(archive, options, Arc::new(SystemTimer))
     }
 
-    /// Who has the files of the store.
+    /// Returns who has the files of the store.
     pub fn server(&self) -> Server {
         self.descriptors.server()
     }

@@ -1,4 +1,4 @@
-//! What the parser of names makes of a text, for the fuzz targets in `tests/fuzz`, which are outside of this crate.
+//! Calls the parser of names with a text, for the fuzz targets in `tests/fuzz`, which are outside of this crate.
 //! Nothing else uses it.
 
 use super::namespace::found::{name_of_link, named_by_link, query_of};

@@ -13,7 +13,7 @@ use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
 use crate::os::serving::Server;
 
-/// How long a removal of a directory waits for files in it to be closed: a program may have them open as well.
+/// The time that a removal of a directory waits for files in it to be closed: a program may have them open as well.
 const LONGEST_CLOSE: Duration = Duration::from_secs(1);
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 

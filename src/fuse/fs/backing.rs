@@ -50,7 +50,7 @@ impl Drop for Backing {
     }
 }
 
-/// How many files stay registered after their last handle was closed, for the next open. When the kernel
+/// The number of files that stay registered after their last handle was closed, for the next open. When the kernel
 /// forgets the node of a removed file, its registration ends.
 const KEPT: usize = 16_384;
 
@@ -79,7 +79,7 @@ impl RegisteredFiles {
     }
 }
 
-/// How one open file is read and written.
+/// The way in which one open file is read and written.
 #[derive(Debug)]
 pub(super) enum Route {
     /// By the kernel.
@@ -109,12 +109,12 @@ impl Backings {
         }
     }
 
-    /// How files are read and written.
+    /// Returns how files are read and written.
     pub(super) fn data_path(&self) -> DataPath {
         self.registered.lock().path
     }
 
-    /// How many files are registered with the kernel.
+    /// Returns the number of files that are registered with the kernel.
     pub(super) fn len(&self) -> usize {
         self.registered.lock().by_node.len()
     }

@@ -1,10 +1,10 @@
-//! How the files of a mount are read and written: the words of its attribute `user.ibi.data`, which
+//! The ways in which the files of a mount are read and written: the words of its attribute `user.ibi.data`, which
 //! `ibifs status` reads from another process, and their sentences.
 
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// How files are read and written.
+/// The way in which files are read and written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPath {
     /// By the kernel.

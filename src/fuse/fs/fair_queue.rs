@@ -16,10 +16,10 @@ use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::check_thread;
 use crate::os::processors;
 
-/// How many requests of one user may wait; the next one is refused with EAGAIN.
+/// The number of requests of one user that may wait; the next one is refused with EAGAIN.
 const MOST_WAITING: usize = 1024;
 
-/// How long a thread waits for another request before it ends. Rows `pgbench-tpcb` and `sqlite-delete`: these
+/// The time that a thread waits for another request before it ends. Rows `pgbench-tpcb` and `sqlite-delete`: these
 /// programs sync every few milliseconds.
 const STAYS: Duration = Duration::from_secs(1);
 
@@ -29,12 +29,12 @@ pub(super) type Job = Box<dyn FnOnce(ErrnoResult<()>) + Send>;
 #[derive(Default)]
 struct QueuedJobs {
     waiting: BTreeMap<u32, VecDeque<Job>>,
-    /// How many threads work for a user.
+    /// The number of threads that work for a user.
     served: BTreeMap<u32, usize>,
-    /// How many threads wait for requests, and how many of them have been woken.
+    /// The number of threads that wait for requests, and of those of them that have been woken.
     idle: usize,
     woken: usize,
-    /// How many requests are answered by workers.
+    /// The number of requests that are answered by workers.
     in_workers: usize,
 }
 

@@ -66,7 +66,7 @@ pub(super) enum Handle {
     },
 }
 
-/// What shows that the content of a file has changed.
+/// The attributes that show that the content of a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentState {
     size: i64,
@@ -168,7 +168,7 @@ impl Directory {
     }
 }
 
-/// How many names of a listing above the items count as much as an open file.
+/// The number of names of a listing above the items that count as much as an open file.
 const NAMES: usize = 32;
 
 /// An open file or directory, with its user.

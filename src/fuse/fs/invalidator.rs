@@ -25,7 +25,7 @@ use crate::os::processors;
 
 /// The time that a request waits for its names while the thread that invalidates them is blocked.
 const LONGEST_BLOCKED: Duration = Duration::from_millis(200);
-/// How many threads invalidate names.
+/// The number of threads that invalidate names.
 const THREADS: usize = 4;
 
 struct Invalidation {
@@ -44,7 +44,7 @@ enum Progress {
 #[derive(Clone, Debug)]
 pub(super) struct Invalidator {
     queue: Sender<Invalidation>,
-    /// What is invalidated after the next reply.
+    /// The names that are invalidated after the next reply.
     after_reply: Arc<Mutex<Vec<Stale>>>,
     notifier: Arc<OnceLock<Notifier>>,
     pool: Arc<WorkerPool>,

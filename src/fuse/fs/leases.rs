@@ -24,7 +24,7 @@ const MOST_OF_ONE: usize = 64;
 const MOST: usize = 512;
 /// The first and the longest pause between two attempts.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
-/// How much longer than the kernel's limit a request waits, since the lease may be taken again.
+/// The time beyond the kernel's limit that a request waits, since the lease may be taken again.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Why a file is not opened at once.
@@ -157,7 +157,7 @@ impl Leases {
     }
 }
 
-/// How long the kernel lets the holder of a lease delay others.
+/// Returns how long the kernel lets the holder of a lease delay others.
 fn break_time() -> Duration {
     let text = system_files::read_text("/proc/sys/fs/lease-break-time");
     let seconds = text.ok().and_then(|text| text.trim().parse().ok());

@@ -1,4 +1,4 @@
-//! How long the kernel may cache names and attributes.
+//! The times for which the kernel may cache names and attributes.
 
 use std::time::Duration;
 

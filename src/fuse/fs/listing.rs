@@ -20,7 +20,7 @@ use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::{DirectoryEntry, Entry};
 use crate::os::caller::Caller;
 
-/// Where a listing inside an item continues after `.`. It begins with `.` and `..`, for which no directory
+/// The offset of a listing inside an item after `.`. It begins with `.` and `..`, for which no directory
 /// needs to be read; ext4 lists them anywhere. Other offsets are those of the native filesystem: small where it counts,
 /// hashes of 63 bits (ext4), or the largest ones at the end of a directory (ext4, GlusterFS). A hash is this with
 /// a probability of 1 in 2^63.
@@ -33,7 +33,7 @@ struct Line<'a> {
     name: &'a OsStr,
     st_ino: u64,
     kind: FileType,
-    /// Where the listing continues after it.
+    /// The offset of the listing after it.
     next: u64,
 }
 

@@ -17,8 +17,8 @@ use crate::os::opening;
 
 /// The longest time of a lookup.
 const LONGEST: Duration = Duration::from_secs(1);
-/// How often a lookup is tried, and the time between two tries: the kernel moves no directory while another rename in the
-/// mount is not over.
+/// The number of times that a lookup is tried, and the time between two: the kernel moves no directory while another
+/// rename in the mount is not over.
 const TRIES: usize = 100;
 const BETWEEN_TRIES: Timespec = Timespec {
     tv_sec: 0,

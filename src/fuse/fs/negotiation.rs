@@ -1,4 +1,4 @@
-//! What is agreed with the kernel when a mount begins.
+//! The agreement with the kernel when a mount begins.
 
 use fuser::{InitFlags, KernelConfig};
 

@@ -397,7 +397,7 @@ impl Inner {
                 ..
             }) => {
                 if !is_last && mapping.is_some() {
-                    // What a mapping has changed is in the attributes when close(2) returns.
+                    // A change by a mapping is in the attributes when close(2) returns.
                     self.invalidate_attributes(node);
                 }
                 // Every descriptor of the file sends a FLUSH when it is closed, so that the last one has usually

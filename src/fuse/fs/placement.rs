@@ -46,14 +46,14 @@ const LATE_RUN: u32 = 3;
 
 /// A run that took longer than this for each request is no stream: the watchdog would unbind the worker.
 const STREAM: Duration = Duration::from_millis(1);
-/// How long no worker is bound after one was not given its processor; twice as long each time, up to the second.
+/// The time that no worker is bound after one was not given its processor; twice as long each time, up to the second.
 const HOLD_OFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
-/// How long a measured wakeup counts.
+/// The time that a measured wakeup counts.
 const MEASURED: Duration = Duration::from_secs(5);
 /// A worker that was bound for so many requests shows that the processors are free again.
 const PROVEN: usize = 4096;
 
-/// Who waits for a request.
+/// The thread that waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
     /// The thread of this number; 0 if there is none in this namespace of processes, or nobody waits.
@@ -63,7 +63,7 @@ pub(super) enum Asker {
     GoesOn,
 }
 
-/// What a worker should do before a request.
+/// The step of a worker before a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Stay,
@@ -91,7 +91,7 @@ impl Following {
         }
     }
 
-    /// What to do before a request for which the worker has waited so long.
+    /// Returns what to do before a request for which the worker has waited so long.
     fn next(&mut self, asker: Asker, now: Instant, waited: Duration, is_bound: bool) -> Step {
         let caller = match asker {
             Asker::Waits(0) => {
@@ -133,7 +133,7 @@ pub(super) struct Place {
     processor: Mutex<Option<usize>>,
     is_bound: AtomicBool,
     requests: AtomicUsize,
-    /// What `requests` was when the worker was bound.
+    /// The value of `requests` when the worker was bound.
     bound_at: AtomicUsize,
 }
 
@@ -144,7 +144,7 @@ impl Place {
     }
 }
 
-/// How long no worker is bound.
+/// The time for which no worker is bound.
 #[derive(Debug, Default)]
 struct HoldOff {
     until: Option<Instant>,
@@ -165,7 +165,7 @@ impl HoldOff {
     }
 }
 
-/// Whether processors halt, as last measured.
+/// The last measurement of whether processors halt.
 #[derive(Debug, Default)]
 struct Halting {
     halts: AtomicBool,
@@ -301,7 +301,7 @@ impl Placement {
     }
 }
 
-/// What the watchdog saw of a worker when it looked last.
+/// The state of a worker when the watchdog looked last.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     requests: usize,

@@ -1,4 +1,4 @@
-//! Which processes get attributes with their listings (READDIRPLUS).
+//! The processes that get attributes with their listings (READDIRPLUS).
 //!
 //! With a listing the kernel can be given the attributes of every name in it. That saves `ls -l` and rsync a
 //! request for each name, and costs `find`, which looks at none, several times its run time. The kernel asks
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use crate::fuse::inode::NodeId;
 
-/// How many processes are remembered, each at the place that its number gives it.
+/// The number of processes that are remembered, each at the place that its number gives it.
 const PLACES: usize = 64;
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Which files the kernel is asked to forget, where the daemon cannot find a file again by itself.
+//! The files that the kernel is asked to forget, where the daemon cannot find a file again by itself.
 //!
 //! In a filesystem of a process (FUSE) a file has no handle that lasts, so that a node has a descriptor as long as the
 //! kernel knows it, and the kernel may know more files than a process may have descriptors. The kernel is asked to drop
@@ -21,7 +21,7 @@ use crate::os::serving::Server;
 /// A name in a directory.
 type Name = (INodeNo, OsString);
 
-/// How many names are looked at for one that is new.
+/// The number of names that are looked at for one that is new.
 const LOOKED_AT: usize = 4;
 
 /// The names of files that the kernel was given, as far as they must be limited.

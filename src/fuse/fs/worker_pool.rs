@@ -28,44 +28,44 @@ const SLOW: Duration = Duration::from_micros(400);
 /// a simulation of four processes, of whose requests each tenth waits for 1 ms, 1,600 requests take 57 ms with 16
 /// and 77 ms with none.
 const AFTER_SLOW: usize = 16;
-/// How long a worker parks after a forget, for which no process waits, and how long it does not after that: fuser
+/// The time that a worker parks after a forget, for which no process waits, and that it does not after that: fuser
 /// hands over the nodes of one request one by one, and does not tell them from those of others. Rows `find-cold` and
 /// `find-stat-cold`: dropping the caches, which they include, forgets each node.
 const PARKED_AFTER_FORGET: Duration = Duration::from_millis(20);
-/// How many requests a worker takes between two measurements of its idle time, by which more workers wait for
+/// The number of requests that a worker takes between two measurements of its idle time, by which more workers wait for
 /// requests. Rows `2p-*` with four processors or more; with fewer, as on the machine of `RESULTS.md`,
 /// `max_waiting` is 1 and the measurement changes nothing.
 const WINDOW: u32 = 128;
 
 // These are not tuned. They bound how long a request waits that no row has.
 
-/// How long no request may finish until the watchdog unparks another worker: all of them may wait for one disk.
+/// The time that no request may finish until the watchdog unparks another worker: all of them may wait for one disk.
 const STUCK: Duration = Duration::from_millis(1);
-/// How long the watchdog sleeps while there are no requests, if the signal of a new one is lost.
+/// The time that the watchdog sleeps while there are no requests, if the signal of a new one is lost.
 const WATCHDOG_SLEEP: Duration = Duration::from_millis(500);
-/// How long a worker parks after a reply, if the signal that unparks it is lost.
+/// The time that a worker parks after a reply, if the signal that unparks it is lost.
 const PARKED_AFTER_REPLY: Duration = Duration::from_secs(60);
 
 /// The workers: fuser's threads, as far as they are parked and unparked by us.
 #[derive(Debug)]
 pub(super) struct WorkerPool {
     size: usize,
-    /// How many workers may wait for requests at most: half the processors, because each request keeps a caller
+    /// The most workers that may wait for requests: half the processors, because each request keeps a caller
     /// waiting on another one.
     max_waiting: usize,
-    /// How many workers have taken a request since the start.
+    /// The number of workers that have taken a request since the start.
     seen: AtomicUsize,
-    /// How many workers are not parked.
+    /// The number of workers that are not parked.
     unparked: AtomicUsize,
-    /// How many workers have a request.
+    /// The number of workers that have a request.
     busy: AtomicUsize,
     finished: AtomicUsize,
-    /// How many workers should wait for requests.
+    /// The number of workers that should wait for requests.
     wanted: AtomicUsize,
     /// For how many more requests all workers should.
     all_unparked_for: AtomicUsize,
     is_over: AtomicBool,
-    /// How many parked workers have been unparked and have not resumed yet.
+    /// The number of parked workers that have been unparked and have not resumed yet.
     permits: Mutex<usize>,
     unpark_signal: Condvar,
     watchdog_sleeps: AtomicBool,

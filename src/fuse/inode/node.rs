@@ -45,7 +45,7 @@ pub enum NodeKind {
     Generated(Generated),
 }
 
-/// Which generated text about an item.
+/// A kind of generated text about an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Generated {
     /// The list of its files.
@@ -89,7 +89,7 @@ pub struct Node {
     pub is_shared: bool,
     /// Its file, unless it is virtual.
     pub real: Option<Real>,
-    /// What operations have found out about the file while the kernel knows the node.
+    /// The findings of operations about the file while the kernel knows the node.
     pub learnt: Learnt,
 }
 
@@ -108,7 +108,7 @@ impl Node {
     }
 }
 
-/// What operations have found out about a file. The node stores it; the table does not use it.
+/// The findings of operations about a file. The node stores them; the table does not use them.
 #[derive(Debug, Default)]
 pub struct Learnt {
     sidecar_of: AtomicI64,
@@ -122,7 +122,7 @@ pub struct Learnt {
     confirmed: AtomicU32,
 }
 
-/// Whether the kernel may write a file through a shared mapping without a request.
+/// The ways in which the kernel may write a file through a shared mapping without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// It was never opened so that it could be.
@@ -133,7 +133,7 @@ pub enum Mapping {
     Open(CloseNotice),
 }
 
-/// Whether the kernel says when a process closes a file.
+/// The notice of the kernel that a process closes a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseNotice {
     /// With a FLUSH, before close(2) returns.
@@ -162,7 +162,7 @@ impl MappableOpen {
         MappableOpen { node, notice }
     }
 
-    /// Whether the kernel says when a process closes the file.
+    /// Returns whether the kernel says when a process closes the file.
     pub fn notice(&self) -> CloseNotice {
         self.notice
     }
@@ -243,8 +243,8 @@ impl Learnt {
         }
     }
 
-    /// When the index last said that this directory is that of its item, in seconds since the mount began; 0 if it did
-    /// not.
+    /// Returns when the index last said that this directory is that of its item, in seconds since the mount began; 0 if
+    /// it did not.
     pub fn confirmed(&self) -> u32 {
         self.confirmed.load(Ordering::Relaxed)
     }
@@ -254,7 +254,7 @@ impl Learnt {
         self.confirmed.store(seconds, Ordering::Relaxed);
     }
 
-    /// Whether the kernel may write this file through a mapping without a request.
+    /// Returns whether the kernel may write this file through a mapping without a request.
     pub fn mapping(&self) -> Mapping {
         if !self.was_mappable.load(Ordering::Relaxed) {
             Mapping::None

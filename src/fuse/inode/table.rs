@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(table.id_of_virtual(&NodeKind::Mint), mint.id);
     }
 
-    /// What a listing of many items leaves behind when the kernel has forgotten them.
+    /// The memory of a listing of many items is freed when the kernel has forgotten them.
     #[test]
     fn room_is_freed_when_nodes_are_forgotten() {
         let table = NodeTable::default();

@@ -140,7 +140,7 @@ pub fn change(
         && change.accessed.is_none()
         && change.modified.is_none();
     if is_empty && has_set_id(file) && caller.keeps_set_id() && is_written() {
-        // What such a write takes away is the capability alone.
+        // Such a write takes away the capability alone.
         return match opening::remove_attribute(file, CAPABILITY) {
             Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(()),
             result => result,
@@ -215,7 +215,7 @@ pub fn attributes(file: impl AsFd) -> ErrnoResult<Attr> {
     Attr::of(file)
 }
 
-/// How full the native filesystem is.
+/// Returns how full the native filesystem is.
 pub fn statistics(file: BorrowedFd<'_>) -> ErrnoResult<rustix::fs::StatVfs> {
     rustix::fs::fstatvfs(file)
 }

@@ -42,7 +42,7 @@ pub fn write_as(
     }
 }
 
-/// Where bytes are written.
+/// The place at which bytes are written.
 #[derive(Clone, Copy, Debug)]
 pub enum Where {
     /// At an offset.
@@ -81,7 +81,7 @@ pub fn sync(file: BorrowedFd<'_>, content_only: bool) -> ErrnoResult<()> {
     }
 }
 
-/// Where the next data or hole begins, or a plain seek.
+/// Returns where the next data or hole begins, or makes a plain seek.
 pub fn seek(file: BorrowedFd<'_>, offset: i64, whence: i32) -> ErrnoResult<i64> {
     // SAFETY: lseek takes no pointer and the descriptor is open for the call.
     let position = unsafe { libc::lseek(file.as_raw_fd(), offset, whence) };
@@ -105,7 +105,7 @@ pub fn allocate(
     })
 }
 
-/// How many bytes of a range are copied at once: the protocol's answer has 32 bits, and a caller that wants
+/// Returns how many bytes of a range are copied at once: the protocol's answer has 32 bits, and a caller that wants
 /// more asks again.
 pub fn copied_at_once(length: u64) -> usize {
     usize::try_from(length.min(1 << 30)).unwrap_or(1 << 30)

@@ -22,7 +22,7 @@ pub fn find_open(file: BorrowedFd<'_>) -> ErrnoResult<OwnedFd> {
     opening::found(by_descriptor(file), OFlags::empty())
 }
 
-/// What is made under a new name.
+/// A node that is made under a new name.
 #[derive(Clone, Copy, Debug)]
 pub enum New<'a> {
     /// A directory.
@@ -145,7 +145,7 @@ pub fn read_link(link: BorrowedFd<'_>) -> ErrnoResult<Vec<u8>> {
     Ok(rustix::fs::readlinkat(link, "", Vec::new())?.into_bytes())
 }
 
-/// How a name is removed.
+/// The way in which a name is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
     /// unlink(2): all but directories.

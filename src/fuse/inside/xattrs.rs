@@ -35,7 +35,7 @@ pub fn list_attributes(
     if caller.uid == 0 {
         return list(limit);
     }
-    // What the caller must not see does not count to its limit.
+    // A name that the caller must not see does not count to its limit.
     let mut names = list(0)?;
     let is_hidden = |name: &[u8]| name.starts_with(b"trusted.");
     if names.split(|byte| *byte == 0).any(is_hidden) && !caller.administers() {

@@ -22,10 +22,10 @@ const FLAGS_OF_FUSERMOUNT: [(MountFlags, MountOption); 7] = [
     (MountFlags::DIRSYNC, MountOption::DirSync),
 ];
 
-/// How a filesystem is mounted.
+/// The way in which a filesystem is mounted.
 #[derive(Debug)]
 pub(crate) struct Attachment<'a> {
-    /// What the table of mounts shows as its source.
+    /// The source that the table of mounts shows.
     pub(crate) source: &'a Path,
     /// Its type, after `fuse.`.
     pub(crate) subtype: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct Attachment<'a> {
     pub(crate) flags: MountFlags,
     /// Whether other users may access it.
     pub(crate) allow_other: bool,
-    /// How many threads take requests.
+    /// The number of threads that take requests.
     pub(crate) threads: usize,
 }
 

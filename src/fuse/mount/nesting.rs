@@ -1,4 +1,4 @@
-//! Whether a store and a mount point lie one in the other. Both may have several paths: bind mounts give a
+//! A check that a store and a mount point do not lie one in the other. Both may have several paths: bind mounts give a
 //! directory more than one, and so does a mounted store.
 
 use std::path::{Path, PathBuf};

@@ -97,7 +97,7 @@ pub struct Settings {
     pub allow_other: bool,
     /// The log level, if given.
     pub log: Option<log::LevelFilter>,
-    /// What is shown of other Archives.
+    /// The items of other Archives that are shown.
     pub world: WorldOptions,
     /// Whether other hosts may have the store mounted, too.
     pub shared: bool,
@@ -214,7 +214,7 @@ impl Settings {
         attachment.attach(filesystem, mount_point)
     }
 
-    /// Whether a mount may get these flags: one in which names that do not exist lead somewhere stays read-only.
+    /// Checks that a mount may get these flags: one in which names that do not exist lead somewhere stays read-only.
     pub fn check_remount(&self, mount_point: &Path) -> Result<(), MountError> {
         let fallback = rustix::fs::getxattr(mount_point, FALLBACK, &mut [0; 8][..]);
         if fallback.is_ok() && !self.is_read_only() {
@@ -229,7 +229,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Whether the options can be together.
+    /// Checks that the options can be together.
     pub(super) fn check(&self) -> Result<(), MountError> {
         self.world.check(self.is_read_only())
     }
@@ -240,7 +240,7 @@ impl Settings {
         self.flags.contains(MountFlags::RDONLY)
     }
 
-    /// What reading does to times of access in a store.
+    /// Returns what reading does to times of access in a store.
     pub(super) fn access_times(&self, store: &Path) -> AccessTimes {
         if self.flags.contains(MountFlags::NOATIME) {
             AccessTimes::not_kept(store)

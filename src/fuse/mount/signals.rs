@@ -13,7 +13,7 @@ const OBEYED: [i32; 5] = [
     libc::SIGUSR2,
 ];
 
-/// Whether the session has ended.
+/// Set when the session has ended.
 static OVER: AtomicBool = AtomicBool::new(false);
 
 fn signal_set() -> libc::sigset_t {

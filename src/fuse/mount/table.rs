@@ -1,4 +1,4 @@
-//! What is known of ibifs mounts besides the system's table of mounts.
+//! Facts about ibifs mounts besides the system's table of mounts.
 
 use std::ffi::CString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,7 +14,7 @@ pub use crate::os::mounts::{Mounted, mounts, mounts_of};
 /// The time that the daemon of a mount has to answer.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// How files are read and written on a mount, as reported by its daemon. None if it does not answer.
+/// Returns how files are read and written on a mount, as reported by its daemon. None if it does not answer.
 pub fn data(mounted: &Mounted) -> Option<DataPath> {
     let path = CString::new(mounted.mount_point.as_os_str().as_bytes()).ok()?;
     let read = |buffer: &mut [u8]| rustix::fs::getxattr(path.as_c_str(), DATA, buffer);

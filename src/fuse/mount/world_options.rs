@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::MountError;
 use crate::formats::base_url::BaseUrl;
 
-/// What a mount shows of other Archives.
+/// The items of other Archives that a mount shows.
 #[derive(Clone, Debug, Default)]
 pub struct WorldOptions {
     /// The resolvers that are asked.

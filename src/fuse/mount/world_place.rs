@@ -1,4 +1,4 @@
-//! Where the items of other Archives are mounted that belong to a mounted store.
+//! The place at which the items of other Archives are mounted that belong to a mounted store.
 
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use super::{MountError, Mounted, mounts, unmount, unmount_idle};
 use crate::fuse::namespace::{WORLD, WorldEntry};
 use crate::os::system_files;
 
-/// Where they are mounted. For root in the store's own mount. For another user beside it: fusermount3 mounts nothing in
-/// a mount that only its user may enter, nor in a read-only one.
+/// Returns where they are mounted. For root in the store's own mount. For another user beside it: fusermount3 mounts
+/// nothing in a mount that only its user may enter, nor in a read-only one.
 ///
 /// # Errors
 /// The environment names no directory for an ordinary user.
@@ -34,7 +34,7 @@ pub fn is_inside() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// What the store's root shows of it.
+/// Returns what the store's root shows of it.
 pub(super) fn world_entry(mount_point: &Path) -> Result<WorldEntry, MountError> {
     if is_inside() {
         Ok(WorldEntry::Directory)

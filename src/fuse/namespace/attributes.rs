@@ -153,7 +153,7 @@ impl Namespace {
         }
     }
 
-    /// How full the filesystem is on which a node lies.
+    /// Returns how full the filesystem is on which a node lies.
     pub fn statistics(&self, node: &Node) -> ErrnoResult<rustix::fs::StatVfs> {
         match &node.real {
             Some(real) => inside::statistics(real.file.open()?.as_fd()),

@@ -24,7 +24,7 @@ pub struct Created {
     pub entry: Entry,
     /// The file, open as it was asked for.
     pub file: OwnedFd,
-    /// Where it was made by a depositor: to be dropped when the file is closed.
+    /// The deposit in which it was made, if any: to be dropped when the file is closed.
     pub deposit: Option<OpenDeposit>,
 }
 

@@ -26,11 +26,11 @@ use ibi::Ibi;
 /// The most links of a directory.
 const MOST_LINKS: usize = 10_000;
 
-/// How deep queries may be nested, and how long they may be together, in bytes.
+/// The depth to which queries may be nested, and the bytes that they may have together.
 const DEEPEST: usize = 16;
 const LONGEST: usize = 2_000;
 
-/// How long a listing waits until the search index is up to date. What has been read by then is kept for the next.
+/// The time that a listing waits until the search index is up to date. What has been read by then is kept for the next.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same of a lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ pub(super) struct Searches {
     own: KeptSearch,
     /// For all other users: what everyone may read, so that no search says what is in a private description.
     public: KeptSearch,
-    /// Where files were written since the texts were last searched.
+    /// The items in which files were written since the texts were last searched.
     written: Arc<WrittenFiles>,
 }
 
@@ -70,8 +70,8 @@ fn as_mount(read: &mut dyn FnMut()) {
     read();
 }
 
-/// Which items a caller searches, and as whom they are read. EACCES if others are not told apart, as in the mount of
-/// an ordinary user, who searches there alone.
+/// Returns which items a caller searches, and as whom they are read. EACCES if others are not told apart, as in the
+/// mount of an ordinary user, who searches there alone.
 fn scope_of(caller: &Caller) -> ErrnoResult<(SearchScope, ReadAs)> {
     let is_own = caller.uid == 0 || caller.uid == rustix::process::geteuid().as_raw();
     match (is_own, caller.is_other()) {
@@ -81,7 +81,7 @@ fn scope_of(caller: &Caller) -> ErrnoResult<(SearchScope, ReadAs)> {
     }
 }
 
-/// What a caller searches, and as whom its items are read.
+/// The indexes that a caller searches, and the user as whom its items are read.
 struct Searched {
     indexes: Arc<SearchIndexes>,
     act: ReadAs,

@@ -16,13 +16,13 @@ use crate::fuse::inode::Generated;
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
 
-/// How many bytes of texts a user may hold: the longest one open, and once more while its size is wanted for.
+/// The bytes of texts that a user may hold: the longest one open, and once more while its size is wanted for.
 const MOST_OF_ONE: usize = 640 << 20;
-/// How many bytes all users may hold.
+/// The bytes that all users may hold.
 const MOST: usize = 2 << 30;
 /// Lists of up to so many bytes are cached after they were closed.
 const LONGEST_CACHED: usize = 16 << 20;
-/// How many bytes are cached in all.
+/// The bytes that are cached in all.
 const MOST_CACHED: usize = 64 << 20;
 
 /// A text that was generated, as long as it is open or cached.
@@ -53,7 +53,7 @@ impl Drop for GeneratedText {
     }
 }
 
-/// How many bytes are in memory, by the user for whom they were generated.
+/// The bytes that are in memory, by the user for whom they were generated.
 #[derive(Debug, Default)]
 struct Usage {
     of_users: HashMap<u32, usize>,
@@ -88,7 +88,7 @@ impl GeneratedTexts {
             own + size > MOST_OF_ONE || all + size > MOST
         };
         if is_too_much(&self.usage.lock()) {
-            // What is not open is dropped first.
+            // A text that is not open is dropped first.
             let gone = std::mem::take(&mut self.cache.lock().latest);
             drop(gone);
         }
@@ -187,7 +187,7 @@ impl Namespace {
         ))
     }
 
-    /// How long a text was when it was generated last; 0 if it is neither open nor cached.
+    /// Returns how long a text was when it was generated last; 0 if it is neither open nor cached.
     pub(super) fn last_length(&self, wanted: Generated) -> u64 {
         let known = self.texts.known(wanted);
         known.map_or(0, |known| known.bytes().len() as u64)

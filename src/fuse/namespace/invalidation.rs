@@ -1,4 +1,4 @@
-//! What a change makes stale in the kernel's cache.
+//! The part of the kernel's cache that a change makes stale.
 //!
 //! The kernel caches names and attributes for up to a minute, in each tree by itself, and learns only of
 //! changes that go through it in that tree. What a change makes stale in other trees, or above the items,
@@ -18,7 +18,7 @@ use crate::fuse::inode::{Node, NodeId, NodeKind, ROOT};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 
-/// What the kernel must look up again.
+/// A thing that the kernel must look up again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stale {
     /// A name in a directory.
@@ -175,9 +175,9 @@ impl Namespace {
         levels
     }
 
-    /// What becomes stale in other trees when a directory changes; `name` is the name that was replaced or
-    /// removed. A new name is in no cache, nor is any name of a directory in which the kernel has not looked for
-    /// one: the label of an item that is used by another path. To be called after the change.
+    /// Returns what becomes stale in other trees when a directory changes; `name` is the name that was replaced
+    /// or removed. A new name is in no cache, nor is any name of a directory in which the kernel has not looked
+    /// for one: the label of an item that is used by another path. To be called after the change.
     pub(super) fn stale_names(&self, parent: &Node, name: Option<&OsStr>) -> Vec<Stale> {
         let mut stale = Vec::new();
         for number in self.nodes.in_other_views(parent) {
@@ -191,7 +191,7 @@ impl Namespace {
         stale
     }
 
-    /// What becomes stale in other trees when the attributes of a directory or link change.
+    /// Returns what becomes stale in other trees when the attributes of a directory or link change.
     pub(super) fn stale_attributes(&self, node: &Node) -> Vec<Stale> {
         let mut numbers = self.nodes.in_other_views(node);
         if node.kind == NodeKind::Root {
@@ -201,7 +201,7 @@ impl Namespace {
         numbers.into_iter().map(Stale::Attributes).collect()
     }
 
-    /// What becomes stale when a name's file loses that name: its link count. To be called before.
+    /// Returns what becomes stale when a name's file loses that name: its link count. To be called before.
     pub(super) fn stale_victim(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
         let Ok(stat) = stat_of(parent, name) else {
             return Vec::new();
@@ -216,8 +216,8 @@ impl Namespace {
         numbers.into_iter().map(Stale::Attributes).collect()
     }
 
-    /// What becomes stale when a file is moved to another directory: the targets of symbolic links that leave
-    /// their item, in the trees that translate them.
+    /// Returns what becomes stale when a file is moved to another directory: the targets of symbolic links that
+    /// leave their item, in the trees that translate them.
     pub(super) fn stale_links(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
         let Ok(stat) = stat_of(parent, name) else {
             return Vec::new();
@@ -231,7 +231,7 @@ impl Namespace {
         links.into_iter().map(Stale::Listing).collect()
     }
 
-    /// What the kernel must look up in other trees after a directory was renamed, if it knows it there.
+    /// Returns what the kernel must look up in other trees after a directory was renamed, if it knows it there.
     pub(super) fn moved(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
         let Ok(stat) = stat_of(parent, name) else {
             return Vec::new();

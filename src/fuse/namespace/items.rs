@@ -1,4 +1,4 @@
-//! Which item a name means, and the entry of its directory.
+//! The item that a name means, and the entry of its directory.
 
 use std::os::fd::OwnedFd;
 

@@ -28,9 +28,9 @@ use crate::os::caller::{Caller, ThreadGroup};
 
 /// A program that has made nothing for so long, and has no file open that it has made, has paused.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long a sidecar that was removed stays masked for the program that removed it.
+/// The time that a sidecar that was removed stays masked for the program that removed it.
 const REMOVED: Duration = Duration::from_secs(1);
-/// How many programs, and items that they have minted, are remembered for each user.
+/// The number of programs, and items that they have minted, that are remembered for each user.
 const LIMIT: usize = 256;
 
 /// A program that deposits: it makes files under a label or a modifier's name.
@@ -38,9 +38,9 @@ const LIMIT: usize = 256;
 struct Depositor {
     group: ThreadGroup,
     uid: u32,
-    /// When it last made or closed something.
+    /// The time at which it last made or closed something.
     last: Instant,
-    /// How many files it has open that it has made.
+    /// The number of files that it has open and has made.
     open: usize,
 }
 

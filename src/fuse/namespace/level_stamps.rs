@@ -1,4 +1,4 @@
-//! Whether a level has changed since the kernel last dropped its attributes.
+//! The changes of levels since the kernel last dropped their attributes.
 //!
 //! An item that is added changes the year in which it lies, and a level above only if the level below that
 //! is new. The kernel walks through the attributes of all levels for every name below them, so each of them
@@ -11,10 +11,10 @@ use rustix::fs::Stat;
 
 use crate::fuse::inode::NodeId;
 
-/// How many levels are remembered. Without a stamp a level is invalidated once more than necessary.
+/// The number of levels that are remembered. Without a stamp a level is invalidated once more than necessary.
 const MOST: usize = 4096;
 
-/// What shows that a directory has changed. The change time alone has the granularity of the clock; two
+/// The attributes that show that a directory has changed. The change time alone has the granularity of the clock; two
 /// changes within it differ in the link count or the size, or else all attributes are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {

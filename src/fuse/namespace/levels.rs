@@ -354,13 +354,13 @@ impl Namespace {
         let directory = tree.open_item(&place)?;
         let owner = rustix::fs::fstat(&directory)?.st_uid;
         match item.names.rep() {
-            // Who has minted an item, and may not write in its year, takes it back by its label.
+            // A user who has minted an item, and may not write in its year, takes it back by its label.
             _ if parent.kind == NodeKind::Mint && owner == caller.uid => {}
             Some(_) => {
                 let above = tree.open_directory(place.parent())?;
                 inside::check_removal(above.as_fd(), directory.as_fd(), caller)?;
             }
-            // Who may make items in a prefix is said by the root of the mount, as in `check_making`.
+            // The root of the mount says who may make items in a prefix, as in `check_making`.
             None => inside::check_removal(self.collection.as_fd(), directory.as_fd(), caller)?,
         }
         let levels = self.levels_above(&item.names).into_iter();

@@ -22,7 +22,7 @@ const LONGEST_LINK: usize = 4095;
 /// A place in an item.
 struct ItemPosition {
     names: Names,
-    /// How many directories lie between the item and the file.
+    /// The number of directories between the item and the file.
     depth: usize,
     /// The directories between the item and the file.
     between: PathBuf,
@@ -106,7 +106,7 @@ impl Namespace {
         Some(item.join(position.between).join(name))
     }
 
-    /// Where in which item a file lies, by its path on the disk; the last `own` components are its own.
+    /// Returns where in which item a file lies, by its path on the disk; the last `own` components are its own.
     fn position_of(&self, file: BorrowedFd<'_>, own: usize) -> Option<ItemPosition> {
         let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
         let below = path.strip_prefix(self.archive.tree().path()).ok()?;

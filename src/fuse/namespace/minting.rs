@@ -192,7 +192,7 @@ impl Namespace {
     }
 }
 
-/// How long a thread that waits for a date sleeps before it checks whether the caller was interrupted.
+/// The time that a thread that waits for a date sleeps before it checks whether the caller was interrupted.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Waits until a date has come. EINTR if the caller is interrupted meanwhile.

@@ -17,7 +17,7 @@ pub(super) fn below(path: &str, name: &str) -> String {
     }
 }
 
-/// Which of the four components of a rep the names in a level are, counted from 1.
+/// Returns which of the four components of a rep the names in a level are, counted from 1.
 pub(super) fn level_below(path: &str) -> usize {
     match path {
         "" => 1,

@@ -18,7 +18,7 @@ use crate::fuse::inside::ErrnoResult;
 use ibi::relation::{Request, from_portable, split_name};
 use ibi::{Ibi, Ibip, Rep, ibip, rep};
 
-/// What `.world` is.
+/// The form of `.world`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorldEntry {
     /// A directory, at which the other process mounts.
@@ -27,7 +27,7 @@ pub enum WorldEntry {
     Link(PathBuf),
 }
 
-/// What a name of an item that is not held here leads to.
+/// The place that a name of an item that is not held here leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outside {
     /// A level above the item, by its path.
@@ -59,8 +59,8 @@ impl Namespace {
         })
     }
 
-    /// What was found under a name above the items. With the fallback, a name of an item that is not held here leads
-    /// into `.world`.
+    /// Returns what was found under a name above the items. With the fallback, a name of an item that is not held here
+    /// leads into `.world`.
     pub(super) fn or_outside(
         &self,
         parent: &Node,
@@ -99,7 +99,7 @@ fn is_prefix(name: &str) -> bool {
     !name.contains('.') && ibip::check_prefix(name).is_ok()
 }
 
-/// What a name means below a path; None if it is no part of an identifier.
+/// Returns what a name means below a path; None if it is not part of an identifier.
 pub(crate) fn outside(path: &str, name: &str) -> Option<Outside> {
     let whole = below(path, name);
     if path.is_empty() && is_prefix(name) {

@@ -17,13 +17,13 @@ use crate::archive::tree::Place;
 use crate::fuse::inode::Node;
 use crate::fuse::inside::ErrnoResult;
 
-/// How many items are read from the index at a time.
+/// The number of items that are read from the index at a time.
 pub const PAGE: usize = 256;
 
 /// The place after `.` and `..`; that after an item is the item's number more.
 const AFTER_DOTS: u64 = 2;
 
-/// How many directories are held open while a part is listed.
+/// The number of directories that are held open while a part is listed.
 const HELD: usize = 64;
 
 /// An open listing of a prefix.
@@ -31,7 +31,7 @@ const HELD: usize = 64;
 pub struct PrefixListing {
     prefix: String,
     without_rep: bool,
-    /// What was read last: the kernel continues in it when its answer was full.
+    /// The page that was read last: the kernel continues in it when its answer was full.
     page: Mutex<Vec<PrefixRow>>,
 }
 

@@ -29,7 +29,7 @@ impl Side {
     }
 }
 
-/// What a rename is.
+/// A kind of rename.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
     /// A rename on the native filesystem.

@@ -1,4 +1,4 @@
-//! What a modifier after an identifier asks for, and which relation it can declare.
+//! The request of a modifier after an identifier, and the relation that it can declare.
 
 use crate::archive::Relative;
 use crate::archive::store::Item;
@@ -10,7 +10,7 @@ use ibi::relation::{Modifier, RelationKind, Request, Step};
 pub(super) struct Sibling {
     /// The item that is held here.
     pub(super) item: Item,
-    /// What is asked of it.
+    /// The request about it.
     pub(super) request: Request,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn relation_of(request: &Request) -> Option<RelationKind> {
     }
 }
 
-/// How an item minted under a modifier's name is related to the item before the modifier.
+/// Returns how an item minted under a modifier's name is related to the item before the modifier.
 pub(super) fn relative_of(names: &Names, request: &Request) -> Option<Relative> {
     let Request::Modifier(modifier) = request else {
         return None;

@@ -33,16 +33,16 @@ pub(super) fn mark_sidecar(entry: &mut Entry, item: ItemId, name: &OsStr) {
     }
 }
 
-/// How a file that was open for writing is closed.
+/// The close of a file that was open for writing.
 #[derive(Clone, Copy, Debug)]
 pub struct Closing {
-    /// Whether a program that fills a new item has created the file.
+    /// The program that has created the file: one that fills a new item, or another.
     pub bringing: Bringing,
     /// Whether no process has it open any more.
     pub is_last: bool,
 }
 
-/// Who brings a sidecar into an item by a name in a directory of this tree.
+/// Returns who brings a sidecar into an item by a name in a directory of this tree.
 fn bringing_by(view: View) -> Bringing {
     if view.is_deposit() {
         Bringing::Deposit

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::fuse::inside::{self, ErrnoResult};
 use ibi::rep::component_key;
 
-/// How long a listing is valid regardless of changes beneath the mount.
+/// The time for which a listing is valid regardless of changes beneath the mount.
 const LASTING: Duration = Duration::from_secs(1);
 /// The most names that are cached in total. A directory with more names is not searched.
 const MOST_NAMES: usize = 500_000;

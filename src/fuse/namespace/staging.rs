@@ -26,7 +26,7 @@ const MOST_OF_A_USER: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Staging {
     directory: OwnedFd,
-    /// Which process has staged them.
+    /// The process that has staged them.
     stager: String,
     names: Mutex<HashMap<(NodeId, OsString), OsString>>,
     next: AtomicU64,

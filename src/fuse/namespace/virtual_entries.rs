@@ -1,4 +1,4 @@
-//! What a name beside an item leads to, as data: no caller, no rights, no node.
+//! The entries that names beside an item lead to, as data: no caller, no rights, no node.
 
 use super::names::WORLD;
 use super::requests::Sibling;
@@ -120,7 +120,7 @@ pub(super) fn compute(
     })
 }
 
-/// What a modifier of an item leads to; ENOENT if that is nothing.
+/// Returns what a modifier of an item leads to; ENOENT if that is nothing.
 pub(super) fn related(
     archive: &Archive,
     languages: &[Language],

@@ -364,7 +364,7 @@ fn who_may_not_write_in_an_item_changes_nothing_beside_it() {
         namespace.remove_beside(caller, &parent, OsStr::new(&text)),
         "the metadata text",
     );
-    // What cannot be read is not shown beside the item either.
+    // An item that cannot be read shows nothing beside it either.
     set_mode(fixture.file(&item, ""), 0o300);
     denied(fixture.describe(&format!("{path}!")).map(drop), "a link");
     let list = fixture.describe(&format!("{path}?GetFileList"));

@@ -1,4 +1,4 @@
-//! What a change makes stale in the kernel's cache.
+//! The part of the kernel's cache that a change makes stale.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

@@ -140,7 +140,7 @@ fn mkdir_of_a_modifier_mints_what_it_names() {
     }
 }
 
-/// What any program removes under a label is removed, and an item with content stays.
+/// An entry that any program removes under a label is removed, and an item with content stays.
 #[test]
 fn what_is_removed_under_a_label_is_removed_from_the_item() {
     let fixture = Fixture::new();

@@ -93,7 +93,7 @@ impl Fixture {
         self.timer.sleep(time);
     }
 
-    /// What has been invalidated before a reply since the last call.
+    /// Returns what has been invalidated before a reply since the last call.
     pub(super) fn take_stale(&self) -> Vec<Stale> {
         std::mem::take(&mut *self.cache.before_reply.lock())
     }
@@ -132,7 +132,7 @@ impl Fixture {
         found.unwrap_or_else(|errno| panic!("{path}: {errno}")).node
     }
 
-    /// What a path is, in a word, with the target of a link and the text of a virtual file.
+    /// Returns what a path is, in a word, with the target of a link and the text of a virtual file.
     pub(super) fn describe(&self, path: &str) -> Result<String, Errno> {
         let entry = self.find(path)?;
         Ok(match entry.attr.kind {

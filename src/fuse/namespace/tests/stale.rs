@@ -1,4 +1,4 @@
-//! What a change makes stale in the kernel's cache above the items.
+//! The part of the kernel's cache above the items that a change makes stale.
 
 use crate::archive::Bringing;
 use crate::fuse::inode::NodeId;
