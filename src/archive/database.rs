@@ -152,8 +152,8 @@ pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Allows readers beside one writer, and makes a second writer wait. While several connections open a new
 /// database, SQLite may refuse this at once, without its own waiting; it is tried again until the timeout.
-/// An error of the disk may leave the database without a log and be no error of SQLite's; it is tried once more, since a
-/// process that gives its rights up could not write such a database.
+/// An error of the disk may leave the database without a log although SQLite reports success. The change is then tried
+/// once more, since a process that gives up its rights could not write such a database.
 pub fn share(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
     let started = Instant::now();

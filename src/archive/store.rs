@@ -196,7 +196,7 @@ impl Store {
         })
     }
 
-    /// No statement waits longer than a process may let its callers wait, if the index is in a server.
+    /// Limits the wait of each statement to what the callers of a service accept, if the index is in a server.
     pub fn answer_soon(&self) {
         self.lock().set_patience(SOON);
     }

@@ -19,7 +19,7 @@ const GAP: f64 = 0.2;
 const RISE: f64 = 0.6;
 /// The number of units of a glyph that are the height of the font.
 const UNITS: f64 = 1000.0;
-/// A page of which is more drawn is no page of a text.
+/// Limit of glyphs on a page. A page with more of them is a drawing rather than text; the others are left out.
 const MOST_GLYPHS: u64 = 1_000_000;
 
 /// The text of the pages, of at most so many bytes, as far as `goes_on` allows. It is asked before each page. None if

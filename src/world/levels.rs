@@ -335,7 +335,7 @@ impl Levels {
         {
             return Ok(known);
         }
-        // A level that has gone is no list that has ended.
+        // The list has not ended: its level has gone.
         let page = match self.page(&listing.path, next, until).await {
             Err(Trouble::Missing) => Err(Trouble::Changed),
             page => page,
@@ -365,7 +365,7 @@ impl Levels {
         {
             Ok(PageAnswer::Page(page)) => Ok(page),
             Ok(PageAnswer::Text(_) | PageAnswer::Same) => Err(untold()),
-            // An Archive without a root is none that lists.
+            // An Archive that has no root does not list its items.
             Err(Trouble::Missing) if *path == LevelPath::Root => Err(untold()),
             Err(trouble) => Err(trouble),
         }

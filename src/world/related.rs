@@ -1,7 +1,7 @@
 //! The other item, or the text, that a name with a modifier or with `?GetFileList` leads to.
 //!
-//! An answer counts for a minute. After that it is given once more while the Archive is asked; so it is as long as no
-//! server answers. Answers are kept in memory, up to a limit in bytes.
+//! An answer is current for a minute. The next lookup still returns it, while the Archive is queried again; while no
+//! server answers, every lookup returns it. Answers are held in memory, up to a limit in bytes.
 
 use std::collections::HashSet;
 use std::fmt;

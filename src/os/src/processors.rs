@@ -95,8 +95,8 @@ fn set_policy(thread: Pid, policy: i32) -> Result<(), Errno> {
     }
 }
 
-/// Binds a thread to one processor, where all others go before it (`SCHED_IDLE`, see sched(7)): a processor
-/// that has only such threads is idle to the kernel, which therefore wakes there whom the thread answers.
+/// Binds a thread to one processor, where all others go before it (`SCHED_IDLE`, see sched(7)): the kernel
+/// takes a processor that has only such threads as idle, so it wakes a thread there when one of these answers it.
 /// EINVAL if the process may not use that processor.
 pub fn bind(thread: Pid, processor: usize) -> Result<(), Errno> {
     if processor >= CpuSet::MAX_CPU || !allowed()?.is_set(processor) {

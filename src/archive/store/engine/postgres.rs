@@ -461,7 +461,7 @@ impl Postgres {
             let answered = async { tokio::time::timeout(patience, future).await };
             runtime.block_on(answered).ok()
         };
-        // A thread of the web service may belong to a runtime, in which none other can run.
+        // A thread of the web service may belong to a runtime. Such a thread cannot enter a second one.
         if Handle::try_current().is_err() {
             return wait();
         }

@@ -1,8 +1,8 @@
-//! The list of changes of ResourceSync (ANSI/NISO Z39.99-2017) beside the list of resources: what an
-//! aggregator that has that list does to have the same again.
+//! The list of changes of ResourceSync (ANSI/NISO Z39.99-2017) beside the list of resources: an
+//! aggregator that has the list of resources brings it up to date with the changes.
 //!
-//! It is made of what harvesting records: the second in which each change of a record was noticed. So whatever changes
-//! a description is in it, and nothing that a list of resources has not is told before it is.
+//! The list is made from the records of harvesting, which have the second in which each change was noticed. So every
+//! change of a description is in it, and no change is in it before the list of resources has the change.
 
 use super::Listed;
 use crate::archive::ArchiveError;
