@@ -36,7 +36,7 @@ pub use trust::TrustError;
 
 /// The timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long an idle connection is kept for the next request.
+/// The time that an idle connection is kept for the next request.
 const IDLE: Duration = Duration::from_secs(30);
 /// The most idle connections that are kept for one host.
 const MOST_IDLE: usize = 32;

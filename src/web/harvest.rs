@@ -23,7 +23,7 @@ use crate::formats::oai::{OaiFormat, local_name};
 /// The length of the digest that detects changes of a record, in bytes.
 const MARK_BYTES: usize = 16;
 
-/// How many files of an item a record lists.
+/// The number of files of an item that a record lists.
 const MOST_FILES: usize = 50;
 
 /// The URL of a file of an item, and its media type.
@@ -62,7 +62,7 @@ pub struct RecordPage {
     pub found: Vec<HarvestedRecord>,
     /// The datestamp and name after which the next page begins.
     pub next: Option<(i64, String)>,
-    /// When the page was read, in Unix seconds.
+    /// The time at which the page was read, in Unix seconds.
     pub at: i64,
 }
 

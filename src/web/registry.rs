@@ -50,7 +50,7 @@ pub use signer::{RENEW, Signature};
 /// The identifier of every resolver's own service (ibi-resolution(7), "Inclusion").
 pub const RESOLVER_SERVICE: &str = "J8LNKB5R7W/3FUQHC5";
 
-/// How long a resolver waits for the server of its database.
+/// The time that a resolver waits for the server of its database.
 const SOON: Duration = Duration::from_millis(1_500);
 
 /// The row of an Archive that is registered.
@@ -72,22 +72,22 @@ pub struct RegisteredArchive {
     pub id: ArchiveId,
     /// The identifier of its service.
     pub service: Names,
-    /// When it was registered.
+    /// The time at which it was registered.
     pub registered_at: Timestamp,
     /// The prefixes of items that it announces to hold.
     pub prefixes: Vec<String>,
-    /// Where it is reached. None while it is excluded.
+    /// The place at which it is reached. None while it is excluded.
     pub included: Option<Included>,
 }
 
-/// Where an included Archive is reached.
+/// The place at which an included Archive is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Included {
     /// Its URL.
     pub url: BaseUrl,
     /// The e-mail address of its administrator.
     pub email: String,
-    /// When it was included.
+    /// The time at which it was included.
     pub since: Timestamp,
 }
 

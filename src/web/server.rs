@@ -68,21 +68,21 @@ pub const MOST_ASIDE: usize = 512;
 pub const LONGEST_HEAD: usize = 16 * 1024;
 /// The timeout of a request line with headers, and the idle timeout between two requests.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a client may leave an answer unread, or stop sending a body.
+/// The time that a client may leave an answer unread, or stop sending a body.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number of bytes of an answer that a client must take in that time, if not all of it, some 2 KiB in a second.
 pub const LEAST_TAKEN: usize = 64 * 1024;
 /// The interval of the timer that [`Threads`] keep set. Shorter than every timeout of a request or
 /// connection.
 const TICK: Duration = Duration::from_secs(1);
-/// How long answers in progress may take after shutdown was requested.
+/// The time that answers in progress may take after shutdown was requested.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The address of the peer that sent a request, as an extension of the request.
 #[derive(Clone, Copy, Debug)]
 struct Peer(IpAddr);
 
-/// What a service runs.
+/// The parts of a service that are run.
 #[allow(missing_debug_implementations, reason = "it holds futures")]
 pub struct Started {
     /// Makes what answers in each thread. None ends the service at once.
@@ -93,7 +93,7 @@ pub struct Started {
     pub beside: Option<BackgroundTask>,
     /// Runs after the service has stopped, for at most [`SHUTDOWN_TIMEOUT`].
     pub afterwards: Option<BackgroundTask>,
-    /// What it reports of itself.
+    /// The source of its reports of itself.
     pub monitored: Option<Arc<dyn Monitored>>,
     /// The kinds of its requests.
     pub kinds: Option<RequestKinds>,
@@ -126,22 +126,22 @@ pub type PendingResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 /// A background task.
 pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// How a service accepts connections.
+/// The way in which a service accepts connections.
 #[derive(Clone, Copy, Debug)]
 pub struct Door<'a> {
-    /// Where it listens.
+    /// The address on which it listens.
     pub listen: SocketAddr,
     /// The proxies whose connections are those of many clients.
     pub proxies: &'a Proxies,
     /// Its certificate and key. None without TLS.
     pub tls: Option<&'a Tls>,
-    /// Where it reports of itself.
+    /// The socket at which it reports of itself.
     pub metrics: Option<&'a MetricsSocket>,
     /// Its access log.
     pub access_log: Option<&'a AccessLog>,
 }
 
-/// What all connections to a thread share.
+/// The state that all connections to a thread share.
 #[derive(Clone)]
 struct Answering {
     responder: Responder,

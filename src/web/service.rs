@@ -30,7 +30,7 @@ pub struct UrlRequest {
     pub ibi: String,
     /// The file whose URL is wanted, relative to the item's `doc/`. Its name need not be UTF-8.
     pub filepath: Option<Vec<u8>>,
-    /// Which related items the answer describes.
+    /// The related items that the answer describes.
     pub wanted: WantedItems,
 }
 
@@ -42,7 +42,7 @@ impl UrlRequest {
     }
 }
 
-/// Which related items an answer describes.
+/// The related items that an answer describes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum WantedItems {
     /// All that are known.
@@ -58,7 +58,7 @@ pub enum WantedItems {
 pub struct Service<'a> {
     /// The Archive.
     pub archive: &'a Archive,
-    /// Where it is reached. The pair `archiveaddress` has its host and port.
+    /// The URL at which it is reached. The pair `archiveaddress` has its host and port.
     pub url: &'a BaseUrl,
     /// Reads as the public. Only what the public may read has a URL.
     pub act: RunAs<'a>,
@@ -103,7 +103,7 @@ impl Service<'_> {
     pub fn answer(&self, question: &UrlRequest) -> Result<UrlAnswer, ArchiveError> {
         let item = match self.archive.find_named(&question.ibi) {
             Ok(Some(item)) => item,
-            // What is no identifier is an unknown one.
+            // A text that is not an identifier is an unknown one.
             Ok(None) | Err(ArchiveError::Ibi(_)) => return Ok(UrlAnswer::default()),
             Err(error) => return Err(error),
         };

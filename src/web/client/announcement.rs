@@ -19,7 +19,7 @@ const LONGEST_ANSWER: usize = 4096;
 /// The first and the longest pause before another attempt. Each pause is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// What an Archive announces, and to which resolver.
+/// The announcement of an Archive to a resolver.
 #[derive(Clone, Debug)]
 pub struct Announcement {
     service: String,

@@ -35,7 +35,7 @@ const CONFIRMATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest confirmation, in bytes.
 const LONGEST_CONFIRMATION: usize = 4096;
 
-/// Which addresses the requests to an Archive may reach.
+/// The addresses that the requests to an Archive may reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// All: an administrator has named the Archive.
@@ -49,7 +49,7 @@ pub(crate) enum Reach {
 pub(crate) struct ArchiveService {
     /// Its row, if it is registered; None for an Archive on a list of federated Archives.
     pub(crate) id: Option<ArchiveId>,
-    /// Which addresses the requests may reach.
+    /// The addresses that the requests may reach.
     pub(crate) reach: Reach,
     /// The identifier of its service, in one spelling.
     pub(crate) service: String,
@@ -63,7 +63,7 @@ pub(crate) struct ArchiveService {
     failures: AtomicU32,
     /// Since it was silent: until when it is left alone.
     rest: Mutex<Option<Rest>>,
-    /// How long its answers take, in microseconds: a moving mean. 0 before the first.
+    /// The time that its answers take, in microseconds: a moving mean. 0 before the first.
     usual: AtomicU32,
     /// Requests that wait for its answer.
     waiting: AtomicUsize,
@@ -73,7 +73,7 @@ pub(crate) struct ArchiveService {
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     until: Instant,
-    /// How long the next time is, if the request that tries it is not answered.
+    /// The length of the next time, if the request that tries it is not answered.
     next: Duration,
     is_tried: bool,
 }
@@ -218,7 +218,7 @@ impl ArchiveService {
         self.failures.load(Ordering::Relaxed) < SILENCE
     }
 
-    /// How long others wait for its answer, before they are asked, too.
+    /// Returns how long others wait for its answer, before they are asked, too.
     pub(crate) fn patience(&self) -> Duration {
         let usual = self.usual.load(Ordering::Relaxed);
         let (least, most) = PATIENCE;

@@ -1,4 +1,4 @@
-//! Where an answer redirects to.
+//! The URLs to which answers redirect.
 
 use hyper::header::{HeaderMap, LOCATION};
 use hyper::{StatusCode, Uri};

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// How much of a file is sent at a time, in bytes.
+/// The bytes of a file that are sent at a time.
 const PIECE: usize = 256 << 10;
 
 /// A request body: bytes, or `left` bytes of a file.

@@ -17,7 +17,7 @@ use ibi::{Ibi, Rep, RepPrefix, Timestamp};
 
 /// The longest time that a request waits for the date of its identifier.
 const WAIT_LIMIT: Duration = Duration::from_secs(10);
-/// How many taken identifiers are skipped at most, each a step of a millisecond.
+/// The most taken identifiers that are skipped, each a step of a millisecond.
 const MOST_TAKEN: usize = 1000;
 const DAY: i64 = 86_400;
 
@@ -41,7 +41,7 @@ pub(super) struct ActorRow {
     /// The prefix of its identifiers.
     prefix: RepPrefix,
     pub(super) registered_at: Timestamp,
-    /// When it registered its last document. None if it has registered none, and is not yet in effect.
+    /// The time at which it registered its last document. None if it has registered none, and is not yet in effect.
     pub(super) confirmed_at: Option<Timestamp>,
     /// Since when none of its URLs has worked. None while one works.
     pub(super) dead_since: Option<Timestamp>,

@@ -18,7 +18,7 @@ use ibi::message;
 use ibi::relation::{Language, MetadataFormat};
 use ibi::{Ibi, Timestamp};
 
-/// How far, in seconds, the date of an identifier may lie in the future, to allow for clocks that differ.
+/// The seconds that the date of an identifier may lie in the future, to allow for clocks that differ.
 const MOST_AHEAD: i64 = 1;
 
 /// A document in the database, with its identifier as first written.

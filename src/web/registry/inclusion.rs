@@ -29,10 +29,10 @@ pub const MOST_ANNOUNCED: usize = 64;
 /// The longest prefix, in bytes.
 const LONGEST_PREFIX: usize = 128;
 
-/// What an Archive says of itself when it asks to be included or excluded.
+/// The facts that an Archive states of itself when it asks to be included or excluded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inclusion {
-    /// Where it is reached.
+    /// The URL at which it is reached.
     pub url: BaseUrl,
     /// The identifier of its service.
     pub service: Names,

@@ -14,7 +14,7 @@ use ibi::Timestamp;
 pub const LAPSE_DAYS: i64 = 2 * 365;
 /// The days between two trials of an actor whose URLs work, or that registers documents.
 const REST_DAYS: i64 = 30;
-/// How many URLs are tried at a time. With one trial a day, two years cover as many as an actor may have.
+/// The number of URLs that are tried at a time. With one trial a day, two years cover as many as an actor may have.
 const MOST_TRIED: usize = 16;
 const DAY: i64 = 86_400;
 

@@ -22,9 +22,9 @@ pub struct ListedActor {
     /// The client address from which it was registered; of IPv6, the network. None for an actor that was
     /// registered before addresses were recorded.
     pub client: Option<String>,
-    /// When it was registered.
+    /// The time at which it was registered.
     pub registered_at: String,
-    /// When it registered its last document. None if it has registered none.
+    /// The time at which it registered its last document. None if it has registered none.
     pub confirmed_at: Option<String>,
     /// Since when none of its URLs has worked. None while one works.
     pub dead_since: Option<String>,

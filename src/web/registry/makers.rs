@@ -16,7 +16,7 @@ use ibi::{Ibi, RepPrefix, Timestamp};
 /// The most makers that are recorded for one Archive.
 const MOST_NOTED: i64 = 100_000;
 
-/// What the identifiers of one maker have in common, in a normalized spelling.
+/// The common part of the identifiers of one maker, in a normalized spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct IdentifierMaker(String);
 

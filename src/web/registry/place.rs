@@ -1,4 +1,4 @@
-//! Where the database of a resolver is: a file, or a database of a server, which several resolvers share.
+//! The place of the database of a resolver: a file, or a database of a server, which several resolvers share.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +12,7 @@ use crate::archive::store::engine::{Connection, Postgres, Sqlite};
 use crate::formats::index_url::{IndexUrl, IndexUrlError, NamedBy};
 use crate::os::directory::Directory;
 
-/// How long a command waits for a server.
+/// The time that a command waits for a server.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The place of a resolver's database.

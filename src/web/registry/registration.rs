@@ -47,7 +47,7 @@ use crate::formats::registration::{
 };
 use ibi::{Ibi, Timestamp};
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyStatus {
     /// The request is executed.
@@ -65,11 +65,11 @@ pub enum ReplyStatus {
 /// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistrationReply {
-    /// How it ended.
+    /// The end of the request.
     pub status: ReplyStatus,
     /// The answer, in UTF-8.
     pub xml: String,
-    /// How long the reply must be delayed: an identifier in it has a date that lies in the future.
+    /// The time that the reply must be delayed: an identifier in it has a date that lies in the future.
     pub wait: Duration,
     /// Whether the actor is unknown or the password wrong.
     pub is_unproven: bool,

@@ -1,4 +1,4 @@
-//! Which Archives have answered for a prefix, so that a resolver asks them first after a restart, too.
+//! The Archives that have answered for a prefix, so that a resolver asks them first after a restart, too.
 
 use super::{Registry, RegistryError};
 use crate::archive::store::engine::{Value, params};
@@ -7,7 +7,7 @@ use ibi::Timestamp;
 /// The most prefixes that are kept. The oldest are removed first.
 const MOST_KEPT: i64 = 100_000;
 
-/// How many are written by one statement, so that a server is not asked for each. All of a transaction are written
+/// The number that one statement writes, so that a server is not asked for each. All of a transaction are written
 /// before another resolver may write.
 const AT_ONCE: usize = 1_000;
 

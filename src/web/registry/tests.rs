@@ -265,7 +265,7 @@ fn a_key_that_is_replaced_meanwhile_includes_nothing() {
     registry.include(&asked, &now()).expect("included");
 }
 
-/// What a resolver has read is read again when another one has changed it, and only then.
+/// A resolver reads again what it has read when another one has changed it, and only then.
 #[test]
 fn a_version_rises_with_what_is_read() {
     let place = TestRegistry::new();

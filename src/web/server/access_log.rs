@@ -34,7 +34,7 @@ const MOST_LINES: usize = 16_384;
 /// The most bytes that are written at a time.
 const MOST_BYTES: usize = 64 * 1024;
 
-/// Where the lines go.
+/// The place to which the lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessLogTarget {
     /// To standard output.
@@ -106,7 +106,7 @@ fn opened(target: &AccessLogTarget) -> std::io::Result<File> {
     }
 }
 
-/// What the thread that writes receives.
+/// A message to the thread that writes.
 #[derive(Debug)]
 enum Entry {
     Line(String),
@@ -121,7 +121,7 @@ struct Shared {
     format: AccessLogFormat,
     proxies: Proxies,
     lines: SyncSender<Entry>,
-    /// Whether the file is to be opened again.
+    /// Set when the file is to be opened again.
     is_reopened: AtomicBool,
     /// The lines for which there was no room.
     lost: AtomicU64,
@@ -144,7 +144,7 @@ pub(super) struct RunningLog {
 }
 
 impl RunningLog {
-    /// What the threads that answer need of it.
+    /// Returns what the threads that answer need of it.
     pub(super) fn sink(&self) -> LogSink {
         LogSink(Arc::clone(&self.shared))
     }

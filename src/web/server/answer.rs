@@ -97,7 +97,7 @@ pub fn disk_status(fault: DiskFault) -> StatusCode {
     }
 }
 
-/// What a client is told of it.
+/// Returns what a client is told of it.
 pub fn disk_sentence(fault: DiskFault) -> &'static str {
     match fault {
         DiskFault::Full => {

@@ -64,7 +64,7 @@ pub struct Site {
     cache: AnswerCache,
     lists: crawlers::Lists,
     zips: zip::ZipLimit,
-    /// How many readers may have digests of pieces of files computed at a time.
+    /// The places of readers that have digests of pieces of files computed at a time.
     digests: Arc<Semaphore>,
     searches: searches::Searches,
     of_clients: Shares,
@@ -78,7 +78,7 @@ impl Site {
     /// The site of an Archive that is reached at this URL, with its administrator's e-mail address.
     #[must_use]
     pub fn new(archive: Archive, url: BaseUrl, email: String, clock: SiteClock) -> Site {
-        // What a later scrub records is found from what is opened now.
+        // The records of a later scrub are found from what is opened now.
         if rustix::process::geteuid().is_root()
             && let Err(error) = scrub::prepare(archive.tree())
         {
@@ -302,7 +302,7 @@ async fn write_accesses(site: &Arc<Site>) {
     }
 }
 
-/// What answers in one thread.
+/// Returns what answers in one thread.
 pub fn responder(site: Arc<Site>) -> Responder {
     let handle = SiteHandle {
         site,
@@ -360,7 +360,7 @@ async fn within(handle: SiteHandle, mut request: Request<Body>) -> Response<Body
     }
     if crawlers::are_changes(path) {
         oai::update(&handle.site).await;
-        // What was noticed in a second is listed in the next.
+        // A change that was noticed in a second is listed in the next.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     content::answer(handle, request).await

@@ -32,7 +32,7 @@ pub(super) struct IdleTimeoutStream {
 struct IdleTimer {
     /// The start of the stall. None while there is none.
     since: Option<Instant>,
-    /// How many bytes have gone since.
+    /// The number of bytes that have gone since.
     taken: usize,
     timer: Pin<Box<Sleep>>,
 }

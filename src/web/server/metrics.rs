@@ -1,4 +1,4 @@
-//! What a service reports of itself, at an address of its own: whether it works, and its counts and times in the text
+//! The reports of a service, at an address of its own: whether it works, and its counts and times in the text
 //! format of Prometheus.
 //!
 //! - [`text`]: the format.

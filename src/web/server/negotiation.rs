@@ -1,4 +1,4 @@
-//! What a reader wants of an item by its persistent name, from the header `Accept` (RFC 9110, section 12.5.1): a
+//! The wish of a reader of an item by its persistent name, from the header `Accept` (RFC 9110, section 12.5.1): a
 //! description in a format of citation programs and catalogues, or what every reader gets.
 
 use axum::http::HeaderMap;

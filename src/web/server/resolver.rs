@@ -47,7 +47,7 @@ use registration::Registrations;
 
 /// The most identifiers that are resolved at a time. Further requests wait.
 pub const MOST_RESOLUTIONS: usize = 256;
-/// How long such a request waits before it is refused.
+/// The time that such a request waits before it is refused.
 const TURN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 10;
@@ -167,7 +167,7 @@ impl Resolver {
         }
     }
 
-    /// Which addresses the Archives of a list from the network may have.
+    /// Returns which addresses the Archives of a list from the network may have.
     fn reach_of_lists(&self) -> Reach {
         if self.allows_private {
             Reach::Any
@@ -204,7 +204,7 @@ impl Resolver {
                 publication.publish(&registered, signature);
                 registered
             }
-            // What is registered counts even if its list cannot be signed; the last list stays.
+            // The registered Archives count even if their list cannot be signed; the last list stays.
             Err(error) => {
                 let registered = self.registry.archives()?;
                 log::warn!("the list of Archives is not signed again: {error}");
@@ -222,7 +222,7 @@ pub fn kinds(resolver: &Resolver) -> RequestKinds {
     measure::kinds(resolver)
 }
 
-/// What answers for the resolver.
+/// Returns what answers for the resolver.
 pub fn responder(resolver: Arc<Resolver>) -> Responder {
     Arc::new(move |request| Box::pin(dispatch(Arc::clone(&resolver), request)))
 }
@@ -251,7 +251,7 @@ pub async fn go_on(resolver: Arc<Resolver>) {
     );
 }
 
-/// What is done when the resolver ends.
+/// Does what is done when the resolver ends.
 pub async fn end(resolver: Arc<Resolver>) {
     write_memory(&resolver).await;
 }

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use axum::http::HeaderMap;
 
-/// How often it is looked whether a client has a free place.
+/// The interval at which it is looked whether a client has a free place.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 const LOCAL_V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const LOCAL_V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
-/// What counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a client
-/// usually has all addresses with that prefix.
+/// Returns what counts as one client: an IPv4 address, or the first 64 bits of an IPv6 address, since a
+/// client usually has all addresses with that prefix.
 #[must_use]
 pub(super) fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

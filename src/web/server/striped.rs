@@ -29,7 +29,7 @@ impl Striped {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What all threads have counted.
+    /// Returns what all threads have counted.
     pub(super) fn sum(&self) -> u64 {
         let cells = self.0.iter();
         cells.map(|cell| cell.0.load(Ordering::Relaxed)).sum()

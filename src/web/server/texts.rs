@@ -1,5 +1,5 @@
-//! What private parsers of the web services make of texts that others sent, for the fuzz targets in `tests/fuzz`, which
-//! are outside of this crate. Nothing else uses it.
+//! The results of private parsers of the web services for texts that others sent, for the fuzz targets in `tests/fuzz`,
+//! which are outside of this crate. Nothing else uses it.
 
 use std::net::IpAddr;
 use std::time::{Duration, UNIX_EPOCH};
@@ -20,7 +20,7 @@ use crate::web::client::redirection;
 #[derive(Debug)]
 pub struct Headers(HeaderMap);
 
-/// How a file is answered with.
+/// The part of a file that is the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// All of it.
@@ -50,7 +50,7 @@ impl Headers {
         Headers(headers)
     }
 
-    /// What is sent of a file of this length, with the entity tag `"a-1"`, that changed at this second.
+    /// Returns what is sent of a file of this length, with the entity tag `"a-1"`, that changed at this second.
     #[must_use]
     pub fn sent(&self, length: u64, changed: u64) -> Sent {
         let version = FileVersion {
@@ -102,7 +102,7 @@ impl Headers {
     }
 }
 
-/// Where an answer of a URL with this header `Location` leads. None if that is nowhere that is followed.
+/// Returns where an answer of a URL with this header `Location` leads. None if that is nowhere that is followed.
 #[must_use]
 pub fn redirection(from: &str, location: &[u8]) -> Option<String> {
     let from: Uri = from.parse().ok()?;
@@ -112,7 +112,7 @@ pub fn redirection(from: &str, location: &[u8]) -> Option<String> {
     Some(target.ok()??.to_string())
 }
 
-/// What a page shows of a file with this text and path: formatted, as a table, and as lines.
+/// Returns what a page shows of a file with this text and path: formatted, as a table, and as lines.
 #[must_use]
 pub fn previews(bytes: &[u8], names: &Names, path: &[u8]) -> Vec<String> {
     let Some(text) = preview::text_of(bytes) else {

@@ -10,7 +10,7 @@ use ibi::relation::{Language, MetadataFormat, Modifier, Step};
 /// The most subjects of one answer, since the number of items that name one is not limited.
 const MOST_SUBJECTS: usize = 1000;
 
-/// What pairs of an answer describe, and the relation that leads to it: `.translation(pt).metadata`, or empty
+/// The subject of pairs of an answer, and the relation that leads to it: `.translation(pt).metadata`, or empty
 /// for the item itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Subject {
@@ -18,7 +18,7 @@ pub(super) struct Subject {
     pub(super) target: RelatedItem,
 }
 
-/// What a relation leads to.
+/// The thing that a relation leads to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RelatedItem {
     /// An item, held here or not.

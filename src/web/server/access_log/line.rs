@@ -24,7 +24,7 @@ pub enum AccessLogFormat {
     Json,
 }
 
-/// What is known of a request.
+/// The known facts of a request.
 #[derive(Debug)]
 pub(crate) struct Line {
     client: IpAddr,

@@ -61,7 +61,7 @@ impl Lookups {
     }
 }
 
-/// How many lookups found an entry, and how many did not.
+/// The numbers of lookups that found an entry, and that did not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LookupCounts {
     pub(super) hits: u64,

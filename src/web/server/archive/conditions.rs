@@ -108,7 +108,7 @@ fn number(text: &str) -> Option<u64> {
     is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
-/// How entity tags are compared (RFC 9110, section 8.8.3.2).
+/// The way in which entity tags are compared (RFC 9110, section 8.8.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Comparison {
     /// A weak tag matches nothing.

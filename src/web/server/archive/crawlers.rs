@@ -1,4 +1,4 @@
-//! What search engines, aggregators and feed readers ask for: `/robots.txt` (RFC 9309), lists of all public items
+//! Answers to search engines, aggregators and feed readers: `/robots.txt` (RFC 9309), lists of all public items
 //! ([`lists`]) and of what has changed ([`changes`]), a feed of the latest items (RFC 4287), and how a browser searches (OpenSearch 1.1).
 
 mod changes;
@@ -19,7 +19,7 @@ use crate::formats::query::encoded;
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::page::{self, html::finished};
 
-/// How long a list of a version of the index is kept. What was made private without a change of the index is in it as long.
+/// The time that a list of a version of the index is kept. An item made private without a change of it stays as long.
 const KEPT: Duration = Duration::from_secs(10);
 /// The same for what was noticed, which changes each second.
 const KEPT_BRIEFLY: Duration = Duration::from_secs(1);
@@ -157,7 +157,7 @@ fn feed(site: &Site) -> Result<String, ArchiveError> {
     ))
 }
 
-/// How a browser searches here.
+/// Describes how a browser searches here.
 fn search_description(site: &Site) -> String {
     let host = escape(&site.archive.facts().host);
     // The short name has at most 16 characters.

@@ -13,7 +13,7 @@ use crate::web::server::answer;
 /// The seconds after which an overloaded server may be asked again.
 const ASK_AGAIN: u16 = 10;
 
-/// What an error means for the client.
+/// The meaning of an error for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ErrorMeaning {
     /// 404, with the error's own message.

@@ -1,4 +1,4 @@
-//! What is below a level of the Archive, as far as the public may see it, in steps of limited work: an Archive has a
+//! The names below a level of the Archive that the public may see, in steps of limited work: an Archive has a
 //! million items. The root has the levels of reps, and the prefixes of items without a rep; so each item is met once.
 
 use super::{Site, act};
@@ -9,15 +9,15 @@ use crate::formats::item::Names;
 use crate::formats::level::{LevelPath, LevelStat};
 use ibi::ibip::prefix_key;
 
-/// How many items are read from the index at a time.
+/// The number of items that are read from the index at a time.
 const PAGE: usize = 256;
-/// How many components a level has whose members are items.
+/// The number of components of a level whose members are items.
 const YEAR: usize = 3;
 /// The most items below a level of which one has to be public, so that the level is listed. A level with more items is
 /// listed in any case: to look at a million hidden ones would take too long.
 const MOST_LOOKED_AT: usize = 1000;
 
-/// What is below a level.
+/// A member of a level.
 pub(super) enum Member {
     /// A level of reps, or a prefix.
     Level(LevelPath, LevelStat),
@@ -25,7 +25,7 @@ pub(super) enum Member {
     Item(Names, String, Box<Published>),
 }
 
-/// What remains to be looked at.
+/// A part that remains to be looked at.
 enum Part {
     /// The names below a level of so many components, as far as they follow a key and come before another.
     Reps {
@@ -47,7 +47,7 @@ enum Part {
 /// The members of a level, in the order of the index.
 pub(super) struct Members {
     part: Part,
-    /// How many items it has looked at.
+    /// The number of items that it has looked at.
     pub(super) looked_at: usize,
     /// The last item that was looked at, if its name is not shown.
     hidden: Option<ItemId>,
@@ -203,7 +203,7 @@ impl Members {
         Ok(Part::Reps { depth, after, end })
     }
 
-    /// What is known of a level of reps, if it is listed.
+    /// Returns what is known of a level of reps, if it is listed.
     fn stat(&mut self, site: &Site, path: &str) -> Result<Option<LevelStat>, ArchiveError> {
         let path = LevelPath::Rep(path.to_owned());
         let (stat, count) = visible(site, &path, false)?;
@@ -313,8 +313,8 @@ fn after_member(depth: usize, key: String) -> String {
     }
 }
 
-/// What is known of a level, if it is listed, or found: a prefix is listed for its items without a rep, and found for
-/// all of them. Also returns how many items were looked at.
+/// Returns what is known of a level, if it is listed, or found: a prefix is listed for its items without a rep, and
+/// found for all of them. Also returns how many items were looked at.
 pub(super) fn visible(
     site: &Site,
     path: &LevelPath,

@@ -1,4 +1,4 @@
-//! What the service of an Archive reports of itself.
+//! The reports of an Archive's service about itself.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ const KINDS: [&str; 8] = [
     "service", "harvest", "transfer", "zip", "file", "search", "webdav", "item",
 ];
 
-/// How its requests are counted.
+/// Returns how its requests are counted.
 pub(super) fn kinds(site: &Site) -> RequestKinds {
     RequestKinds {
         names: &KINDS,
@@ -38,7 +38,7 @@ pub(super) fn kinds(site: &Site) -> RequestKinds {
     }
 }
 
-/// What is read for reports alone.
+/// The state that is read for reports alone.
 #[derive(Debug, Default)]
 pub(super) struct Gauges {
     state: Mutex<State>,
@@ -53,7 +53,7 @@ struct State {
     changes: Changes,
 }
 
-/// What has happened to items since the service was started.
+/// The changes of items since the service was started.
 #[derive(Debug, Default)]
 struct Changes {
     /// The last change and the newest item that are counted.
@@ -120,7 +120,7 @@ impl State {
 }
 
 impl State {
-    /// What has happened to items since the start.
+    /// Returns what has happened to items since the start.
     fn changes(&mut self) -> Option<ChangeCounts> {
         if let Err(error) = self.changes.follow(self.index.as_ref()?) {
             log::warn!("changes are not counted: {}", error.cause());
@@ -134,7 +134,7 @@ impl Monitored for Site {
         if let Err(error) = self.archive.store().last_date() {
             return Some(format!("the index cannot be read: {}", error.cause()));
         }
-        // What was opened as root stays open, whatever happens to its name.
+        // A directory that was opened as root stays open, whatever happens to its name.
         match rustix::fs::fstat(self.archive.tree().root()) {
             Ok(stat) if stat.st_nlink == 0 => Some("the store has been removed".to_owned()),
             Ok(_) => None,

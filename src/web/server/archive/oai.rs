@@ -46,13 +46,13 @@ const ENOUGH: usize = 4 * 1024 * 1024;
 const MOST_COLLECTIONS: usize = 10_000;
 /// The most answers that are prepared at a time. Further requests wait.
 const AT_ONCE: usize = 8;
-/// How long a request that begins a list waits for the update of all records.
+/// The time that a request that begins a list waits for the update of all records.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The shortest pause between two updates if no request comes.
 const REST: Duration = Duration::from_secs(10 * 60);
 /// The seconds after which a client may try again during the first update.
 const ASK_AGAIN: u16 = 30;
-/// How many items are updated in one step.
+/// The number of items that are updated in one step.
 const STEP: usize = 256;
 
 /// The state of the service.

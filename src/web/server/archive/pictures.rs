@@ -28,22 +28,22 @@ use crate::web::server::answer::{self, FOR_ALL, RESOURCE_POLICY, refusal};
 pub(super) const QUERY: &str = "preview";
 /// The longest file that is drawn, in bytes.
 const LONGEST_FILE: u64 = 64 * 1024 * 1024;
-/// How long a picture may take.
+/// The time that a picture may take.
 const TIMEOUT: Duration = Duration::from_secs(6);
 /// The most pictures that are drawn at a time, however many processors there are: each needs memory.
 const MOST_AT_ONCE: usize = 4;
-/// How many requests wait for a turn to draw, and how long.
+/// The number of requests that wait for a turn to draw, and for how long.
 const MOST_WAITING: usize = 8;
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
-/// How long it is remembered that a file cannot be drawn.
+/// The time that it is remembered that a file cannot be drawn.
 const FAILURE_KEPT: Duration = Duration::from_secs(3600);
-/// How many pictures are kept in memory, and how many bytes of them.
+/// The number of pictures that are kept in memory, and their bytes.
 const MOST_KEPT: usize = 4096;
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
 /// A picture runs nothing.
 const POLICY: &str = "default-src 'none'; sandbox";
 
-/// What is known of the picture of a file.
+/// The known state of the picture of a file.
 #[derive(Clone, Debug)]
 enum Known {
     Picture(Arc<Picture>),
@@ -166,7 +166,7 @@ impl Pictures {
         }
     }
 
-    /// What is known: a picture, or that there is none.
+    /// Returns what is known: a picture, or that there is none.
     fn known(&self, key: &str) -> Option<Option<Arc<Picture>>> {
         match self.known.get(key)? {
             Known::Picture(picture) => Some(Some(picture)),

@@ -35,9 +35,9 @@ const PATH: &str = "transfer";
 const LONGEST_INVENTORY: usize = 64 << 20;
 /// The most pieces of a file that have been received and not yet written.
 const MOST_PIECES: usize = 8;
-/// How long a step waits while another transfer uses the store.
+/// The time that a step waits while another transfer uses the store.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the source Archive may take to confirm that it has given up the item.
+/// The time that the source Archive may take to confirm that it has given up the item.
 const SENDER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest confirmation, in bytes.
 const LONGEST_ANSWER: usize = 64 << 10;

@@ -30,12 +30,12 @@ use body::ZipBody;
 const MOST_AT_ONCE: usize = 64;
 /// The number of these that one client has, so that others find some that are free.
 const MOST_OF_CLIENT: usize = 16;
-/// How many of these places a bag takes, for which twice as much is held in memory.
+/// The number of these places that a bag takes, for which twice as much is held in memory.
 const PLACES_OF_A_BAG: usize = 4;
 /// The seconds after which a refused client may try again.
 const ASK_AGAIN: u16 = 30;
 
-/// How many zip files may be sent at a time.
+/// The places of zip files that are sent at a time.
 #[derive(Debug)]
 pub(super) struct ZipLimit {
     places: Arc<Semaphore>,
@@ -64,7 +64,7 @@ impl ZipLimit {
     }
 }
 
-/// How an item lies in a zip file.
+/// The form of an item in a zip file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     /// Its files, below its name.

@@ -18,7 +18,7 @@ use crate::web::server::{HEAD_TIMEOUT, LONGEST_HEAD, MOST_CONNECTIONS, answer};
 
 /// The most connections at a time. Later ones wait.
 const MOST_AT_ONCE: usize = 16;
-/// How long a connection may last. Monitors connect for each question.
+/// The time that a connection may last. Monitors connect for each question.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// An address for reports, which is taken before the service gives up root.
@@ -43,7 +43,7 @@ impl MetricsSocket {
     }
 }
 
-/// What is reported.
+/// The sources of the report.
 #[derive(Clone)]
 pub struct Reporter {
     /// The service.

@@ -1,5 +1,5 @@
-//! What this process uses, with the names that clients of Prometheus give to it. From files of `/proc` that a process
-//! which has given up root may read.
+//! The resources that this process uses, with the names that clients of Prometheus give to them. From files of `/proc`
+//! that a process which has given up root may read.
 
 use super::text::{MetricKind, MetricsText};
 use crate::os::system_files;

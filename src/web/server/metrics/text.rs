@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 /// The content type of the format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What the values of a metric are.
+/// The kind of the values of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// They grow, and begin at 0 when the process starts.

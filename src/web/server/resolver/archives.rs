@@ -46,7 +46,7 @@ pub(super) struct Archives {
     included: RwLock<Arc<Asked>>,
     /// Those of lists.
     federated: RwLock<Arc<Asked>>,
-    /// What both are made from.
+    /// The sources from which both are made.
     sources: Mutex<Sources>,
     /// The number of Archives that are known to exist and cannot be asked.
     absent: AtomicUsize,
@@ -54,9 +54,9 @@ pub(super) struct Archives {
     of_peers: RwLock<HashSet<IdentifierMaker>>,
     /// The services of the Archives that are registered here or with a peer, by whose identifiers these have.
     makers: RwLock<HashMap<IdentifierMaker, Vec<String>>>,
-    /// Which included Archives have answered.
+    /// The included Archives that have answered.
     memory: Memory,
-    /// Which Archives of lists have answered.
+    /// The Archives of lists that have answered.
     of_lists: Memory,
     /// The Archives that hold originals of a maker, as far as recorded in the database by this process.
     originals: Mutex<HashSet<(ArchiveId, IdentifierMaker)>>,
@@ -240,7 +240,7 @@ impl Archives {
         memory.note(&prefix(ibi), &archive.service, is_original);
     }
 
-    /// What is remembered of included Archives, to be written.
+    /// Returns what is remembered of included Archives, to be written.
     pub(super) fn memory(&self) -> &Memory {
         &self.memory
     }

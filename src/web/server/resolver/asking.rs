@@ -24,13 +24,13 @@ use ibi::relation::{Language, Request};
 const MOST_ROUNDS: usize = 16;
 /// The timeout of a resolution.
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long Archives that only announce a prefix have before the others are asked, too.
+/// The time that Archives that only announce a prefix have before the others are asked, too.
 const HEAD_START: Duration = Duration::from_millis(50);
 /// The most requests to Archives that are in progress, besides those that ask likely ones. A reader who waits for room
 /// still takes the answers of the likely Archives: with more room, many new readers at once had all Archives asked because
 /// the likely ones were late, which made these still later.
 pub(super) const MOST_PENDING: usize = 2048;
-/// How long a round waits for the Archive that holds the original, after another has answered about relations
+/// The time that a round waits for the Archive that holds the original, after another has answered about relations
 /// of the item.
 const PRECEDENCE: Duration = Duration::from_secs(1);
 

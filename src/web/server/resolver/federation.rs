@@ -29,7 +29,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(60);
 /// The timeout of a URL.
 const URL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where a list is.
+/// The place of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListSource {
     /// A file of the administrator, which may name any address.
@@ -94,7 +94,7 @@ impl ListSource {
         good.ok_or_else(|| ListError::Url(text.to_owned()))
     }
 
-    /// Which addresses its Archives may have.
+    /// Returns which addresses its Archives may have.
     pub(super) fn reach(&self) -> Reach {
         match self {
             ListSource::File(_) => Reach::Any,

@@ -1,4 +1,4 @@
-//! What a resolver reports of itself.
+//! The reports of a resolver about itself.
 
 use axum::http::Method;
 
@@ -10,7 +10,7 @@ use crate::web::server::metrics::{MetricKind, MetricsText, Monitored, RequestKin
 /// The kinds of requests to a resolver.
 const KINDS: [&str; 4] = ["registration", "service", "page", "link"];
 
-/// How its requests are counted.
+/// Returns how its requests are counted.
 pub(super) fn kinds(resolver: &Resolver) -> RequestKinds {
     RequestKinds {
         names: &KINDS,

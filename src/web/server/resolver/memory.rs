@@ -1,4 +1,4 @@
-//! Which Archives have answered for a prefix. They are asked first, see `asking`.
+//! The Archives that have answered for a prefix. They are asked first, see `asking`.
 
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub(super) type Answered = Arc<[Arc<str>]>;
 #[derive(Debug)]
 pub(super) struct Memory {
     answered: Cache<String, Answered>,
-    /// What has changed since it was last written.
+    /// The changes since it was last written.
     changed: Mutex<HashMap<String, Answered>>,
 }
 
@@ -67,7 +67,7 @@ impl Memory {
         }
     }
 
-    /// What has changed since this was called last.
+    /// Takes what has changed since this was called last.
     pub(super) fn take_changes(&self) -> Vec<(String, String)> {
         let changed = std::mem::take(&mut *self.changed.lock());
         let changed = changed.into_iter();

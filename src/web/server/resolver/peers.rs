@@ -26,15 +26,15 @@ use ibi::{Timestamp, display_message, message};
 const INTERVAL: Duration = Duration::from_secs(2);
 /// The timeout of a request for it.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How old a list may be, in seconds. A resolver signs its list again much more often.
+/// The seconds that a list may be old. A resolver signs its list again much more often.
 const MOST_AGE: i64 = 86_400;
-/// How far the clocks of two resolvers may differ, in seconds.
+/// The seconds that the clocks of two resolvers may differ.
 const CLOCKS: i64 = 3600;
 
 /// Another resolver of the federation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerResolver {
-    /// Where it is reached.
+    /// The URL at which it is reached.
     pub url: BaseUrl,
     /// The key that verifies its lists.
     pub key: PublicKey,
@@ -45,9 +45,9 @@ pub struct PeerResolver {
 pub enum PeerError {
     /// It has no `=`.
     Form(String),
-    /// What is before it is not a URL.
+    /// The text before it is not a URL.
     Url(BaseUrlError),
-    /// What is after it is not a key.
+    /// The text after it is not a key.
     Key(PublicKeyError),
 }
 

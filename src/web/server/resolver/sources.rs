@@ -9,7 +9,7 @@ use crate::web::client::archive_service::Reach;
 use crate::web::registry::{ArchiveId, RegisteredArchive};
 use ibi::{Ibip, Rep};
 
-/// What a peer has registered.
+/// The Archives that a peer has registered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PeerArchives {
     /// The Archives that are included with it.
@@ -27,7 +27,7 @@ pub(super) struct Sources {
     pub(super) lists: Vec<(Reach, Vec<FederatedArchive>)>,
 }
 
-/// Where an Archive is asked.
+/// The place at which an Archive is asked.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     pub(super) id: Option<ArchiveId>,

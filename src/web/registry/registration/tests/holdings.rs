@@ -1,4 +1,4 @@
-//! Who holds the registration of a document and who a copy, and how both change.
+//! The Archives that hold the registration of a document or a copy, and how both change.
 
 use super::*;
 

@@ -16,7 +16,7 @@ use quick_cache::sync::Cache;
 use crate::archive::tree::{Fingerprint, Published};
 use crate::web::server::archive::file::SmallFile;
 
-/// How long content is kept.
+/// The time that content is kept.
 const KEPT: Duration = Duration::from_secs(1);
 
 /// A file, and when it was read.

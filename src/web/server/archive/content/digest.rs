@@ -29,7 +29,7 @@ const WANTED: &str = "want-repr-digest";
 const ALGORITHM: &str = "sha-256";
 /// The query that asks for the digests of pieces of a file.
 const PIECES: &str = "digests=";
-/// What stands before the digest of the file whose recorded digests are wanted.
+/// The text before the digest of the file whose recorded digests are wanted.
 const OF: &str = "&of=";
 /// The most pieces whose digests are told in one answer.
 const MOST_PIECES: u64 = 16;

@@ -1,4 +1,4 @@
-//! What is in an item, as a text for clients that show all of it (see [`crate::formats::inventory`]).
+//! The contents of an item, as a text for clients that show all of it (see [`crate::formats::inventory`]).
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};

@@ -18,7 +18,7 @@ use crate::web::server::archive::{Site, act, file, pages};
 use crate::web::server::negotiation;
 use crate::web::service::content_url;
 
-/// What describes an item for readers or programs.
+/// A description of an item for readers or programs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum About {
     /// Its page.
@@ -29,9 +29,9 @@ pub(super) enum About {
     Citation(String),
     /// All of it as a BagIt bag.
     Bag,
-    /// Who, what, when and where it is, and what is promised of its identifier.
+    /// Its Electronic Resource Citation: who, what, when and where it is, and what is promised of its identifier.
     Info,
-    /// What is in it, after this path.
+    /// Its contents, after this path.
     Inventory(Vec<u8>),
 }
 
@@ -55,11 +55,11 @@ impl About {
     }
 }
 
-/// What a request wants of an item.
+/// A request for a part of an item.
 pub(super) struct ContentRequest {
     /// The path of a file, relative to the item's `doc/`.
     pub(super) below: Vec<u8>,
-    /// How this path ends.
+    /// The end of this path.
     pub(super) end: PathEnd,
     /// Whether the list of files is wanted.
     pub(super) is_list: bool,
@@ -155,7 +155,7 @@ pub(super) fn of_item(
     if wanted.is_list {
         return Ok(ContentReply::Answer(pages::file_list(site, &item, request)));
     }
-    // What is said of an item is not said of each name in it.
+    // A description of an item is not one of each name in it.
     match &wanted.about {
         Some(_) if !wanted.below.is_empty() => return Err(no_file()),
         Some(About::Page) => return Ok(landing(site, &item, request)),

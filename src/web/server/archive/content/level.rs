@@ -1,4 +1,4 @@
-//! What is below a level, as a text for clients that list the Archive (see [`crate::formats::level`]).
+//! The names below a level, as a text for clients that list the Archive (see [`crate::formats::level`]).
 
 use axum::body::Body;
 use axum::http::request::Parts;

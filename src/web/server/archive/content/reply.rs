@@ -1,4 +1,4 @@
-//! What requests for content are answered with, and the paths that they name.
+//! The answers to requests for content, and the paths that they name.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -40,7 +40,7 @@ pub(in super::super) enum ContentReply {
     Zip(Box<Item>, Layout),
 }
 
-/// How a path ends.
+/// The end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum PathEnd {
     /// With a slash, as that of a directory.

@@ -14,9 +14,9 @@ use crate::web::server::archive::crawlers::lists::{
 };
 use crate::web::server::archive::{Site, act, oai};
 
-/// How many changes a part has, except where more were noticed in one second.
+/// The number of changes in a part, except where more were noticed in one second.
 const PART: usize = 10_000;
-/// How many changes are listed. An aggregator that knows an earlier state takes the list of resources again.
+/// The number of changes that are listed. An aggregator that knows an earlier state takes the list of resources again.
 const MOST: usize = 200_000;
 
 /// The list of this name.
@@ -90,7 +90,7 @@ fn part_of(site: &Site, first: i64) -> Result<Option<String>, ArchiveError> {
             RecordChange::Updated => ("updated", " type=\"application/xml\""),
             RecordChange::Deleted => ("deleted", ""),
         };
-        // What is not public any more is noticed as deleted at a later second.
+        // An item that is not public any more is noticed as deleted at a later second.
         if record.change != RecordChange::Deleted {
             let item = item_of(&site.archive, &record.name)?;
             let is_public = match item {

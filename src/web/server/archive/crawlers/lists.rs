@@ -12,7 +12,7 @@ use crate::web::harvest::has_record;
 use crate::web::server::archive::{Site, act};
 use ibi::Timestamp;
 
-/// How many items, by their numbers, a part of a list is about. A list may have 50,000 parts.
+/// The number of items, by their numbers, that a part of a list is about. A list may have 50,000 parts.
 const PART: i64 = 10_000;
 /// The place where aggregators look first.
 pub(in super::super) const RESOURCE_SYNC: &str = ".well-known/resourcesync";
@@ -23,7 +23,7 @@ pub(super) const CHANGES: &str = "changelist.xml";
 const NAMESPACES: &str = "xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"";
 const SYNC: &str = "xmlns:rs=\"http://www.openarchives.org/rs/terms/\"";
 
-/// What a list is for.
+/// The purpose of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum List {
     /// Search engines: the items' pages.
@@ -87,7 +87,7 @@ fn description(site: &Site) -> String {
     )
 }
 
-/// What the source offers.
+/// Lists what the source offers.
 fn capabilities(site: &Site) -> String {
     let up = site.url.at(RESOURCE_SYNC);
     let lists = [(RESOURCES, "resourcelist"), (CHANGES, "changelist")];

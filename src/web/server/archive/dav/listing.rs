@@ -12,14 +12,14 @@ use crate::web::server::archive::levels::{Member, Members};
 use crate::web::server::archive::{Site, act, file, pages};
 use ibi::Timestamp;
 
-/// How much is written in one piece, in bytes, if there is more.
+/// The bytes that are written in one piece, if there is more.
 const PIECE: usize = 64 * 1024;
-/// How many steps are made for one piece at most.
+/// The most steps that are made for one piece.
 const MOST_STEPS: usize = 16;
 
-/// What remains to be listed.
+/// The rest that is to be listed.
 enum Source {
-    /// What is below a level.
+    /// The names below a level.
     Members(Members),
     Directory(PublicDirectory),
     /// The end of the document.
@@ -241,7 +241,7 @@ impl Listing {
     }
 }
 
-/// When an item was identified.
+/// Returns when an item was identified.
 fn created(names: &Names) -> Option<String> {
     let date = pages::date_of(names)?;
     Some(Timestamp::from_unix(date.seconds(), 0).to_rfc3339())

@@ -1,4 +1,4 @@
-//! What a path below `dav/` names: a level of reps, an IBIp prefix, an item with a path in it, or a text of an item.
+//! The targets of paths below `dav/`: a level of reps, an IBIp prefix, an item with a path in it, or a text of an item.
 
 use axum::http::StatusCode;
 
@@ -15,7 +15,7 @@ use crate::web::server::archive::{Site, act};
 use ibi::Rep;
 use ibi::relation::{Language, Request, Step, from_portable, split_name};
 
-/// What a path names.
+/// The thing that a path names.
 pub(super) enum Target {
     /// A level above the items: its path, as it was spelled.
     Level(LevelPath),

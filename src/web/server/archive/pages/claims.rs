@@ -1,4 +1,4 @@
-//! What is claimed of items of which so much is claimed that it takes long to read: it is read once for all requests.
+//! The claims about items of which so much is claimed that it takes long to read: it is read once for all requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::archive::store::{Item, ItemId};
 use crate::archive::{ArchiveError, Claims};
 use crate::web::server::archive::Site;
 
-/// How long what is claimed is kept while the index does not change. Permissions change without it.
+/// The time that claims are kept while the index does not change. Permissions change without it.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// What takes longer than this to read is kept.
+/// The time above which claims that take longer to read are kept.
 const LONG: Duration = Duration::from_millis(20);
 
 /// It is kept for so many times as long as reading took, even if the index changes: else who changes something all the
 /// time has it read for each request.
 const TIMES: u32 = 10;
 
-/// What is claimed of items.
+/// The claims about items.
 #[derive(Debug, Default)]
 pub(in super::super) struct KeptClaims(Mutex<HashMap<ItemId, Place>>);
 
-/// What is claimed of an item, locked while it is read.
+/// The claims about an item, locked while they are read.
 type Place = Arc<Mutex<Option<Kept>>>;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Kept {
 }
 
 impl KeptClaims {
-    /// What is claimed of an item.
+    /// Returns what is claimed of an item.
     pub(super) fn of(&self, site: &Site, item: &Item) -> Result<Claims, ArchiveError> {
         // Read before the claims, so that those of a later version are not taken for those of this one.
         let Some(version) = site.index_version() else {
@@ -72,7 +72,7 @@ impl KeptClaims {
             kept.as_ref()
                 .is_some_and(|kept| kept.read.elapsed() < KEPT_FOR)
         };
-        // Who reads or waits has a reference.
+        // A request that reads or waits has a reference.
         items.retain(|_, place| {
             Arc::strong_count(place) > 1 || place.try_lock().is_none_or(|kept| is_kept(&kept))
         });

@@ -21,9 +21,9 @@ use crate::web::server::page::html::{finished, link};
 
 /// The most items on the page.
 const LATEST_ITEMS: usize = 50;
-/// How many of the latest items are examined to find public ones.
+/// The number of the latest items that are examined to find public ones.
 const EXAMINED_FOR_LATEST: usize = 500;
-/// How long the content of the page is cached. Counting reads every item.
+/// The time that the content of the page is cached. Counting reads every item.
 const KEPT_FOR: Duration = Duration::from_secs(5);
 
 /// The cached content of the home page.

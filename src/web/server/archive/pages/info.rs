@@ -1,5 +1,5 @@
-//! Who, what, when and where an item is, and what the Archive promises of its identifier, as the inflection `?info` of
-//! ARKs gives it: an Electronic Resource Citation (Kunze, "A Metadata Kernel for Electronic Permanence", 2001) in ANVL.
+//! The inflection `?info` of ARKs: who, what, when and where an item is, and what the Archive promises of its
+//! identifier, as an Electronic Resource Citation (Kunze, "A Metadata Kernel for Electronic Permanence", 2001) in ANVL.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
@@ -10,9 +10,9 @@ use crate::formats::metadata::Element;
 use crate::web::server::answer;
 use crate::web::server::archive::Site;
 
-/// What is not known.
+/// The word for a value that is not known.
 const UNAVAILABLE: &str = "(:unav)";
-/// What every Archive promises, by the documents.
+/// The promise of every Archive, by the documents.
 const COMMITMENT: &str = "The identifier is never given to another item. If the item is removed from this Archive, its \
      name and the date of the removal are kept.";
 

@@ -111,7 +111,7 @@ fn about(words: &ArchiveWords, core: &DublinCore) -> Markup {
     }
 }
 
-/// What is said of rights; a link if that is a licence, whose URL is replaced by its identifier.
+/// Shows what is said of rights; a link if that is a licence, whose URL is replaced by its identifier.
 fn licence(text: &str) -> Markup {
     match License::read(text) {
         Some(License {

@@ -1,4 +1,4 @@
-//! What a page shows of an item's content: its main file, or the first one that a browser or we can show.
+//! The preview of an item's content on a page: its main file, or the first one that a browser or we can show.
 //!
 //! Sound, video, drawings and PDF are shown by the browser, which gets them as any file; of images and of the first page
 //! of a PDF it gets a small picture. Of a text its beginning is part of the page: as lines, as a table (CSV) or formatted (Markdown).
@@ -24,13 +24,13 @@ use crate::web::server::page::html::{escaped, shown};
 /// The longest picture or PDF that every reader of a page gets with it, in bytes.
 const LONGEST_PICTURE: u64 = 8 * 1024 * 1024;
 const LONGEST_PDF: u64 = 64 * 1024 * 1024;
-/// How much of a text is examined, in bytes, and how many lines of it are shown.
+/// The bytes of a text that are examined, and the number of its lines that are shown.
 const TEXT_LENGTH: u64 = 64 * 1024;
 const MOST_LINES: usize = 60;
 /// The longest line that is shown, in characters.
 const LONGEST_LINE: usize = 1000;
 
-/// How a file is shown.
+/// The way in which a file is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// By a small picture of it.
@@ -47,7 +47,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// How a file with this name is shown, if it can be.
+    /// Returns how a file with this name is shown, if it can be.
     fn of(path: &[u8]) -> Option<Kind> {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
         let media_type = file::media_type(name);

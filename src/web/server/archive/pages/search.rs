@@ -39,7 +39,7 @@ const LISTED: [SearchField; 6] = [
     SearchField::Collection,
 ];
 
-/// What a request asks for.
+/// The question of a request.
 struct Asked {
     text: String,
     page: usize,

@@ -27,7 +27,7 @@ const MOST_EDITIONS: usize = 8;
 /// The most claims of other items on a page.
 const MOST_CLAIMS: usize = 100;
 
-/// Whether the title of another item is looked up, which reads its metadata.
+/// The choice whether the title of another item is looked up, which reads its metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Titled {
     Yes,
@@ -340,7 +340,7 @@ pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
     known(item, site.archive.read_as(&act).described(item, None))
 }
 
-/// What the public may know of an item.
+/// Returns what the public may know of an item.
 fn known<T>(item: &Item, found: Result<T, ArchiveError>) -> Option<T> {
     match found {
         Ok(found) => Some(found),
@@ -388,7 +388,7 @@ pub(super) fn description_url(names: &Names, format: DescriptionFormat) -> Strin
     page_url(names) + &description_modifier(format)
 }
 
-/// What follows the URL of an item in that of its description.
+/// Returns what follows the URL of an item in that of its description.
 pub(super) fn description_modifier(format: DescriptionFormat) -> String {
     format!(":({})", format.word())
 }
@@ -403,7 +403,7 @@ pub(super) fn citation_url(names: &Names, style: &str) -> String {
     format!("{}?cite={style}", page_url(names))
 }
 
-/// What follows the URL of an item in that of its links.
+/// The end of the URL of an item's links, after that of the item.
 pub(super) const LINKSET_QUERY: &str = "?linkset";
 
 pub(super) fn list_url(names: &Names) -> String {

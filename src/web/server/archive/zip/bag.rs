@@ -1,5 +1,5 @@
-//! What makes a zip file a BagIt bag (RFC 8493): the files of the item are its payload, and the texts that name and
-//! prove them follow when the digest of each is known.
+//! The parts that make a zip file a BagIt bag (RFC 8493): the files of the item are its payload, and the texts that
+//! name and prove them follow when the digest of each is known.
 
 use std::collections::BTreeMap;
 

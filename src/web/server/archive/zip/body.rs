@@ -24,7 +24,7 @@ use crate::web::server::archive::file::{PIECE, read};
 use crate::web::server::archive::{Site, act};
 use crate::web::server::threads::aside;
 
-/// How many entries of an item are found at a time.
+/// The number of entries of an item that are found at a time.
 const ENTRIES_AT_ONCE: usize = 1000;
 
 /// The writing of a zip file, which goes on while the buffer is not full.
@@ -88,19 +88,19 @@ impl HttpBody for ZipBody {
     }
 }
 
-/// What has been written and not yet sent.
+/// The bytes that have been written and not yet sent.
 #[derive(Clone, Default)]
 struct Buffer(Arc<Mutex<Parts>>);
 
 #[derive(Default)]
 struct Parts {
-    /// What the library has written since the last call of [`Buffer::sent`].
+    /// The bytes that the library has written since the last call of [`Buffer::sent`].
     written: Vec<u8>,
     ready: Vec<u8>,
 }
 
 impl Buffer {
-    /// What is to be sent: a full buffer, or what is left at the end.
+    /// Takes what is to be sent: a full buffer, or what is left at the end.
     fn take(&self, is_writing: bool) -> Option<Bytes> {
         let ready = &mut self.0.lock().ready;
         let is_short = if is_writing {

@@ -1,4 +1,4 @@
-//! How a file or directory is written down in a zip file (PKWARE APPNOTE.TXT 6.3.10; the extra field `UT` of
+//! The record of a file or directory in a zip file (PKWARE APPNOTE.TXT 6.3.10; the extra field `UT` of
 //! Info-ZIP's `proginfo/extrafld.txt`).
 
 use std::io::Write;
@@ -16,11 +16,11 @@ const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 /// Bit 11 of the flags of an entry: its name is UTF-8.
 const UTF_8: u16 = 1 << 11;
-/// Where the flags are in the header before an entry, and in its header in the list at the end.
+/// The position of the flags in the header before an entry, and in its header in the list at the end.
 const LOCAL_FLAGS: usize = 6;
 const CENTRAL_FLAGS: usize = 8;
-/// Where a header in the list has the lengths of the name and of two more fields, and the length without
-/// them.
+/// The position in a header in the list of the lengths of the name and of two more fields, and the length
+/// without them.
 const CENTRAL_LENGTHS: usize = 28;
 const CENTRAL_LENGTH: usize = 46;
 
@@ -70,7 +70,7 @@ fn timestamp(seconds: i64) -> [u8; 5] {
     [1, a, b, c, d]
 }
 
-/// What an entry says of a file or directory.
+/// The facts that an entry states of a file or directory.
 pub(super) struct Attributes {
     /// Its last change.
     pub(super) changed: Timestamp,

@@ -38,7 +38,7 @@ pub(crate) fn formatted(text: &str, names: &Names, path: &[u8]) -> Markup {
     PreEscaped(format!("<div class=\"text\">{markup}</div>"))
 }
 
-/// What is made of the events of the parser.
+/// The page that is made of the events of the parser.
 struct Writer<'a> {
     names: &'a Names,
     /// The directory of the text in the item.
@@ -95,8 +95,8 @@ impl Writer<'_> {
         begin.into_iter().collect()
     }
 
-    /// Where a link leads: to the web, or to a file of the item. None for other schemes, for places in the text
-    /// itself, and for what is outside of the item.
+    /// Returns where a link leads: to the web, or to a file of the item. None for other schemes, for places in the
+    /// text itself, and for what is outside of the item.
     fn target(&self, to: &str) -> Option<String> {
         let has_scheme = |scheme: &&str| {
             let begin = to.get(..scheme.len());

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::clipped;
 
-/// How many rows and columns are shown.
+/// The numbers of rows and columns that are shown.
 const MOST_ROWS: usize = 20;
 const MOST_COLUMNS: usize = 20;
 /// The longest value that is shown, in characters.
