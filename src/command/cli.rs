@@ -57,7 +57,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// What can be done.
+/// A command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Create a store, or adopt a col/ tree of repositories
@@ -236,7 +236,7 @@ pub enum Command {
     TextHelper(TextHelper),
 }
 
-/// What a command prints.
+/// The options of a command's output.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct Output {
     /// Print JSON, as ibifs-json(7) describes it
@@ -244,7 +244,7 @@ pub struct Output {
     pub json: bool,
 }
 
-/// How other machines are reached.
+/// The options by which other machines are reached.
 #[derive(Clone, Debug, Default, Args)]
 pub struct NetworkOptions {
     /// File with certificates of more authorities, in PEM form

@@ -61,7 +61,7 @@ impl From<Exit> for std::process::ExitCode {
 /// script.
 #[derive(Debug)]
 pub struct Failure {
-    /// What failed, and why.
+    /// The failure, and its reason.
     pub message: Message,
     /// The exit status.
     pub exit: Exit,

@@ -1,4 +1,4 @@
-//! What the filesystem of a store cannot do, and what follows from it. It is tried, because no filesystem says so.
+//! The lacks of the filesystem of a store, and what follows from them. It is tried, because no filesystem says so.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -46,7 +46,7 @@ findings! {
 const TRIED: &str = "abilities";
 
 impl Tree {
-    /// What the filesystem cannot do. Only the one writer of a store may ask.
+    /// Returns what the filesystem cannot do. Only the one writer of a store may ask.
     ///
     /// # Errors
     /// `staging/` cannot be written.
@@ -60,7 +60,7 @@ impl Tree {
         });
         let (name, directory) = made.map_err(failed)?;
         let found = tried(&directory);
-        // What cannot be removed stays invisible, and the next mount removes it.
+        // A file that cannot be removed stays invisible, and the next mount removes it.
         let _ = clear(&directory);
         let _ = rustix::fs::unlinkat(&staging, &name, AtFlags::REMOVEDIR);
         found.map_err(failed)
@@ -124,6 +124,6 @@ fn keeps_nanoseconds(file: &OwnedFd) -> Result<bool, Errno> {
         last_modification: time,
     };
     rustix::fs::futimens(file, &times)?;
-    // What the kernel has been told may not be what the filesystem keeps.
+    // The filesystem may not keep what the kernel has been told.
     Ok(serving::attributes(file)?.stx_mtime.tv_nsec != 0)
 }

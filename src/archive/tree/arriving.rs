@@ -15,13 +15,13 @@ use super::{Action, Tree, TreeError};
 use crate::os::deep::clear;
 use crate::os::entries::each_entry_of;
 
-/// How long what has arrived of an item is kept after its last byte.
+/// The time that the arrived part of an item is kept after its last byte.
 pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The directory below `handover/` with the items that arrive.
 const INCOMING: &str = "incoming";
 
-/// How long a lock is waited for.
+/// The time for which a lock is waited for.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Tree {
@@ -141,7 +141,7 @@ impl Tree {
     }
 }
 
-/// When the last byte of an arriving item came, or its directory was last used.
+/// Returns when the last byte of an arriving item came, or its directory was last used.
 fn last_arrival(directory: &OwnedFd, now: SystemTime) -> Result<SystemTime, Errno> {
     let mut last = modified(&rustix::fs::fstat(directory)?);
     let mut names = Vec::new();

@@ -33,7 +33,7 @@ impl Tree {
         charging::charged(|| rustix::fs::mkdirat(&parent, place.name(), mode)).map_err(failed)?;
         let given = (|| {
             let item = open_below(&parent, place.name())?;
-            // Where the level above has the bit, the kernel has set it here, and given its group.
+            // If the level above has the bit, the kernel has set it here, and given its group.
             let set_gid = Mode::from_raw_mode(rustix::fs::fstat(&item)?.st_mode) & Mode::SGID;
             let gid = set_gid.is_empty().then_some(creator.gid);
             give_away(&item, creator.uid, gid)?;

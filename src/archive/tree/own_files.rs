@@ -123,7 +123,7 @@ impl Tree {
     }
 }
 
-/// Whether a file is regular and has one name.
+/// Checks that a file is regular and has one name.
 fn only_name(file: &OwnedFd) -> Result<(), Errno> {
     let stat = rustix::fs::fstat(file)?;
     match FileType::from_raw_mode(stat.st_mode) {

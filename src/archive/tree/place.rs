@@ -1,4 +1,4 @@
-//! Where things lie in a store, and the errors of operations on them.
+//! The places of things in a store, and the errors of operations on them.
 
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ pub(super) fn failed<'a>(action: Action, path: &'a str) -> impl FnOnce(Errno) ->
     move |errno| TreeError::new(action, path, errno)
 }
 
-/// Where an item lies below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
+/// The place of an item below the store: `col/<rep>` when it has a rep, else `ibip/<ibip>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(String);
 
@@ -156,7 +156,7 @@ pub const STRANGERS: u32 = 0o1000;
 /// The permission bits of a sidecar that does not speak for its owner: others may write it, or have done so.
 pub const NOT_OWNERS: u32 = STRANGERS | 0o022;
 
-/// What a new item holds beside its sidecar.
+/// The contents of a new item beside its sidecar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filled {
     /// Nothing: the caller fills it.
@@ -190,7 +190,7 @@ impl Area {
         }
     }
 
-    /// How many levels below it the items are.
+    /// Returns how many levels below it the items are.
     pub fn depth(self) -> usize {
         match self {
             Area::Col => 4,

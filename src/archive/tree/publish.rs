@@ -41,7 +41,7 @@ impl Published {
         self.fingerprint.length()
     }
 
-    /// When its content was last changed.
+    /// Returns when its content was last changed.
     pub fn changed(&self) -> Timestamp {
         self.fingerprint.modified()
     }
@@ -102,7 +102,7 @@ enum For {
 }
 
 impl Published {
-    /// What has been found with O_PATH, if it is a regular file or a directory.
+    /// Returns what has been found with O_PATH, if it is a regular file or a directory.
     fn found(found: OwnedFd, led_to: Option<Vec<u8>>) -> Result<Published, Errno> {
         let attributes = serving::attributes(&found)?;
         match FileType::from_raw_mode(attributes.stx_mode.into()) {
@@ -170,14 +170,14 @@ fn mode_without_list(file: impl AsFd, mode: u32) -> Result<u32, Errno> {
     Ok(list.map_or(mode, |list| access_lists::mode_without(&list, mode)))
 }
 
-/// What the public may know of an entry of an item.
+/// The attributes of an entry of an item that the public may know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicStat {
-    /// What it is.
+    /// Its kind.
     pub kind: PublicKind,
     /// Its permissions, as `chmod` has them, without its access control list.
     pub mode: u16,
-    /// When its content was last changed, in seconds since 1970 and nanoseconds.
+    /// The time of the last change of its content, in seconds since 1970 and nanoseconds.
     pub modified: (i64, u32),
     /// The same for all names of a file. None for one with a single name.
     pub identity: Option<u64>,
@@ -201,7 +201,7 @@ pub enum PublicKind {
 }
 
 impl OpenItem {
-    /// What is at a path of the item, which has no link before its last component.
+    /// Returns what is at a path of the item, which has no link before its last component.
     pub fn public_stat(&self, path: &[u8]) -> Result<PublicStat, Errno> {
         let path = if path.is_empty() { b"." } else { path };
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args};
 use super::{ItemState, NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
 
-/// Which items are copied or handed over.
+/// The items that are copied or handed over.
 #[derive(Debug, Args)]
 pub struct Selection {
     /// Store or mount point, where identifiers alone or no items are given
@@ -56,7 +56,7 @@ pub struct Copy {
     /// Also reach Archives with addresses of private networks that a resolver or an Archive names
     #[arg(long)]
     pub allow_private: bool,
-    /// Which items, and how.
+    /// The items, and options for them.
     #[command(flatten)]
     pub selection: Selection,
 }
@@ -78,7 +78,7 @@ pub struct Transfer {
     /// service
     #[arg(long, requires = "cancel")]
     pub receiver_is_gone: bool,
-    /// Which items, and how.
+    /// The items, and options for them.
     #[command(flatten)]
     pub selection: Selection,
 }

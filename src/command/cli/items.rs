@@ -216,7 +216,7 @@ pub struct Id {
     pub command: IdCommand,
 }
 
-/// What can be done with an identifier alone.
+/// A command on an identifier alone.
 #[derive(Debug, Subcommand)]
 pub enum IdCommand {
     /// Explain an identifier or a link: what it names, host or address, port, date

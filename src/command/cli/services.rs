@@ -49,7 +49,7 @@ pub struct Serve {
     /// Address of a reverse proxy, whose headers Forwarded and X-Forwarded-For name the client
     #[arg(long, value_name = "ADDRESS", alias = "proxy")]
     pub trusted_proxy: Vec<IpAddr>,
-    /// What it reports of itself.
+    /// The options of its reports of itself.
     #[command(flatten)]
     pub monitoring: Monitoring,
     /// How other machines are reached.
@@ -60,7 +60,7 @@ pub struct Serve {
     pub output: Output,
 }
 
-/// What a service reports of itself.
+/// The options of a service's reports of itself.
 #[derive(Debug, Args)]
 pub struct Monitoring {
     /// Address and port at which it reports of itself: /healthz, /readyz and /metrics, without TLS
@@ -138,7 +138,7 @@ pub struct Resolver {
     /// Accept registrations by the protocol of 2009, by which anyone may register documents
     #[arg(long)]
     pub registration_2009: bool,
-    /// What it reports of itself.
+    /// The options of its reports of itself.
     #[command(flatten)]
     pub monitoring: Monitoring,
     /// How other machines are reached.
@@ -149,7 +149,7 @@ pub struct Resolver {
     pub output: Output,
 }
 
-/// What can be done with a resolver's database.
+/// A command on a resolver's database.
 #[derive(Debug, Subcommand)]
 pub enum ResolverCommand {
     /// Register Archives by the identifiers of their services; prints a key for each

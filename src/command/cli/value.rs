@@ -58,7 +58,7 @@ impl TypedValueParser for StyleParser {
     }
 }
 
-/// What searches read, by its name.
+/// Reads what searches read, by its name.
 pub(super) fn searched() -> impl TypedValueParser<Value = Searched> {
     let names = PossibleValuesParser::new(Searched::ALL.map(Searched::name));
     names.map(|name| Searched::from_name(&name).unwrap_or_default())
@@ -99,7 +99,7 @@ pub(super) fn index_url(text: &str) -> Result<IndexUrl, Invalid> {
     Ok(url.named_by(NamedBy::Caller))
 }
 
-/// Where an index is: in a database server, or in a file of the store.
+/// Reads the place of an index: a database server, or a file of the store.
 pub(super) fn index_place(text: &str) -> Result<IndexPlace, Invalid> {
     match text {
         "file" => Ok(IndexPlace::File),
@@ -107,7 +107,7 @@ pub(super) fn index_place(text: &str) -> Result<IndexPlace, Invalid> {
     }
 }
 
-/// Where the database of a resolver is: a file, or a database of a server.
+/// Reads the place of the database of a resolver: a file, or a database of a server.
 pub(super) fn registry_place() -> impl TypedValueParser<Value = RegistryPlace> {
     HidingPassword(
         OsStringValueParser::new()

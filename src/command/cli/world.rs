@@ -47,7 +47,7 @@ pub struct World {
     pub ready_fd: Option<i32>,
 }
 
-/// What is done with a mount of items of other Archives.
+/// A command on a mount of items of other Archives.
 #[derive(Debug, Subcommand)]
 pub enum WorldCommand {
     /// Print what the process of a mount holds and has done

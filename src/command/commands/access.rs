@@ -151,7 +151,7 @@ pub(super) fn check_owner(mounted: &Mounted) -> Result<(), Failure> {
                 user = found.uid()
             ),
         )),
-        // What is not there, or may not be seen, is refused where it is opened.
+        // A store that is not there, or may not be seen, is refused where it is opened.
         _ => Ok(()),
     }
 }
@@ -329,7 +329,7 @@ pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
     String::from_utf8(buffer).ok()
 }
 
-/// What an identifier says, in any form that ibi(7) lists; the item need not be known here.
+/// Reads an identifier in any form that ibi(7) lists; the item need not be known here.
 pub(super) fn read_identifier(archive: &Archive, text: &str) -> Result<PersistentName, Failure> {
     let mut read = archive.read_name(reader(text), text)?;
     if read.is_err() && !is_link(text) {
@@ -364,7 +364,7 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
     }
 }
 
-/// How a link or the name of a file is read.
+/// Returns what reads a link or the name of a file.
 fn reader(text: &str) -> Reader {
     if is_link(text) {
         Reader::new().with_aliases()
@@ -400,7 +400,7 @@ fn persistent_name(
             );
             Err(Failure::new(Exit::Usage, message))
         }
-        // What is not a link may be the path of a file that does not exist.
+        // A text that is not a link may be the path of a file that does not exist.
         Ok(name) if !name.path.is_empty() && !is_link(text) => match Ibi::parse(base) {
             Err(error) => Err(no_identifier(error)),
             Ok(_) => Ok(name),

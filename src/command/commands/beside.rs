@@ -15,7 +15,7 @@ use crate::fuse::mount::{WorldOptions, is_inside, resolve, unmount_world, world_
 use ibi::message;
 use ibi::message::{Localize, Message};
 
-/// How long a mount waits until the other process has mounted. That uses no network, but reads the cache.
+/// The time that a mount waits until the other process has mounted. That uses no network, but reads the cache.
 const STARTUP: Duration = Duration::from_secs(5);
 
 /// The process that shows the items of other Archives in a mounted store.
@@ -26,7 +26,7 @@ pub(super) struct Beside<'a> {
 }
 
 impl<'a> Beside<'a> {
-    /// What the options of a mount ask for, if anything.
+    /// Returns what the options of a mount ask for, if anything.
     ///
     /// # Errors
     /// A value is not valid, or there is no directory for the cache.

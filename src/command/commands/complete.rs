@@ -255,7 +255,7 @@ fn items(typed: &str, store: Option<&Path>) -> Vec<String> {
     or_in_link(found, typed, store)
 }
 
-/// What has been found, else the identifiers that go on in a link, behind what is in front of them there.
+/// Returns what has been found, else the identifiers that go on in a link, behind what is in front of them there.
 fn or_in_link(found: Vec<String>, typed: &str, store: Option<&Path>) -> Vec<String> {
     if !found.is_empty() {
         return found;
@@ -343,7 +343,7 @@ fn expanded(path: &str) -> PathBuf {
     }
 }
 
-/// Which entries of a directory are completed.
+/// The entries of a directory that are completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entries {
     All,

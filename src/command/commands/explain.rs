@@ -1,4 +1,4 @@
-//! What `ibifs id explain` prints: the parts of a persistent name, see ibi(7).
+//! The output of `ibifs id explain`: the parts of a persistent name, see ibi(7).
 
 use serde_json::{Map, Value, json};
 
@@ -46,7 +46,7 @@ pub(super) fn path_text(path: &[u8]) -> String {
     }
 }
 
-/// What the identifier alone says, where it is one of an item.
+/// Returns what the identifier alone says, where it is one of an item.
 fn explanation(name: &PersistentName) -> Option<Explanation> {
     match &name.identifier {
         Identifier::Ibi(ibi) => Some(ibi.explain()),

@@ -21,7 +21,7 @@ use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::search::{SearchField, SearchQuery};
 use ibi::message;
 
-/// How long the text of files is read before a search.
+/// The time for which the text of files is read before a search.
 const READING: Duration = Duration::from_secs(10);
 
 /// An item that was found.

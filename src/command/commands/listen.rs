@@ -1,4 +1,4 @@
-//! Where a service listens, and why it does not start.
+//! The address on which a service listens, and the reasons why it does not start.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -73,7 +73,7 @@ pub(super) fn metrics_url(socket: Option<&MetricsSocket>) -> Option<String> {
     Some(format!("http://{address}/metrics"))
 }
 
-/// What a service prints of its reports.
+/// Returns what a service prints of its reports.
 pub(super) fn metrics_line(socket: Option<&MetricsSocket>) -> String {
     metrics_url(socket).map_or_else(String::new, |url| {
         format!("{}\n", localized(&message!("metrics at {url}", url)))

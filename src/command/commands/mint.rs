@@ -17,11 +17,11 @@ use crate::os::directory::Directory;
 use from::Deposit;
 use ibi::{Ibi, message};
 
-/// Whether a newly minted item gets `doc/`.
+/// The `doc/` of a newly minted item.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Doc {
     Made,
-    /// What is deposited in the item may have another one.
+    /// The directory that is deposited in the item may have another one.
     Missing,
 }
 

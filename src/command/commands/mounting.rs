@@ -16,13 +16,13 @@ use crate::command::logging;
 use crate::fuse::mount::Mounted;
 use ibi::message;
 
-/// How long `umount` waits for the daemon to close the store.
+/// The time that `umount` waits for the daemon to close the store.
 const UMOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long the users of an unmounted tree may keep its daemon running.
+/// The time that the users of an unmounted tree may keep its daemon running.
 const UMOUNT_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a daemon that has released its store may take to end.
+/// The time that a daemon that has released its store may take to end.
 const ENDING: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
@@ -62,7 +62,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// What another user has mounted there.
+/// Returns what another user has mounted there.
 fn of_another(path: &Path) -> Option<Mounted> {
     let mut mounts = crate::fuse::mount::mounts().into_iter();
     mounts.rfind(|mount| mount.mount_point == path && mount.is_of_another())

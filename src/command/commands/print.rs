@@ -181,7 +181,7 @@ pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
     json::pretty(&removed.iter().map(value).collect())
 }
 
-/// What is printed of one item.
+/// The facts that are printed of one item.
 pub(super) struct ItemDetails<'a> {
     pub(super) item: &'a Item,
     pub(super) title: Option<&'a str>,
@@ -337,7 +337,7 @@ pub(super) fn report_json(store: &Path, report: &CheckReport) -> String {
     }))
 }
 
-/// Whether a report is of a run that repairs, or says what one would repair.
+/// The kind of report: of a run that repairs, or of what one would repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Repairs {
     /// Repairs, if any, were made.

@@ -112,8 +112,8 @@ fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno
     access::refused(&message!("ibi.{kind} of {names}", kind, names), error)
 }
 
-/// What a mount says against a relation of a new item with one that is there, for a user who may not enter the store: after
-/// the mint it would be too late.
+/// Returns what a mount says against a relation of a new item with one that is there, for a user who may not enter the
+/// store: after the mint it would be too late.
 pub(super) fn check_in_mount(access: &StoreAccess, relative: &Relative) -> Result<(), Failure> {
     let named = Named {
         access: access.clone(),

@@ -116,7 +116,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     refused.map_or(Ok(Exit::Done), Err)
 }
 
-/// What `ibifs status` reads of this service. A service that may not write in the store is not shown there.
+/// Returns what `ibifs status` reads of this service. A service that may not write in the store is not shown there.
 fn record(access: &StoreAccess) -> Option<ServiceRecord> {
     match ServiceRecord::begin(&access.store) {
         Ok(record) => record,

@@ -118,7 +118,7 @@ pub(super) fn in_background(arguments: &[OsString], places: &[&OsStr]) -> Result
     })
 }
 
-/// What runs beside a daemon.
+/// A process that runs beside a daemon.
 pub(super) trait Companion {
     /// Starts it, once the tree is usable.
     fn start(&self);
@@ -130,9 +130,9 @@ pub(super) trait Companion {
 pub(super) struct Starter<'a> {
     /// The descriptor on which the command waits.
     ready_fd: Option<i32>,
-    /// What is mounted, for the service manager.
+    /// The text about what is mounted, for the service manager.
     status: Message,
-    /// What runs beside it.
+    /// The process that runs beside it.
     companion: Option<Box<dyn Companion + 'a>>,
     /// Prints what is mounted.
     print: Box<dyn Fn() -> Result<(), Failure> + 'a>,

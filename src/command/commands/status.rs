@@ -71,7 +71,7 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Where items of other Archives are mounted, and whom their process asks first.
+/// Returns where items of other Archives are mounted, and whom their process asks first.
 fn world_value(mounted: &Mounted) -> Value {
     json!({
         "source": mounted.source.to_string_lossy(),

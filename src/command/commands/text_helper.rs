@@ -11,7 +11,7 @@ use ibi::message;
 
 /// No page is begun after this time.
 const READING: Duration = Duration::from_secs(5);
-/// What a page may need beyond that is in the bound of the whole.
+/// The bound of the whole, with what a page may need beyond that.
 const SECONDS: u64 = 8;
 /// A file needs 64 MiB, and its streams more.
 const MEMORY: u64 = 512 * 1024 * 1024;

@@ -23,13 +23,13 @@ use crate::command::json;
 use crate::formats::item::State;
 use ibi::message;
 
-/// How often the files of the index are looked at.
+/// The interval at which the files of the index are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// How often the index is read even if its files seem unchanged: their times are coarse.
+/// The interval at which the index is read even if its files seem unchanged: their times are coarse.
 const READ_EVERY: Duration = Duration::from_secs(5);
 /// The most items that are read at a time.
 const MOST_AT_ONCE: usize = 1_000;
-/// What stands for the present position.
+/// The word for the present position.
 const NOW: &str = "now";
 
 /// Up to which change the events are known.
@@ -159,7 +159,7 @@ impl Files {
 /// The position after all that has happened.
 fn present(archive: &Archive) -> Result<Position, Stop> {
     let store = archive.store();
-    // What is added between the two counts as added again.
+    // An item that is added between the two counts as added again.
     let item = store.last_number().map_err(ArchiveError::from)?;
     Ok(Position {
         change: store.last_change().map_err(ArchiveError::from)?,
@@ -187,7 +187,7 @@ fn catch_up(archive: &Archive, position: &mut Option<Position>) -> Result<(), St
     let (before, mut newest) = (known.item, known.item);
     loop {
         let from = known.change.number;
-        // What changes from here on is for the next time, so that items and relations are of the same changes.
+        // A change from here on is for the next time, so that items and relations are of the same changes.
         let until = store.last_change().map_err(ArchiveError::from)?;
         if until.epoch != known.change.epoch || until.number <= from {
             return Ok(());
@@ -240,7 +240,7 @@ impl Event {
     }
 }
 
-/// What has happened from a change on, in its order: an item before its relations.
+/// The events from a change on, in their order: an item before its relations.
 struct Events<'a> {
     store: &'a Store,
     items: VecDeque<(i64, Item)>,

@@ -27,7 +27,7 @@ use crate::os::opening;
 use ibi::message;
 use snapshot::Snapshot;
 
-/// How many bytes of paths the daemon is told of at once.
+/// The bytes of paths that the daemon is told of at once.
 const BATCH: usize = 16_384;
 
 /// An item that is worked on.

@@ -62,7 +62,7 @@ fn mount(options: &World, mount_point: &Path) -> Result<Exit, Failure> {
         return Ok(exit);
     }
     let starter = start::Starter::of_world(options.ready_fd, mount_point);
-    // Who waits for this in the background does not need it if another process has mounted.
+    // A process that waits for this in the background does not need it if another one has mounted.
     let stays = options.ready_fd.is_none();
     crate::world::mount::serve(mount_point, &settings, &network, stays, &starter)
         .map_err(failure)?;
@@ -130,7 +130,7 @@ pub(super) fn default_cache() -> Result<PathBuf, Failure> {
     Ok(caches.join("ibifs/world"))
 }
 
-/// What the process of a mount holds and has done.
+/// Returns what the process of a mount holds and has done.
 fn status_of(mount_point: &Path) -> Result<Pairs, Failure> {
     let shown = mount_point.display();
     crate::world::mount::status(mount_point).ok_or_else(|| {

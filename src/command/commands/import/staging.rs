@@ -1,4 +1,4 @@
-//! Where zip and tar files are unpacked.
+//! The place in which zip and tar files are unpacked.
 
 use std::path::Path;
 

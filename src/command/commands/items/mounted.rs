@@ -1,4 +1,4 @@
-//! What a user who may not enter the store is shown of an item: what the mount says of it.
+//! The parts of an item that a user who may not enter the store is shown: what the mount says of it.
 //!
 //! The index is not known here, so relations that only other items declare are those that the mount has attributes of.
 
