@@ -24,7 +24,7 @@ pub struct OpenItem {
 }
 
 impl OpenItem {
-    /// Where it is.
+    /// Returns its place.
     pub fn place(&self) -> &Place {
         &self.place
     }
@@ -61,7 +61,7 @@ impl Tree {
         }
     }
 
-    /// What is known of a level of reps, of all items if its path is empty, with the rights of the calling thread.
+    /// Reads what is known of a level of reps, all items if its path is empty, with the rights of the calling thread.
     pub fn stat_level(&self, path: &str) -> Result<LevelStat, TreeError> {
         let found = self.areas().and_then(|areas| {
             // A search of `.` needs the right to pass.

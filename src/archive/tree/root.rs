@@ -24,7 +24,7 @@ use crate::os::opening;
 pub struct Tree {
     path: PathBuf,
     pub(super) root: OwnedFd,
-    /// Where access checks for readers begin, see [`Tree::way_to`].
+    /// The directories at which access checks for readers begin, see [`Tree::way_to`].
     areas: OnceLock<Areas>,
     /// Directories of the store that stay open, see [`Tree::keep_open`].
     opened: OnceLock<Vec<(&'static str, OwnedFd)>>,
@@ -42,7 +42,7 @@ pub(super) struct Areas {
     pub(super) deleted: OwnedFd,
 }
 
-/// How a store's directory is opened.
+/// The flags with which a store's directory is opened.
 const ROOT: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
@@ -50,7 +50,7 @@ const ROOT: OFlags = OFlags::RDONLY
 /// The directories of a store.
 pub const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
-/// What [`Tree::keep_open`] keeps open.
+/// The directories that [`Tree::keep_open`] keeps open.
 const KEPT: [&str; 5] = ["col", "ibip", "deleted", "fixity/col", "fixity/ibip"];
 
 impl Tree {

@@ -13,10 +13,10 @@ use super::small::{SMALL_FILE_LIMIT, read_opened, read_small_in};
 use crate::archive::owner::Owner;
 use crate::os::opening::{self, by_descriptor};
 
-/// What a file that is not accepted as a sidecar is called; a hyphen and a number follow.
+/// The name of a file that is not accepted as a sidecar; a hyphen and a number follow.
 const REFUSED: &str = ".ibi.broken";
 
-/// How many files an item keeps that were not accepted as its sidecar. The last one is replaced.
+/// The number of files that an item keeps that were not accepted as its sidecar. The last one is replaced.
 const REFUSED_LIMIT: u32 = 99;
 
 /// Returns whether a sidecar speaks with the rights of its owner: no other user has written it, or may write it by a

@@ -26,7 +26,7 @@ pub struct StagedItem {
     name: String,
 }
 
-/// How many names in `staging/` are tried before giving up.
+/// The number of names in `staging/` that are tried before giving up.
 const TRIES: usize = 10_000;
 
 impl Tree {
@@ -114,7 +114,7 @@ impl Tree {
 
     /// Removes what has been made of a staged item that will not be placed.
     pub fn discard(&self, staged: &StagedItem) {
-        // What cannot be removed stays invisible, and the next mount removes it.
+        // An item that cannot be removed stays invisible, and the next mount removes it.
         if let Ok(item) = open_below(&staged.staging, &staged.name) {
             let _ = rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty());
             let _ = rustix::fs::unlinkat(&item, "doc", AtFlags::REMOVEDIR);
@@ -211,7 +211,7 @@ fn stager_of(word: &[u8]) -> Option<i64> {
     i64::from_str_radix(digits, 16).ok()
 }
 
-/// What cannot be removed stays invisible, and the next mount tries again.
+/// Logs that something cannot be removed. It stays invisible, and the next mount tries again.
 fn log_left(cleared: Result<(), Errno>) {
     if let Err(errno) = cleared {
         log::warn!("staging: something that was left behind cannot be removed: {errno}");

@@ -67,7 +67,7 @@ impl Fingerprint {
         u64::try_from(self.length).unwrap_or(0)
     }
 
-    /// When the content was last changed.
+    /// Returns when the content was last changed.
     pub(super) fn modified(&self) -> Timestamp {
         let (seconds, fraction) = self.content;
         Timestamp::from_unix(seconds, u32::try_from(fraction).unwrap_or(0))
@@ -79,7 +79,7 @@ impl Fingerprint {
     }
 }
 
-/// How long a change may stay invisible, in nanoseconds, on a filesystem with sub-second times.
+/// The time that a change may stay invisible, in nanoseconds, on a filesystem with sub-second times.
 const FINE: i128 = 100_000_000;
 
 impl Fingerprint {

@@ -131,7 +131,7 @@ impl Tree {
     }
 }
 
-/// What lies at the end of the levels of an area.
+/// The thing at the end of the levels of an area.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Leaf {
     /// The directory of an item.
@@ -140,7 +140,7 @@ pub(super) enum Leaf {
     File,
 }
 
-/// What a walk through an area meets; paths are relative to the area.
+/// An entry that a walk through an area meets; paths are relative to the area.
 #[derive(Debug)]
 pub enum WalkEntry<'a> {
     /// A path at the depth of an item or a tombstone; its name may not be an identifier.
