@@ -16,7 +16,7 @@ pub struct Reindex {
     /// Build the index there, and use it from now on: postgres://USER@HOST:PORT/DATABASE, or file for one in the store
     #[arg(long, value_name = "URL", value_parser = value::HidingPassword(value::index_place))]
     pub to: Option<IndexPlace>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -38,10 +38,10 @@ pub struct Fsck {
     /// Also report originals that another Archive claims: its store, mount point or service URL
     #[arg(long, value_name = "OTHER")]
     pub with: Option<String>,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -70,7 +70,7 @@ pub struct Scrub {
     /// Read at most this many bytes a second; K, M and G are powers of 1024
     #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
     pub rate: Option<u64>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -84,7 +84,7 @@ pub struct Backup {
     /// A new directory, or an earlier backup, which is brought up to date
     #[arg(value_name = "DEST")]
     pub destination: PathBuf,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }

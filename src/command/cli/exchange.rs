@@ -28,10 +28,10 @@ pub struct Selection {
     /// File with the token for the Archive at a URL
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -95,10 +95,10 @@ pub struct Claim {
     /// Store or mount point, where identifiers alone are given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -132,7 +132,7 @@ pub struct Export {
     /// Store or mount point, where identifiers alone are given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -161,7 +161,7 @@ pub struct Import {
     /// Keep the owners of files, by user and group number
     #[arg(long)]
     pub same_owner: bool,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }

@@ -33,7 +33,7 @@ pub struct Mint {
     /// Copy the directory of --from and leave it as it is
     #[arg(long, requires = "from")]
     pub keep: bool,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -61,7 +61,7 @@ pub struct Show {
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -84,7 +84,7 @@ pub struct Cite {
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -101,7 +101,7 @@ pub struct Watch {
     /// End when all that has happened is printed
     #[arg(long)]
     pub once: bool,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -130,7 +130,7 @@ pub struct Find {
     /// Store or mount point
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -149,7 +149,7 @@ pub struct List {
     /// Print titles, too, for which each description is read
     #[arg(long)]
     pub titles: bool,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -176,7 +176,7 @@ pub struct Relate {
     /// Store or mount point, where identifiers alone are given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -203,7 +203,7 @@ pub struct Unrelate {
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }

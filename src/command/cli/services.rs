@@ -52,10 +52,10 @@ pub struct Serve {
     /// The options of its reports of itself.
     #[command(flatten)]
     pub monitoring: Monitoring,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -141,10 +141,10 @@ pub struct Resolver {
     /// The options of its reports of itself.
     #[command(flatten)]
     pub monitoring: Monitoring,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -179,7 +179,7 @@ pub struct Register {
     /// File with the key, instead of a random one
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -193,7 +193,7 @@ pub struct Unregister {
     pub db: RegistryPlace,
     /// Identifier of the Archive's service
     pub service: String,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -208,7 +208,7 @@ pub struct Actors {
     /// Remove the actor with this identifier, and all that it has registered
     #[arg(long, value_name = "ACTORID")]
     pub remove: Vec<String>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -223,7 +223,7 @@ pub struct Documents {
     /// Remove the document with this identifier, and all copies of it
     #[arg(long, value_name = "DOCUMENTID")]
     pub remove: Vec<String>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -235,7 +235,7 @@ pub struct Registered {
     #[arg(long, value_name = "FILE|URL", value_parser = value::registry_place(),
           value_hint = ValueHint::FilePath)]
     pub db: RegistryPlace,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -257,7 +257,7 @@ pub struct ResolverKey {
     /// Replace the key; peers refuse later lists until they have the new one
     #[arg(long)]
     pub new: bool,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }

@@ -52,7 +52,7 @@ pub struct Init {
     /// Identity of an Archive that is rebuilt: the rep of its service, and its IBIp
     #[arg(long, value_name = "IBI")]
     pub service: Vec<String>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -73,13 +73,13 @@ pub struct Mount {
     /// With a URL: how much the cache may take on the disk; 64M at least [default: 10G]
     #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
     pub cache_size: Option<u64>,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
     /// Stay in the foreground and log to standard error
     #[arg(short, long)]
     pub foreground: bool,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
     /// Descriptor to write to once the tree is usable
@@ -92,7 +92,7 @@ pub struct Mount {
 pub struct Umount {
     /// Where it is mounted
     pub mount_point: PathBuf,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -102,7 +102,7 @@ pub struct Umount {
 pub struct Status {
     /// Store or mount point [default: all that is mounted]
     pub store: Option<PathBuf>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -113,7 +113,7 @@ pub struct Quickstart {
     /// Where to mount the demonstration store
     #[arg(default_value = "mnt/demo")]
     pub mount_point: PathBuf,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -133,7 +133,7 @@ pub struct Upn {
     /// Remove this name space and its prefixes
     #[arg(long, value_name = "NAME", requires = "place", conflicts_with = "name")]
     pub remove: Option<String>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }

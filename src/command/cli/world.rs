@@ -36,10 +36,10 @@ pub struct World {
     /// Stay in the foreground and log to standard error
     #[arg(short, long)]
     pub foreground: bool,
-    /// How other machines are reached.
+    /// The options by which other machines are reached.
     #[command(flatten)]
     pub network: NetworkOptions,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
     /// Descriptor to write to once the tree is usable
@@ -68,7 +68,7 @@ pub struct WorldKeep {
     /// Identifiers, or paths below the mount point
     #[arg(required = true, value_name = "IBI")]
     pub items: Vec<String>,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }
@@ -78,7 +78,7 @@ pub struct WorldKeep {
 pub struct WorldStatus {
     /// Where they are mounted
     pub mount_point: PathBuf,
-    /// What is printed.
+    /// The options of the output.
     #[command(flatten)]
     pub output: Output,
 }

@@ -104,7 +104,7 @@ struct Chooser<'a> {
 }
 
 impl Chooser<'_> {
-    /// Where an item is fetched from. None if it is in a store of this machine.
+    /// Chooses where an item is fetched from. None if it is in a store of this machine.
     fn choose(&self, text: &str) -> Result<Option<Wanted>, Failure> {
         let path = Path::new(text);
         if path.symlink_metadata().is_ok() {
@@ -155,7 +155,7 @@ impl Chooser<'_> {
         }))
     }
 
-    /// Who is asked for an item: whom the user names, else the host of a URL, else the resolver of the destination.
+    /// Tells who is asked for an item: whom the user names, else the host of a URL, else the destination's resolver.
     fn hosts_for(&self, text: &str) -> Hosts {
         if self.hosts != Hosts::default() {
             return self.hosts.clone();

@@ -1,4 +1,4 @@
-//! What became of each item that was copied, transferred or claimed.
+//! The outcome of each item that was copied, transferred or claimed.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ struct OutcomeCounts {
     skipped: u64,
     files: u64,
     bytes: u64,
-    /// How many of the skipped ones no Archive has.
+    /// The number of the skipped ones that no Archive has.
     not_found: u64,
     is_wrong: bool,
     was_sent: bool,
@@ -199,7 +199,7 @@ fn outcome_line(names: &Names, outcome: &TransferOutcome) -> String {
     }
 }
 
-/// What was not sent over HTTP, null where nothing is known of it.
+/// Returns what was not sent over HTTP, null where nothing is known of it.
 fn not_sent_json(not_sent: &NotSent) -> Value {
     match not_sent.way {
         Way::Local | Way::Fetched => Value::Null,

@@ -1,4 +1,4 @@
-//! What is in an item's directory at one instant, to find what a command changes.
+//! The contents of an item's directory at one instant, to find what a command changes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::os::directory::Directory;
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
-/// What a change of a file changes: its number, its size and the time of its last change.
+/// The attributes that a change of a file changes: its number, its size and the time of its last change.
 #[derive(Debug, PartialEq, Eq)]
 struct State {
     number: (u64, u64),
