@@ -226,7 +226,7 @@ pub enum IdCommand {
         /// Store or mount point whose table completes 'upn:' names
         #[arg(long, value_name = "STORE-OR-MNT")]
         store: Option<PathBuf>,
-        /// What is printed
+        /// The options of the output
         #[command(flatten)]
         output: Output,
     },
@@ -234,7 +234,7 @@ pub enum IdCommand {
     Check {
         /// A rep or an IBIp
         ibi: String,
-        /// What is printed
+        /// The options of the output
         #[command(flatten)]
         output: Output,
     },
