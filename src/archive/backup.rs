@@ -232,7 +232,7 @@ fn held(path: &Path) -> Result<Directory, Errno> {
     }
 }
 
-/// Whether other users may write in a directory.
+/// The writing of other users in a directory.
 enum Closed {
     /// They could not before.
     Before,

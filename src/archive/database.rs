@@ -85,7 +85,7 @@ fn is_fixed(directory: BorrowedFd<'_>) -> bool {
     here.any(|mount| mount.is_fixed)
 }
 
-/// What a database is opened for.
+/// The purpose for which a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenFor {
     /// It must exist.
@@ -147,7 +147,7 @@ pub fn writing(connection: &mut Connection) -> rusqlite::Result<Transaction<'_>>
     connection.transaction_with_behavior(TransactionBehavior::Immediate)
 }
 
-/// How long opening or writing a database waits for other connections.
+/// The time that opening or writing a database waits for other connections.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Allows readers beside one writer, and makes a second writer wait. While several connections open a new
@@ -230,7 +230,7 @@ fn guard() {
     }
 }
 
-/// What a path means to this module.
+/// The meaning of a path to this module.
 enum Meaning {
     /// A file of a database, in a directory given by its descriptor.
     Ours,

@@ -66,7 +66,7 @@ macro_rules! findings {
                 }
             }
 
-            /// What is wrong, as a sentence without a full stop.
+            /// Returns what is wrong, as a sentence without a full stop.
             #[must_use]
             pub fn what(&self) -> ::ibi::message::Message {
                 match self {
@@ -74,7 +74,7 @@ macro_rules! findings {
                 }
             }
 
-            /// What can be done.
+            /// Returns what can be done.
             #[must_use]
             pub fn remedy(&self) -> ::ibi::message::Message {
                 match self {

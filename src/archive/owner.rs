@@ -1,6 +1,6 @@
 //! For whom something is made in a store.
 
-/// Who owns what is made for a caller, and with which permission bits.
+/// The owner of what is made for a caller, and its permission bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// User number.

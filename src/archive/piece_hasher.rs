@@ -9,7 +9,7 @@ use crate::formats::inventory::CHUNK;
 #[derive(Debug, Default)]
 pub(crate) struct PieceHasher {
     piece: Sha256,
-    /// How many bytes the piece that is not complete has.
+    /// The number of bytes of the piece that is not complete.
     filled: u64,
     complete: Vec<Digest>,
 }

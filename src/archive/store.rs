@@ -91,13 +91,13 @@ pub use write::Refill;
 /// File name of the relation store.
 pub const FILE: &str = "relations.sqlite3";
 
-/// How long a mount and a service wait for the server of an index.
+/// The time that a mount and a service wait for the server of an index.
 const SOON: Duration = Duration::from_millis(1_500);
 
-/// How long a command waits for it.
+/// The time that a command waits for it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether another process may be writing a store that is checked.
+/// The use by other processes of a store that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreUse {
     /// No process writes it.

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{SeekFrom, Stat};
 use rustix::io::Errno;
 
-/// How many bytes are copied at once.
+/// The number of bytes that are copied at once.
 const BLOCK: usize = 1 << 20;
 
 /// The side on which copying failed.

@@ -19,7 +19,7 @@ use crate::archive::tree::Tree;
 use crate::os::deep::split;
 use ibi::message::{Localize, Message};
 
-/// How many times an entry is copied that changes meanwhile.
+/// The number of times that an entry is copied that changes meanwhile.
 pub(super) const TRIES: usize = 3;
 
 /// Selects names at the top of an area that are not copied.

@@ -11,7 +11,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 findings! {
-    /// What is reported of a path that is not, or may not be, in the backup as it is in the store.
+    /// A report of a path that is not, or may not be, in the backup as it is in the store.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum BackupCode {
         // It changed during each attempt to copy it.

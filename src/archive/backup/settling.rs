@@ -23,7 +23,7 @@ use ibi::message;
 use ibi::pairs::{Pairs, Value};
 use ibi::{Ibi, Rep};
 
-/// How many times a newer index is taken.
+/// The number of times that a newer index is taken.
 const ROUNDS: usize = 10;
 
 /// The total time of waiting for writes in progress.
@@ -310,7 +310,7 @@ impl Settling<'_, '_> {
     }
 }
 
-/// How many items are read from an index at once.
+/// The number of items that are read from an index at once.
 const PAGE: usize = 1000;
 
 /// Visits every item of an index. The index is not locked during `visit`, which may query another index.

@@ -1,4 +1,4 @@
-//! Where incomplete files lie: on the filesystem of the copy, where no other user reaches them.
+//! The place of incomplete files: on the filesystem of the copy, where no other user reaches them.
 //!
 //! An item may be a user's, who may exchange any name in it at any time. So nothing is made there but a directory that
 //! only this process may enter, and what is complete is moved from it.

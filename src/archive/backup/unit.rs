@@ -12,7 +12,7 @@ use crate::archive::tree::{Action, joined};
 use crate::os::deep::split;
 use ibi::message;
 
-/// What is done with units and levels that only the copy has.
+/// The treatment of units and levels that only the copy has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Vanished {
     Remove,

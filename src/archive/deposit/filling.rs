@@ -88,7 +88,7 @@ fn failed(action: Action, path: &Path) -> impl FnOnce(Errno) -> DepositError {
 /// through which its metadata are set and, for all others, its files are written.
 ///
 /// # Errors
-/// What is not in the item then is in the directory, with the mark.
+/// Files that are not in the item then are in the directory, with the mark.
 pub fn fill(source: &Source, native: Option<&Path>, shown: &Path) -> Result<(), DepositError> {
     let path = native.unwrap_or(shown);
     let item = Directory::open(path).map_err(failed(Action::Open, path))?;

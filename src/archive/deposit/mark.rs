@@ -33,7 +33,7 @@ pub(super) struct Mark {
     file: File,
 }
 
-/// What is in the place of the mark.
+/// The thing in the place of the mark.
 #[derive(Debug)]
 pub(super) enum Found {
     Nothing,

@@ -21,7 +21,7 @@ use crate::os::opening;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// What becomes of the directory.
+/// The fate of the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moving {
     /// It is gone afterwards.
@@ -338,7 +338,7 @@ fn is_store(path: &Path) -> bool {
     path.join("archive.ibi").is_file() && path.join("col").is_dir()
 }
 
-/// Whether this process may, by its effective user.
+/// Checks that this process may, by its effective user.
 fn may(directory: &Directory, name: impl rustix::path::Arg, access: Access) -> Result<(), Errno> {
     rustix::fs::accessat(directory, name, access, AtFlags::EACCESS)
 }

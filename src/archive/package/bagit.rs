@@ -18,12 +18,12 @@ use crate::formats::description::DescriptionFormat;
 use crate::formats::fixity::{self, Manifest};
 use crate::formats::premis::{self, PremisFile};
 
-/// Where bags are assembled.
+/// The directory in which bags are assembled.
 pub(super) const STAGING: &str = ".ibifs-export";
 /// The digests of the tag files by SHA-256.
 const TAG_MANIFEST: &str = "tagmanifest-sha256.txt";
 
-/// How a bag is written.
+/// The form in which a bag is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Serialization {
     /// As a directory.

@@ -12,7 +12,7 @@ use crate::archive::tree::{Action, each_entry_of, joined, open_far};
 /// The most bytes of a file that describes a package; a larger one is refused.
 const LARGEST_TEXT: u64 = 1 << 28;
 
-/// How a directory of a package is opened.
+/// The flags with which a directory of a package is opened.
 pub(super) const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);

@@ -19,7 +19,7 @@ use crate::formats::mtree::{MtreeEntry, MtreeKind};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, Entry};
 
-/// Which metadata the files get.
+/// The metadata that the files get.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnpackOptions {
     /// Restores the owners and groups of the files, and their set-user-ID and set-group-ID bits.

@@ -28,7 +28,7 @@ pub enum ExportOutcome {
 }
 
 findings! {
-    /// What is wrong with a file of an item.
+    /// A problem with a file of an item.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Problem {
         // It differs from the scrubbed content, although its time has not changed since.
@@ -73,7 +73,7 @@ pub enum PackageError {
     File {
         /// The path, below the item or the package.
         path: Vec<u8>,
-        /// What is wrong.
+        /// The problem.
         problem: Problem,
     },
     /// The package exists already.
@@ -83,21 +83,21 @@ pub enum PackageError {
     },
     /// The destination cannot hold packages of this format.
     Unfit {
-        /// What the destination is, and the remedy.
+        /// The kind of the destination, and the remedy.
         what: Message,
     },
     /// Another export is running there.
     Busy,
     /// No package was found.
     Nothing {
-        /// Where it was searched for.
+        /// The path at which it was searched for.
         path: PathBuf,
     },
     /// A file that describes the package is not valid.
     Broken {
         /// Its path.
         path: String,
-        /// What is wrong with it.
+        /// The error in it.
         what: Message,
     },
     /// An OCFL object breaks these rules.

@@ -1,4 +1,4 @@
-//! What distinguishes a package from others, as an item keeps it that was made of one. No input or output.
+//! The identity of a package, as an item keeps it that was made of one. No input or output.
 
 /// The directory of an item that has what was beside the content of the package that it was made of.
 pub(super) const KEPT: &str = "package";

@@ -184,7 +184,7 @@ mod tests {
             r#"{"digestAlgorithm": "md5"}"#,
             "its digests are 'md5', and ibifs reads sha512",
         );
-        // What is printed of it does not control a terminal.
+        // A text from it that is printed does not control a terminal.
         bad(
             r#"{"digestAlgorithm": "\u001b[31mred"}"#,
             r"its digests are '\u{1b}[31mred', and ibifs reads sha512",

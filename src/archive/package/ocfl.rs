@@ -17,7 +17,7 @@ use crate::archive::tree::Action;
 use crate::archive::tree::{each_entry_of, open_far};
 use ibi::message;
 
-/// Where objects are assembled: a root may hold the extensions of any program.
+/// The directory in which objects are assembled: a root may hold the extensions of any program.
 pub(super) const STAGING: &str = "extensions/ibifs-export";
 /// The file that makes a directory a storage root.
 pub(super) const ROOT: &str = "0=ocfl_1.1";

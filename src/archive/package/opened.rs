@@ -42,7 +42,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// What distinguishes the package from others.
+    /// Returns what distinguishes the package from others.
     pub fn identity(&self) -> PackageIdentity {
         let mut hasher = sha2::Sha256::new();
         let mut is_any = false;
@@ -304,7 +304,7 @@ fn entries(
             None => Ok(entries),
         };
     }
-    // What ibifs has exported as an object has its item there.
+    // An object that ibifs has exported has its item there.
     let has_payload = kind == Some(Kind::Bag) || contents.contains_key(&b"data/.ibi"[..]);
     let mut entries = Vec::new();
     for (path, content) in contents {

@@ -1,5 +1,5 @@
-//! What the extended headers (pax) of a tar file say of a member's name and content. Unknown keywords that would change these
-//! are refused: what is passed over comes in as garbage.
+//! The name and the content of a member of a tar file by its extended headers (pax). Unknown keywords that would change
+//! these are refused: what is passed over comes in as garbage.
 
 use std::collections::VecDeque;
 use std::io::{Error, ErrorKind, Read};

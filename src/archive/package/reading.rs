@@ -20,10 +20,10 @@ use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
 use crate::formats::mtree::{self, Attribute, MtreeEntry, MtreeKind};
 
-/// How many bytes are copied at once.
+/// The number of bytes that are copied at once.
 const BLOCK: usize = 1 << 20;
 
-/// How many times a file is read that changes meanwhile.
+/// The number of times that a file is read that changes meanwhile.
 const TRIES: usize = 3;
 
 /// Digests of a file's content.

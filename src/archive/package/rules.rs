@@ -7,7 +7,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 findings! {
-    /// What an object must be, and what it should be.
+    /// A rule of what an object must be, or should be.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Rule {
         E001 "E001" Error "OCFL does not know this in the object's directory"

@@ -1,4 +1,4 @@
-//! What is unpacked of bytes that others sent, for the fuzz targets in `tests/fuzz`, which are outside of this crate.
+//! Unpacks bytes that others sent, for the fuzz targets in `tests/fuzz`, which are outside of this crate.
 //! Nothing else uses it.
 
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! What becomes a new item: a package without an identifier, a zip or tar file, or a directory. Also the packages in such
+//! Sources of a new item: a package without an identifier, a zip or tar file, or a directory. Also the packages in such
 //! files that name their item.
 //!
 //! It is copied into a staging directory as the item will be: what has `doc` at its top as it is, anything else as
@@ -32,12 +32,12 @@ use ibi::message;
 
 /// The name of the item's directory in the staging directory.
 pub const ITEM: &str = "item";
-/// Where an archive file is unpacked in the staging directory.
+/// The directory in the staging directory in which an archive file is unpacked.
 const UNPACKED: &str = "unpacked";
 /// The directory of an item's own files.
 const DOC: &str = "doc";
 
-/// How many XML files of a package are read as descriptions.
+/// The number of XML files of a package that are read as descriptions.
 const MOST_DESCRIPTIONS: usize = 50;
 
 /// Copies a source into the directory [`ITEM`] of a staging directory, which is empty. All digests of a package are
@@ -107,7 +107,7 @@ struct Root {
     directory: Directory,
     /// For messages.
     shown: String,
-    /// Where it lies in the staging directory, if it may be moved from there: the directory above it, and its name.
+    /// Its place in the staging directory, if it may be moved from there: the directory above it, and its name.
     movable: Option<(Directory, Vec<u8>)>,
 }
 

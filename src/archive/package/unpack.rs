@@ -246,7 +246,7 @@ impl Unpacking<'_> {
                 return Err(is_special(&entry));
             }
         }
-        // What is compressed has its check at the end.
+        // A compressed file has its check at the end.
         left.set(self.most);
         std::io::copy(&mut archive.into_inner(), &mut std::io::sink()).map_err(broken)?;
         Ok(())
@@ -365,7 +365,7 @@ fn zip_name<R: Read>(found: &zip::read::ZipFile<'_, R>) -> zip::result::ZipResul
     })
 }
 
-/// What a library says of a file; it may repeat a name.
+/// Returns what a library says of a file; it may repeat a name.
 fn said(error: &impl Display) -> Message {
     Message::foreign(start_shown(error.to_string().as_bytes()))
 }
@@ -508,7 +508,7 @@ mod tests {
         let content = vec![b'a'; 3 << 20];
         let mut bytes = header(tar::EntryType::Regular, content.len() as u64);
         bytes.extend(&content);
-        // What is said of all entries, and changes neither names nor content, is passed over.
+        // A header about all entries that changes neither names nor content is passed over.
         bytes.extend(header(tar::EntryType::XGlobalHeader, 512));
         bytes.extend([b"512 comment=".to_vec(), vec![b'a'; 499], vec![b'\n']].concat());
         bytes.extend([0; 1024]);

@@ -120,7 +120,7 @@ impl Validation<'_> {
                 continue;
             };
             if of_version == text {
-                // What is wrong in it is known.
+                // The faults in it are known.
                 let found = self.faults.split_off(known);
                 let beside = |fault: &Fault| fault.path != path || fault.rule == Rule::E060;
                 self.faults.extend(found.into_iter().filter(beside));

@@ -1,4 +1,4 @@
-//! Where the files of a package are written: to the staging directory, or straight into a zip file there, so that
+//! The destination of the files of a package: the staging directory, or directly a zip file there, so that
 //! a package needs no more room than it takes itself.
 
 use std::cell::Cell;

@@ -8,7 +8,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 findings! {
-    /// What is found of a file or an item.
+    /// A finding about a file or an item.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub enum ScrubCode {
         Damaged "damaged" Error

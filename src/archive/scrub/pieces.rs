@@ -20,7 +20,7 @@ use crate::formats::fixity::{Digest, Manifest};
 use crate::formats::inventory::CHUNK;
 use crate::os::writing::Durability;
 
-/// What follows the digest in the name of such a file.
+/// The end of the name of such a file, after the digest.
 const ENDING: &str = ".pieces";
 /// The length of a line in bytes: 64 digits, and the line feed.
 const LINE: u64 = 65;
@@ -42,7 +42,7 @@ pub fn contents_with_pieces(tree: &Tree, item: &str) -> HashSet<Digest> {
     let directory = open_to_list(tree, &format!("{DIRECTORY}/{item}"));
     let mut found = HashSet::new();
     if let Ok(directory) = directory {
-        // Who cannot read all of them has fewer, and fetches whole files.
+        // A user who cannot read all of them has fewer, and fetches whole files.
         let _ = each_entry_of(&directory, |name, _| found.extend(digest_in(name)));
     }
     found

@@ -23,7 +23,7 @@ use ibi::pairs::{percent_decode, percent_encode};
 
 const NAME: &str = "progress";
 
-/// How often the position is synced.
+/// The interval at which the position is synced.
 const SYNCED_EVERY: Duration = Duration::from_secs(5);
 
 /// The locked file.
@@ -34,7 +34,7 @@ pub(super) struct ScrubPosition {
     /// The file of whole passes, and which part of one this is.
     whole: Option<(File, ScrubPart)>,
     last: Option<String>,
-    /// When a pass was last completed, in Unix seconds.
+    /// The time at which a pass was last completed, in Unix seconds.
     completed: Option<i64>,
     synced: Instant,
 }
@@ -179,8 +179,8 @@ fn completed_line(seconds: i64) -> String {
     format!("completed {}\n", time.to_rfc3339())
 }
 
-/// What the file says of the last completed pass. It stays open, since a service that has given up root cannot open
-/// it: a scrub never replaces it.
+/// The file with the last completed pass. It stays open, since a service that has given up root cannot open it: a scrub
+/// never replaces it.
 #[derive(Debug)]
 pub struct LastScrub(File);
 
@@ -193,13 +193,13 @@ impl LastScrub {
         Some(LastScrub(File::from(file)))
     }
 
-    /// When the last pass was completed, in Unix seconds. None if none was.
+    /// Returns when the last pass was completed, in Unix seconds. None if none was.
     pub fn completed(&self) -> Option<i64> {
         read(&self.0).ok()?.completed
     }
 }
 
-/// What the file holds.
+/// The contents of the file.
 #[derive(Debug, Default)]
 struct Noted {
     last: Option<String>,

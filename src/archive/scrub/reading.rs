@@ -14,7 +14,7 @@ use crate::archive::tree::Tree;
 use crate::formats::fixity::{Digest, Written};
 use crate::formats::inventory::CHUNK;
 
-/// How many bytes are read at once.
+/// The number of bytes that are read at once.
 const BLOCK: usize = 1 << 20;
 
 /// The block size for a rate: smaller blocks keep a slow rate even.
@@ -23,10 +23,10 @@ fn block(rate: Option<u64>) -> usize {
     tenth.unwrap_or(BLOCK).clamp(4096, BLOCK)
 }
 
-/// How many times a file is read that changes meanwhile.
+/// The number of times that a file is read that changes meanwhile.
 const TRIES: usize = 3;
 
-/// How much time lost in a pause may be made up for.
+/// The time lost in a pause that may be made up for.
 const CREDIT: Duration = Duration::from_millis(100);
 
 /// The result of reading a file.

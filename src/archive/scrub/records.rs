@@ -1,4 +1,4 @@
-//! What is recorded of an item, in `fixity/`: its manifest, and how each file was written.
+//! The records of an item, in `fixity/`: its manifest, and how each file was written.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::formats::fixity::{self, Digest, Manifest, Notes};
 /// The directory of the store that holds the manifests.
 pub const DIRECTORY: &str = "fixity";
 
-/// What is recorded of an item.
+/// The records of an item.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
     pub(super) manifest: Manifest,
@@ -20,7 +20,7 @@ pub(super) struct Recorded {
     pub(super) pieces: HashMap<Digest, Vec<Digest>>,
     pub(super) bad_lines: Vec<usize>,
     pub(super) exists: bool,
-    /// When the item was last scrubbed.
+    /// The time at which the item was last scrubbed.
     pub(super) when: Option<(i64, u32)>,
 }
 

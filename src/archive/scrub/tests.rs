@@ -1,4 +1,4 @@
-//! What a scrub finds after a change to the files of an item.
+//! The findings of a scrub after a change to the files of an item.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -44,7 +44,7 @@ impl Fixture {
         self.directory.path().join(DIRECTORY).join(ITEM).join(name)
     }
 
-    /// What a scrub of the whole store reports, a line each, and what it counts.
+    /// Returns what a scrub of the whole store reports, a line each, and what it counts.
     fn scrub(&self, options: &ScrubOptions) -> (Vec<String>, ScrubTally) {
         let mut found = Vec::new();
         let mut report = |finding: &ScrubFinding| {
@@ -200,7 +200,7 @@ fn pieces_of_long_files_are_recorded() {
         contents_with_pieces(&fixture.tree, ITEM),
         HashSet::from([digest])
     );
-    // What a power cut has left short is not used, and is written again.
+    // A file that a power cut has left short is not used, and is written again.
     let path = fixture.recorded(&format!("{digest}.pieces"));
     std::fs::write(&path, "").expect("written");
     assert_eq!(recorded(0, 16), None);

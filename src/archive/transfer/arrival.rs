@@ -319,7 +319,7 @@ impl Local {
         }
     }
 
-    /// Where incomplete files lie. On a mount only the item itself is on the same filesystem.
+    /// Returns where incomplete files lie. On a mount only the item itself is on the same filesystem.
     fn staging(&self, item: &Tree) -> Result<Staging, TransferError> {
         match self.mount_point {
             Some(_) => {
@@ -397,7 +397,7 @@ fn is_marked(item: &Directory) -> bool {
 fn mark(item: &Directory) -> Result<(), Errno> {
     let marked = match item.file(UNCOMPARED) {
         Ok(there) => there,
-        // What another user has put there may be a FIFO, a link or a leased file.
+        // A file that another user has put there may be a FIFO, a link or a leased file.
         Err(_) => {
             unmark(item)?;
             item.create(UNCOMPARED, 0o600)?

@@ -223,7 +223,7 @@ impl<'a> Incoming<'a> {
             }
             Err(error) => {
                 if matches!(error, TransferError::Skip(Skip::Differs(_))) {
-                    // What is under a digest here is not what it says: it is to be sent again.
+                    // The file under a digest here does not have it: it is to be sent again.
                     self.clear(&self.path)?;
                 }
                 Err(error)

@@ -1,4 +1,4 @@
-//! What of an item is not sent over HTTP, counted so that it can be reported.
+//! The parts of an item that are not sent over HTTP, counted so that they can be reported.
 
 use rustix::fs::Stat;
 
@@ -7,7 +7,7 @@ use crate::os::access_lists;
 use ibi::message::Message;
 use ibi::plural;
 
-/// How many entries of an item have what is not sent.
+/// The numbers of an item's entries that have something that is not sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotSent {
     /// Entries with another owner or group than the item's directory.
@@ -18,11 +18,11 @@ pub struct NotSent {
     pub set_ids: u64,
     /// Entries with extended attributes that are not a user's.
     pub attributes: u64,
-    /// How the item went.
+    /// The way on which the item went.
     pub way: Way,
 }
 
-/// How an item went to another Archive.
+/// The way on which an item went to another Archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// Between stores of one machine, with all that it has.
@@ -50,7 +50,7 @@ impl NotSent {
         self.attributes += u64::from(others);
     }
 
-    /// What is not sent, if an entry has any of it.
+    /// Returns what is not sent, if an entry has any of it.
     #[must_use]
     pub fn sentence(&self) -> Option<Message> {
         let owners = plural!(

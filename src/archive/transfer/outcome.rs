@@ -15,7 +15,7 @@ use ibi::{display_message, message};
 /// Receives from time to time how many bytes of the current item have been copied or read again.
 pub type ByteProgress<'a> = dyn FnMut(u64) + 'a;
 
-/// When the content of a copy is compared with that of its source.
+/// The cases in which the content of a copy is compared with that of its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompareWhen {
     /// If anything was copied.
@@ -47,25 +47,25 @@ pub enum TransferOutcome {
     Skipped(Skip),
 }
 
-/// What was copied for an item.
+/// The amount that was copied for an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Files and other entries.
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// What was not copied with them.
+    /// The things that were not copied with them.
     pub not_sent: NotSent,
 }
 
 /// The status of an item at an Archive.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteStatus {
-    /// Whether it has the original or a copy, or removed it; None where the item is unknown there.
+    /// Its state: the original, a copy, or removed; None where the item is unknown there.
     pub state: Option<State>,
     /// The service of the Archive that its sidecar names as the holder of the original.
     pub service: Option<Names>,
-    /// When it was removed.
+    /// The time at which it was removed.
     pub removed_at: Option<Timestamp>,
 }
 

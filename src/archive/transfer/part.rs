@@ -17,9 +17,9 @@ use crate::formats::inventory::CHUNK;
 
 /// A run of this many zero bytes becomes a hole.
 const HOLE: usize = 64 << 10;
-/// How many bytes are read at once.
+/// The number of bytes that are read at once.
 const BLOCK: usize = 256 << 10;
-/// What the name of an incomplete file ends with.
+/// The end of the name of an incomplete file.
 const INCOMPLETE: &str = "part";
 
 /// A file that arrives in parts.
@@ -35,7 +35,7 @@ pub struct Part {
     pieces: PieceHasher,
 }
 
-/// What the digest of a file that arrived earlier is, by its key.
+/// Returns the digest of a file that arrived earlier, by its key.
 pub(super) fn arrived(directory: &OwnedFd, key: &str) -> Option<Digest> {
     let text = rustix::fs::readlinkat(directory, key, Vec::new()).ok()?;
     let digest = Digest::parse(text.as_bytes())?;
@@ -64,13 +64,13 @@ impl Part {
         Ok(part)
     }
 
-    /// How many bytes are there.
+    /// Returns how many bytes are there.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// How many bytes have arrived in this run.
+    /// Returns how many bytes have arrived in this run.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.taken
@@ -94,7 +94,7 @@ impl Part {
         Digest(self.whole.clone().finalize().into())
     }
 
-    /// How many bytes fit in before the next piece begins, or the file ends.
+    /// Returns how many bytes fit in before the next piece begins, or the file ends.
     #[must_use]
     pub fn room(&self) -> u64 {
         (CHUNK - self.length % CHUNK).min(self.size - self.length)
