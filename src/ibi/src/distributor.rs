@@ -253,9 +253,9 @@ fn duration(nanoseconds: i128) -> Duration {
 pub struct WaitTooLong {
     /// The date that is waited for; `None` past the last year of the calendar.
     pub next: Option<Timestamp>,
-    /// How long it would have been.
+    /// The length of the wait.
     pub wait: Duration,
-    /// How long it may be.
+    /// The longest wait that is allowed.
     pub limit: Duration,
 }
 

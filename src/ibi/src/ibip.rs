@@ -44,7 +44,7 @@ pub struct Ibip {
     timestamp: Timestamp,
 }
 
-/// Who identified the item, as far as the prefix says.
+/// The one who identified the item, as far as the prefix says.
 #[derive(Clone, Debug)]
 enum PrefixOwner {
     Address(IbipPrefix),

@@ -215,7 +215,7 @@ fn number(text: &str) -> Option<u64> {
     })
 }
 
-/// What a number in base 53 stands for when its digits in another base are written with these characters.
+/// Returns what a number in base 53 stands for when its digits in another base are written with these characters.
 fn written(text: &str, base: u16, characters: &[u8]) -> Option<String> {
     let digits: Option<Vec<u8>> = text.chars().map(value).collect();
     let digits = convert(&digits?, 53, base);

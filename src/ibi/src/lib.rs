@@ -190,7 +190,7 @@ impl From<Ibip> for Ibi {
     }
 }
 
-/// What an identifier says about itself, part by part.
+/// An explanation of an identifier, part by part.
 ///
 /// The identifier's other form is not among it: neither form can be derived from the other.
 #[derive(Clone, Debug, PartialEq, Eq)]

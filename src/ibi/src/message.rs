@@ -51,7 +51,7 @@ pub struct Template {
     pub names: &'static [&'static str],
 }
 
-/// What is filled into a template.
+/// A value that is filled into a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// A name, a path, a number: the same in every language.
@@ -60,7 +60,7 @@ pub enum Argument {
     Message(Message),
     /// A text of the system or of a library. A catalogue may have it, as it is, without placeholders.
     Foreign(String),
-    /// How many; [`plural!`](crate::plural!) chooses the template by it.
+    /// A number; [`plural!`](crate::plural!) chooses the template by it.
     Count(u64),
 }
 
@@ -68,13 +68,13 @@ pub enum Argument {
 /// `None` where the catalogue lacks the text, which is then English.
 pub type TemplateLookup<'a> = dyn Fn(&str, Option<u64>) -> Option<&'a str> + 'a;
 
-/// What has a sentence of its own: an error, a finding, a report.
+/// A thing that has a sentence of its own: an error, a finding, a report.
 pub trait Localize {
     /// The sentence, as data.
     fn message(&self) -> Message;
 }
 
-/// What can be filled into a template.
+/// A value that can be filled into a template.
 pub trait ToArgument {
     /// The value as an argument.
     fn to_argument(&self) -> Argument;
@@ -467,7 +467,7 @@ pub const fn check(template: &str, names: &[&str]) {
     );
 }
 
-/// Which of the names stands there; their number when none does.
+/// Returns which of the names stands there; their number when none does.
 const fn find(text: &[u8], start: usize, end: usize, names: &[&str]) -> usize {
     let mut which = 0;
     while which < names.len() {

@@ -2,7 +2,7 @@
 //!
 //! Sidecars, the Archive's own facts and the answers of its services are written in it. A document
 //! holds its pairs with the space before each, so that unchanged parts print as they were read.
-//! Which names there are, and what their values mean, is known elsewhere.
+//! The names that there are, and the meanings of their values, are known elsewhere.
 
 mod percent;
 mod reader;
@@ -173,7 +173,7 @@ impl Pairs {
         let count = self.pairs.len();
         self.pairs.retain(|pair| pair.name != name);
         if let Some(before) = begins {
-            // What follows becomes the beginning of the document, and of its line.
+            // The next pair becomes the beginning of the document, and of its line.
             match self.pairs.first_mut() {
                 Some(next) => next.before = before,
                 None => self.tail = before,

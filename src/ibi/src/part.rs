@@ -3,7 +3,7 @@
 use crate::message;
 use crate::message::{Localize, Message};
 
-/// What a text is read as, or a part of it.
+/// The kind of thing that a text is read as, or a part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Ibi,

@@ -61,13 +61,13 @@ pub const RESOLVER: &str = "urlib.net";
 /// A persistent name, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersistentName {
-    /// What is asked for.
+    /// The kind of thing that is asked for.
     pub kind: PersistentKind,
-    /// What identifies the item, or the items below a level.
+    /// The identifier of the item, or of the items below a level.
     pub identifier: Identifier,
     /// The Archive that the name says, where it says one. Others may hold the item as well.
     pub archive: Option<Authority>,
-    /// What is asked for in place of the item: a modifier, or verbs.
+    /// The request for a thing in place of the item: a modifier, or verbs.
     pub request: Option<Request>,
     /// The kind of document in a citation key, such as `TDI` for a thesis.
     pub citation_key: Option<String>,
@@ -81,7 +81,7 @@ pub struct PersistentName {
     pub navigation: Vec<(String, String)>,
 }
 
-/// What a persistent name asks for.
+/// The kind of thing that a persistent name asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PersistentKind {
     /// The item.
@@ -122,7 +122,7 @@ impl fmt::Display for PersistentKind {
     }
 }
 
-/// What identifies in a persistent name.
+/// The identifier in a persistent name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Identifier {
     /// A rep or an IBIp.
@@ -161,7 +161,7 @@ impl fmt::Display for Authority {
     }
 }
 
-/// How texts are read.
+/// The way in which texts are read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reader {
     is_literal: bool,
@@ -206,7 +206,7 @@ impl Reader {
     /// `dpi.inpe.br/sbsr@80`, which it lacks. Any other name is read as it is.
     ///
     /// # Errors
-    /// What [`Reader::parse`] refuses, where the two together are no identifier either.
+    /// The errors of [`Reader::parse`], where the two together are no identifier either.
     pub fn parse_below(self, prefix: &str, text: &str) -> Result<PersistentName, PersistentError> {
         reader::read(self, text, Some(prefix))
     }
@@ -231,7 +231,7 @@ impl PersistentName {
     /// Reads a link or an identifier, as [`Reader::new`] does.
     ///
     /// # Errors
-    /// What [`Reader::parse`] refuses.
+    /// The errors of [`Reader::parse`].
     pub fn parse(text: &str) -> Result<PersistentName, PersistentError> {
         Reader::new().parse(text)
     }

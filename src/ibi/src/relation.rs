@@ -103,7 +103,7 @@ impl Step {
     }
 }
 
-/// What follows an identifier to name a related item: one of the fourteen compositions.
+/// The text after an identifier that names a related item: one of the fourteen compositions.
 ///
 /// ```
 /// use ibi::relation::{Modifier, Step};
@@ -216,7 +216,7 @@ impl fmt::Display for Modifier {
     }
 }
 
-/// What is asked of an item: a related item, or the list of its files.
+/// The thing that is asked of an item: a related item, or the list of its files.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     /// The item that the modifier names.
@@ -250,11 +250,11 @@ impl Request {
         request.ok_or_else(refuse)
     }
 
-    /// What a modifier and the verbs of a query ask for together: those of the query that the modifier
+    /// Joins what a modifier and the verbs of a query ask for: those of the query that the modifier
     /// does not say itself are added behind its own. Nothing is asked for by neither.
     ///
     /// # Errors
-    /// What [`Request::parse_tail`] and [`Request::parse_verbs`] refuse, and what together is none of the
+    /// The errors of [`Request::parse_tail`] and [`Request::parse_verbs`], and a union that is not one of the
     /// compositions.
     pub fn union(tail: &str, verbs: &str) -> Result<Option<Request>, ModifierError> {
         let verbs = verbs.trim();
@@ -275,7 +275,7 @@ impl Request {
         request.map_err(|text| ModifierError::new(&text, Cause::Composition))
     }
 
-    /// What steps ask for, or the list of the files of what they lead to; None for neither.
+    /// Returns what steps ask for, or the list of the files of what they lead to; None for neither.
     ///
     /// # Errors
     /// The steps, as signs, are none of the compositions.
@@ -317,7 +317,7 @@ impl Request {
     /// spelling of `:`.
     ///
     /// # Errors
-    /// What [`Modifier::parse`] and [`Request::parse_verbs`] refuse.
+    /// The errors of [`Modifier::parse`] and [`Request::parse_verbs`].
     pub fn parse_tail(tail: &str) -> Result<Request, ModifierError> {
         if let Some(signs) = tail.strip_suffix("??") {
             return Modifier::parse(&format!("{signs}:")).map(Request::Modifier);

@@ -263,7 +263,7 @@ pub fn check_component(level: usize, name: &str) -> Result<(), ParseError> {
     }
 }
 
-/// What all spellings of one component of a rep share: lower case, no dot at the end.
+/// Returns what all spellings of one component of a rep share: lower case, no dot at the end.
 #[must_use]
 pub fn component_key(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()

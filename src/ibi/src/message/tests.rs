@@ -46,7 +46,7 @@ fn placeholders_of_a_template() {
     }
 }
 
-/// What the compiler runs on each template.
+/// The compiler runs this check on each template.
 #[test]
 fn templates_are_checked() {
     let is_good = |template, names| std::panic::catch_unwind(|| check(template, names)).is_ok();

@@ -15,7 +15,7 @@ pub struct PairsError {
     found: Option<u8>,
 }
 
-/// What can stand at a place of a list of pairs.
+/// The thing that can stand at a place of a list of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expected {
     Name,

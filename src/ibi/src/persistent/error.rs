@@ -11,7 +11,7 @@ pub enum PersistentError {
     Empty,
     /// Another scheme than those of persistent names.
     Scheme(String),
-    /// What stands for a host and a port is not one.
+    /// The text in the place of a host and a port is not one.
     Authority(String),
     /// The name of a name space is not six letters and digits.
     NameSpace(String),
@@ -24,14 +24,14 @@ pub enum PersistentError {
         /// Why that is not an identifier.
         reason: Option<ParseError>,
     },
-    /// What follows the name space of a `upn:` name is no identifier. It may be the end of one.
+    /// The text after the name space of a `upn:` name is not an identifier. It may be the end of one.
     Suffix {
         /// The name space.
         name_space: String,
         /// Why it is no identifier.
         cause: Box<PersistentError>,
     },
-    /// What follows the identifier is not a modifier, or a verb is not known.
+    /// The text after the identifier is not a modifier, or a verb is not known.
     Modifier(ModifierError),
     /// Another state than the one that can be required.
     Status(String),

@@ -1,11 +1,11 @@
-//! Where the identifier begins in a link that is being typed.
+//! The beginning of the identifier in a link that is being typed.
 
 use super::reader::{RECORD, RECORDS, kind_of};
 
 /// A link whose identifier is incomplete or missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IncompleteLink<'a> {
-    /// What is in front of the identifier.
+    /// The text in front of the identifier.
     pub head: &'a str,
     /// The beginning of the identifier, and what may follow it.
     pub identifier: &'a str,
@@ -19,7 +19,7 @@ impl<'a> IncompleteLink<'a> {
     #[must_use]
     pub fn parse(text: &'a str) -> Option<IncompleteLink<'a>> {
         let scheme = scheme_of(text);
-        // What follows a question mark navigates, except in front of a record.
+        // A text after a question mark navigates, except in front of a record.
         let last = (!text.contains('?')).then(|| last_link(text)).flatten();
         let (start, name_space) = match (in_query(text), last) {
             (Some(start), _) => (start, None),
@@ -49,7 +49,7 @@ fn begins_with(text: &str, scheme: &str) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
-/// How long the scheme of a URL and the slashes behind it are.
+/// Returns the length of the scheme of a URL and the slashes behind it.
 fn scheme_of(text: &str) -> usize {
     let schemes = ["http://", "https://", "//"].into_iter();
     let mut found = schemes.filter(|scheme| begins_with(text, scheme));

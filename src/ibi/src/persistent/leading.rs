@@ -11,7 +11,7 @@ pub(super) struct LeadingIdentifier {
     /// The signs after it.
     pub(super) tail: String,
     pub(super) citation_key: Option<String>,
-    /// How many components it takes.
+    /// The number of its components.
     pub(super) below: usize,
 }
 

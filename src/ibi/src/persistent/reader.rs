@@ -14,7 +14,7 @@ use crate::relation::Request;
 pub(super) const RECORDS: [&str; 2] = ["mirrorget.cgi", "mirror.cgi"];
 /// The parameter that names the record.
 pub(super) const RECORD: &str = "metadatarepository";
-/// How long the name of a name space is.
+/// The length of the name of a name space.
 const NAME_SPACE: usize = 6;
 
 /// The parts of a text before anything is known of them.
@@ -151,7 +151,7 @@ fn begins(component: &[u8], scheme: &[u8]) -> bool {
     start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
 }
 
-/// What the first component of a path says of the rest.
+/// Returns what the first component of a path says of the rest.
 pub(super) fn kind_of(keyword: &[u8]) -> Option<PersistentKind> {
     match keyword {
         b"rep" | b"ibi" => Some(PersistentKind::Item),
@@ -219,7 +219,7 @@ impl Parts<'_> {
         }
     }
 
-    /// What a relative link names, `./ibi:IBI` or `./upn:NAME:IBI`, behind the path of the page that has it.
+    /// Reads what a relative link names, `./ibi:IBI` or `./upn:NAME:IBI`, behind the path of the page that has it.
     fn relative(&self) -> Option<PersistentName> {
         let is_one = |it: &Vec<u8>| begins(it, b"ibi:") || begins(it, b"upn:");
         let at = self.path.iter().rposition(is_one).filter(|at| *at > 0)?;
@@ -333,7 +333,7 @@ impl Parts<'_> {
         self.identified(kind, None)
     }
 
-    /// What the identifier at the start of the path names, with what follows it.
+    /// Reads what the identifier at the start of the path names, with what follows it.
     fn identified(
         &self,
         keyword: Option<PersistentKind>,
@@ -387,7 +387,7 @@ impl Parts<'_> {
         })
     }
 
-    /// What the signs after the identifier and the query ask for together, and whether the original alone
+    /// Reads what the signs after the identifier and the query ask for together, and whether the original alone
     /// will do.
     fn request(
         &self,

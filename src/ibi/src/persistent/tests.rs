@@ -176,7 +176,7 @@ fn links_as_they_are_found() {
     reads("/col/sid.inpe.br/a/2009/02.16.17.46/doc/x/upn:RFF2E5:8JMKD3MGPCW/3EUFCFP/b.html", "file 8JMKD3MGPCW/3EUFCFP upn=RFF2E5 path=b.html");
     reads("/8JMKD3MGP8W/34PGRBS/ibi:8JMKD3MGPCW/3EUFCFP", "item 8JMKD3MGPCW/3EUFCFP");
     reads("8JMKD3MGP8W/34PGRBS/ibi:notes/x", "file 8JMKD3MGP8W/34PGRBS path=ibi:notes/x");
-    // What follows the name of a file belongs to it: the file may be named so.
+    // The text after the name of a file belongs to it: the file may be named so.
     reads("http://a.b/col/sid.inpe.br/a/2009/02.16.17.46/doc/Relatório final.pdf", "file sid.inpe.br/a/2009/02.16.17.46 at=a.b path=doc/Relat%C3%B3rio%20final.pdf");
     reads("8JMKD3MGP8W/34PGRBS/a%2Fb%2525.txt.", "file 8JMKD3MGP8W/34PGRBS path=a/b%2525.txt.");
     // Parameters in any order, as in the source of a page, encoded.

@@ -26,7 +26,7 @@ pub(super) enum Cause {
     Format,
 }
 
-/// Where in a longer text the part stands: what that text is, its bytes before the part, itself.
+/// The place of the part in a longer text: what that text is, its bytes before the part, itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EnclosingText {
     form: Form,
@@ -34,7 +34,7 @@ struct EnclosingText {
     text: String,
 }
 
-/// What a longer text is read as.
+/// The kind of thing that a longer text is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Modifier,
@@ -73,7 +73,7 @@ impl ModifierError {
 }
 
 impl Cause {
-    /// What the part is called, and what is wrong with it.
+    /// Returns what the part is called, and what is wrong with it.
     fn parts(self) -> (Message, Message) {
         match self {
             Cause::Sign => (message!("character"), message!("is not one of !, + and :")),

@@ -6,7 +6,7 @@
 use super::error::{Cause, Form, ModifierError};
 use super::words::Language;
 
-/// What a recorded pair of an item says about the item that it names.
+/// The statement of a recorded pair of an item about the item that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RelationKind {
     /// The named item is the next edition of this one.

@@ -9,7 +9,7 @@ use super::Request;
 /// The sign between an identifier and its verbs in the portable spelling.
 const SIGN: char = '=';
 
-/// How far the private use characters of Cygwin, WSL and the Linux client of SMB are from ASCII.
+/// The distance of the private use characters of Cygwin, WSL and the Linux client of SMB from ASCII.
 const OFFSET: u32 = 0xf000;
 
 /// The name of a request behind an identifier, in the portable spelling.
