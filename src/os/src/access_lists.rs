@@ -1,5 +1,5 @@
-//! Whether a filesystem checks access control lists (acl(5)). Some keep a list with a file and check the mode alone, and
-//! none says so, so that another user tries.
+//! A trial of whether a filesystem checks access control lists (acl(5)). Some keep a list with a file and check the
+//! mode alone, and none says so, so that another user tries.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -28,7 +28,7 @@ const OTHERS: u16 = 0x20;
 /// The permission to read, in an entry.
 const READ: u16 = 4;
 
-/// What a list lets the owning group of its file do, which its mask may restrict. None if it is no list.
+/// Returns what a list lets the owning group of its file do, which its mask may restrict. None if it is not a list.
 #[must_use]
 pub fn group_of(list: &[u8]) -> Option<u8> {
     let entries = list.get(4..)?.chunks_exact(8);

@@ -1,4 +1,4 @@
-//! Whether reading files through this process changes their times of access.
+//! The times of access of files that are read through this process.
 //!
 //! A descriptor with O_NOATIME changes none. What the kernel reads itself by FUSE passthrough it opens anew, with the flags
 //! of the program that reads, at the mount at which the registered file was opened: that is registered as a copy of the
@@ -14,7 +14,7 @@ use rustix::mount::OpenTreeFlags;
 
 use super::opening;
 
-/// What reading does to times of access.
+/// The effect of reading on times of access.
 #[derive(Debug)]
 pub struct AccessTimes {
     is_kept: bool,

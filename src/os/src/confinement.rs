@@ -21,7 +21,7 @@ use seccompiler::{
 
 use crate::caller::{Caller, set_no_new_privileges};
 
-/// What a confined process may use.
+/// The bounds of a confined process.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Its address space, in bytes.
@@ -184,7 +184,7 @@ fn wait(child: &Child, timeout: Duration) -> Result<bool, Errno> {
 mod tests {
     use super::*;
 
-    /// What each attempt of a confined process returns: 0, or the number of its error.
+    /// Returns what each attempt of a confined process returns: 0, or the number of its error.
     fn attempts() -> Vec<i32> {
         let error = |returned: i64| match returned {
             -1 => std::io::Error::last_os_error().raw_os_error().unwrap_or(-1),

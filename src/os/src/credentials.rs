@@ -1,4 +1,4 @@
-//! What a thread takes of a caller, and gives back: filesystem user and group, supplementary groups and
+//! The credentials that a thread takes of a caller, and gives back: filesystem user and group, supplementary groups and
 //! effective capabilities, see credentials(7).
 //!
 //! [`take`] is the only way to take them. Its guard restores what the thread had before, whichever of these
@@ -26,17 +26,17 @@ pub const OVER_FILES: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::LINUX_IMMUTABLE)
     .union(CapabilitySet::MKNOD);
 
-/// What the kernel drops when the filesystem user changes from 0, and raises when it changes to 0, see
+/// The capabilities that the kernel drops when the filesystem user changes from 0, and raises when it changes to 0, see
 /// capabilities(7).
 pub const OF_THE_USER: CapabilitySet = OVER_FILES.union(CapabilitySet::MAC_OVERRIDE);
 
-/// How often a thread tries to be itself again, and how long it waits in between: the kernel refuses only where
+/// The number of times that a thread tries to be itself again, and the time between: the kernel refuses only where
 /// it has no memory.
 const ATTEMPTS: usize = 200;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(10);
 
 thread_local! {
-    /// What this thread is while it acts for no caller.
+    /// The credentials of this thread while it acts for no caller.
     static OWN: RefCell<Option<Rc<Own>>> = const { RefCell::new(None) };
     /// Whether this thread has the credentials of a caller now.
     static HAS_TAKEN: Cell<bool> = const { Cell::new(false) };
@@ -97,7 +97,7 @@ impl Own {
     }
 }
 
-/// What this thread has taken of a caller, until this is dropped, also by a panic.
+/// The credentials that this thread has taken of a caller, until this is dropped, also by a panic.
 #[derive(Debug)]
 #[must_use]
 pub struct Taken {
@@ -165,7 +165,7 @@ impl Drop for Taken {
             refused = self.restore(None).err();
         }
         if refused.is_some() {
-            // What follows would be done with the rights of another user, or refused to all.
+            // All that follows would be done with the rights of another user, or refused to all.
             std::process::abort();
         }
         HAS_TAKEN.set(false);

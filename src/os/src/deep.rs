@@ -13,15 +13,15 @@ use super::opening;
 /// The longest path that is passed to the system in one call.
 const PIECE: usize = 4000;
 
-/// How many directories a walk holds open, the deepest ones.
+/// The number of directories that a walk holds open, the deepest ones.
 pub const HELD: usize = 64;
 
-/// How a directory is opened for listing it.
+/// The flags with which a directory is opened for listing it.
 const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// A directory between the start of a walk and its position.
 struct OpenLevel {
-    /// How many bytes of the path lead here.
+    /// The number of bytes of the path that lead here.
     length: usize,
     directory: Option<OwnedFd>,
     /// The subdirectories that are still to be visited.

@@ -19,7 +19,7 @@ use super::{deep, entries, random, renaming};
 
 pub use super::opening::NOT_REGULAR;
 
-/// How names are looked up.
+/// The flags with which names are looked up.
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_MAGICLINKS);
@@ -261,7 +261,7 @@ impl Entry {
     /// Sets the times of access and of the last change of content.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), Errno> {
         let path = by_descriptor(self.found.as_fd());
-        // What the path leads to is the entry itself, also a link.
+        // The path leads to the entry itself, also to a link.
         rustix::fs::utimensat(CWD, path, times, AtFlags::empty())
     }
 }

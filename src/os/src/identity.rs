@@ -1,4 +1,4 @@
-//! Which process this is, in words that no other process of any machine has.
+//! The identity of this process, in words that no other process of any machine has.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -11,7 +11,7 @@ pub struct Process {
     pub machine: String,
     /// Its number.
     pub pid: u32,
-    /// When it started, in ticks since the boot: numbers are used again.
+    /// The time at which it started, in ticks since the boot: numbers are used again.
     pub started: u64,
 }
 

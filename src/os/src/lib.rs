@@ -1,4 +1,4 @@
-//! What is particular to Linux, for the Archive and its front ends. Knows nothing of items or identifiers.
+//! The parts that are particular to Linux, for the Archive and its front ends. Knows nothing of items or identifiers.
 //!
 //! Each module uses modules above it in this list, never one below.
 //!

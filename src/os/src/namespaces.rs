@@ -77,7 +77,7 @@ impl Plan {
                 write(c"/proc/self/gid_map", gid)?;
             }
         }
-        // What is unmounted outside is unmounted here, and nothing of this is seen outside.
+        // A filesystem that is unmounted outside is unmounted here, and nothing of this is seen outside.
         let private = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         rustix::mount::mount_change(c"/", private)?;
         for (directory, over, limits) in &self.binds {
@@ -105,7 +105,7 @@ fn write(path: &CStr, value: &CStr) -> Result<(), Errno> {
     rustix::io::write(file, value.to_bytes()).map(drop)
 }
 
-/// What the mount of a path does not allow.
+/// Returns what the mount of a path does not allow.
 fn limits_of(path: &Path) -> std::io::Result<MountFlags> {
     let found = rustix::fs::fstatvfs(opening::found(path, OFlags::empty())?)?.f_flag;
     let pairs = [
@@ -157,7 +157,7 @@ fn pass_signals_on() {
         unsafe {
             let mut known: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &mut known);
-            // What the caller ignores, as nohup does, stays ignored.
+            // A signal that the caller ignores, as nohup does, stays ignored.
             if known.sa_sigaction == libc::SIG_IGN {
                 continue;
             }
@@ -183,7 +183,7 @@ pub enum RunError {
 pub fn run(mut command: Command, bound: &[Bound]) -> Result<u8, RunError> {
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
     let plan = Plan::of(bound).map_err(|error| RunError::Namespace(errno(error)))?;
-    // Whether the child came as far as the command.
+    // Tells whether the child came as far as the command.
     let (came, sent) =
         rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(RunError::Namespace)?;
     let enter = move || {

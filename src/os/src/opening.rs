@@ -23,7 +23,7 @@ pub const NOT_REGULAR: Errno = Errno::INVAL;
 /// The longest text that is read of a file of another user, in bytes.
 const LONGEST_TEXT: u64 = 64 << 20;
 
-/// How many times a path is walked again when a rename raced the walk.
+/// The number of times that a path is walked again when a rename raced the walk.
 const TURNS: usize = 128;
 
 /// The flags of an open file that F_SETFL keeps.

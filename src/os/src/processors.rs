@@ -13,9 +13,9 @@ use crate::credentials;
 use crate::system_files;
 use crate::umask;
 
-/// How often a wakeup is measured.
+/// The number of times that a wakeup is measured.
 const WAKEUPS: usize = 15;
-/// How long the thread sleeps that is woken: long enough for its processor to halt, if it does.
+/// The time that the thread sleeps that is woken: long enough for its processor to halt, if it does.
 const ASLEEP: Duration = Duration::from_micros(100);
 
 /// The calling thread.
@@ -136,7 +136,7 @@ pub fn can_bind() -> bool {
     probe.is_ok_and(|probe| probe.join().unwrap_or(false))
 }
 
-/// How long a thread that sleeps for a moment needs to run again after another processor has woken it. Of some
+/// Measures how long a thread that sleeps for a moment needs to run again after another processor has woken it. Of some
 /// attempts the fastest third counts: where its processor is busy, the thread waits for another one. None if there
 /// are not two processors. Takes some milliseconds.
 pub fn wakeup_time() -> Option<Duration> {

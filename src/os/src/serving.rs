@@ -1,4 +1,4 @@
-//! Whether a filesystem is a disk of this machine, or files that a server has: a process (FUSE), or another machine.
+//! The server of a filesystem's files: this machine, from its disk, or a process (FUSE), or another machine.
 //!
 //! A server does not know of descriptors with O_PATH, so that it may give the inode number of a file that was removed to
 //! another one, and the descriptor leads nowhere. And it keeps a file that is removed while it is open under another
@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{AtFlags, Stat, Statx, StatxFlags};
 use rustix::io::Errno;
 
-/// Who has the files of a filesystem.
+/// The one who has the files of a filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     /// The kernel, on a disk or in memory.
@@ -34,7 +34,7 @@ const NETWORKS: [u64; 6] = [
 ];
 
 impl Server {
-    /// Who has the file of a descriptor. The kernel, if it does not say.
+    /// Returns who has the file of a descriptor. The kernel, if it does not say.
     pub fn of(file: impl AsFd) -> Server {
         // The type is signed and of 32 bits on some machines.
         match rustix::fs::fstatfs(file).map(|found| found.f_type as u64 & 0xffff_ffff) {
@@ -59,7 +59,7 @@ pub fn attributes(file: impl AsFd) -> Result<Statx, Errno> {
 
 /// The same as fstat(2) has it. A file that has several names may have attributes of each of them, in the kernel.
 pub fn stat(file: impl AsFd) -> Result<Stat, Errno> {
-    // What the server answers is what the kernel remembers.
+    // The kernel remembers the answer of the server.
     attributes(&file)?;
     rustix::fs::fstat(&file)
 }

@@ -28,7 +28,7 @@ impl TemporaryDirectory {
         TemporaryDirectory(path)
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.0
     }

@@ -77,7 +77,7 @@ pub fn give(file: impl AsFd, (uid, gid): Ids) -> Result<(), Errno> {
     }
 }
 
-/// Whether the content of a file is on disk before it has its name.
+/// The state on disk of the content of a file before it has its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// It is synced before.

@@ -14,7 +14,7 @@ pub(super) static MAY_ACT: LazyLock<bool> = LazyLock::new(|| rustix::process::ge
 pub(super) static HAS_NO_GROUPS: LazyLock<bool> =
     LazyLock::new(|| rustix::process::getgroups().is_ok_and(|groups| groups.is_empty()));
 
-/// Whether this process has given up root and can act as no other user, see [`become_for_good`].
+/// Set when this process has given up root and can act as no other user, see [`become_for_good`].
 static HAS_GIVEN_UP: AtomicBool = AtomicBool::new(false);
 
 /// Sets `no_new_privs`, see PR_SET_NO_NEW_PRIVS(2const): programs that this process runs get no more rights

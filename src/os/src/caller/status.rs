@@ -1,4 +1,4 @@
-//! What `/proc` says of a process: its groups, capabilities, pending signals and threads, see
+//! The facts about a process in `/proc`: its groups, capabilities, pending signals and threads, see
 //! proc_pid_status(5).
 
 use rustix::process::{Pid, PidfdFlags};
