@@ -12,7 +12,7 @@ use ibifs::command::language;
 use ibifs::command::logging;
 use ibifs::command::terminal::ManyLines;
 
-/// What mount(8) expects of its helpers for a usage error.
+/// The exit status that mount(8) expects of its helpers for a usage error.
 const USAGE_OF_MOUNT: i32 = 1;
 
 fn main() -> ExitCode {
@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What was not understood, as one sentence: the paragraph above the tips and the usage.
+/// Returns what was not understood, as one sentence: the paragraph above the tips and the usage.
 fn sentence_of(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let lines = text.lines().take_while(|line| !line.trim().is_empty());

@@ -2,7 +2,7 @@
 //!
 //! All access goes through directory descriptors and never through a symbolic link below the store (`openat2`
 //! with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS). Nothing outside the store can be reached, even in a race.
-//! What is written here is on disk when the call returns: a file is written in `staging/`, synced and renamed
+//! A change here is on disk when the call returns: a file is written in `staging/`, synced and renamed
 //! into place, and the directory is synced. The exception is an item's directory, which the caller syncs: the
 //! copying program for a copied item, and the settle queue, after the index has it, for a minted one. This
 //! module knows names of items, not their relations; it has no database.

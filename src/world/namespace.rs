@@ -435,7 +435,7 @@ pub(crate) enum Stale {
     Directory(u64),
 }
 
-/// Where an item is: the directories above it, and its names there.
+/// Returns where an item is: the directories above it, and its names there.
 fn places(inventory: &Inventory) -> Vec<(NodeKind, Vec<u8>)> {
     let names = inventory.names();
     let rep = names.rep().map(|rep| {

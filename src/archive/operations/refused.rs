@@ -1,6 +1,6 @@
 //! Texts that are refused as the sidecar of an item where a program writes them.
 //!
-//! What counts is what `ibifs fsck` reports as `broken-sidecar` or `foreign-sidecar`, and a sidecar that takes
+//! Refused is what `ibifs fsck` reports as `broken-sidecar` or `foreign-sidecar`, and a sidecar that takes
 //! the service away from the service item, or that claims an original which another Archive has been given.
 //! The bytes are kept in the item under another name, and the accepted sidecar is written again. An empty file stays: a program
 //! that has just truncated a sidecar is about to write it.

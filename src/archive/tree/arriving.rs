@@ -1,8 +1,8 @@
 //! Items that arrive from other Archives: `handover/incoming/<key>`, a directory of each until it is complete.
 //!
-//! What receives an item holds a shared lock of its directory. What was not continued for [`LIFETIME`] is
-//! abandoned: a process that finds it so takes the lock alone, looks again, and removes it. A lock that is waited for may
-//! be that of a directory that is removed, so the name is looked up again afterwards.
+//! A process that receives an item holds a shared lock of its directory. An item that was not continued for
+//! [`LIFETIME`] is abandoned: a process that finds it so takes the lock alone, looks again, and removes it. A lock that
+//! is waited for may be that of a directory that is removed, so the name is looked up again afterwards.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,6 +1,6 @@
 //! `ibifs mint --with-metadata`: the new edition gets a copy of the metadata of the one before it.
 //!
-//! What is copied is read before anything is minted, through the Archive, which follows no symbolic link.
+//! The things that are copied are read before anything is minted, through the Archive, which follows no symbolic link.
 
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
