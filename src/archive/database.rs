@@ -23,7 +23,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
-/// Why a file with a database's name is not opened as a database.
+/// The reason why a file with a database's name is not opened as a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// It does not exist.
@@ -120,7 +120,7 @@ pub fn plain(error: rusqlite::Error) -> rusqlite::Error {
     }
 }
 
-/// Why a database does not have a schema that this program knows.
+/// The reason why a database does not have a schema that this program knows.
 #[derive(Debug)]
 pub enum SchemaError {
     /// SQLite refused or failed.
@@ -286,7 +286,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_int) -> c_i
 }
 
 thread_local! {
-    /// Why the thread could not open a file for writing, and which one.
+    /// The file that the thread could not open for writing, and the error.
     static NOT_WRITTEN: RefCell<Option<(CString, i32)>> = const { RefCell::new(None) };
 }
 

@@ -1,4 +1,4 @@
-//! For whom something is made in a store.
+//! The user for whom something is made in a store.
 
 /// The owner of what is made for a caller, and its permission bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

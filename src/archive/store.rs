@@ -119,7 +119,7 @@ pub struct Store {
     url: Option<IndexUrl>,
     /// The row of this process in it.
     presence: Mutex<Option<presence::Presence>>,
-    /// Up to when it gives out no date.
+    /// The time up to which it gives out no date.
     fence: Mutex<Option<grants::Fence>>,
     /// The connection for turns.
     turn: Mutex<Option<Postgres>>,

@@ -114,7 +114,7 @@ fn cannot_print(error: &std::io::Error) -> Failure {
     Failure::new(Exit::Failed, message!("standard output: {error}", error))
 }
 
-/// Whom a command trusts, and by which proxies it goes.
+/// Returns whom a command trusts, and by which proxies it goes.
 fn network(options: &NetworkOptions) -> Result<Network, Failure> {
     Network::new(options.ca_file.as_deref()).map_err(usage)
 }

@@ -57,7 +57,7 @@ impl From<Exit> for std::process::ExitCode {
     }
 }
 
-/// Why a command failed: one line for a person, printed in that person's language, and an exit status for a
+/// The failure of a command: one line for a person, printed in that person's language, and an exit status for a
 /// script.
 #[derive(Debug)]
 pub struct Failure {
@@ -159,7 +159,7 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-/// Why a directory is not a store; a mount point or a directory in a mount leads to one.
+/// Returns why a directory is not a store; a mount point or a directory in a mount leads to one.
 fn not_a_store(path: &Path, error: &ArchiveError) -> Message {
     let resolved = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let Some(mounted) = Mounted::containing(&resolved) else {

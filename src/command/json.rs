@@ -90,7 +90,7 @@ pub(super) fn path(path: &Path) -> String {
     resolved.as_deref().unwrap_or(path).display().to_string()
 }
 
-/// Why a command failed, on one line.
+/// Returns why a command failed, on one line.
 #[must_use]
 pub fn error(word: &str, status: i32, sentence: &str) -> String {
     line(&json!({ "error": word, "status": status, "sentence": sentence }))

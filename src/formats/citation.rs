@@ -72,7 +72,7 @@ pub enum CitationLanguage {
     Portuguese,
 }
 
-/// Why an item cannot be cited.
+/// The reason why an item cannot be cited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CitationError {
     /// No style has the name.

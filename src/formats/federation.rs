@@ -44,7 +44,7 @@ pub struct FederatedArchive {
     pub service: Names,
 }
 
-/// Why a list is refused.
+/// The reason why a list is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FederationError {
     /// The line, counted from 1. None for a fault of the whole list.

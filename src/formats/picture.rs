@@ -1,6 +1,6 @@
 //! Small pictures of images and of the first pages of PDF files: bytes in, a JPEG out.
 //!
-//! Whoever made the bytes may have made them to harm: decoders may need any amount of memory and time, or end the
+//! The author of the bytes may have made them to harm: decoders may need any amount of memory and time, or end the
 //! process. `web` draws in a process of its own for that reason.
 
 use std::io::Cursor;

@@ -21,7 +21,7 @@ pub struct Query {
     pairs: Vec<(String, Vec<u8>)>,
 }
 
-/// Why a query string is rejected.
+/// The reason why a query string is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueryError {
     /// There are more pairs than this.

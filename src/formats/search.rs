@@ -116,7 +116,7 @@ impl Searched {
     }
 }
 
-/// By how many years the last year of a range may be later than its first.
+/// The years by which the last year of a range may be later than its first.
 const MOST_YEARS: u16 = 500;
 
 /// The number of years that the ranges of a query may have together. The index looks each of them up by itself.

@@ -138,7 +138,7 @@ fn is_forbidden(character: char) -> bool {
     character.is_control() || ['\u{fffe}', '\u{ffff}'].contains(&character)
 }
 
-/// Why a request cannot be read.
+/// The reason why a request cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PropfindError {
     /// It is not well-formed XML in UTF-8, or has a document type.

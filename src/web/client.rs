@@ -45,7 +45,7 @@ const MOST_REDIRECTIONS: usize = 5;
 /// The longest head of a response, in bytes.
 const LONGEST_HEAD: usize = 16 * 1024;
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug)]
 pub(crate) enum ClientError {
     /// The URL is malformed.
@@ -102,7 +102,7 @@ pub(crate) struct Client {
     strangers: Reach,
 }
 
-/// Whom a client trusts, and by which proxies it goes.
+/// The servers that a client trusts, and the proxies by which it goes.
 #[derive(Clone, Debug)]
 pub struct Network {
     trust: Trust,

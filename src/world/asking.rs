@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The time that an unmount may take.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
-/// Why the process that uses a cache did not do what was asked.
+/// The reason why the process that uses a cache did not do what was asked.
 #[derive(Debug)]
 pub enum AskError {
     /// It does not answer.

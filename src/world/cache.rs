@@ -59,7 +59,7 @@ pub(crate) const LEAST: u64 = 64 << 20;
 /// The limit where none is named, in bytes.
 const USUAL: u64 = 10 << 30;
 
-/// Why a cache cannot be used.
+/// The reason why a cache cannot be used.
 #[derive(Debug)]
 pub enum CacheError {
     /// It is not a directory that can be written.

@@ -28,7 +28,7 @@ pub(crate) use crate::world::remote_file::RemoteFile;
 const MOST_RECENT: usize = 8;
 /// The number of pieces that are fetched before they are asked for, where a file is read from beginning to end.
 const AHEAD: u64 = 3;
-/// For how long a file is not read again for which a read has waited in vain.
+/// The time for which a file is not read again for which a read has waited in vain.
 const AGAIN: Duration = Duration::from_secs(1);
 /// The number of times that a piece is fetched if it differs from its digest.
 const MOST_ATTEMPTS: u32 = 2;

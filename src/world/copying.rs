@@ -71,7 +71,7 @@ struct Wanted {
     entry: FileEntry,
 }
 
-/// Why an item is not copied.
+/// Returns why an item is not copied.
 fn skip_of(trouble: Trouble) -> TransferError {
     match trouble {
         Trouble::Missing => Skip::NotFound,

@@ -17,7 +17,7 @@ use crate::world::trouble::Trouble;
 /// The number of times that bytes are fetched if they differ from their digest.
 const MOST_ATTEMPTS: u32 = 2;
 
-/// Why a file has not arrived.
+/// The reason why a file has not arrived.
 #[derive(Debug)]
 pub(crate) enum Stopped {
     /// The Archive.

@@ -24,9 +24,9 @@ use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::pairs::{percent_decode, percent_encode};
 
-/// For how long an answer counts.
+/// The time for which an answer counts.
 pub(crate) const FRESH: Duration = Duration::from_secs(60);
-/// For how long an Archive that did not answer is not asked again about an item.
+/// The time for which an Archive that did not answer is not asked again about an item.
 pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 /// The bytes of inventories held in memory before those that were not used for the longest time are forgotten. In
 /// memory they take two to three times as much as the text.
@@ -81,7 +81,7 @@ impl Drop for Held {
 }
 
 impl Item {
-    /// For how long the Archive has not confirmed it.
+    /// Returns for how long the Archive has not confirmed it.
     pub(crate) fn age(&self) -> Duration {
         let seconds = unix_seconds() - self.confirmed.load(Ordering::Relaxed);
         Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
@@ -269,7 +269,7 @@ impl Items {
         known.or_else(|| self.cached(&key, ibi))
     }
 
-    /// Whom it asks.
+    /// Returns the servers that it asks.
     pub(crate) fn remote(&self) -> &Remote {
         &self.remote
     }

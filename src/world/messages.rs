@@ -45,7 +45,7 @@ pub(crate) struct Question {
     pub(crate) asked: Asked,
 }
 
-/// Why something was not done with an item.
+/// The reason why something was not done with an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeepError {
     /// An Archive or a resolver says that there is no such item, or it is not in the cache.

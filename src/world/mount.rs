@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The time that an unmount waits for processes that still use the tree.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
-/// Why it was not mounted.
+/// The reason why it was not mounted.
 #[derive(Debug)]
 pub enum WorldError {
     /// The mount point, or the system.

@@ -91,7 +91,7 @@ pub(crate) struct Namespace {
     pub(crate) content: Arc<Content>,
     /// The files that have been fetched.
     pub(crate) cache: Arc<Cache>,
-    /// Whom it asks.
+    /// The servers that it asks.
     pub(crate) remote: Arc<Remote>,
     /// All mounts of this process, and the number of this one.
     mounts: (Arc<Mounts>, u64),

@@ -14,7 +14,7 @@ use crate::world::related::Wanted;
 /// The number of the root.
 pub(crate) const ROOT: u64 = 1;
 
-/// By which form of its identifier an item is seen. It decides what its links say.
+/// The form of its identifier by which an item is seen. It decides what its links say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum View {
     /// Four directories.

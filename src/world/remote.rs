@@ -48,7 +48,7 @@ const LONGEST_DIGESTS: usize = 64 << 10;
 const WANT_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
 const DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
-/// Whom this process asks.
+/// The servers that this process asks.
 #[derive(Debug)]
 pub(crate) struct Remote {
     /// For hosts that the user has named.

@@ -1,4 +1,4 @@
-//! Whom to ask: the Archives that the user has named, and the resolvers.
+//! The servers to ask: the Archives that the user has named, and the resolvers.
 //!
 //! The source that answered last for a prefix is asked first. The next one is asked as soon as one says that it does not
 //! know the name or cannot be reached, or has not answered in half a second. The first answer counts. A name is missing

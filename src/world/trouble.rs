@@ -1,5 +1,5 @@
-//! Why something cannot be shown. Only an Archive or a resolver that says so makes a name missing: trouble is never
-//! ENOENT.
+//! The reasons why something cannot be shown. Only an Archive or a resolver that says so makes a name missing: trouble
+//! is never ENOENT.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 use rustix::io::Errno;
 
-/// Why something cannot be shown.
+/// The reason why something cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// An Archive or a resolver says that it is not there, or a name is no identifier.

@@ -66,7 +66,7 @@ pub struct BackupTally {
     pub(super) units: u64,
 }
 
-/// Why a backup failed or is not finished.
+/// The reason why a backup failed or is not finished.
 #[derive(Debug)]
 pub enum BackupError {
     /// An operation on the store or the backup failed.

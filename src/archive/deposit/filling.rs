@@ -25,7 +25,7 @@ use crate::os::writing;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
-/// Why an item was not filled, or the directory stays.
+/// The reason why an item was not filled, or the directory stays.
 #[derive(Debug)]
 pub enum DepositError {
     /// Copying failed.

@@ -30,7 +30,7 @@ pub enum Moving {
     Copied,
 }
 
-/// Why a directory cannot be deposited.
+/// The reason why a directory cannot be deposited.
 #[derive(Debug)]
 pub enum SourceError {
     /// The system refuses.
@@ -308,7 +308,7 @@ impl Source {
             .modified()
     }
 
-    /// Why something in the place of the mark does not count.
+    /// Returns why something in the place of the mark does not count.
     pub fn bad_mark(&self) -> SourceError {
         SourceError::BadMark(self.mark_path())
     }

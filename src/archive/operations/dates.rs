@@ -15,7 +15,7 @@ use ibi::pairs::{Pairs, Value};
 /// is far below the longest wait. At full speed, minting writes the ledger once in this time.
 const AHEAD: Duration = Duration::from_secs(1);
 
-/// By how much the clock may exceed the elapsed time before it counts as set forward. The two
+/// The time by which the clock may exceed the elapsed time before it counts as set forward. The two
 /// clocks are read one after the other, and this process may be suspended in between.
 const STEP: Duration = Duration::from_millis(100);
 

@@ -93,7 +93,7 @@ impl Archive {
         Ok(error.map(|error| (error, Some(bytes))))
     }
 
-    /// Why a valid sidecar may not replace the one that was accepted: the service item would not name the
+    /// Returns why a valid sidecar may not replace the one that was accepted: the service item would not name the
     /// service any more, or a copy would become an original again that another Archive has been given.
     pub(super) fn contradiction(
         &self,

@@ -10,7 +10,7 @@ use crate::archive::store::{Item, ItemId, Speaker};
 use crate::archive::tree::{Action, Author, Place, speaks_for_owner};
 use crate::formats::item::Names;
 
-/// For how many items who speaks there is recorded in one transaction.
+/// The number of items for which it is recorded in one transaction who speaks there.
 const AT_ONCE: usize = 1_000;
 
 /// The levels above an item, which may count for a permission.

@@ -52,7 +52,7 @@ const MOST_EXAMINED: usize = 20_000;
 /// The number that is read at first.
 const FIRST_EXAMINED: usize = 200;
 
-/// For whom items are searched.
+/// The readers for whom items are searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchScope {
     /// For the users of the store: it has all items.
@@ -64,7 +64,7 @@ pub enum SearchScope {
 /// The indexes that a search asks: the descriptions, and the texts of files if they are indexed.
 #[derive(Debug)]
 pub struct SearchIndexes {
-    /// For whom they are.
+    /// The readers for whom they are.
     scope: SearchScope,
     /// The descriptions.
     pub descriptions: SearchIndex,

@@ -55,7 +55,7 @@ findings! {
 /// The most faults of an object that an error has.
 const MOST_FAULTS: usize = 10;
 
-/// Why an export or an import failed.
+/// The reason why an export or an import failed.
 #[derive(Debug)]
 pub enum PackageError {
     /// An operation on the store failed.

@@ -83,7 +83,7 @@ impl ScrubTally {
     }
 }
 
-/// Why a scrub ends early.
+/// The reason why a scrub ends early.
 #[derive(Debug)]
 pub enum ScrubError {
     /// An operation on the store's directories failed.

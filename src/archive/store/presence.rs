@@ -23,7 +23,7 @@ pub const BEAT: Duration = Duration::from_secs(3);
 /// The time after which it is tried again if that has failed.
 const BEAT_AGAIN: Duration = Duration::from_secs(1);
 
-/// For how many seconds a row counts.
+/// The seconds for which a row counts.
 const LAPSE: i64 = 15;
 
 /// The time that a process may take to end after it has released its locks.
@@ -61,7 +61,7 @@ pub struct HostState {
     pub mount_point: Option<String>,
     /// The other processes that may write the index, too.
     pub sharing: Sharing,
-    /// For how many seconds it has had the index open.
+    /// The seconds for which it has had the index open.
     pub open_for: u64,
     /// The seconds since it was last heard of.
     pub silent_for: u64,

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use crate::os::testing::TemporaryDirectory;
 
-    /// Whoever writes, or reads for a long time, keeps nobody waiting who reads.
+    /// A thread that writes, or reads for a long time, keeps no other reader waiting.
     #[test]
     fn threads_read_beside_each_other() {
         let directory = TemporaryDirectory::new();

@@ -22,7 +22,7 @@ pub struct RelationChange {
     pub target: Names,
     /// Whether it is declared now.
     pub is_declared: bool,
-    /// By which the next one is found.
+    /// The key by which the next one is found.
     target_key: String,
 }
 

@@ -1,5 +1,5 @@
-//! With whose rights items declare relations: recorded with each relation, so that a look at the relations of an item
-//! opens no other item, however many declare something of it.
+//! The users with whose rights items declare relations: recorded with each relation, so that a look at the relations of
+//! an item opens no other item, however many declare something of it.
 //!
 //! The one who speaks is decided in `archive/operations/rights.rs`, by what is on disk.
 

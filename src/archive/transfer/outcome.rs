@@ -69,7 +69,7 @@ pub struct RemoteStatus {
     pub removed_at: Option<Timestamp>,
 }
 
-/// Why copying or transferring failed.
+/// The reason why copying or transferring failed.
 #[derive(Debug)]
 pub enum TransferError {
     /// An operation on one of the stores failed.

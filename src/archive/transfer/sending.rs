@@ -210,7 +210,7 @@ fn refuse_same(source: &Local, destination: &dyn Destination) -> Result<(), Tran
 /// Refuses an item whose original the destination holds, or that was removed there.
 ///
 /// # Errors
-/// Why it is not copied.
+/// The reason why it is not copied.
 pub fn may_arrive(status: &RemoteStatus, brings_back: bool) -> Result<(), Skip> {
     match status.state {
         Some(State::Original) => Err(Skip::OriginalThere),

@@ -1,4 +1,4 @@
-//! Why an item was not copied or transferred: one table of codes, which ibifs-copy(1) and
+//! The reasons why an item was not copied or transferred: one table of codes, which ibifs-copy(1) and
 //! ibifs-claim(1) list as well.
 
 use crate::archive::finding::{Severity, findings};
@@ -7,8 +7,8 @@ use ibi::Timestamp;
 use ibi::message::{Localize, Message};
 
 findings! {
-    /// Why an item was not copied or transferred. For a notice nothing is wrong with the item or the
-    /// transfer.
+    /// The reason why an item was not copied or transferred. For a notice nothing is wrong with the item or
+    /// the transfer.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum Skip {
         RemovedHere "removed-here" Notice

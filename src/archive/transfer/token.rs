@@ -47,7 +47,7 @@ impl Giver {
     }
 }
 
-/// Why a file of tokens is rejected.
+/// The reason why a file of tokens is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokensError(Message);
 

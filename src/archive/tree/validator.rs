@@ -104,7 +104,7 @@ pub struct Dependencies {
     fingerprints: RefCell<BTreeMap<Place, Fingerprints>>,
     count: Cell<usize>,
     is_given_up: Cell<bool>,
-    /// Until when what else the answer depends on is valid.
+    /// The time until when the other things that the answer depends on are valid.
     until: Cell<Option<Instant>>,
 }
 

@@ -19,7 +19,7 @@ use crate::formats::search::Searched;
 use crate::web::registry::RegistryPlace;
 use crate::web::server::resolver::PeerResolver;
 
-/// Why a value is refused. [`super::refusal`] prints it in the chosen language.
+/// The reason why a value is refused. [`super::refusal`] prints it in the chosen language.
 #[derive(Debug)]
 pub struct Invalid(Message);
 

@@ -32,7 +32,7 @@ const MOST_AT_ONCE: usize = 1_000;
 /// The word for the present position.
 const NOW: &str = "now";
 
-/// Up to which change the events are known.
+/// The change up to which the events are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Position {
     change: ChangeNumber,
@@ -70,7 +70,7 @@ impl FromStr for Position {
     }
 }
 
-/// Why nothing more is printed.
+/// The reason why nothing more is printed.
 enum Stop {
     /// The reader has closed the pipe.
     Closed,
@@ -245,7 +245,7 @@ struct Events<'a> {
     store: &'a Store,
     items: VecDeque<(i64, Item)>,
     relations: VecDeque<RelationChange>,
-    /// After which the relations continue.
+    /// The change after which the relations continue.
     read: Option<RelationChange>,
     from: i64,
     until: i64,

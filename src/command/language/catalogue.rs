@@ -12,7 +12,7 @@ const HELP: &str = "help";
 /// the first form in Brazilian Portuguese.
 const PLURAL_FORMS: &str = "Plural-Forms: nplurals=2; plural=(n > 1);";
 
-/// Why a text is not a catalogue.
+/// The reason why a text is not a catalogue.
 #[derive(Debug)]
 pub struct CatalogueError {
     what: String,

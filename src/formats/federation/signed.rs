@@ -35,7 +35,7 @@ pub struct SignedList {
     pub archives: Vec<FederatedArchive>,
 }
 
-/// Why a signed list is refused, for the log.
+/// The reason why a signed list is refused, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SignedListError {
     /// It has more bytes than a list may have.

@@ -30,7 +30,7 @@ pub struct Persistent {
     pub is_original_required: bool,
 }
 
-/// Why a URL is not a persistent URL.
+/// The reason why a URL is not a persistent URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PersistentUrlError {
     /// A `%` in the path is not followed by two hexadecimal digits.

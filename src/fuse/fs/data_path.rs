@@ -15,7 +15,7 @@ pub enum DataPath {
     Daemon(Reason),
 }
 
-/// Why files are read and written by the daemon.
+/// The reason why files are read and written by the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The mount was made with `-o passthrough=no`.

@@ -27,7 +27,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_m
 /// The time beyond the kernel's limit that a request waits, since the lease may be taken again.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Why a file is not opened at once.
+/// The reason why a file is not opened at once.
 #[derive(Debug)]
 pub(super) enum Blocked {
     /// Another program has a lease on the file.

@@ -1,4 +1,4 @@
-//! On which processor a worker runs.
+//! The processor on which a worker runs.
 //!
 //! A process that waits for its reply leaves its processor to the worker. If the worker is on another one, each
 //! request wakes two processors, and on a virtual machine whose idle processors halt that takes longer than the

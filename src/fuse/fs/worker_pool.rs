@@ -62,7 +62,7 @@ pub(super) struct WorkerPool {
     finished: AtomicUsize,
     /// The number of workers that should wait for requests.
     wanted: AtomicUsize,
-    /// For how many more requests all workers should.
+    /// The number of further requests for which all workers should wait.
     all_unparked_for: AtomicUsize,
     is_over: AtomicBool,
     /// The number of parked workers that have been unparked and have not resumed yet.

@@ -1,4 +1,4 @@
-//! Why a store was not mounted, each reason with its remedy.
+//! The reasons why a store was not mounted, each with its remedy.
 
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ pub fn option_stems() -> impl Iterator<Item = &'static str> {
     names.filter(move |name| name.ends_with('=') && !has_values(name))
 }
 
-/// Why a store was not mounted.
+/// The reason why a store was not mounted.
 #[derive(Debug)]
 pub enum MountError {
     /// The store could not be opened.

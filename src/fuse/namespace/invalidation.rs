@@ -39,7 +39,7 @@ pub trait Invalidate: Send + Sync {
     fn invalidate_after_reply(&self, stale: Vec<Stale>);
 }
 
-/// On whose behalf a change is made, and the cache that it may make stale.
+/// The process on whose behalf a change is made, and the cache that it may make stale.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     /// The process that asks.

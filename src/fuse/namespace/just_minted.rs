@@ -54,7 +54,7 @@ struct Masked {
     declared: Option<(NodeId, OsString)>,
     /// Device and inode number of the sidecar.
     sidecar: Option<(u64, u64)>,
-    /// Until when it is masked in any tree; None: under the name that the depositor gave, while it deposits.
+    /// The time until when it is masked in any tree; None: under the name that the depositor gave, while it deposits.
     until: Option<Instant>,
 }
 

@@ -20,7 +20,7 @@ use crate::os::caller::Caller;
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
 
-/// For how many seconds it holds that a directory is that of an item, in a store that hosts share.
+/// The seconds for which it holds that a directory is that of an item, in a store that hosts share.
 const CONFIRMED: u32 = 10;
 
 impl Namespace {

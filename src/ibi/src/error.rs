@@ -1,4 +1,4 @@
-//! Why a text is not an identifier: one error for all forms, made where the fault is met.
+//! The error of a text that is not an identifier: one for all forms, made where the fault is met.
 //!
 //! Every sentence names the part, quotes what was found there, says at which byte of which text (counted from 1) and
 //! why it will not do. It knows neither errno nor HTTP status.

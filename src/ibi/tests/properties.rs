@@ -110,7 +110,7 @@ proptest! {
         );
     }
 
-    /// Whatever the clock does: forward, back, standing still.
+    /// The clock may go forward, go back or stand still.
     #[test]
     fn no_date_is_handed_out_twice(steps in prop::collection::vec(-5_000_000_000i64..5_000_000_000, 1..60)) {
         let granularity = Granularity::parse("1/10").expect("a granularity");

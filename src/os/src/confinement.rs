@@ -118,7 +118,7 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, machine)?.try_into()
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug)]
 pub enum NoResult {
     /// The process could not be started, for reasons that have nothing to do with what it was to read.

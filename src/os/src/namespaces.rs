@@ -169,7 +169,7 @@ fn pass_signals_on() {
     }
 }
 
-/// Why a command was not run.
+/// The reason why a command was not run.
 #[derive(Debug)]
 pub enum RunError {
     /// There is no namespace to be had.

@@ -16,9 +16,9 @@ use ibi::pairs::Pairs;
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// The timeout for an Archive that did not answer its last [`SILENCE`] requests.
 const SHORT_TIMEOUT: Duration = Duration::from_millis(250);
-/// After how many consecutive requests without an answer an Archive is left alone.
+/// The number of consecutive requests without an answer after which an Archive is left alone.
 const SILENCE: u32 = 3;
-/// For how long it is left alone at first, and at most. Each time is twice the one before.
+/// The time for which it is left alone at first, and at most. Each time is twice the one before.
 const RESTS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 /// The least and the most time that others wait for an Archive that is asked first.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(1));
@@ -69,7 +69,7 @@ pub(crate) struct ArchiveService {
     waiting: AtomicUsize,
 }
 
-/// For how long a silent Archive is left alone.
+/// The time for which a silent Archive is left alone.
 #[derive(Clone, Copy, Debug)]
 struct Rest {
     until: Instant,

@@ -17,7 +17,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 use rustix::fs::OFlags;
 
-/// Why a file with certificates is not used.
+/// The reason why a file with certificates is not used.
 #[derive(Debug)]
 pub struct TrustError {
     path: PathBuf,

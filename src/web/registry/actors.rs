@@ -43,7 +43,7 @@ pub(super) struct ActorRow {
     pub(super) registered_at: Timestamp,
     /// The time at which it registered its last document. None if it has registered none, and is not yet in effect.
     pub(super) confirmed_at: Option<Timestamp>,
-    /// Since when none of its URLs has worked. None while one works.
+    /// The time since when none of its URLs has worked. None while one works.
     pub(super) dead_since: Option<Timestamp>,
     /// The last date that was used in an identifier of its prefix.
     last_date: Timestamp,

@@ -49,7 +49,7 @@ pub struct Inclusion {
     pub prefixes: Vec<String>,
 }
 
-/// Why a message is refused.
+/// The reason why a message is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InclusionError {
     /// A pair is missing.

@@ -26,7 +26,7 @@ pub struct ListedActor {
     pub registered_at: String,
     /// The time at which it registered its last document. None if it has registered none.
     pub confirmed_at: Option<String>,
-    /// Since when none of its URLs has worked. None while one works.
+    /// The time since when none of its URLs has worked. None while one works.
     pub dead_since: Option<String>,
     /// The number of documents and copies that it has registered.
     pub documents: u64,

@@ -1,4 +1,4 @@
-//! Why a well-formed request of the registration protocol is refused, each with its remedy.
+//! The reasons why a well-formed request of the registration protocol is refused, each with its remedy.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::archive::store::engine::TransactionError;
 use crate::formats::registration::RequestError;
 use ibi::distributor::WaitTooLong;
 
-/// Why a request fails.
+/// The reason why a request fails.
 #[derive(Debug)]
 pub(super) enum VerbError {
     /// The request cannot be parsed.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Why a host name was not looked up.
+/// The reason why a host name was not looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LookupError {
     /// The lookup took too long.

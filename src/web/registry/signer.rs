@@ -7,11 +7,11 @@ use crate::formats::federation::{PublicKey, SigningKey};
 use crate::os::random;
 use ibi::{Timestamp, message};
 
-/// After how many seconds a list that has not changed is signed again.
+/// The seconds after which a list that has not changed is signed again.
 pub const RENEW: i64 = 300;
 
-/// With what a list is signed. Resolvers that share a database sign the same list with the same, and so publish the same
-/// bytes.
+/// The values with which a list is signed. Resolvers that share a database sign the same list with the same, and so
+/// publish the same bytes.
 #[derive(Debug)]
 pub struct Signature {
     /// The key.
@@ -94,8 +94,8 @@ impl Registry {
     }
 }
 
-/// With what the list is signed. The serial number is a time, so that it rises even if an older copy of the database is
-/// restored.
+/// Reads with what the list is signed. The serial number is a time, so that it rises even if an older copy of the
+/// database is restored.
 fn signature(connection: &Connection, now: i64) -> Result<Option<Signature>, RegistryError> {
     let is_shared = connection.sqlite().is_none();
     let found = if is_shared {

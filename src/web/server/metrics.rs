@@ -20,7 +20,7 @@ pub(super) use text::{MetricKind, MetricsText};
 
 /// A service that reports of itself.
 pub trait Monitored: Send + Sync {
-    /// Why it cannot answer. None if it can.
+    /// Returns why it cannot answer. None if it can.
     fn trouble(&self) -> Option<String>;
 
     /// Adds what it knows. It may wait for the disk.

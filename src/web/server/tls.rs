@@ -17,7 +17,7 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 use rustix::fs::OFlags;
 
-/// Why a certificate or key is not used.
+/// The reason why a certificate or key is not used.
 #[derive(Debug)]
 pub struct TlsError {
     path: PathBuf,

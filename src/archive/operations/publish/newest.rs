@@ -22,7 +22,7 @@ const SMALL: usize = 200;
 const LEAST: Duration = Duration::from_secs(10);
 /// The same, in times of what it took to find it.
 const TIMES: u32 = 50;
-/// Of how many larger ones that is known at a time.
+/// The number of larger ones of which that is known at a time.
 const MOST_KNOWN: usize = 10_000;
 
 /// The newest times of large items.

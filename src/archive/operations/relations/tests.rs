@@ -636,7 +636,7 @@ fn what_is_declared_already_is_not_written_again() {
     assert_eq!(archive.take_rewritten(), []);
 }
 
-/// Whatever is declared and removed, in whatever order, and by editors what they add: no end lacks its
+/// Relations are declared and removed in any order, and editors write what they add: no end lacks its
 /// pair.
 #[test]
 fn no_order_of_declarations_leaves_one_end_alone() {

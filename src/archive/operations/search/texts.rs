@@ -45,7 +45,7 @@ pub struct Texts {
 
 #[derive(Debug, Default)]
 struct Reading {
-    /// Since when a thread reads.
+    /// The time since when a thread reads.
     since: Option<Instant>,
     /// The time at which the files of all items were last looked at.
     looked: Option<Instant>,

@@ -23,8 +23,8 @@ type Edited = Result<Option<Vec<u8>>, (ArchiveError, Option<Vec<u8>>)>;
 /// The sidecar of an item in the tree, and in the index.
 type OnDiskAndKnown = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// For how long a filesystem may show the previous sidecar after another host has replaced it: those in user space keep
-/// names and attributes for a second.
+/// The time for which a filesystem may show the previous sidecar after another host has replaced it: those in user
+/// space keep names and attributes for a second.
 const LATE: Duration = Duration::from_millis(1_500);
 
 /// The interval at which it is looked whether the present one is there.

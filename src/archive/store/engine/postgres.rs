@@ -61,11 +61,11 @@ struct State {
     prepared: HashMap<String, tokio_postgres::Statement>,
     /// Within a transaction a lost connection is not made again.
     is_in_transaction: bool,
-    /// Until when the server is not asked, and whether it was silent, not only the connection lost.
+    /// The time until when the server is not asked, and whether it was silent, not only the connection lost.
     away: Option<(Instant, Absence)>,
 }
 
-/// Why a server counts as away.
+/// The reason why a server counts as away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absence {
     Lost,

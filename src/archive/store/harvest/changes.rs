@@ -40,8 +40,8 @@ pub struct ChangePart {
 }
 
 impl Harvest {
-    /// Since when the last `most` changes up to a second are known, and the seconds with which their parts begin, each
-    /// of about `part` changes. None until all records have been noted.
+    /// Returns since when the last `most` changes up to a second are known, and the seconds with which their parts
+    /// begin, each of about `part` changes. None until all records have been noted.
     pub fn parts_of_changes(
         &self,
         until: i64,

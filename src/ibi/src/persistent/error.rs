@@ -1,4 +1,4 @@
-//! Why a text is not a persistent name.
+//! The reasons why a text is not a persistent name.
 
 use crate::message::{Localize, Message};
 use crate::relation::ModifierError;
@@ -21,14 +21,14 @@ pub enum PersistentError {
     NoIdentifier {
         /// The text in which it was looked for.
         found: String,
-        /// Why that is not an identifier.
+        /// The reason why that is not an identifier.
         reason: Option<ParseError>,
     },
     /// The text after the name space of a `upn:` name is not an identifier. It may be the end of one.
     Suffix {
         /// The name space.
         name_space: String,
-        /// Why it is no identifier.
+        /// The reason why it is not an identifier.
         cause: Box<PersistentError>,
     },
     /// The text after the identifier is not a modifier, or a verb is not known.

@@ -1,4 +1,4 @@
-//! Why a text is not a modifier, a list of verbs, a language, a format or the name of a relation.
+//! The reasons why a text is not a modifier, a list of verbs, a language, a format or the name of a relation.
 
 use crate::message::{Localize, Message};
 use crate::{Quoted, display_message, message};

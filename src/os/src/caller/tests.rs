@@ -226,7 +226,7 @@ fn own_permitted() -> CapabilitySet {
     rustix::thread::capabilities(None).expect("read").permitted
 }
 
-/// Whatever the callers may do, and whatever the process may: what a thread takes for one it gives back.
+/// A thread gives back what it takes for a caller, whatever the callers and the process may do.
 #[test]
 fn a_thread_is_itself_again_after_each_caller() {
     if !can_act_as_others() {

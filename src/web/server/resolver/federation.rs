@@ -38,7 +38,7 @@ pub enum ListSource {
     Url(String),
 }
 
-/// Why a list is not read.
+/// The reason why a list is not read.
 #[derive(Debug)]
 pub enum ListError {
     /// A URL of another scheme than `http` and `https`, or one that is malformed.

@@ -68,7 +68,7 @@ display_message!(PeerError);
 
 impl std::error::Error for PeerError {}
 
-/// Why a list of a peer is not put in force, for the log.
+/// The reason why a list of a peer is not put in force, for the log.
 #[derive(Debug)]
 enum ListRefused {
     Network(ClientError),

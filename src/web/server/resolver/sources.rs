@@ -1,4 +1,4 @@
-//! From where a resolver knows of Archives, and which of them has precedence where several name the same one.
+//! The sources from which a resolver knows of Archives, and which has precedence where several name the same one.
 
 use std::collections::HashSet;
 

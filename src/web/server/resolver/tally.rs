@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::formats::resolution::{ArchiveQuery, Location};
 use crate::web::client::archive_service::ArchiveService;
 
-/// Why a reader is not redirected.
+/// The reason why a reader is not redirected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Alert {
     /// No Archive knows the item or, if `is_known`, what is requested of it. `silent` Archives did not

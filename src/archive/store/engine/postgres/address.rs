@@ -18,8 +18,8 @@ const PER_HOST: Duration = Duration::from_secs(1);
 /// The time that data may be unacknowledged, and that a silent connection is not probed.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(5);
 
-/// After how many milliseconds the server gives up a transaction of a host that has stopped, so that its locks do not
-/// stop the others.
+/// The milliseconds after which the server gives up a transaction of a host that has stopped, so that its locks do
+/// not stop the others.
 pub(super) const IDLE_IN_TRANSACTION: u64 = 5_000;
 
 /// The server of an index.
@@ -90,7 +90,7 @@ impl Address {
         })
     }
 
-    /// Why no connection was made.
+    /// Returns why no connection was made.
     fn refused(&self, error: &tokio_postgres::Error) -> Message {
         let what = described(error);
         if !self.is_withheld {

@@ -128,7 +128,7 @@ fn head(site: &Site, list: List) -> String {
         List::SiteMap => String::new(),
         List::Resources => {
             let up = site.url.at(CAPABILITIES);
-            // Of what changes in this second it may have the one or the other.
+            // An item that changes in this second may be in it as before or after that.
             let at = instant(site.clock.seconds() - 1);
             format!(
                 "<rs:ln rel=\"up\" href=\"{up}\"/>\n<rs:md capability=\"resourcelist\" at=\"{at}\"/>\n"

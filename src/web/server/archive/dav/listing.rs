@@ -27,7 +27,7 @@ enum Source {
     Nothing,
 }
 
-/// In what form resources are listed.
+/// The form in which resources are listed.
 pub(super) enum Form {
     /// Properties in XML.
     Properties(Wanted),

@@ -26,7 +26,7 @@ const ITEMS: usize = 20;
 const VALUES: usize = 500;
 /// The last page that can be asked for.
 const LAST_PAGE: usize = 500;
-/// After how many seconds a reader tries again while the index is made.
+/// The seconds after which a reader tries again while the index is made.
 const ASK_AGAIN: u16 = 5;
 
 /// The fields by which items are listed, in the order of the words for them.

@@ -1,4 +1,4 @@
-//! Why a zip file ends early.
+//! The reasons why a zip file ends early.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(super) const MOST_ENTRIES: usize = 1_000_000;
 /// The most entries of a bag, of which the manifest is held until the end as well.
 pub(super) const MOST_IN_A_BAG: usize = 200_000;
 
-/// Why a zip file ends early.
+/// The reason why a zip file ends early.
 #[derive(Debug)]
 pub(super) enum ZipError {
     /// The item cannot be read.
