@@ -8,13 +8,13 @@ use fuser::{BackingId, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyOpen
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::backing::Route;
+use super::backing::{Backing, Route};
 use super::handles::{ContentState, Directory, Handle};
 use super::leases::Blocked;
 use super::names::NameIn;
 use super::reply::{self, OpenFile};
 use super::{Ibifs, Inner};
-use crate::archive::Bringing;
+use crate::archive::{Bringing, WriteIntent};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping, Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
@@ -24,6 +24,13 @@ use crate::os::charging;
 
 /// A file that is open already, because it has just been made.
 type OpenedFile = (OwnedFd, Option<OpenDeposit>);
+
+/// The way in which an open file is read and written.
+struct Routed {
+    flags: FopenFlags,
+    backing: Option<Arc<Backing>>,
+    mapping: Option<MappableOpen>,
+}
 
 impl Ibifs {
     /// Opens a file and replies: in the background if its text must be generated, later if another program
@@ -216,33 +223,14 @@ impl Inner {
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Result<OpenFile, Blocked> {
         let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
-        if made.is_none() {
+        let is_made = made.is_some();
+        if !is_made {
             self.handles.check(caller.uid)?;
         }
-        if node.real.is_none() {
-            // Permissions do not keep root from opening a virtual file for writing.
-            if access != OFlags::RDONLY {
-                return Err(Errno::PERM.into());
-            }
-            return Ok(self.open_virtual(caller, node)?);
-        }
-        let is_sidecar = node.learnt.sidecar_of().is_some();
-        if made.is_none() && self.namespace.is_replaced_sidecar(node)? {
-            // The text that a program renamed to `.ibi` was written again with the item's relations, and the kernel
-            // has not dropped the name yet (`invalidate_after_reply`). It looks the name up again after this error.
-            return Err(Errno::STALE.into());
-        }
-        let _unleased;
-        let mut change = None;
-        if is_sidecar && access != OFlags::RDONLY {
-            if made.is_none() {
-                _unleased = self.open_unleased(caller, node, flags)?;
-                self.namespace.before_writing(caller, node)?;
-                self.invalidate_attributes(node);
-            }
-            change = self.namespace.changing_file(node)?;
-        }
-        let is_made = made.is_some();
+        let Some(real) = &node.real else {
+            return Ok(self.open_virtual(caller, node, access)?);
+        };
+        let (_unleased, change) = self.begin_change(caller, node, flags, is_made)?;
         let (file, deposit) = match made {
             Some(made) => made,
             None => {
@@ -251,49 +239,9 @@ impl Inner {
             }
         };
         self.access_times.apply_to(&file);
-        // Found as the daemon: the caller may not pass through the store to it.
-        let without = self.access_times.without(file.as_fd());
-        let register = |file: BorrowedFd<'_>| register(without.as_ref().map_or(file, AsFd::as_fd));
-        let route = self
-            .backings
-            .route(node.id, file.as_fd(), access, caller, register);
-        let mut mapping = None;
-        let (mut flags, backing) = match route {
-            Route::Kernel(backing) => {
-                if access == OFlags::RDWR {
-                    // Most files are made, written and closed once; a FLUSH for each would be for nothing.
-                    let notice = if is_made {
-                        CloseNotice::None
-                    } else {
-                        CloseNotice::Sent
-                    };
-                    let was = node.learnt.mapping();
-                    mapping = Some(MappableOpen::new(node, notice));
-                    if !matches!(was, Mapping::Open(_)) && !is_made {
-                        self.invalidate_attributes(node);
-                    }
-                }
-                (FopenFlags::empty(), Some(backing))
-            }
-            // Another host may have written it since.
-            Route::Cached if node.is_shared => (FopenFlags::empty(), None),
-            Route::Cached => (FopenFlags::FOPEN_KEEP_CACHE, None),
-            Route::Direct => (FopenFlags::FOPEN_DIRECT_IO, None),
-        };
-        if node.is_shared && !is_made {
-            self.invalidate_attributes(node);
-        }
-        let is_awaited = mapping
-            .as_ref()
-            .is_some_and(|mapping| mapping.notice() == CloseNotice::Sent);
-        if !is_sidecar && !is_awaited && node.learnt.metadata_of().is_none() {
-            // A close writes nothing back: the kernel need not send a flush.
-            flags |= FopenFlags::FOPEN_NOFLUSH;
-        }
+        let routed = self.route(caller, node, &file, access, is_made, register);
         let file = Arc::new(file);
-        if let Some(real) = &node.real {
-            real.file.note_opened(&file);
-        }
+        real.file.note_opened(&file);
         let handle = Handle::File {
             file,
             writable: access != OFlags::RDONLY,
@@ -304,14 +252,102 @@ impl Inner {
             deposit,
             change: parking_lot::Mutex::new(change),
             closed: parking_lot::Mutex::new(None),
-            backing: backing.clone(),
-            mapping,
+            backing: routed.backing.clone(),
+            mapping: routed.mapping,
         };
         Ok(OpenFile {
             handle: self.handles.add(caller.uid, handle),
-            flags,
-            backing,
+            flags: routed.flags,
+            backing: routed.backing,
         })
+    }
+
+    /// Prepares an open of the sidecar of an item for writing: as long as the file lives, no program can take a lease on it,
+    /// and a start after a crash reads the item again. Of other files nothing is prepared.
+    fn begin_change(
+        &self,
+        caller: &Caller,
+        node: &Arc<Node>,
+        flags: i32,
+        is_made: bool,
+    ) -> Result<(Option<OwnedFd>, Option<WriteIntent>), Blocked> {
+        if !is_made && self.namespace.is_replaced_sidecar(node)? {
+            // The text that a program renamed to `.ibi` was written again with the item's relations, and the kernel
+            // has not dropped the name yet (`invalidate_after_reply`). It looks the name up again after this error.
+            return Err(Errno::STALE.into());
+        }
+        if node.learnt.sidecar_of().is_none() || flags & libc::O_ACCMODE == libc::O_RDONLY {
+            return Ok((None, None));
+        }
+        let mut unleased = None;
+        if !is_made {
+            unleased = Some(self.open_unleased(caller, node, flags)?);
+            self.namespace.before_writing(caller, node)?;
+            self.invalidate_attributes(node);
+        }
+        Ok((unleased, self.namespace.changing_file(node)?))
+    }
+
+    /// Decides how a file that has been opened is read and written: by the kernel, through its cache, or without.
+    fn route(
+        &self,
+        caller: &Caller,
+        node: &Arc<Node>,
+        file: &OwnedFd,
+        access: OFlags,
+        is_made: bool,
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> Routed {
+        // Found as the daemon: the caller may not pass through the store to it.
+        let without = self.access_times.without(file.as_fd());
+        let register = |file: BorrowedFd<'_>| register(without.as_ref().map_or(file, AsFd::as_fd));
+        let file = file.as_fd();
+        let route = self.backings.route(node.id, file, access, caller, register);
+        let mut routed = Routed {
+            flags: FopenFlags::empty(),
+            backing: None,
+            mapping: None,
+        };
+        match route {
+            Route::Kernel(backing) => {
+                routed.backing = Some(backing);
+                if access == OFlags::RDWR {
+                    routed.mapping = Some(self.mappable(node, is_made));
+                }
+            }
+            // Another host may have written it since.
+            Route::Cached if node.is_shared => {}
+            Route::Cached => routed.flags |= FopenFlags::FOPEN_KEEP_CACHE,
+            Route::Direct => routed.flags |= FopenFlags::FOPEN_DIRECT_IO,
+        }
+        if node.is_shared && !is_made {
+            self.invalidate_attributes(node);
+        }
+        let is_awaited = |mapping: &MappableOpen| mapping.notice() == CloseNotice::Sent;
+        if node.learnt.sidecar_of().is_none()
+            && node.learnt.metadata_of().is_none()
+            && !routed.mapping.as_ref().is_some_and(is_awaited)
+        {
+            // A close writes nothing back: the kernel need not send a flush.
+            routed.flags |= FopenFlags::FOPEN_NOFLUSH;
+        }
+        routed
+    }
+
+    /// Notes that a program may map a file for writing, which the kernel then writes without the daemon.
+    fn mappable(&self, node: &Arc<Node>, is_made: bool) -> MappableOpen {
+        // Most files are made, written and closed once; a FLUSH for each would be for nothing.
+        let notice = if is_made {
+            CloseNotice::None
+        } else {
+            CloseNotice::Sent
+        };
+        let was = node.learnt.mapping();
+        let mapping = MappableOpen::new(node, notice);
+        if !matches!(was, Mapping::Open(_)) && !is_made {
+            self.invalidate_attributes(node);
+        }
+        mapping
     }
 
     fn directory(&self, caller: &Caller, node: Arc<Node>) -> Directory {
@@ -319,7 +355,16 @@ impl Inner {
         Directory::new(node, without_sidecar, Arc::clone(&self.access_times))
     }
 
-    fn open_virtual(&self, caller: &Caller, node: &Arc<Node>) -> ErrnoResult<OpenFile> {
+    fn open_virtual(
+        &self,
+        caller: &Caller,
+        node: &Arc<Node>,
+        access: OFlags,
+    ) -> ErrnoResult<OpenFile> {
+        // Permissions do not keep root from opening a virtual file for writing.
+        if access != OFlags::RDONLY {
+            return Err(Errno::PERM);
+        }
         let (handle, flags) = match node.kind {
             NodeKind::Text(_) => (Handle::Text(Arc::clone(node)), FopenFlags::FOPEN_KEEP_CACHE),
             NodeKind::Generated(generated) => (
