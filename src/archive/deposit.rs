@@ -1,6 +1,6 @@
 //! Deposits: a directory becomes what is in an item that was just minted.
 //!
-//! All is done with the rights of the process: nobody deposits what they may not read or move. A directory that
+//! All is done with the rights of the process, which deposits nothing that it may not read or move. A directory that
 //! is moved gets a file [`MARK`] with the names of the item before the first change. Each file is in the
 //! directory or in the item at every moment, and a second run goes on with the item of the mark. Other users may be able
 //! to write in the directory: it is opened once, and nothing in it is reached by a path.

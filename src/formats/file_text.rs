@@ -1,6 +1,6 @@
 //! The text of a file, for searches: whether it has one, and the words of it.
 //!
-//! A file is what its content says, not its name. Marks of HTML and XML are no words.
+//! A file is what its content says, not its name. Marks of HTML and XML are not words.
 
 use super::metadata::decode;
 

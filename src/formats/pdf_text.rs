@@ -23,7 +23,7 @@ const UNITS: f64 = 1000.0;
 const MOST_GLYPHS: u64 = 1_000_000;
 
 /// The text of the pages, of at most so many bytes, as far as `goes_on` allows. It is asked before each page. None if
-/// it is no PDF file. May panic.
+/// it is not a PDF file. May panic.
 #[must_use]
 pub fn pdf_text(bytes: Vec<u8>, longest: usize, goes_on: &dyn Fn() -> bool) -> Option<String> {
     let pdf = Pdf::new(bytes).ok()?;
@@ -206,7 +206,7 @@ mod tests {
     fn glyphs_become_words() {
         for (operators, expected) in [
             ("BT /F 12 Tf 50 700 Td (Rain fall) Tj ET", "Rain fall"),
-            // A gap in place of a space, and a correction that is none.
+            // A gap in place of a space, and a correction that is not one.
             (
                 "BT /F 12 Tf 50 700 Td [(Rain) -400 (fa) 20 (ll)] TJ ET",
                 "Rain fall",

@@ -67,7 +67,7 @@ impl Picture {
         [sides, self.jpeg.clone()].concat()
     }
 
-    /// A picture that another process has drawn. None if it is none, or larger than it may be.
+    /// A picture that another process has drawn. None if it is not one, or larger than it may be.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Picture> {
         let (sides, jpeg) = bytes.split_at_checked(4)?;

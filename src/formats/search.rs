@@ -3,7 +3,7 @@
 //! `rainfall creator:banon year:2005-2009 -map "sea level" hydro*`: items that have all of these words and not
 //! those after `-`; a phrase has its words side by side, and `*` stands for any end of a word. A word after a field
 //! is looked for there only. Case and diacritics do not count. Every text is a query or has no word: what looks
-//! like a field and is none is words.
+//! like a field and is not one is words.
 
 /// A part of a description that can be searched by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -143,7 +143,7 @@ fn is_forbidden(character: char) -> bool {
 pub enum PropfindError {
     /// It is not well-formed XML in UTF-8, or has a document type.
     Xml,
-    /// It is no `propfind` with one of `prop`, `propname` and `allprop`.
+    /// It is not a `propfind` with one of `prop`, `propname` and `allprop`.
     Unknown,
     /// It names too many properties.
     TooMany,

@@ -88,7 +88,7 @@ impl FileHandle {
         })
     }
 
-    /// Opens the file; ESTALE when it is no more.
+    /// Opens the file; ESTALE when it is gone.
     fn open(&self, filesystem: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut raw = Raw {
             bytes: self.length.into(),

@@ -6,7 +6,7 @@ use super::namespace::outside::{Outside, outside};
 use crate::formats::item::Names;
 use crate::formats::search::SearchQuery;
 
-/// The path of the level, or of the item with its modifier, that a name below a level means. None if it is no part of
+/// The path of the level, or of the item with its modifier, that a name below a level means. None if it is not part of
 /// an identifier.
 #[must_use]
 pub fn meaning(level: &str, name: &str) -> Option<(String, bool)> {

@@ -97,7 +97,7 @@ impl FoundItem {
         })
     }
 
-    /// The texts that are no sidecar.
+    /// The texts that are not a sidecar.
     pub(crate) fn texts(&self) -> impl Iterator<Item = (&Entry, &[u8])> {
         let entries = self.inventory.entries().iter();
         entries.filter_map(|entry| match &entry.kind {
@@ -203,7 +203,7 @@ pub(crate) fn digest_of(text: &[u8]) -> Digest {
     Digest(Sha256::digest(text).into())
 }
 
-/// The error of an entry that is no directory, file or link.
+/// The error of an entry that is not a directory, file or link.
 fn not_sent(entry: &Entry) -> TransferError {
     let path = shown(&entry.path);
     Skip::NotCopied(message!(

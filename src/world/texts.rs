@@ -11,7 +11,7 @@ use super::related::Wanted;
 use super::remote::{digest_in, next_of};
 use crate::formats::fixity::Digest;
 
-/// The path of the level, or of the item with its modifier, that a name below a level means. None if it is no part of
+/// The path of the level, or of the item with its modifier, that a name below a level means. None if it is not part of
 /// an identifier.
 #[must_use]
 pub fn meaning(level: &str, name: &str) -> Option<(String, bool)> {

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 /// The reason why something cannot be shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// An Archive or a resolver says that it is not there, or a name is no identifier.
+    /// An Archive or a resolver says that it is not there, or a name is not an identifier.
     Missing,
     /// No server that may know was reached.
     Unreachable(String),

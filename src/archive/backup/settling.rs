@@ -29,7 +29,7 @@ const ROUNDS: usize = 10;
 /// The total time of waiting for writes in progress.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The age of a sidecar that is no write in progress: the index does not accept it, as where its owner
+/// The age of a sidecar that is not a write in progress: the index does not accept it, as where its owner
 /// claims what the item may not have.
 const SETTLED: Duration = Duration::from_secs(2);
 

@@ -1,6 +1,6 @@
 //! Fills an item with a directory, and removes the directory when the item is on disk.
 //!
-//! The directories of the item are made: whoever holds one of the source open must not reach the store by it. Files that
+//! The directories of the item are made: a process that has one of the source open must not reach the store. Files that
 //! belong to this user alone become further names of the same files, where the source lies on the filesystem of the
 //! store; all others are copied.
 

@@ -146,7 +146,7 @@ impl Archive {
         let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
         match self.store.facts()? {
             Some(known) if known == text => Ok(()),
-            // URLs are no part of what is minted.
+            // URLs are not part of what is minted.
             Some(known)
                 if Facts::parse(&known).is_ok_and(|known| known.is_same_archive(&self.facts)) =>
             {

@@ -115,7 +115,7 @@ impl Filler<'_> {
     ) -> Result<(), PackageError> {
         let failed = |errno| PackageError::io(Action::Make, &entry.path)(errno);
         let is_sidecar = entry.path == SIDECAR.as_bytes();
-        // A sidecar with a second name would speak for nobody as long as it has that.
+        // A sidecar with a second name would speak for no user as long as it has that.
         let inode = entry.inode.filter(|_| !is_sidecar);
         if let Some(first) = inode.and_then(|inode| self.linked.get(&inode)) {
             let (above, first) = split(first);

@@ -102,7 +102,7 @@ pub enum PackageError {
     },
     /// An OCFL object breaks these rules.
     Object(Vec<Fault>),
-    /// A directory is no package.
+    /// A directory is not a package.
     Undeclared,
     /// The package does not name its item.
     Nameless,

@@ -208,7 +208,7 @@ pub(super) enum Kind {
     Object,
 }
 
-/// The format of a package, which may be broken; None if a directory is none.
+/// The format of a package, which may be broken; None if a directory is not one.
 pub(super) fn kind_of(root: impl AsFd) -> Result<Option<Kind>, Errno> {
     let names = Directory::reopened(root)?.entries()?;
     let is_kind = |name: &str, kind| {

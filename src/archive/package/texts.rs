@@ -9,7 +9,7 @@ use super::unpack::{ArchiveFormat, holds_bag, unpack_at_most};
 use crate::archive::tree::Action;
 use crate::os::directory::Directory;
 
-/// The format of a file with these bytes, by its name; None if it is none of those that are unpacked.
+/// The format of a file with these bytes, by its name; None if it is not one of those that are unpacked.
 #[must_use]
 pub fn format(bytes: &[u8]) -> Option<&'static str> {
     let format = ArchiveFormat::of(&mut Cursor::new(bytes)).ok()?;

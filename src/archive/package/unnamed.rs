@@ -207,7 +207,7 @@ fn stage_directory(
 /// Staged files.
 #[derive(Debug, Default)]
 pub struct Staged {
-    /// None if it is no package.
+    /// None if it is not a package.
     pub identity: Option<PackageIdentity>,
     /// The rules that the package should keep and does not.
     pub warnings: Vec<Fault>,
@@ -354,7 +354,7 @@ fn only_directory(directory: &Directory) -> Result<Option<Vec<u8>>, PackageError
 
 /// The metadata text that describes a package, which has these tags, or a directory: from a record in XML, which is looked
 /// for in the tag files of a bag, in what is beside the content of an object, or in the directory, and from the tags.
-/// Without tags, a record that is no plain Dublin Core is the text as it is.
+/// Without tags, a record that is not plain Dublin Core is the text as it is.
 fn described(
     root: &Directory,
     info: Option<&[(String, String)]>,

@@ -1,10 +1,10 @@
 //! The processes that write an index in a server. flock(2) keeps processes of one machine apart; those of others see a
 //! row of the table `host`.
 //!
-//! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server, and from its start on: nobody
-//! could renew a row while it was down. Each transaction that writes
-//! looks for its own row, so that a process that was taken for dead, and goes on later, writes nothing. Whoever removes
-//! the row of another takes over the recovery marks of that one.
+//! The row is renewed every [`BEAT`] and counts for [`LAPSE`], by the clock of the server, and from its start on: no
+//! process could renew a row while it was down. Each transaction that writes
+//! looks for its own row, so that a process that was taken for dead, and goes on later, writes nothing. A process that
+//! removes the row of another takes over the recovery marks of that one.
 
 use std::collections::HashSet;
 use std::sync::Arc;

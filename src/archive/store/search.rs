@@ -1,6 +1,6 @@
 //! The words of descriptions, for searches; [`texts`] has those of files, too.
 //!
-//! This is a database of its own: it can be made again from the descriptions, and is missing until somebody
+//! This is a database of its own: it can be made again from the descriptions, and is missing until a user
 //! searches. It knows items by their numbers in the index.
 
 mod texts;

@@ -36,7 +36,7 @@ const UNKNOWN: i64 = -1;
 /// The interval at which a server is asked.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// Asks a server until nobody wants to know any more.
+/// Asks a server until no reader wants to know any more.
 fn follow(url: &IndexUrl, seen: &Weak<Seen>) {
     let mut server = Postgres::connect(url, SOON);
     while let Some(seen) = seen.upgrade() {

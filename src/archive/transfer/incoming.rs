@@ -42,7 +42,7 @@ pub struct Incoming<'a> {
     tree: &'a Tree,
     /// Relative to the store.
     path: String,
-    /// Its lock, while which exists nobody takes it for abandoned.
+    /// Its lock: while that exists, no process takes it for abandoned.
     directory: OwnedFd,
 }
 

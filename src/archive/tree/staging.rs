@@ -179,7 +179,7 @@ impl Tree {
     }
 
     /// Removes from `staging/` what processes have left that do not share the store any more. `are_there` returns the
-    /// numbers of those that do, and is called after the names were read: whoever made one was there before.
+    /// numbers of those that do, and is called after the names were read: a process that made one was there before.
     pub fn clear_left_staging<E>(
         &self,
         are_there: impl FnOnce() -> Result<HashSet<i64>, E>,

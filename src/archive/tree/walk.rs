@@ -147,7 +147,7 @@ pub enum WalkEntry<'a> {
     Named(&'a str),
     /// A link in place of a level, or anything but a directory in place of an item.
     Other(&'a str),
-    /// Something in place of a level, an item or a tombstone whose name is not UTF-8, so that it is no part of an
+    /// Something in place of a level, an item or a tombstone whose name is not UTF-8, so that it is not part of an
     /// identifier.
     NotText(&'a [u8]),
     /// Two directories whose names differ only in spelling.

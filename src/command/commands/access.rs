@@ -49,7 +49,7 @@ impl StoreAccess {
         })
     }
 
-    /// The store that is mounted at a path; None if the path is no mount point of a store.
+    /// The store that is mounted at a path; None if the path is not a mount point of a store.
     pub(super) fn of_mount_point(path: &Path) -> Result<Option<PathBuf>, Failure> {
         let resolved = std::fs::canonicalize(path).ok();
         let mounted = resolved.and_then(|path| {

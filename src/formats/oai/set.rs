@@ -39,7 +39,7 @@ pub fn spec_of(collection: &str) -> String {
     spec
 }
 
-/// The beginning of the local names in a set. None if it is no set of this kind.
+/// The beginning of the local names in a set. None if it is not a set of this kind.
 #[must_use]
 pub fn collection_in(spec: &str) -> Option<String> {
     let mut collection = Vec::new();

@@ -44,7 +44,7 @@ const LATE_RUN: u32 = 3;
 
 // These are not tuned. They bound what a busy machine loses.
 
-/// A run that took longer than this for each request is no stream: the watchdog would unbind the worker.
+/// A run that took longer than this for each request is not a stream: the watchdog would unbind the worker.
 const STREAM: Duration = Duration::from_millis(1);
 /// The time that no worker is bound after one was not given its processor; twice as long each time, up to the second.
 const HOLD_OFF: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(30));
@@ -56,7 +56,7 @@ const PROVEN: usize = 4096;
 /// The thread that waits for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asker {
-    /// The thread of this number; 0 if there is none in this namespace of processes, or nobody waits.
+    /// The thread of this number; 0 if there is none in this namespace of processes, or no thread waits.
     Waits(u32),
     /// A process that may go on, since data are read ahead and written behind beside it; or one that waits for the
     /// disk, as the worker does.

@@ -109,7 +109,7 @@ pub const CAPABILITY: &str = "security.capability";
 /// changes no time on some filesystems. EAGAIN where another program has a lease on it.
 fn truncate(file: BorrowedFd<'_>, size: u64) -> ErrnoResult<()> {
     is_regular(file)?;
-    // truncate(2) would wait for the lease; while the file is open for writing there is none.
+    // truncate(2) would wait for the lease; while the file is open for writing there is no lease.
     let _open = opening::again(file, OFlags::WRONLY)?;
     let path = CString::new(by_descriptor(file)).map_err(|_| Errno::INVAL)?;
     let size = libc::off_t::try_from(size).map_err(|_| Errno::FBIG)?;

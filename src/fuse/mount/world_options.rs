@@ -32,7 +32,7 @@ impl WorldOptions {
         !(self.resolvers.is_empty() && self.archives.is_empty())
     }
 
-    /// Reads a value of `world=`; None if it is none.
+    /// Reads a value of `world=`; None if it is not one.
     pub(super) fn take_world(&mut self, value: &str) -> Option<()> {
         if value == "fallback" {
             self.fallback = true;
@@ -42,7 +42,7 @@ impl WorldOptions {
         Some(())
     }
 
-    /// Reads an option with a value; None if it is none of these, or has a value that it cannot have.
+    /// Reads an option with a value; None if it is not one of these, or has a value that it cannot have.
     pub(super) fn take(&mut self, name: &str, value: &str) -> Option<()> {
         let path = || (!value.is_empty()).then(|| PathBuf::from(value));
         match name {

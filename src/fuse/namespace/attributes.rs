@@ -59,7 +59,7 @@ impl Namespace {
                 let shown = shown_to_declare(like.permissions);
                 Attr::virtual_like(&like, FileType::Directory, shown, like.size)
             }
-            // Nobody knows what there is in them.
+            // It is not known what there is in them.
             NodeKind::World | NodeKind::Outside(_) => {
                 Attr::virtual_like(&like, FileType::Directory, 0o111, like.size)
             }

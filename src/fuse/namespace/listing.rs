@@ -69,7 +69,7 @@ impl Namespace {
             // Any query has a name here.
             NodeKind::Find => Vec::new(),
             NodeKind::Found(path) => self.list_found(caller, path)?,
-            // Names are found there that nobody here could list.
+            // Names are found there that no user here could list.
             NodeKind::World | NodeKind::Outside(_) => return Err(Errno::ACCESS),
             _ => return Err(Errno::NOTDIR),
         };

@@ -1,7 +1,7 @@
 //! Numbers of any length from one base to another, and the 27 digits of an IBIp.
 //!
 //! Schoolbook arithmetic on digits, most significant first: the text of an IPv6 address in base 17 needs up to 160
-//! bits, more than `u128` holds. Callers bound the length (at most 64 digits), so quadratic time is no concern. This
+//! bits, more than `u128` holds. Callers bound the length (at most 64 digits), so quadratic time does not matter. This
 //! module does not know what a number stands for.
 
 /// The digits from 0 to 26; `W` and `X` are separators, the other five letters are not used.

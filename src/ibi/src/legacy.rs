@@ -206,7 +206,7 @@ fn value(character: char) -> Option<u8> {
     u8::try_from(index).ok()
 }
 
-/// A number in base 53; `None` where it is none or does not fit.
+/// A number in base 53; `None` where it is not one or does not fit.
 fn number(text: &str) -> Option<u64> {
     text.chars().try_fold(0u64, |number, character| {
         number

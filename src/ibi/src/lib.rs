@@ -218,7 +218,7 @@ pub struct Explanation {
 /// A pair `word/word`, good only as the recorded alias of an item.
 ///
 /// Both words are ASCII letters and digits, 1 to 64 of them, and keep their case. An Archive ignores the case
-/// of one that is no IBIp in base 53.
+/// of one that is not an IBIp in base 53.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AliasPair(String);
 

@@ -382,7 +382,7 @@ enum Piece<'a> {
     Argument(&'a str),
 }
 
-/// The pieces of a template. What is no placeholder is text, a brace as well.
+/// The pieces of a template. A part that is not a placeholder is text, a brace as well.
 fn pieces(template: &str) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = template;
     std::iter::from_fn(move || {

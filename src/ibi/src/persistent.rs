@@ -197,7 +197,7 @@ impl Reader {
     ///
     /// # Errors
     /// A text that holds no identifier, a modifier or verb that does not exist, another scheme than `http`,
-    /// `https`, `ibi`, `upn` and `oai`, an authority that is none.
+    /// `https`, `ibi`, `upn` and `oai`, an authority that is not one.
     pub fn parse(self, text: &str) -> Result<PersistentName, PersistentError> {
         reader::read(self, text, None)
     }
@@ -206,7 +206,7 @@ impl Reader {
     /// `dpi.inpe.br/sbsr@80`, which it lacks. Any other name is read as it is.
     ///
     /// # Errors
-    /// The errors of [`Reader::parse`], where the two together are no identifier either.
+    /// The errors of [`Reader::parse`], where the two together are not an identifier either.
     pub fn parse_below(self, prefix: &str, text: &str) -> Result<PersistentName, PersistentError> {
         reader::read(self, text, Some(prefix))
     }

@@ -229,7 +229,7 @@ impl Request {
     /// Reads verbs joined by `+`, as in a URL, or by a space, as between services.
     ///
     /// # Errors
-    /// A word that is no verb, a parameter where none belongs, none of the fourteen compositions.
+    /// A word that is not a verb, a parameter where none belongs, none of the fourteen compositions.
     pub fn parse_verbs(text: &str) -> Result<Request, ModifierError> {
         let mut steps = Vec::new();
         let mut is_file_list = false;

@@ -288,7 +288,7 @@ pub fn random_name(prefix: &str) -> Result<String, Errno> {
     Ok(format!("{prefix}{number:032x}"))
 }
 
-/// Refuses what is no name but a path: EINVAL.
+/// Refuses a path that is not a name: EINVAL.
 fn one(name: &impl AsRef<[u8]>) -> Result<&[u8], Errno> {
     match name.as_ref() {
         b"" | b"." | b".." => Err(Errno::INVAL),

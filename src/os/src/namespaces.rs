@@ -95,7 +95,7 @@ impl Plan {
 
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {
     // SAFETY: only this process, a child that was just forked and has one thread, is concerned; its descriptors
-    // stay shared with nobody.
+    // stay shared with no process.
     unsafe { rustix::thread::unshare_unsafe(flags) }
 }
 

@@ -117,7 +117,7 @@ impl Fetched {
     /// The URL to which the answer redirects.
     ///
     /// # Errors
-    /// The place, if it is no URL with `http` or `https`, or leaves TLS.
+    /// The place, if it is not a URL with `http` or `https`, or leaves TLS.
     pub(crate) fn target(&self) -> Result<Option<String>, ClientError> {
         let from: Uri = self.url.parse().map_err(|_| ClientError::Url)?;
         let target = redirection::target(&from, self.response.status(), self.response.headers());

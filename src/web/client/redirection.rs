@@ -5,7 +5,7 @@ use hyper::{StatusCode, Uri};
 
 /// The place to which an answer redirects. None for an answer that does not.
 ///
-/// # Errors The place, if it is no URL with `http` or `https`, or leaves TLS.
+/// # Errors The place, if it is not a URL with `http` or `https`, or leaves TLS.
 pub(crate) fn target(
     from: &Uri,
     status: StatusCode,

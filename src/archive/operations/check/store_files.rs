@@ -105,7 +105,7 @@ pub(super) fn read_facts(
                 (Some(CheckCode::IndexDiffers), Some(detail), Some(facts))
             }
             Ok(facts) => match &kept_facts {
-                // URLs are no part of what is minted, see `Archive::check_facts`.
+                // URLs are not part of what is minted, see `Archive::check_facts`.
                 Some(kept) if !kept.is_same_archive(&facts) => {
                     let detail = what_changed(&kept.to_text(), &facts.to_text());
                     (

@@ -186,7 +186,7 @@ fn the_owner_of_a_sidecar_acts_for_itself() {
     assert_eq!(may.expect("asked"), rustix::process::geteuid().is_root());
 }
 
-/// Files in a directory with the setgid bit have its group, whoever makes them.
+/// Files in a directory with the setgid bit have its group, whichever user makes them.
 #[test]
 fn the_group_of_a_sidecar_counts_if_its_author_has_chosen_it() {
     let archive = TestArchive::new();

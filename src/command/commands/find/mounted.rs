@@ -32,7 +32,7 @@ pub(super) fn search(
         directory.push(component(&options.words.join(" ")));
     }
     for (field, value) in creators.chain(years).chain(types) {
-        // A range of years is no phrase.
+        // A range of years is not a phrase.
         let quote = if field == "year" { "" } else { "\"" };
         directory.push(component(&format!("{field}:{quote}{value}{quote}")));
     }

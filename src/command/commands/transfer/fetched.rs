@@ -61,7 +61,7 @@ pub(super) fn copy(
         StoreAccess::at(Path::new(destination)).ok()
     };
     let Some(to) = to else {
-        // The items are in a store, or it is reported that the destination is none.
+        // The items are in a store, or it is reported that the destination is not one.
         return if hosts == Hosts::default() || !is_url(destination) {
             Ok(None)
         } else {

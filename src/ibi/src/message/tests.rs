@@ -17,7 +17,7 @@ fn a_message_is_its_template_filled_in() {
         )),
         "a x! 1"
     );
-    // An argument is no template.
+    // An argument is not a template.
     assert_eq!(said(message!("'{name}'", name = "{name}")), "'{name}'");
 }
 

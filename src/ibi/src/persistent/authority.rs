@@ -2,7 +2,7 @@
 
 use super::{Authority, PersistentError, RESOLVER};
 
-/// Schemes of other names, whose numbers are no ports.
+/// Schemes of other names, whose numbers are not ports.
 const OTHER_SCHEMES: [&str; 6] = ["doi", "hdl", "isbn", "issn", "pmid", "arxiv"];
 /// Whether a text is a URL, its host and port, and what follows them. The resolver is not an Archive.
 pub(super) fn authority(text: &str) -> Result<(bool, Option<Authority>, &str), PersistentError> {

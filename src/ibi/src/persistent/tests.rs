@@ -196,7 +196,7 @@ fn links_as_they_are_found() {
     // Case counts in base 53, and a prefix that stands for no address is kept.
     assert!(read("6qtX3pFwXQZGivnK2Y/TLEBl").starts_with("no identifier in"));
     reads("http://a.b/rep/83LX3W/34PGRBS", "item 83LX3W/34PGRBS at=a.b");
-    // Signs of modifiers are no punctuation, and what is wrong stays so.
+    // Signs of modifiers are not punctuation, and what is wrong stays so.
     for text in ["8JMKD3MGP8W/34PGRBS!!", "8JMKD3MGP8W/34PGRBS::", "8JMKD3MGP8W/34PGRBS?GetNothing.", "(", "<URL:>", "...", "ibi:.", "text/data"] {
         assert!(PersistentName::parse(text).is_err(), "{text}");
     }

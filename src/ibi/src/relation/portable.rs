@@ -18,7 +18,7 @@ pub fn portable_name(identifier: &str, request: &Request) -> String {
     format!("{identifier}{SIGN}{}", request.verbs())
 }
 
-/// A name in the portable spelling as it is written otherwise; None if it is none.
+/// A name in the portable spelling as it is written otherwise; None if it is not one.
 ///
 /// ```
 /// use ibi::relation::from_portable;

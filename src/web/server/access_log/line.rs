@@ -150,7 +150,7 @@ fn is_secret(name: &str) -> bool {
         .any(|secret| decoded.eq_ignore_ascii_case(secret.as_bytes()))
 }
 
-/// Appends bytes, those that are no printable ASCII, quotation marks and backslashes as `\xHH`, like nginx.
+/// Appends bytes, those that are not printable ASCII, quotation marks and backslashes as `\xHH`, like nginx.
 fn escape_bytes(text: &mut String, bytes: &[u8]) {
     for byte in bytes {
         match byte {

@@ -75,7 +75,7 @@ impl Members {
         })
     }
 
-    /// The members after a place. None if it is no place of this level.
+    /// The members after a place. None if it is not a place of this level.
     pub(super) fn after(
         site: &Site,
         path: &LevelPath,

@@ -62,7 +62,7 @@ struct Changes {
 }
 
 impl Changes {
-    /// Counts what has happened since the last time. Nothing of an index that was built anew, in which all items have
+    /// Counts what has happened since the last time. Nothing of an index that was built again, in which all items have
     /// changed.
     fn follow(&mut self, index: &Store) -> Result<(), StoreError> {
         let newest = index.last_number()?.unwrap_or(ItemId(0));

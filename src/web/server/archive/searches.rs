@@ -14,7 +14,7 @@ use crate::web::server::share::{Share, Shares};
 /// The time that a search waits until the index is up to date. What has been read by then is kept for the next one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The search indexes, once somebody has searched.
+/// The search indexes, once a reader has searched.
 #[derive(Debug)]
 pub(super) struct Searches {
     /// The searches of a client that are made at a time. Its further ones wait, so that those of others need not.

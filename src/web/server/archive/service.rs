@@ -79,7 +79,7 @@ fn named(words: &str) -> Option<Names> {
 }
 
 /// Counts an access for the item that is returned to the reader, which may be a related one; for the one that was asked
-/// for if the acknowledgment names none that is held here.
+/// for if the acknowledgment does not name one that is held here.
 async fn count(
     site: &Arc<Site>,
     client: IpAddr,

@@ -63,7 +63,7 @@ fn status(pairs: &str) -> Response<Body> {
 }
 
 /// Includes an Archive, unless it does not answer at its new address and an Archive that this displaces answers where it is:
-/// whoever repeats an earlier request, or names the address of another, changes nothing.
+/// a client that repeats an earlier request, or names the address of another, changes nothing.
 async fn include(
     resolver: &Arc<Resolver>,
     inclusion: Inclusion,

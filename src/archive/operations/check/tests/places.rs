@@ -350,7 +350,7 @@ fn an_area_that_is_missing_is_not_taken_for_the_removal_of_its_items() {
         std::fs::rename(&away, &path).expect("moved back");
         assert_lines(&report(&store), &[]);
     }
-    // Single items that are gone are no missing area.
+    // Single items that are gone are not a missing area.
     let gone = format!("not-in-tree {IBIP}");
     check_closed(
         |archive| drop(archive.copy(IBIP)),

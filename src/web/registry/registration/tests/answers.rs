@@ -1,4 +1,4 @@
-//! Answers to any request: well-formed XML, one winner of many at once, and faults that are no refusals.
+//! Answers to any request: well-formed XML, one winner of many at once, and faults that are not refusals.
 
 use super::*;
 

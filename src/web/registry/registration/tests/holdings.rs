@@ -179,7 +179,7 @@ fn a_document_is_handed_over_to_who_has_a_copy() {
         &document(HERMES_ID, &given("originalDocument=yes")),
         "a copy cannot be an original",
     );
-    // A transfer does not make an original of a document that is none.
+    // A transfer does not make an original of a document that is not one.
     resolver.document(APOLLO_ID, &given("originalDocument=no"));
     resolver.done(&change(APOLLO_ID, HERMES_ID));
     assert_eq!(
