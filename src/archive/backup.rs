@@ -232,7 +232,7 @@ fn held(path: &Path) -> Result<Directory, Errno> {
     }
 }
 
-/// The writing of other users in a directory.
+/// The right of other users to write in a directory.
 enum Closed {
     /// They could not before.
     Before,

@@ -106,7 +106,7 @@ display_message!(FederationError);
 
 impl std::error::Error for FederationError {}
 
-/// The addresses that a list may have: all, or not those that are not public, such as 10.0.0.1.
+/// The addresses that a list may have: all, or public ones, unlike 10.0.0.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admitted {
     /// All addresses.

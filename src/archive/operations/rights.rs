@@ -13,7 +13,7 @@ use crate::formats::item::Names;
 /// The number of items for which it is recorded in one transaction who speaks there.
 const AT_ONCE: usize = 1_000;
 
-/// The levels above an item, which may count for a permission.
+/// The check of the levels above an item for a permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Traversal {
     /// The user must have access through the levels.

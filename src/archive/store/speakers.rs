@@ -1,7 +1,7 @@
 //! The users with whose rights items declare relations: recorded with each relation, so that a look at the relations of
 //! an item opens no other item, however many declare something of it.
 //!
-//! The one who speaks is decided in `archive/operations/rights.rs`, by what is on disk.
+//! The user who speaks is decided in `archive/operations/rights.rs`, by what is on disk.
 
 use super::engine::{Connection, Row, Sync, params};
 use super::{Item, ItemId, Speaker, Store, StoreError, query, rows};

@@ -18,11 +18,11 @@ pub struct NotSent {
     pub set_ids: u64,
     /// Entries with extended attributes that are not a user's.
     pub attributes: u64,
-    /// The way on which the item went.
+    /// The way by which the item went.
     pub way: Way,
 }
 
-/// The way on which an item went to another Archive.
+/// The way by which an item went to another Archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// Between stores of one machine, with all that it has.

@@ -1,8 +1,8 @@
 //! The times of access of files that are read through this process.
 //!
-//! A descriptor with O_NOATIME changes none. A file that the kernel reads itself by FUSE passthrough is opened again, with the
-//! flags of the program that reads, at the mount at which the registered file was opened: that is registered as a copy of the
-//! mount has it, which changes none (mount_setattr(2)). Only root can make one.
+//! A descriptor with O_NOATIME changes none. A file that the kernel reads itself by FUSE passthrough is opened again,
+//! with the flags of the program that reads, at the mount at which the registered file was opened: that is registered
+//! as a copy of the mount has it, which changes none (mount_setattr(2)). Only root can make one.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{AtFlags, Stat, Statx, StatxFlags};
 use rustix::io::Errno;
 
-/// The one who has the files of a filesystem.
+/// The holder of the files of a filesystem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     /// The kernel, on a disk or in memory.

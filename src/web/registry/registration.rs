@@ -47,7 +47,7 @@ use crate::formats::registration::{
 };
 use ibi::{Ibi, Timestamp};
 
-/// The end of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyStatus {
     /// The request is executed.
@@ -65,7 +65,7 @@ pub enum ReplyStatus {
 /// The reply to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegistrationReply {
-    /// The end of the request.
+    /// The outcome of the request.
     pub status: ReplyStatus,
     /// The answer, in UTF-8.
     pub xml: String,

@@ -64,7 +64,7 @@ pub struct Site {
     cache: AnswerCache,
     lists: crawlers::Lists,
     zips: zip::ZipLimit,
-    /// The places of readers that have digests of pieces of files computed at a time.
+    /// The number of readers that may have digests of pieces of files computed at a time.
     digests: Arc<Semaphore>,
     searches: searches::Searches,
     of_clients: Shares,

@@ -43,7 +43,7 @@ const POLICY: &str = "default-src 'none'; \
 /// shown. It has no `<` and no `&`, which XML and HTML read differently.
 const COPYING: &str = include_str!("page/copy.js");
 
-/// The rights of a page with that script besides.
+/// The further rights of a page with that script.
 const COPYING_POLICY: &str =
     "script-src 'sha256-Rmy/0oyuKg8JRr/dGn3SP6vXw35a+zngaaOiKgJgjwk='; connect-src 'self'";
 

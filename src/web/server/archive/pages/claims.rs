@@ -13,7 +13,7 @@ use crate::web::server::archive::Site;
 /// The time that claims are kept while the index does not change. Permissions change without it.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
-/// The time above which claims that take longer to read are kept.
+/// The time of reading claims above which they are kept.
 const LONG: Duration = Duration::from_millis(20);
 
 /// It is kept for so many times as long as reading took, even if the index changes: else who changes something all the
