@@ -1,4 +1,4 @@
-//! The texts of a BagIt bag (RFC 8493): the declaration, the manifests and the metadata. What a bag's files hold is read
+//! The texts of a BagIt bag (RFC 8493): the declaration, the manifests and the metadata. The files of a bag are read
 //! elsewhere.
 
 mod texts;

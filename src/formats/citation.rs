@@ -1,6 +1,6 @@
 //! The citation of an item in a style of the Citation Style Language, by hayagriva and the styles in it.
 //!
-//! The library reads the item's CSL-JSON. What it is given is bounded, and it runs behind a barrier, so that a record
+//! The library reads the item's CSL-JSON. Its input is bounded, and it runs behind a barrier, so that a record
 //! that it cannot cite is an error.
 
 use std::error::Error;

@@ -2,7 +2,7 @@
 //!
 //! Inside items requests go to `inside`, above and beside them to `namespace`, which decides what each of
 //! them means. The kernel checks permissions (`default_permissions`), does file locks and, where it can,
-//! reads and writes files (FUSE passthrough). What a change makes stale in its cache goes through
+//! reads and writes files (FUSE passthrough). The names that a change makes stale in its cache go through
 //! `invalidator`.
 
 mod background;

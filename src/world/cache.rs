@@ -1,9 +1,9 @@
 //! The files that have been fetched, on disk, within a limit.
 //!
 //! A file of the cache is written under another name and renamed, and its content is compared with its digest before it
-//! is used: a file that a crash has torn, or that was changed, is never delivered, but fetched again. What was not used
-//! for the longest time is removed first, except what is pinned, and what the kernel has open. Room is reserved before a
-//! download.
+//! is used: a file that a crash has torn, or that was changed, is never delivered, but fetched again. The files
+//! not used for the longest time are removed first, except those that are pinned, or that the kernel has open. Room is
+//! reserved before a download.
 //!
 //! - [`place`]: the directory, and whose it is.
 //! - [`stamp`]: what tells that a file was not changed since it was verified.

@@ -1,8 +1,8 @@
 //! Copies of items in a store of this machine.
 //!
 //! All files of an item are fetched into the store's directory for arriving items. When all are there, the item is
-//! assembled and added. What has arrived is not fetched again, by whichever run: a file goes on where it was cut, after
-//! the pieces that are there have been compared.
+//! assembled and added. A part that has arrived is not fetched again, by any run: a file goes on where it was cut,
+//! after the pieces that are there have been compared.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! The items that are known, and how old that knowledge is.
 //!
-//! What an Archive says of an item counts for a minute. Then it is asked again, once for all who look meanwhile, while
+//! An answer about an item counts for a minute. Then the Archive is asked again, once for all who look meanwhile, while
 //! the old answer is given. Without an answer the old one stays. That an item is missing counts for a minute, too.
 
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! A directory of one store and its copy in another: opened, made, and given its metadata.
 //!
 //! All access goes through descriptors and never through a symbolic link on either side, because a user with
-//! write permission in an item may swap names meanwhile. What is copied, and in
-//! which order, is in [`super::entry`] and [`super::unit`].
+//! write permission in an item may swap names meanwhile. The entries that are copied,
+//! and their order, are in [`super::entry`] and [`super::unit`].
 
 use std::os::fd::OwnedFd;
 

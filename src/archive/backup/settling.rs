@@ -2,8 +2,8 @@
 //!
 //! The items, their sidecars and tombstones are taken from the index, because the copies in the tree are of
 //! many moments. Where the store's own tree and index disagree, and not because of a write in progress, the
-//! tree is the truth: the copy gets the content of the tree. What the index has and the copy lacks is copied
-//! now. What has been removed by now is also removed in a newer index, which is taken then. The result is
+//! tree is the truth: the copy gets the content of the tree. Items that the index has and the copy lacks are
+//! copied now. Items that were removed by now are also removed in a newer index, which is taken then. The result is
 //! checked as `fsck` does.
 
 use std::os::fd::AsFd;

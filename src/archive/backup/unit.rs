@@ -30,8 +30,8 @@ enum End {
 }
 
 impl Copier<'_> {
-    /// Copies the levels above units (above all, items), and the units below them. What the original no
-    /// longer has is removed from the copy. Units and levels are removed or, with
+    /// Copies the levels above units (above all, items), and the units below them. Entries that the original
+    /// no longer has are removed from the copy. Units and levels are removed or, with
     /// [`Vanished::Collect`], added to `vanished`.
     pub(super) fn levels(
         &mut self,

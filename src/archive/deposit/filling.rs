@@ -139,7 +139,7 @@ fn source_tree(source: &Source) -> Result<Tree, DepositError> {
     source.tree().map_err(failed(Action::Open, &source.path))
 }
 
-/// Fills the item. What only the item has is removed from it, so that it must have nothing of its own.
+/// Fills the item. Entries that only the item has are removed, so that it must have nothing of its own.
 fn copy(
     source: &Source,
     item: &Directory,
@@ -238,8 +238,8 @@ fn sync(item: &Directory, path: &Path) -> Result<(), DepositError> {
     Ok(())
 }
 
-/// Removes a directory that is in the item; the mark goes last, and then the directory itself. What the item does not
-/// have stays, and with it the mark.
+/// Removes a directory that is in the item; the mark goes last, and then the directory itself. Entries that the item
+/// lacks stay, and with them the mark.
 fn remove(source: &Source, item: &Directory) -> Result<(), DepositError> {
     let failed = |errno| failed(Action::Remove, &source.path)(errno);
     let (mut files, mut directories) = (Vec::new(), Vec::new());

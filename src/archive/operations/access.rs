@@ -52,7 +52,7 @@ impl ReadAs<'_> {
         })
     }
 
-    /// Whether an item has no files, as far as the reader may look. What the reader may not look into is not empty.
+    /// Whether an item has no files, as far as the reader may look. A directory that they may not read is not empty.
     fn is_empty(&self, item: &Item) -> bool {
         self.file_list(item).is_ok_and(|list| list.text.is_empty())
     }

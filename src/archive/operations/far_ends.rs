@@ -145,7 +145,7 @@ impl Editor<'_> {
 
     /// After the sidecar of an original was written, updates the far ends of relations that were
     /// added or removed. Only originals here are written, and only those that `is_meant` selects and
-    /// the user may write. What a far end declares already is not written again.
+    /// the user may write. A relation that a far end declares already is not written again.
     pub(super) fn update_far_ends(
         &self,
         near: &Item,

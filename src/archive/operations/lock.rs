@@ -257,7 +257,7 @@ impl Lock {
     }
 }
 
-/// A lock on a store that others share. What the files say of a single writer means nothing meanwhile.
+/// A lock on a store that others share. Meanwhile the files' words of a single writer mean nothing.
 #[derive(Debug)]
 pub(super) struct SharedLock {
     _file: std::fs::File,

@@ -273,7 +273,7 @@ impl ReadAs<'_> {
         self.listing_of(item, (after, most), NextEntries::Files)
     }
 
-    /// The same with the directories. What the reader may not read is left out here, too. Any other error
+    /// The same with the directories. Entries that the reader may not read are left out, too. Any other error
     /// fails: what it concerns would be missing.
     pub fn entries(&self, item: &Item, after: &[u8], most: usize) -> Result<Listing, ArchiveError> {
         let with_directories = NextEntries::FilesAndDirectories;

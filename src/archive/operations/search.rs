@@ -1,7 +1,7 @@
 //! Searches: the words of all descriptions, and the items that a reader may see.
 //!
 //! A search index is brought up to date from the changes of the index of the store before it is asked. It is made by
-//! a reader: what this reader may not read is not in it. What was found is checked again for the user who searches.
+//! a reader: what this reader may not read is not in it. An item that was found is checked again for this user.
 //!
 //! - [`entry`]: what is recorded of an item.
 //! - [`files`]: the files of an item that everyone may read, and their texts.

@@ -23,7 +23,7 @@ pub(super) struct Bag {
 }
 
 impl Bag {
-    /// Compares the payload with its number of bytes and files, such as `377.6`. What is wrong with a file says more, and is
+    /// Compares the payload with its number of bytes and files, such as `377.6`. A problem of a file says more, and is
     /// looked for before.
     pub(super) fn check_sum(&self, root: &OwnedFd) -> Result<(), PackageError> {
         let tags = self.info.iter();

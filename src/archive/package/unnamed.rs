@@ -2,7 +2,7 @@
 //! files that name their item.
 //!
 //! It is copied into a staging directory as the item will be: what has `doc` at its top as it is, anything else as
-//! `doc`. What describes a package becomes the metadata text of the item.
+//! `doc`. The description of a package becomes the metadata text of the item.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! Other databases of a store, beside its index: files in its directory. What several hosts have to share of them is in
+//! Other databases of a store, beside its index: files in its directory. The parts that several hosts share are in
 //! tables of the server, if the index is in one.
 
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 //! A modifier follows relations step by step, and each step asks for an item or its relations. From a file that costs
 //! microseconds, less than reading what is not asked for; from a server a round trip each. While a thread follows
 //! relations ([`Store::near`]), what it asks for is answered from what one statement has read: the item, all that are
-//! connected with it, and what they declare. What was not read so is asked for as ever.
+//! connected with it, and what they declare. Anything else is asked for as ever.
 
 use std::cell::RefCell;
 

@@ -172,8 +172,8 @@ impl Local {
         })
     }
 
-    /// Compares the content of an item, which is on disk, and copies its sidecar. What is to be synced after
-    /// that is added to `unsynced`.
+    /// Compares the content of an item, which is on disk, and copies its sidecar. Files to be synced after
+    /// that are added to `unsynced`.
     pub(super) fn finish(
         &self,
         arrival: &Arrival<'_>,

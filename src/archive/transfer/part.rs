@@ -1,7 +1,7 @@
 //! A file that arrives in parts, in one run or several, and whose digest may be known only at its end.
 //!
-//! It has the name of a key until all of it is there. What an earlier run has left is read again, so that it counts only
-//! with the right digest.
+//! It has the name of a key until all of it is there. The part that an earlier run has left is read again, so that it
+//! counts only with the right digest.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Seek, SeekFrom, Write};

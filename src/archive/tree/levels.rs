@@ -11,7 +11,7 @@ use super::root::Tree;
 /// The mode that is shown for a directory in which items lie. The owner of an item declares relations by
 /// names beside it, without write permission in the directory: the kernel must let these requests pass, and
 /// the mount checks them. The sticky bit protects each name from other users, here and in a copy on another
-/// filesystem. What else may be made there is checked by the mode on the disk.
+/// filesystem. Making other things there is checked by the mode on the disk.
 pub fn shown_to_declare(permissions: u16) -> u16 {
     match permissions & 0o222 {
         0o222 => permissions,

@@ -72,7 +72,7 @@ impl<'a> Beside<'a> {
         waiting.map_err(|error| error.message())?;
         match receiver.recv_timeout(STARTUP) {
             Ok(true) => Ok(()),
-            // The process has said why. What would be there is not said not to exist.
+            // The process has said why. No item there is said not to exist.
             Ok(false) => {
                 if !is_inside() {
                     let shut = std::fs::Permissions::from_mode(0o0);

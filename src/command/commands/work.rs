@@ -1,7 +1,7 @@
 //! `ibifs work`: runs a command that finds the directories of the store under the paths of items in a mount.
 //!
 //! The item's sidecar is open for writing through the mount meanwhile: the daemon has logged, durably, that it may
-//! change, and reads it again when it is closed, however this process ends. What the command has changed is
+//! change, and reads it again when it is closed, however this process ends. The changes of the command are
 //! found by comparing two snapshots, and the daemon invalidates what the kernel knows of it.
 
 mod snapshot;

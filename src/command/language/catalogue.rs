@@ -91,7 +91,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// A message in the language. What the catalogue lacks stays English.
+    /// A message in the language. A part that the catalogue lacks stays English.
     #[must_use]
     pub fn translate(&self, message: &impl Localize) -> String {
         message

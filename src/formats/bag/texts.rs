@@ -72,8 +72,8 @@ impl Declaration {
         Ok(Declaration { is_final, encoding })
     }
 
-    /// A tag file in UTF-8, without a byte order mark. What is declared to be UTF-8 and is not stays as it is: names of files
-    /// may have any bytes.
+    /// A tag file in UTF-8, without a byte order mark. Bytes that are declared UTF-8 and are not stay as they are:
+    /// names of files may have any bytes.
     pub fn decode(&self, bytes: &[u8]) -> Vec<u8> {
         match Encoding::for_bom(bytes) {
             Some((encoding, length)) => decoded(encoding, &bytes[length..]),

@@ -245,7 +245,7 @@ impl Handles {
         Some(Arc::clone(&opened.handle))
     }
 
-    /// Removes a handle. What it holds is closed when the return value is dropped.
+    /// Removes a handle. It closes when the return value is dropped.
     pub(super) fn remove(&self, number: FileHandle) -> Option<Arc<Handle>> {
         let mut open = self.open.write();
         let opened = open.handles.remove(&number.0)?;

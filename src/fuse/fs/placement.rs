@@ -174,7 +174,7 @@ struct Halting {
 }
 
 impl Halting {
-    /// Whether they halt. What was measured too long ago, or never, is asked for.
+    /// Whether they halt. A measurement that is too old, or missing, is asked for.
     fn is_so(&self, now: Instant) -> bool {
         let measured_at = *self.measured_at.lock();
         if measured_at.is_none_or(|at| now.saturating_duration_since(at) > MEASURED) {

@@ -2,7 +2,7 @@
 //!
 //! A sidecar speaks with the rights of the owner of the file (`archive/operations/rights.rs`). One that another
 //! user opens for writing, or brings, has the mark of a stranger ([`STRANGERS`]) from then on; root, who may write
-//! everything, does not mark what it writes. Who may write is not decided here.
+//! everything, does not mark what it writes. The right to write is not decided here.
 
 use std::os::fd::BorrowedFd;
 

@@ -30,7 +30,7 @@ const MOST_LINKS: usize = 10_000;
 const DEEPEST: usize = 16;
 const LONGEST: usize = 2_000;
 
-/// The time that a listing waits until the search index is up to date. What has been read by then is kept for the next.
+/// The time that a listing waits until the search index is up to date. Items read by then stay for the next one.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The same of a lookup.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);

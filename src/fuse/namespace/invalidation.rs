@@ -1,8 +1,8 @@
 //! The part of the kernel's cache that a change makes stale.
 //!
 //! The kernel caches names and attributes for up to a minute, in each tree by itself, and learns only of
-//! changes that go through it in that tree. What a change makes stale in other trees, or above the items,
-//! is invalidated by us.
+//! changes that go through it in that tree. Names that a change makes stale in other trees, or above the
+//! items, are invalidated by us.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};

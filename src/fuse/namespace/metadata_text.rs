@@ -1,7 +1,7 @@
 //! The metadata text of an item, when it is written by its name beside the item (`<ibi>:`).
 //!
 //! Its author learns at once that a field has an unknown name or that a line cannot be read: close(2) fails, and
-//! the log names the lines. What was written stays and is read as far as it goes. A copy of an item writes the
+//! the log names the lines. The text that was written stays and is read as far as it goes. A copy of an item writes the
 //! file by its name in the item and is not refused, so that a collection with old texts arrives whole;
 //! ibifs-fsck(1) reports them.
 

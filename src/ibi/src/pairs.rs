@@ -138,7 +138,7 @@ impl Pairs {
     }
 
     /// Replaces the value of the first pair of that name where it stands, or adds the pair at the
-    /// end on a line of its own. What the grammar has no place for is percent-encoded, and an empty
+    /// end on a line of its own. Bytes for which the grammar has no place are percent-encoded, and an empty
     /// name sets nothing, so that the document can always be read back.
     pub fn set(&mut self, name: &str, value: Value) {
         let (name, value) = (readable(name), value.readable());

@@ -82,7 +82,7 @@ pub fn act() -> Acts {
 }
 
 /// Runs `write`, charged to the user of [`charge_to`]; again as the process where the filesystem refuses it to the user,
-/// for whom the permission was checked before. What it makes is then given to the user by the caller.
+/// for whom the permission was checked before. The caller then gives what it makes to the user.
 ///
 /// # Errors
 /// Those of `write`; EPERM, without a call of `write`, where this thread could not become the user.

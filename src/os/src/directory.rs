@@ -230,7 +230,7 @@ impl Directory {
     }
 }
 
-/// Something that was found in a directory. What is set is set of this, also when its name leads elsewhere by now.
+/// Something that was found in a directory. Attributes are set of this, also when its name leads elsewhere by now.
 #[derive(Debug)]
 pub struct Entry {
     found: OwnedFd,

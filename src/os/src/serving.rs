@@ -50,7 +50,7 @@ pub fn is_kept_open(name: &[u8]) -> bool {
     name.starts_with(b".fuse_hidden") || name.starts_with(b".nfs")
 }
 
-/// The attributes of an open file as its server has them. What the kernel remembers of them may be a second old, and its
+/// The attributes of an open file as its server has them. Those that the kernel remembers may be a second old, and its
 /// times are its own until it asks.
 pub fn attributes(file: impl AsFd) -> Result<Statx, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_FORCE_SYNC;

@@ -1,6 +1,6 @@
 //! Files of the kernel and of the administrator of the machine, below `/proc`, `/sys`, `/dev` and `/etc`.
 //!
-//! No other user changes what these paths lead to, so they are opened by path. What another user may change is reached
+//! No other user changes what these paths lead to, so they are opened by path. Others are reached
 //! through [`super::directory`] and [`super::opening`].
 
 #![expect(

@@ -26,7 +26,7 @@
 //! - The numbers of actors and documents are limited: overall, for one client address, and for one domain. At
 //!   the overall limit, actors without documents that no longer exclude others are removed to make room.
 //! - What a registered Archive makes is not registered: no actor has its host, no document an identifier of
-//!   its prefix. What was registered before the Archive stays in the database but is not resolved.
+//!   its prefix. A document registered before the Archive stays in the database but is not resolved.
 //! - A registration is an original if the identifier is the actor's own: of its host, or of the address from
 //!   which it was registered, with URLs on the actor's host by name; or if an actor whose own it was has
 //!   transferred it. The actor whose own it is holds the document, even if another registered it first.

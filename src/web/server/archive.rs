@@ -42,7 +42,7 @@ use ibi::message::Message;
 
 pub use transfer::Receiver;
 
-/// The user as whom content is read if the service runs as root. What this user may not read is not
+/// The user as whom content is read if the service runs as root. A file that they may not read is not
 /// published.
 const NOBODY: Caller = Caller::NOBODY;
 

@@ -57,7 +57,7 @@ pub(super) fn accepted(headers: &HeaderMap) -> Option<HeaderValue> {
     headers.get(ACCEPT_ENCODING).cloned()
 }
 
-/// Whether an answer is a text of ours that is long enough. What may be asked for in parts is a file.
+/// Whether an answer is a text of ours that is long enough. An answer that may be asked for in parts is a file.
 fn is_text(answer: &Response<Body>) -> bool {
     let headers = answer.headers();
     let media_type = headers.get(CONTENT_TYPE);

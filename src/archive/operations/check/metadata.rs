@@ -1,5 +1,5 @@
-//! Checks the metadata texts of items: what their authors should correct. What is wrong there changes no relation and
-//! no name.
+//! Checks the metadata texts of items: what their authors should correct. An error there changes no relation and no
+//! name.
 
 use super::finding::{CheckCode, CheckFinding};
 use crate::archive::Archive;

@@ -1,8 +1,8 @@
 //! The last change of an item: the newest time of anything in it.
 //!
 //! No request walks through a large item again and again. An answer about a small one depends on each of its entries,
-//! so that it is valid as long as their fingerprints are the same. What a walk through a large one has found is valid
-//! for a time that grows with what the walk took.
+//! so that it is valid as long as their fingerprints are the same. The result of a walk through a large one is valid
+//! for a time that grows with that of the walk.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The search index that has the texts of files, too.
 //!
 //! Reading files takes long, so searches do not wait for it: they ask what has been read by then, and another thread
-//! goes on. What was found by a text is checked when it is asked for: whether everyone may still read the files.
+//! goes on. An item that was found by a text is checked when asked for: whether everyone may still read the files.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

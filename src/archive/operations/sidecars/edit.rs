@@ -209,7 +209,7 @@ impl Editor<'_> {
             Fact::Target(None) => sidecar.remove_target(),
         })?;
         if said_language {
-            // The language of a translation is known only now. Whose it is was declared before.
+            // The language of a translation is known only now. Its item was declared before.
             self.with_writer(&item.names, |writer| {
                 self.by(writer)
                     .update_translated_item(&self.known(item.id)?)

@@ -202,7 +202,7 @@ fn links_as_they_are_found() {
     }
 }
 
-/// Links as printed pages, word processors and extracted text have them. What could be read in two ways is
+/// Links as printed pages, word processors and extracted text have them. A text with two readings is
 /// refused.
 #[test]
 #[rustfmt::skip] // one case, one line

@@ -1,7 +1,7 @@
 //! Small pictures of files, drawn by a process without rights and kept for the next reader.
 //!
-//! They are kept in the store, and the latest in memory. A file that cannot be drawn is remembered there, too. What is kept is found by the fingerprint of the file, so that a
-//! changed file is drawn again.
+//! They are kept in the store, and the latest in memory. A file that cannot be drawn is remembered there, too. A
+//! picture is found by the fingerprint of the file, so that a changed file is drawn again.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};

@@ -11,7 +11,7 @@ use super::{Site, act};
 use crate::archive::{ArchiveError, KeptSearch, SearchIndexes, SearchScope};
 use crate::web::server::share::{Share, Shares};
 
-/// The time that a search waits until the index is up to date. What has been read by then is kept for the next one.
+/// The time that a search waits until the index is up to date. Items read by then stay for the next one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The search indexes, once a reader has searched.

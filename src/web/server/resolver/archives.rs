@@ -23,8 +23,8 @@ const MOST_CLAIMANTS: usize = 3;
 #[derive(Clone, Debug)]
 pub(super) struct LikelyArchive {
     pub(super) archive: Arc<ArchiveService>,
-    /// Whether it has answered for the prefix, or the prefix is that of its own service. What an Archive
-    /// announces proves nothing.
+    /// Whether it has answered for the prefix, or the prefix is that of its own service. The announcement
+    /// of a prefix proves nothing.
     pub(super) is_proven: bool,
 }
 

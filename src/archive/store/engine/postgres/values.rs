@@ -30,7 +30,7 @@ impl ToSql for Value<'_> {
                 i32::try_from(*number)?.to_sql(kind, out)
             }
             Value::Integer(number) => number.to_sql(kind, out),
-            // PostgreSQL has no texts with NUL. What is asked for so is in no column, and still is not then.
+            // PostgreSQL has no texts with NUL. A text that has one is in no column, also after this change.
             Value::Text(text) if text.contains('\0') => {
                 text.replace('\0', "\u{fffd}").to_sql(kind, out)
             }

@@ -175,7 +175,7 @@ pub(super) async fn pieces(
     wanted: PiecesWanted,
     headers: &HeaderMap,
 ) -> Response<Body> {
-    // Those of a file of an item have been answered. What is computed here is not what was recorded.
+    // Those of a file of an item have been answered. A digest computed here is not the one that was recorded.
     if wanted.of.is_some() {
         return not_recorded();
     }

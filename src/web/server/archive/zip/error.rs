@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::archive::ArchiveError;
 
-/// The most entries of a zip file. What is known of each is held until the end, some 300 bytes.
+/// The most entries of a zip file. The attributes of each are held until the end, some 300 bytes.
 pub(super) const MOST_ENTRIES: usize = 1_000_000;
 /// The most entries of a bag, of which the manifest is held until the end as well.
 pub(super) const MOST_IN_A_BAG: usize = 200_000;
