@@ -1,8 +1,8 @@
 //! The names below the levels of one Archive, as it lists them, and how old that knowledge is.
 //!
 //! A level is fetched in pages, when a listing gets there. An answer about a level counts for a minute. Then the
-//! Archive is asked again, once for all lookups meanwhile, while the old answer is given. Without an answer the old answer
-//! stays. That a level is not there counts for a minute, too.
+//! Archive is asked again, once for all lookups meanwhile, while the old answer is given. Without an answer the old
+//! one stays. That a level is not there counts for a minute, too.
 
 use std::collections::HashMap;
 use std::sync::Arc;
