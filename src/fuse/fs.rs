@@ -101,17 +101,18 @@ fn processors() -> usize {
 }
 
 impl Ibifs {
-    /// The filesystem of a namespace; `notifier` and `root` are filled once it is mounted, `at_end` is called
+    /// The filesystem of a namespace; `passthrough` and `placement` are options of the mount, `notifier` and `root` are filled once it is mounted, `at_end` is called
     /// when the kernel has ended the session.
     pub fn new(
         namespace: Namespace,
         passthrough: bool,
+        placement: bool,
         access_times: AccessTimes,
         notifier: Arc<OnceLock<Notifier>>,
         root: &Arc<OnceLock<MountRoot>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
-        let pool = WorkerPool::start(threads(), processors())?;
+        let pool = WorkerPool::start(threads(), processors(), placement)?;
         let path = if passthrough {
             DataPath::Untried
         } else {

@@ -93,6 +93,7 @@ pub fn serve(
     let filesystem = Ibifs::new(
         namespace,
         settings.passthrough,
+        settings.placement,
         access_times,
         Arc::clone(&notifier),
         &root,

@@ -14,10 +14,11 @@ use crate::fuse::mount::Settings;
 use crate::world::mount::WorldSettings;
 
 /// Options of the mount of a store that mean nothing here.
-const OF_STORES: [&str; 8] = [
+const OF_STORES: [&str; 9] = [
     "lang",
     "list",
     "passthrough",
+    "placement",
     "portable-names",
     "shared",
     "shared-store",

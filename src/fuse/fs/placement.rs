@@ -212,13 +212,13 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    pub(super) fn new() -> Placement {
+    pub(super) fn new(is_wanted: bool) -> Placement {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Placement {
             places: Mutex::default(),
             hold_off: Mutex::default(),
             halting: Arc::default(),
-            is_possible: processors > 1 && processors::can_bind(),
+            is_possible: is_wanted && processors > 1 && processors::can_bind(),
         }
     }
 
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn a_bound_worker_without_requests_is_unbound() {
-        let placement = Placement::new();
+        let placement = Placement::new(true);
         if !placement.is_possible {
             return;
         }
@@ -496,5 +496,10 @@ mod tests {
         watch.look(&placement, STREAM);
         assert!(!place.is_bound());
         assert_eq!(*place.processor.lock(), None);
+    }
+
+    #[test]
+    fn a_mount_may_bind_no_thread() {
+        assert!(!Placement::new(false).is_possible);
     }
 }

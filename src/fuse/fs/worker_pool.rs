@@ -151,7 +151,11 @@ impl Drop for RequestGuard<'_> {
 
 impl WorkerPool {
     /// A pool of `size` workers on so many processors, and its watchdog.
-    pub(super) fn start(size: usize, processors: usize) -> std::io::Result<Arc<WorkerPool>> {
+    pub(super) fn start(
+        size: usize,
+        processors: usize,
+        placement: bool,
+    ) -> std::io::Result<Arc<WorkerPool>> {
         let pool = Arc::new(WorkerPool {
             size,
             max_waiting: (processors / 2).clamp(1, size),
@@ -167,7 +171,7 @@ impl WorkerPool {
             watchdog_sleeps: AtomicBool::new(false),
             watchdog_lock: Mutex::default(),
             watchdog_signal: Condvar::new(),
-            placement: Placement::new(),
+            placement: Placement::new(placement),
         });
         let watched = Arc::clone(&pool);
         std::thread::Builder::new()
@@ -340,7 +344,7 @@ mod tests {
         size: usize,
         requests: std::sync::mpsc::Receiver<Duration>,
     ) -> (Arc<WorkerPool>, Duration) {
-        let pool = WorkerPool::start(size, 2).expect("a thread");
+        let pool = WorkerPool::start(size, 2, true).expect("a thread");
         let requests = Arc::new(Mutex::new(requests));
         let began = Instant::now();
         let threads: Vec<_> = (0..size)

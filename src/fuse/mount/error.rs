@@ -8,11 +8,12 @@ use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
 /// The options of `-o`. An option that ends with `=` has a value.
-pub(super) const OPTION_NAMES: [&str; 37] = [
+pub(super) const OPTION_NAMES: [&str; 38] = [
     "lang=",
     "list=",
     "log=",
     "passthrough=",
+    "placement=",
     "allow_other",
     "portable-names",
     "shared",
@@ -49,11 +50,12 @@ pub(super) const OPTION_NAMES: [&str; 37] = [
 ];
 
 /// Values of these options, as completion offers them. Of languages there are more.
-const OPTION_VALUES: [(&str, &[&str]); 6] = [
+const OPTION_VALUES: [(&str, &[&str]); 7] = [
     ("lang=", &["en", "pt"]),
     ("list=", &["all", "items"]),
     ("log=", &["error", "warn", "info", "debug"]),
     ("passthrough=", &["yes", "no"]),
+    ("placement=", &["yes", "no"]),
     ("allow_other", &["=yes", "=no"]),
     ("world=", &["fallback"]),
 ];

@@ -92,6 +92,8 @@ pub struct Settings {
     pub portable_names: bool,
     /// Whether the kernel may read and write files without the daemon.
     pub passthrough: bool,
+    /// Whether a worker thread may be bound to the processor of the thread that it serves.
+    pub placement: bool,
     /// Whether other users may access the mount. The default for root is yes, as with any filesystem. Each
     /// access is checked with the caller's credentials.
     pub allow_other: bool,
@@ -117,6 +119,7 @@ impl Settings {
             list_all: false,
             portable_names: false,
             passthrough: true,
+            placement: true,
             allow_other: rustix::process::geteuid().is_root(),
             log: None,
             world: WorldOptions::default(),
@@ -175,6 +178,8 @@ impl Settings {
             }
             Some(("passthrough", "yes")) => self.passthrough = true,
             Some(("passthrough", "no")) => self.passthrough = false,
+            Some(("placement", "yes")) => self.placement = true,
+            Some(("placement", "no")) => self.placement = false,
             Some(("allow_other", "yes")) => self.allow_other = true,
             Some(("allow_other", "no")) => self.allow_other = false,
             Some((name, value)) => self.world.take(name, value).ok_or_else(refuse)?,
