@@ -1,4 +1,4 @@
-//! Errors in the names of an item, a state or a sidecar.
+//! Errors in the state of an item, or in a sidecar.
 //!
 //! The tests of the sentences are in the modules that parse these values.
 
@@ -9,34 +9,6 @@ use ibi::pairs::PairsError;
 use ibi::relation::ModifierError;
 use ibi::{ParseError, Quoted};
 use ibi::{display_message, message};
-
-/// A value is not the names of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NamesError {
-    /// The words do not have the form `{rep R}`, `{ibip P}` or `{rep R ibip P}`.
-    Shape(String),
-    /// An identifier in it is not valid.
-    Ibi(ParseError),
-}
-
-impl Localize for NamesError {
-    fn message(&self) -> Message {
-        match self {
-            NamesError::Shape(found) => {
-                let found = Quoted(found);
-                message!(
-                    "{found} is not of the shape {{rep R}}, {{ibip P}} or {{rep R ibip P}}",
-                    found
-                )
-            }
-            NamesError::Ibi(error) => error.message(),
-        }
-    }
-}
-
-display_message!(NamesError);
-
-impl Error for NamesError {}
 
 /// A text is not a state.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -52,6 +52,7 @@
 //! # What else is here
 //!
 //! - [`persistent`] reads identifiers and links in every form in which they are found;
+//! - [`names`] has both forms of an item's identifier together;
 //! - [`LegacyIbip`] is the form that IBIps had until about 2009;
 //! - [`distributor`] gives out the dates of new identifiers so that no two are the same;
 //! - [`pairs`] reads and writes the list of pairs in which Archives answer;
@@ -80,6 +81,7 @@ mod error;
 pub mod ibip;
 mod legacy;
 pub mod message;
+pub mod names;
 pub mod pairs;
 mod part;
 pub mod persistent;
