@@ -77,10 +77,9 @@ fn of_store(error: &StoreError) -> Errno {
     }
 }
 
-impl From<StoreError> for Errno {
-    fn from(error: StoreError) -> Errno {
-        ArchiveError::from(error).into()
-    }
+/// The errno of an error of the index.
+pub(crate) fn of_index(error: StoreError) -> Errno {
+    ArchiveError::from(error).into()
 }
 
 impl From<TreeError> for Errno {
@@ -300,12 +299,12 @@ mod tests {
                 error: QueryReturnedNoRows,
                 cause: cause.into(),
             };
-            assert_eq!(Errno::from(error), errno, "{cause}");
+            assert_eq!(of_store(&error), errno, "{cause}");
         }
     }
 
     #[test]
     fn a_file_in_the_way_of_the_index_is_an_io_error() {
-        assert_eq!(Errno::from(StoreError::NotAFile), Errno::IO);
+        assert_eq!(of_store(&StoreError::NotAFile), Errno::IO);
     }
 }

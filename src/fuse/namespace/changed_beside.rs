@@ -13,6 +13,7 @@ use super::Namespace;
 use super::invalidation::{Context, Stale};
 use crate::archive::store::ItemId;
 use crate::archive::tree::Place;
+use crate::fuse::errno;
 use crate::fuse::inside::ErrnoResult;
 use crate::os::opening;
 
@@ -28,7 +29,12 @@ impl Namespace {
         id: ItemId,
         paths: &[u8],
     ) -> ErrnoResult<()> {
-        let item = self.archive.store().item(id)?.ok_or(Errno::NOENT)?;
+        let item = self
+            .archive
+            .store()
+            .item(id)
+            .map_err(errno::of_index)?
+            .ok_or(Errno::NOENT)?;
         let root = self.archive.tree().open_item(&Place::of(&item.names));
         let root = root.map_err(|error| error.errno())?;
         let mut stale = Vec::new();

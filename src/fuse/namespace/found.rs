@@ -18,6 +18,7 @@ use crate::archive::tree::Dependencies;
 use crate::archive::{KeptSearch, SearchIndexes, SearchScope, WrittenFiles};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
+use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -193,7 +194,11 @@ impl Namespace {
         let Some(names) = named_by_link(name) else {
             return Ok(None);
         };
-        let item = self.archive.store().find_by_names(&names)?;
+        let item = self
+            .archive
+            .store()
+            .find_by_names(&names)
+            .map_err(errno::of_index)?;
         let is_shown =
             |item: &Item| item.state != State::Deleted && name_of_link(&item.names) == name;
         Ok(item.filter(is_shown))

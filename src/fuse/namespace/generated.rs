@@ -12,6 +12,7 @@ use super::Namespace;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{FileList, RunAs};
 use crate::fuse::attr::Attr;
+use crate::fuse::errno;
 use crate::fuse::inode::Generated;
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
@@ -165,7 +166,7 @@ impl Namespace {
     }
 
     fn wanted_item(&self, id: ItemId) -> ErrnoResult<Item> {
-        let item = self.archive.store().item(id)?;
+        let item = self.archive.store().item(id).map_err(errno::of_index)?;
         item.filter(|item| item.state != crate::formats::item::State::Deleted)
             .ok_or(Errno::NOENT)
     }

@@ -8,6 +8,7 @@ use super::Namespace;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{ArchiveError, Fact};
 use crate::formats::item::Names;
+use crate::fuse::errno;
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 use ibi::relation::{Language, RelationKind};
@@ -21,7 +22,7 @@ pub(super) fn is_virtual(name: &OsStr) -> bool {
 
 impl Namespace {
     fn item_of(&self, id: ItemId) -> ErrnoResult<Item> {
-        let item = self.archive.store().item(id)?;
+        let item = self.archive.store().item(id).map_err(errno::of_index)?;
         item.ok_or(Errno::NOENT)
     }
 
@@ -39,7 +40,11 @@ impl Namespace {
             "archiveservice" => item.service.as_ref().map(Names::preferred),
             "language" => item.language.as_ref().map(ToString::to_string),
             "alias" => {
-                let aliases = self.archive.store().aliases_of(id)?;
+                let aliases = self
+                    .archive
+                    .store()
+                    .aliases_of(id)
+                    .map_err(errno::of_index)?;
                 (!aliases.is_empty()).then(|| aliases.join(" "))
             }
             "lastedition" => Some(self.archive.last_edition(&item.names)?.preferred()),

@@ -9,6 +9,7 @@ use crate::archive::Stranger;
 use crate::archive::store::{Item, Remembered};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
+use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use ibi::relation::{Request, from_portable, split_name};
@@ -49,7 +50,7 @@ impl Namespace {
         let store = self.archive.store();
         let whole = format!("{prefix}/{name}");
         if let Ok(ibip) = Ibip::parse(&whole) {
-            let found = store.find_by_ibip(&ibip)?;
+            let found = store.find_by_ibip(&ibip).map_err(errno::of_index)?;
             if let Some(item) = found.filter(|item| item.state != State::Deleted) {
                 // The directory itself is the recorded spelling of the prefix.
                 let is_recorded = item
@@ -69,7 +70,7 @@ impl Namespace {
             }
         }
         if let Ok(alias) = AliasPair::parse(&whole) {
-            let found = store.find_by_alias(&alias)?;
+            let found = store.find_by_alias(&alias).map_err(errno::of_index)?;
             if let Some(item) = found.filter(|item| item.state != State::Deleted) {
                 return Ok(Some((item, false)));
             }
@@ -86,7 +87,11 @@ impl Namespace {
         let item = match &parent.kind {
             NodeKind::Level(path) if is_year(path) => match Rep::parse(&below(path, base)) {
                 Ok(rep) => {
-                    let found = self.archive.store().find_by_rep(&rep)?;
+                    let found = self
+                        .archive
+                        .store()
+                        .find_by_rep(&rep)
+                        .map_err(errno::of_index)?;
                     found.filter(|item| item.state != State::Deleted)
                 }
                 Err(_) => None,
@@ -124,7 +129,7 @@ impl Namespace {
         };
         let store = self.archive.store();
         let near = ibi.map(|ibi| store.near(&Names::from(ibi)));
-        Ok(near.transpose()?)
+        near.transpose().map_err(errno::of_index)
     }
 
     /// Whether names with modifiers are valid in this directory.

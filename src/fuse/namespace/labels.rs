@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use super::names::text;
 use super::{Entry, Namespace};
 use crate::archive::store::{Item, ItemId};
+use crate::fuse::errno;
 use crate::fuse::inode::{NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -102,7 +103,11 @@ impl Namespace {
     /// The item of a label of the caller's user.
     pub(super) fn labelled(&self, caller: &Caller, label: &str) -> ErrnoResult<Item> {
         let id = self.labels.find(caller.uid, label).ok_or(Errno::NOENT)?;
-        self.archive.store().item(id)?.ok_or(Errno::NOENT)
+        self.archive
+            .store()
+            .item(id)
+            .map_err(errno::of_index)?
+            .ok_or(Errno::NOENT)
     }
 
     /// `rm .mint/.NAME` removes the label and leaves the item.

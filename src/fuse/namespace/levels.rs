@@ -14,6 +14,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::Creator;
 use crate::formats::item::Names;
 use crate::fuse::descriptors::Pinning;
+use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, Real, View};
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 use crate::os::caller::Caller;
@@ -102,7 +103,7 @@ impl Namespace {
         name: &str,
     ) -> ErrnoResult<Option<String>> {
         let store = self.archive.store();
-        let recorded = store.spelling_of_level(path)?;
+        let recorded = store.spelling_of_level(path).map_err(errno::of_index)?;
         if let Some(recorded) = recorded
             && let Some((_, last)) = format!("/{recorded}").rsplit_once('/')
             && last != name
@@ -117,7 +118,7 @@ impl Namespace {
     fn lookup_prefix(&self, name: &str) -> ErrnoResult<Entry> {
         let store = self.archive.store();
         if ibip::check_prefix(name).is_ok() {
-            let recorded = store.spelling_of_prefix(name)?;
+            let recorded = store.spelling_of_prefix(name).map_err(errno::of_index)?;
             let recorded = recorded.or_else(|| {
                 let made = |spelling: &String| {
                     self.archive
@@ -138,7 +139,7 @@ impl Namespace {
                 None => {}
             }
         }
-        if store.has_alias_prefix(name)? {
+        if store.has_alias_prefix(name).map_err(errno::of_index)? {
             return self.virtual_entry(View::Ibip, NodeKind::Prefix(name.to_owned()));
         }
         Err(Errno::NOENT)
@@ -329,7 +330,9 @@ impl Namespace {
             NodeKind::Root if name == ".mint" || name == WORLD => Err(Errno::PERM),
             NodeKind::Root if ibip::check_prefix(text(name)?).is_ok() => {
                 let store = self.archive.store();
-                let taken = store.spelling_of_prefix(text(name)?)?;
+                let taken = store
+                    .spelling_of_prefix(text(name)?)
+                    .map_err(errno::of_index)?;
                 if taken.is_some() {
                     return Err(Errno::NOTEMPTY);
                 }
@@ -388,7 +391,8 @@ impl Namespace {
             if self
                 .archive
                 .store()
-                .spelling_of_prefix(ibip.prefix())?
+                .spelling_of_prefix(ibip.prefix())
+                .map_err(errno::of_index)?
                 .is_none()
             {
                 stale.push(Stale::Name(crate::fuse::inode::ROOT, ibip.prefix().into()));

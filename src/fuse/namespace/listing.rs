@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use super::Namespace;
 use super::names::{below, is_year, level_below};
 use crate::archive::tree::Place;
+use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
@@ -89,7 +90,9 @@ impl Namespace {
     fn list_root(&self, node: &Node) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = self.list_level(node, "")?;
         let store = self.archive.store();
-        let prefixes = store.prefixes(!self.options.list_all)?;
+        let prefixes = store
+            .prefixes(!self.options.list_all)
+            .map_err(errno::of_index)?;
         for prefix in prefixes {
             listed.push(self.virtual_listed(prefix.clone(), NodeKind::Prefix(prefix)));
         }
@@ -169,7 +172,7 @@ impl Namespace {
     fn list_labels(&self, caller: &Caller) -> ErrnoResult<Vec<DirectoryEntry>> {
         let mut listed = Vec::new();
         for (label, id) in self.labels.of(caller.uid) {
-            if let Some(item) = self.archive.store().item(id)? {
+            if let Some(item) = self.archive.store().item(id).map_err(errno::of_index)? {
                 listed.extend(self.item_listed(label, &Place::of(&item.names)));
             }
         }

@@ -14,6 +14,7 @@ use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::Place;
 use crate::formats::item::Names;
 use crate::formats::metadata;
+use crate::fuse::errno;
 use crate::fuse::inside::ErrnoResult;
 
 /// Marks the entry of a metadata text that was found by its name beside the item.
@@ -42,7 +43,7 @@ impl Namespace {
     /// After a process has closed the metadata text of an item that it has written. EFBIG if the text is too large to
     /// be read.
     pub(super) fn metadata_text_closed(&self, item: ItemId) -> ErrnoResult<()> {
-        let Some(item) = self.archive.store().item(item)? else {
+        let Some(item) = self.archive.store().item(item).map_err(errno::of_index)? else {
             return Ok(());
         };
         let place = Place::of(&item.names);

@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use super::{DirectoryEntry, Namespace};
 use crate::archive::store::{ItemId, PrefixRow};
 use crate::archive::tree::Place;
+use crate::fuse::errno;
 use crate::fuse::inode::Node;
 use crate::fuse::inside::ErrnoResult;
 
@@ -40,7 +41,10 @@ impl Namespace {
     /// items have no rep, it has only these: the others are met in the rep tree.
     pub fn open_prefix(&self, prefix: &str) -> ErrnoResult<PrefixListing> {
         let store = self.archive.store();
-        let without_rep = !self.options.list_all && store.has_items_without_rep(prefix)?;
+        let without_rep = !self.options.list_all
+            && store
+                .has_items_without_rep(prefix)
+                .map_err(errno::of_index)?;
         Ok(PrefixListing {
             prefix: prefix.to_owned(),
             without_rep,
@@ -97,7 +101,11 @@ impl Namespace {
             Some(index) if index + 1 < last.len() || last.len() < PAGE => Ok((last, index + 1)),
             Some(index) => Ok((self.page_after(listing, Some(&last[index].key))?, 0)),
             None => {
-                let key = self.archive.store().ibip_key(item)?;
+                let key = self
+                    .archive
+                    .store()
+                    .ibip_key(item)
+                    .map_err(errno::of_index)?;
                 let key = key.ok_or(Errno::INVAL)?;
                 Ok((self.page_after(listing, Some(&key))?, 0))
             }
@@ -110,7 +118,9 @@ impl Namespace {
         after: Option<&str>,
     ) -> ErrnoResult<Vec<PrefixRow>> {
         let store = self.archive.store();
-        Ok(store.prefix_page(&listing.prefix, listing.without_rep, after, PAGE)?)
+        store
+            .prefix_page(&listing.prefix, listing.without_rep, after, PAGE)
+            .map_err(errno::of_index)
     }
 
     /// The line of an item, unless its directory is gone.

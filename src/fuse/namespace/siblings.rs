@@ -13,6 +13,7 @@ use super::{Entry, NameLifetime, Namespace};
 use crate::archive::RunAs;
 use crate::archive::store::Item;
 use crate::archive::tree::METADATA_TEXT;
+use crate::fuse::errno;
 use crate::fuse::inode::{Generated, Node, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;
@@ -25,7 +26,7 @@ impl Namespace {
         name: &str,
     ) -> ErrnoResult<Entry> {
         if let Some(id) = self.minted_as(caller, parent.id, name) {
-            let item = self.archive.store().item(id)?;
+            let item = self.archive.store().item(id).map_err(errno::of_index)?;
             return self.item_entry(&item.ok_or(Errno::NOENT)?, View::declared_in(parent.view));
         }
         let _near = self.read_near(parent, name)?;

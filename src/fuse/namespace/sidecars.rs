@@ -253,7 +253,7 @@ impl Namespace {
         if let NodeKind::Item(item) = parent.kind
             && name == SIDECAR
         {
-            let known = self.archive.store().item(item)?;
+            let known = self.archive.store().item(item).map_err(errno::of_index)?;
             let place = known.map(|item| Place::of(&item.names));
             // A file that another request has put there is not masked.
             let had_gone = place.filter(|place| self.sidecar_at(place).is_none());
