@@ -6,7 +6,6 @@
 //! - [`finding`]: tables of what a check, a scrub, a backup or a transfer reports.
 //! - [`lock_order`]: mutexes with a rank, and the order in which they are taken.
 //! - [`owner`]: the owner of what is made in a store.
-//! - [`database`]: restricts SQLite to the files of a store's databases.
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`piece_hasher`]: the digests of the pieces of a file.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
@@ -19,7 +18,6 @@
 //! - [`transfer`]: copies items to another Archive, and transfers originals to it.
 
 pub(crate) mod backup;
-pub(crate) mod database;
 pub(crate) mod deposit;
 pub(crate) mod finding;
 pub(crate) mod lock_order;

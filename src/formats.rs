@@ -2,7 +2,6 @@
 //!
 //! - [`address`]: addresses of Archives on the network, as texts.
 //! - [`base_url`]: the URLs at which services are reached, as texts.
-//! - [`index_url`]: where the index of an Archive is, as a text.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`item`]: an item's names and state, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
@@ -37,7 +36,6 @@ pub mod federation;
 pub mod file_text;
 pub mod fixity;
 pub mod hex;
-pub mod index_url;
 pub mod inventory;
 pub mod item;
 pub mod level;

@@ -5,6 +5,7 @@
 //! - [`ibi`]: identifiers, dates, relations, lists of pairs. A package of its own, in `src/ibi/`.
 //! - [`formats`]: what is read and written as text or bytes. No clock, disk, socket or database.
 //! - [`os`]: what only Unix knows: acting as a caller, opening files of others, descriptor limits. A package, in `src/os/`.
+//! - [`sql`]: connections to SQLite and PostgreSQL, schemas, errors of databases. A package, in `src/sql/`.
 //! - [`archive`]: the Archive: index, directory tree, mint, relate, check, backup, transfer.
 //! - [`fuse`]: the mounted filesystem.
 //! - [`web`]: the services over HTTP, the resolver, and the HTTP client.
@@ -26,6 +27,7 @@ pub mod command;
 pub mod formats;
 pub mod fuse;
 use ibifs_os as os;
+pub use ibifs_sql as sql;
 pub mod web;
 pub mod world;
 

@@ -1,7 +1,7 @@
 //! The relation store. It contains all SQL of the Archive behind a small interface.
 //!
 //! It is an index of the tree, so that no lookup walks the tree, and the ledger of the dates that were given
-//! out. The engine is SQLite with a write-ahead log, or a PostgreSQL server ([`engine`]). The ledger, originals and
+//! out. The engine is SQLite with a write-ahead log, or a PostgreSQL server ([`crate::sql`]). The ledger, originals and
 //! removed items are synced at each commit, and survive a power cut once a call has returned. Copies, which the
 //! copying program has not synced either, reach the disk with the next such commit of SQLite, and at once in a server.
 //! Every write is one transaction, and no other one that writes is beside it. One process writes, or
@@ -18,8 +18,6 @@ mod compare;
 mod completion;
 mod copy;
 mod dates;
-pub(crate) mod engine;
-mod error;
 mod grants;
 mod group;
 mod harvest;
@@ -40,6 +38,7 @@ mod relations;
 mod rows;
 mod schema;
 mod search;
+mod server_schema;
 mod speakers;
 mod transaction;
 mod turn;
@@ -55,21 +54,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rusqlite::OpenFlags;
 
-use crate::archive::database::{self, OpenFor, Unfit};
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
-use crate::formats::index_url::IndexUrl;
 use crate::os::processors::spawn_unbound;
 use crate::os::random;
-use engine::{Connection, INDEX, Postgres, Sqlite};
+use crate::sql::database::{self, OpenFor, Unfit};
+use crate::sql::engine::{Connection, Postgres, Sqlite};
+use crate::sql::index_url::IndexUrl;
 use ibi::message;
 use ibi::message::Localize;
+use server_schema::INDEX;
 
+pub use crate::sql::error::{BesideError, DiskFault, FILE, StoreError};
 pub use accesses::{ACCESSES_FILE, Accesses};
 pub use beside::cache_file;
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
-pub use error::{BesideError, DiskFault, StoreError};
 pub use grants::{Grant, GrantTerms, GrantedItem};
 pub use harvest::{ChangePart, ChangedRecord, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
@@ -87,9 +87,6 @@ pub use search::{FileText, FileVersion, Found, Progress, SearchEntry, SearchInde
 pub use speakers::Kinds;
 pub use turn::Turn;
 pub use write::Refill;
-
-/// File name of the relation store.
-pub const FILE: &str = "relations.sqlite3";
 
 /// The time that a mount and a service wait for the server of an index.
 const SOON: Duration = Duration::from_millis(1_500);

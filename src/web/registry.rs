@@ -29,9 +29,9 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Connection, Row, Sync, TransactionError, params};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
+use crate::sql::engine::{Connection, Row, Sync, TransactionError, params};
 use ibi::message::Message;
 use ibi::{Ibi, Timestamp};
 

@@ -352,10 +352,7 @@ fn outside_crates_stay_at_home() {
                 "world::process",
             ],
         ),
-        (
-            "rusqlite",
-            &["archive::database", "web::registry", "archive::store"],
-        ),
+        ("rusqlite", &["sql", "web::registry", "archive::store"]),
         (
             "chrono",
             &["ibi", "archive::operations", "archive::package"],
@@ -451,18 +448,9 @@ fn outside_crates_stay_at_home() {
         ),
         ("percent_encoding", &["formats::query"]),
         ("rawzip", &["web::server"]),
-        (
-            "tokio",
-            &["archive::store", "web::client", "web::server", "world"],
-        ),
-        ("tokio_postgres", &["archive::store"]),
-        ("tokio_postgres_rustls", &["archive::store"]),
-        ("futures_util", &["archive::store"]),
-        ("rustls_native_certs", &["archive::store", "web::client"]),
-        (
-            "tokio_rustls",
-            &["archive::store", "web::client", "web::server"],
-        ),
+        ("tokio", &["sql", "web::client", "web::server", "world"]),
+        ("rustls_native_certs", &["sql", "web::client"]),
+        ("tokio_rustls", &["sql", "web::client", "web::server"]),
         ("tower", &["web::client", "web::server"]),
         ("tower_http", &["web::server"]),
         (
@@ -472,18 +460,13 @@ fn outside_crates_stay_at_home() {
         // The services and the client name it as the provider of rustls.
         (
             "ring",
-            &[
-                "archive::store",
-                "formats::federation",
-                "web::client",
-                "web::server",
-            ],
+            &["sql", "formats::federation", "web::client", "web::server"],
         ),
         (
             "libc",
             &[
                 "os",
-                "archive::database",
+                "sql",
                 "fuse::descriptors",
                 "fuse::inside",
                 "fuse::fs",
@@ -525,13 +508,13 @@ fn what_a_request_starts_is_not_bound() {
         "archive/operations/check/scan.rs",
         "archive/store/harvest.rs",
         // Only a thread of another runtime, as the web service has them, starts one.
-        "archive/store/engine/postgres.rs",
+        "sql/engine/postgres.rs",
         // Only commands copy from store to store.
         "archive/transfer/batch.rs",
     ];
     let mut strays = Vec::new();
     for (module, file, lines) in modules() {
-        let is_concerned = ["fuse::", "archive::"]
+        let is_concerned = ["fuse::", "archive::", "sql::"]
             .iter()
             .any(|it| module.starts_with(it));
         if !is_concerned || of_the_start.iter().any(|it| file == Path::new(it)) {

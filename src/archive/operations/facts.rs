@@ -5,9 +5,9 @@ use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
-use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
+use crate::sql::index_url::IndexUrl;
 use ibi::distributor::Granularity;
 use ibi::message;
 use ibi::pairs::{Pairs, Value};

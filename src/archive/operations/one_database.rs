@@ -9,7 +9,7 @@ use super::ArchiveError;
 use super::own_files::DATABASE;
 use crate::archive::store::{HostState, Store};
 use crate::archive::tree::Tree;
-use crate::formats::index_url::{IndexUrl, NamedBy};
+use crate::sql::index_url::{IndexUrl, NamedBy};
 
 /// Records the database of a store that is opened for writing.
 ///

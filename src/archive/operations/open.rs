@@ -11,9 +11,9 @@ use super::{
 };
 use crate::archive::store::{HostState, Sharing, Store};
 use crate::archive::tree::Tree;
-use crate::formats::index_url::NamedBy;
 use crate::os::mounts::is_trusted;
 use crate::os::opening::read_regular;
+use crate::sql::index_url::NamedBy;
 use ibi::pairs::Pairs;
 
 /// A lock on a store: no other process can open it for writing.

@@ -7,9 +7,9 @@ use std::os::fd::BorrowedFd;
 
 use super::StoreError;
 use super::beside::{Named, Shared};
-use super::engine::{Connection, Sync, params};
-use crate::archive::database::OpenFor;
-use crate::formats::index_url::IndexUrl;
+use crate::sql::database::OpenFor;
+use crate::sql::engine::{Connection, Sync, params};
+use crate::sql::index_url::IndexUrl;
 use ibi::message;
 
 /// File name of the database.

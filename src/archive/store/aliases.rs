@@ -1,9 +1,9 @@
 //! Recorded aliases. As in other names, case does not matter; it does in those that are IBIps in base 53.
 
-use super::engine::{Connection, params};
 use super::query::below;
 use super::{Item, ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
+use crate::sql::engine::{Connection, params};
 use ibi::{AliasPair, Ibip};
 
 /// Returns whether the case of an alias counts.

@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rusqlite::{Connection, Params, Row};
 
-use super::engine::{self, INDEX, Postgres, Sqlite};
-use super::error::BesideError;
-use super::{SOON, StoreError, copy, duplicate};
-use crate::archive::database::{self, OpenFor, Unfit};
-use crate::formats::index_url::IndexUrl;
+use super::server_schema::INDEX;
+use super::{BesideError, SOON, StoreError, copy, duplicate};
 use crate::os::identity::host_name;
+use crate::sql::database::{self, OpenFor, Unfit};
+use crate::sql::engine::{self, Postgres, Sqlite};
+use crate::sql::index_url::IndexUrl;
 use ibi::message;
 use ibi::message::{Localize, Message};
 

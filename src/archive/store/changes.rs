@@ -1,8 +1,8 @@
 //! The items that have changed since an instant: each change has a number.
 
-use super::engine::{Sync, params};
 use super::record::NEXT_CHANGE;
 use super::{Item, ItemId, Store, StoreError, query};
+use crate::sql::engine::{Sync, params};
 use ibi::message;
 
 /// The number of a change, with which it can be said what came after it.

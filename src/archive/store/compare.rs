@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::engine::{self, Row, Rows, Sqlite, params};
 use super::{Store, StoreError, StoreUse, check_file, duplicate, file_in, schema};
-use crate::archive::database::{self, OpenFor};
-use crate::formats::index_url::IndexUrl;
 use crate::formats::item::Names;
+use crate::sql::database::{self, OpenFor};
+use crate::sql::engine::{self, Row, Rows, Sqlite, params};
+use crate::sql::index_url::IndexUrl;
 use ibi::Ibi;
 use ibi::message;
 use ibi::message::Message;
@@ -300,7 +300,7 @@ fn side_by_side(
     differences: &mut Vec<Difference>,
 ) -> Result<(), StoreError> {
     use std::cmp::Ordering::{Greater, Less};
-    let next = |rows: &mut Rows<'_>| rows.next()?.map(|row| Said::of(&row)).transpose();
+    let next = |rows: &mut Rows<'_>| rows.next_row()?.map(|row| Said::of(&row)).transpose();
     let (mut left, mut right) = (next(&mut first)?, next(&mut second)?);
     loop {
         let order = match (&left, &right) {

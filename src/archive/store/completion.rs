@@ -1,8 +1,8 @@
 //! Completion of a prefix of an identifier.
 
-use super::engine::params;
 use super::query::end_below;
 use super::{Store, StoreError};
+use crate::sql::engine::params;
 use ibi::relation::{Language, RelationKind};
 
 impl Store {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::engine::{self, Sync, Value};
 use super::{Store, StoreError, check_file, file_in};
-use crate::archive::database::{self, OpenFor};
+use crate::sql::database::{self, OpenFor};
+use crate::sql::engine::{self, Sync, Value};
 
 impl Store {
     /// Copies the current contents of the index to a new database in a directory, without blocking

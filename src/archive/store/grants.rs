@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use super::engine::{Postgres, Row, Value, retried};
 use super::record::{self, NEXT_CHANGE, NEXT_ITEM};
 use super::{Item, ItemId, Record, Store, StoreError};
 use crate::archive::owner::Owner;
+use crate::sql::engine::{Postgres, Row, ServerRow, Value, retried};
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor, WaitTooLong};
 use ibi::{Ibip, Rep, Timestamp, message};
 
@@ -194,7 +194,7 @@ impl Store {
         &self,
         server: &Postgres,
         terms: &GrantTerms<'_>,
-        found: Option<tokio_postgres::Row>,
+        found: Option<ServerRow>,
     ) -> Result<Grant, StoreError> {
         let wrong = || StoreError::Broken {
             what: message!("the clock of its server is wrong"),

@@ -6,10 +6,10 @@
 
 use std::sync::Arc;
 
-use super::engine::{Connection, Sync};
 use super::record::{RecordWrite, apply};
 use super::{ItemId, Store, StoreError};
 use crate::archive::lock_order::{Rank, RankedMutex};
+use crate::sql::engine::{Connection, Sync};
 use ibi::message;
 
 /// A queued write and its result.

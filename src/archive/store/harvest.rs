@@ -15,11 +15,11 @@ use parking_lot::Mutex;
 use std::os::fd::BorrowedFd;
 
 use super::beside::{Named, Shared};
-use super::engine::{Connection, Sync, params};
 use super::query::limit;
 use super::{StoreError, beside};
-use crate::archive::database::OpenFor;
-use crate::formats::index_url::IndexUrl;
+use crate::sql::database::OpenFor;
+use crate::sql::engine::{Connection, Sync, params};
+use crate::sql::index_url::IndexUrl;
 use ibi::message;
 
 pub use changes::{ChangePart, ChangedRecord, RecordChange};

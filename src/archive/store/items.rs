@@ -1,9 +1,9 @@
 //! Items in the index, by name, by number, and in order.
 
-use super::engine::params;
 use super::{Item, ItemId, Store, StoreError, Unsettled, query, recovery_log, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
+use crate::sql::engine::params;
 use ibi::{Ibip, Rep};
 
 impl Store {

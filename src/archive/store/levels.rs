@@ -1,9 +1,9 @@
 //! The levels above items in the index: their spelling and their contents.
 
-use super::engine::{Connection, params};
 use super::query::{below, end_below, limit};
 use super::{ItemId, Store, StoreError, rows};
 use crate::formats::item::Names;
+use crate::sql::engine::{Connection, params};
 use ibi::ibip::prefix_key;
 use ibi::rep::component_key;
 

@@ -7,9 +7,9 @@
 
 use std::cell::RefCell;
 
-use super::engine::params;
 use super::{Item, ItemId, Speaker, Store, StoreError, rows, speakers};
 use crate::formats::item::{Names, State};
+use crate::sql::engine::params;
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
 

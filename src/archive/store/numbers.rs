@@ -1,7 +1,7 @@
 //! Counts: items by state, and items minted in a period.
 
-use super::engine::params;
 use super::{Store, StoreError};
+use crate::sql::engine::params;
 use ibi::{RepPrefix, Timestamp};
 
 /// The number of items in each state.

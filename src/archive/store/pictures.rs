@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 
 use super::StoreError;
 use super::beside::{self, Named};
-use crate::archive::database::OpenFor;
+use crate::sql::database::OpenFor;
 use ibi::message;
 
 /// File name of the database.

@@ -1,8 +1,8 @@
 //! The prefixes of the items whose originals are here.
 
-use super::engine::params;
 use super::query::end_below;
 use super::{Store, StoreError};
+use crate::sql::engine::params;
 
 /// The most prefixes that are looked at.
 const MOST_LOOKED_AT: usize = 4096;

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use super::engine::{Connection, Postgres, Sync, params};
 use super::{SOON, Store, StoreError, random_number, spawn};
-use crate::formats::index_url::IndexUrl;
 use crate::os::identity::{Process, host_name};
+use crate::sql::engine::{Connection, Postgres, Sync, params};
+use crate::sql::index_url::IndexUrl;
 
 /// The interval at which a row is renewed.
 pub const BEAT: Duration = Duration::from_secs(3);

@@ -1,7 +1,7 @@
 //! Queries for items, and ranges of keys.
 
-use super::engine::Value;
 use super::{Item, Store, StoreError, rows};
+use crate::sql::engine::Value;
 
 /// The condition that a column of keys is below the key bound as `?1`: it begins with that key and
 /// a slash. The range ends at "0", the character after "/" in ASCII, so that an index can be used.
@@ -45,8 +45,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::super::engine::params;
     use super::*;
+    use crate::sql::engine::params;
 
     #[test]
     fn a_range_holds_what_lies_below_a_key() {

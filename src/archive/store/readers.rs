@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rusqlite::OpenFlags;
 
-use super::engine::{Connection, Sqlite};
 use super::{Store, StoreError, file_in};
-use crate::archive::database;
 use crate::archive::lock_order::{Rank, RankedGuard, RankedMutex};
+use crate::sql::database;
+use crate::sql::engine::{Connection, Sqlite};
 
 /// The number of threads that may read beside the one that has the connection for writing: one more than a single client of a
 /// service is answered in.

@@ -1,9 +1,9 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
-use super::engine::{Connection, Value, params};
 use super::{ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows, speakers};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
+use crate::sql::engine::{Connection, Value, params};
 use ibi::{Ibip, Rep, Timestamp};
 
 /// A record to be written and synced.

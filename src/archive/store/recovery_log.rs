@@ -5,9 +5,9 @@
 //! it. A host reads the marks of another only after it has taken them over (`presence`), and they stay apart from its
 //! own, which are of changes in progress.
 
-use super::engine::{Connection, Sync, params};
 use super::query::below;
 use super::{Item, ItemId, Store, StoreError};
+use crate::sql::engine::{Connection, Sync, params};
 
 /// The number of a logged change that concerns several items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

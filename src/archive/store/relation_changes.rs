@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use super::engine::{Connection, params};
 use super::{ItemId, Store, StoreError, query, rows};
 use crate::formats::item::Names;
+use crate::sql::engine::{Connection, params};
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
 

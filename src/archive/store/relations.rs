@@ -1,9 +1,9 @@
 //! Relations that sidecars declare.
 
-use super::engine::params;
 use super::near::Pointing;
 use super::{ItemId, Store, StoreError, query, rows, speakers};
 use crate::formats::item::Names;
+use crate::sql::engine::params;
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
 

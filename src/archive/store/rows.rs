@@ -1,8 +1,8 @@
 //! Converts rows to checked values. A row with an invalid value causes an error that names it.
 
-use super::engine::Row;
 use super::{Item, ItemId, StoreError};
 use crate::formats::item::{Names, State};
+use crate::sql::engine::Row;
 use ibi::message;
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibip, Rep, Timestamp};

@@ -7,7 +7,7 @@
 use rusqlite::Connection;
 
 use super::StoreError;
-use crate::archive::database;
+use crate::sql::database;
 
 /// One entry for each version of the schema.
 const MIGRATIONS: &[&str] = &[

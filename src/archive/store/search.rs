@@ -13,8 +13,8 @@ use rustix::fs::{Mode, OFlags};
 
 use super::beside::{self, Named};
 use super::{ChangeNumber, ItemId, StoreError, query};
-use crate::archive::database::{self, OpenFor};
 use crate::formats::search::{SearchField, SearchQuery};
+use crate::sql::database::{self, OpenFor};
 use ibi::message;
 
 pub use texts::{FileText, FileVersion, TextIndex};

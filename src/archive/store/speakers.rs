@@ -3,9 +3,9 @@
 //!
 //! The user who speaks is decided in `archive/operations/rights.rs`, by what is on disk.
 
-use super::engine::{Connection, Row, Sync, params};
 use super::{Item, ItemId, Speaker, Store, StoreError, query, rows};
 use crate::formats::item::Names;
+use crate::sql::engine::{Connection, Row, Sync, params};
 use ibi::relation::RelationKind;
 use ibi::{Ibip, Rep};
 

@@ -1,7 +1,7 @@
 //! Transactions. Each is the only one that writes, and is synced at once or with the next one that is.
 
-use super::engine::{Connection, Sync};
 use super::{Store, StoreError};
+use crate::sql::engine::{Connection, Sync};
 
 impl Store {
     /// Runs one transaction that writes.

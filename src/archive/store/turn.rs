@@ -3,8 +3,8 @@
 
 use parking_lot::MutexGuard;
 
-use super::engine::Postgres;
 use super::{Store, StoreError};
+use crate::sql::engine::Postgres;
 
 /// The turn of this process, until it is dropped.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::engine::Postgres;
 use super::{SOON, Store, StoreError, readers, spawn};
-use crate::formats::index_url::IndexUrl;
+use crate::sql::engine::Postgres;
+use crate::sql::index_url::IndexUrl;
 
 /// The number of threads that may ask at once; others wait for one of them.
 const WATCHES: usize = 4;

@@ -1,10 +1,10 @@
 //! Writing. Every change is one transaction, synced at once or with the next one that is.
 
-use super::engine::{Connection, Sync, params};
 use super::record::{self, NewItem, RecordWrite, put};
 use super::{Item, ItemId, Record, Store, StoreError, aliases, random_number, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
+use crate::sql::engine::{Connection, Sync, params};
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
 impl Store {

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{NetworkOptions, Output, value};
 use crate::archive::scrub::ScrubPart;
-use crate::formats::index_url::IndexPlace;
+use crate::sql::index_url::IndexPlace;
 
 /// `ibifs reindex`
 #[derive(Debug, Args)]

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
-use crate::formats::index_url::IndexUrl;
 use crate::formats::search::Searched;
+use crate::sql::index_url::IndexUrl;
 
 /// `ibifs init`
 #[derive(Debug, Args)]

@@ -14,8 +14,8 @@ use crate::archive::scrub::{MOST_PARTS, ScrubPart};
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
-use crate::formats::index_url::{IndexPlace, IndexUrl, NamedBy, without_password};
 use crate::formats::search::Searched;
+use crate::sql::index_url::{IndexPlace, IndexUrl, NamedBy, without_password};
 use crate::web::registry::RegistryPlace;
 use crate::web::server::resolver::PeerResolver;
 

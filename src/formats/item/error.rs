@@ -5,6 +5,7 @@
 use std::error::Error;
 
 use ibi::message::{Localize, Message};
+use ibi::names::NamesError;
 use ibi::pairs::PairsError;
 use ibi::relation::ModifierError;
 use ibi::{ParseError, Quoted};

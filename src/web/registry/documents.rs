@@ -9,11 +9,11 @@ use super::refusal::{RuleViolation, VerbError};
 use super::verbs::{DocumentRequest, Verbs};
 use super::{Registry, RegistryError};
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Row, params};
 use crate::formats::registration::{
     Document, DocumentContent, DocumentFingerprint, DocumentRecord, Holding, LastUpdate, Metadata,
     RegistrationAnswer, WebUrl,
 };
+use crate::sql::engine::{Row, params};
 use ibi::message;
 use ibi::relation::{Language, MetadataFormat};
 use ibi::{Ibi, Timestamp};

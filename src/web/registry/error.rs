@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use crate::archive::database::{SchemaError, Unfit};
-use crate::archive::store::engine::TransactionError;
 use crate::archive::store::{DiskFault, StoreError};
 use crate::formats::item::Names;
+use crate::sql::database::{SchemaError, Unfit};
+use crate::sql::engine::TransactionError;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 

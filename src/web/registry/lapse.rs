@@ -6,8 +6,8 @@
 
 use super::verbs::Verbs;
 use super::{Registry, RegistryError};
-use crate::archive::store::engine::params;
 use crate::formats::registration::WebUrl;
+use crate::sql::engine::params;
 use ibi::Timestamp;
 
 /// An actor lapses after so many days in which no URL works.

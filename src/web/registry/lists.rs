@@ -4,7 +4,7 @@ use super::makers::{IdentifierMaker, is_of_an_archive};
 use super::verbs::Verbs;
 use super::{Registry, RegistryError};
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Connection, params};
+use crate::sql::engine::{Connection, params};
 use ibi::Ibi;
 use ibi::message;
 

@@ -9,8 +9,8 @@ use std::net::IpAddr;
 
 use super::{ArchiveId, Inclusion, Registry, RegistryError};
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Connection, params};
 use crate::formats::item::Names;
+use crate::sql::engine::{Connection, params};
 use ibi::{Ibi, RepPrefix, Timestamp};
 
 /// The most makers that are recorded for one Archive.

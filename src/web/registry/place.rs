@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::{RegistryError, guarded, schema};
-use crate::archive::database::{self, OpenFor};
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Connection, Postgres, Sqlite};
-use crate::formats::index_url::{IndexUrl, IndexUrlError, NamedBy};
 use crate::os::directory::Directory;
+use crate::sql::database::{self, OpenFor};
+use crate::sql::engine::{Connection, Postgres, Sqlite};
+use crate::sql::index_url::{IndexUrl, IndexUrlError, NamedBy};
 
 /// The time that a command waits for a server.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,8 +6,8 @@ use super::RegistryError;
 use super::bounds::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS};
 use super::requester::LookupError;
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::TransactionError;
 use crate::formats::registration::RequestError;
+use crate::sql::engine::TransactionError;
 use ibi::distributor::WaitTooLong;
 
 /// The reason why a request fails.

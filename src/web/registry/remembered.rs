@@ -1,7 +1,7 @@
 //! The Archives that have answered for a prefix, so that a resolver asks them first after a restart, too.
 
 use super::{Registry, RegistryError};
-use crate::archive::store::engine::{Value, params};
+use crate::sql::engine::{Value, params};
 use ibi::Timestamp;
 
 /// The most prefixes that are kept. The oldest are removed first.

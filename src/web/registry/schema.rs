@@ -1,6 +1,6 @@
 //! The schema of a resolver's database: that of a file, and that in a server, which has the same tables.
 
-use crate::archive::store::engine::Schema;
+use crate::sql::engine::Schema;
 
 /// The migrations of a file, one for each version of the schema. A released entry never changes.
 pub(super) const MIGRATIONS: &[&str] = &["

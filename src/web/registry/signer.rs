@@ -2,9 +2,9 @@
 
 use super::{RegisteredArchive, Registry, RegistryError, note_change, registered_archives};
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Connection, params};
 use crate::formats::federation::{PublicKey, SigningKey};
 use crate::os::random;
+use crate::sql::engine::{Connection, params};
 use ibi::{Timestamp, message};
 
 /// The seconds after which a list that has not changed is signed again.

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::place::connect;
 use super::schema::MIGRATIONS;
 use super::*;
-use crate::archive::database;
-use crate::archive::store::engine::Postgres;
-use crate::formats::index_url::IndexUrl;
 use crate::formats::query::Query;
 use crate::os::testing::TemporaryDirectory;
+use crate::sql::database;
+use crate::sql::engine::Postgres;
+use crate::sql::index_url::IndexUrl;
 
 /// Makes a database private, since one that others may read is refused.
 fn private(path: &Path) {

@@ -2,8 +2,8 @@
 
 use ibi::Ibi;
 
-use crate::archive::store::engine::Connection;
 use crate::formats::registration::Document;
+use crate::sql::engine::Connection;
 
 /// The database connection of the verbs, whose lock is held.
 pub(super) struct Verbs<'a>(pub(super) &'a Connection);

@@ -1,6 +1,6 @@
 //! URLs of databases, as options and `archive.ibi` have them.
 
-use ibifs::formats::index_url::{IndexUrl, without_password};
+use ibifs::sql::index_url::{IndexUrl, without_password};
 
 use super::{sentence, text};
 

@@ -2,8 +2,8 @@
 
 use ibifs::formats::base_url::BaseUrl;
 use ibifs::formats::federation::{PublicKey, SignedList, SigningKey, signature_line};
-use ibifs::formats::index_url::{IndexUrl, without_password};
 use ibifs::formats::name_spaces::NameSpaces;
+use ibifs::sql::index_url::{IndexUrl, without_password};
 use ibifs::web::texts::redirection;
 
 use super::{plain, sentence, text, two_lines};

@@ -15,8 +15,8 @@ use crate::archive::store::{
 };
 use crate::archive::tree::{Author, Place};
 use crate::archive::{Archive, ArchiveError, Editor, Stranger};
-use crate::formats::index_url::{IndexPlace, IndexUrl};
 use crate::formats::item::Sidecar;
+use crate::sql::index_url::{IndexPlace, IndexUrl};
 use ibi::Timestamp;
 use ibi::message;
 

@@ -5,8 +5,8 @@
 
 use super::Harvest;
 use crate::archive::store::StoreError;
-use crate::archive::store::engine::{Row, params};
 use crate::archive::store::query;
+use crate::sql::engine::{Row, params};
 
 /// The last change that was noticed of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

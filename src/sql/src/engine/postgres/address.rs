@@ -7,8 +7,8 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Client, Config, NoTls};
 
 use super::{described, password, tls};
-use crate::archive::store::StoreError;
-use crate::formats::index_url::{IndexUrl, NamedBy};
+use crate::error::StoreError;
+use crate::index_url::{IndexUrl, NamedBy};
 use ibi::message;
 use ibi::message::Message;
 

@@ -3,12 +3,12 @@
 use rusqlite::config::DbConfig;
 use rusqlite::{CachedStatement, Connection};
 
-use super::super::StoreError;
 use super::{Sync, TransactionError, Value};
+use crate::error::StoreError;
 
 /// A connection to a database of SQLite.
 #[derive(Debug)]
-pub(crate) struct Sqlite(Connection);
+pub struct Sqlite(Connection);
 
 /// Page cache of the store, as SQLite's negative number of KiB: the default.
 const CACHE: i64 = -2_000;
@@ -26,7 +26,7 @@ fn word(sync: Sync) -> &'static str {
 
 impl Sqlite {
     /// A connection with the options that the store needs.
-    pub(crate) fn prepared(connection: Connection) -> Result<Sqlite, StoreError> {
+    pub fn prepared(connection: Connection) -> Result<Sqlite, StoreError> {
         connection.pragma_update(None, "foreign_keys", "on")?;
         connection.set_prepared_statement_cache_capacity(64);
         // Otherwise SQLite plans a statement again when a bound value changes that its planner has used.
@@ -34,7 +34,8 @@ impl Sqlite {
         Ok(Sqlite(connection))
     }
 
-    pub(crate) fn raw(&self) -> &Connection {
+    /// The connection of the library.
+    pub fn raw(&self) -> &Connection {
         &self.0
     }
 

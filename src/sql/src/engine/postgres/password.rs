@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
 
-use crate::os::opening;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use ibifs_os::opening;
 use rustix::fs::OFlags;
 
 /// A password.

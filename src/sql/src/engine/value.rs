@@ -3,25 +3,30 @@
 use std::borrow::Cow;
 use std::fmt::Display;
 
-use super::super::StoreError;
+use crate::error::StoreError;
 use ibi::message;
 
 /// A parameter of a statement.
 #[derive(Clone, Debug)]
-pub(crate) enum Value<'value> {
+pub enum Value<'value> {
+    /// NULL.
     Null,
+    /// An integer.
     Integer(i64),
+    /// A text.
     Text(Cow<'value, str>),
+    /// A blob.
     Bytes(&'value [u8]),
 }
 
 /// The parameters of a statement, each converted by [`Value::from`].
+#[macro_export]
 macro_rules! params {
     ($($value:expr),* $(,)?) => {
-        &[$($crate::archive::store::engine::Value::from($value)),*]
+        &[$($crate::engine::Value::from($value)),*]
     };
 }
-pub(crate) use params;
+pub use params;
 
 impl From<i64> for Value<'_> {
     fn from(number: i64) -> Self {
@@ -91,11 +96,16 @@ impl rusqlite::ToSql for Value<'_> {
 
 /// A value of a column. A damaged database of SQLite may have any type in any column.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Cell<'row> {
+pub enum Cell<'row> {
+    /// NULL.
     Null,
+    /// An integer.
     Integer(i64),
+    /// A number of SQLite that is no integer.
     Real(f64),
+    /// A text, which SQLite does not check.
     Text(&'row [u8]),
+    /// A blob.
     Bytes(&'row [u8]),
 }
 
@@ -114,7 +124,7 @@ impl<'row> From<rusqlite::types::ValueRef<'row>> for Cell<'row> {
 
 impl Cell<'_> {
     /// It as a parameter.
-    pub(crate) fn value(&self) -> Value<'_> {
+    pub fn value(&self) -> Value<'_> {
         match *self {
             Cell::Null => Value::Null,
             Cell::Integer(number) => Value::Integer(number),
@@ -136,7 +146,7 @@ impl Cell<'_> {
 }
 
 /// A type that a column may have.
-pub(crate) trait FromCell: Sized {
+pub trait FromCell: Sized {
     /// The value, None if the column has another type.
     fn from_cell(cell: Cell<'_>) -> Option<Self>;
 }

@@ -6,7 +6,7 @@
 
 mod address;
 mod password;
-pub(crate) mod schema;
+pub(super) mod schema;
 mod tls;
 mod values;
 
@@ -26,9 +26,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::FromSql;
 use tokio_postgres::{Client, Row, RowStream, SimpleQueryMessage};
 
-use super::super::StoreError;
 use super::{TransactionError, Value};
-use crate::formats::index_url::IndexUrl;
+use crate::error::StoreError;
+use crate::index_url::IndexUrl;
 use address::Address;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -43,7 +43,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 const MOST_PREPARED: usize = 256;
 
 /// A connection to PostgreSQL, or to a server that speaks its protocol.
-pub(crate) struct Postgres {
+pub struct Postgres {
     /// There until this value is dropped.
     runtime: Option<Runtime>,
     address: Address,
@@ -79,13 +79,13 @@ impl fmt::Debug for Postgres {
 }
 
 /// A statement.
-pub(crate) struct Statement<'connection> {
+pub struct Statement<'connection> {
     connection: &'connection Postgres,
     sql: String,
 }
 
 /// The rows of an answer.
-pub(crate) struct Rows<'connection> {
+pub struct Rows<'connection> {
     connection: &'connection Postgres,
     stream: Pin<Box<RowStream>>,
     current: Option<tokio_postgres::Row>,
@@ -111,7 +111,7 @@ impl Rows<'_> {
 
 impl Postgres {
     /// Connects to the server of a URL. No statement will wait longer than `patience`.
-    pub(crate) fn connect(url: &IndexUrl, patience: Duration) -> Result<Postgres, StoreError> {
+    pub fn connect(url: &IndexUrl, patience: Duration) -> Result<Postgres, StoreError> {
         let address = Address::of(url)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -138,12 +138,12 @@ impl Postgres {
     }
 
     /// The row without which transactions write nothing.
-    pub(crate) fn host(&self) -> Option<i64> {
+    pub fn host(&self) -> Option<i64> {
         self.host.get()
     }
 
     /// Returns how often the connection has been made.
-    pub(crate) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.generation.get()
     }
 
@@ -164,14 +164,15 @@ impl Postgres {
         }
     }
 
-    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    /// Runs a statement that answers nothing.
+    pub fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         let mut rows = Box::pin(self.stream(sql, params)?);
         while self.wait(rows.try_next())?.is_some() {}
         Ok(())
     }
 
     /// Runs statements without parameters, in one message.
-    pub(crate) fn batch(&self, sql: &str) -> Result<Vec<SimpleQueryMessage>, StoreError> {
+    pub fn batch(&self, sql: &str) -> Result<Vec<SimpleQueryMessage>, StoreError> {
         self.again(|| {
             let client = self.client()?;
             self.wait(client.simple_query(sql))
@@ -185,7 +186,7 @@ impl Postgres {
     }
 
     /// The same, with the first row of a query's answer. All of it is sent at once.
-    pub(crate) fn begin_and_read(&self, query: Option<&str>) -> Result<Option<Row>, StoreError> {
+    pub fn begin_and_read(&self, query: Option<&str>) -> Result<Option<Row>, StoreError> {
         let host = self.host.get();
         let mut statements = vec![("UPDATE epoch SET writes = writes + 1", Vec::new())];
         if let Some(host) = host {
@@ -254,10 +255,7 @@ impl Postgres {
     }
 
     /// Ends a transaction that has changed nothing but the count of them.
-    pub(crate) fn end_without_change<T>(
-        &self,
-        result: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+    pub fn end_without_change<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         self.state.borrow_mut().is_in_transaction = false;
         self.roll_back();
         result
@@ -265,7 +263,7 @@ impl Postgres {
 
     /// Ends a transaction with statements, which are sent together with the commit. Returns the first number in the
     /// answer of the last one, if it has a row.
-    pub(crate) fn end_with(
+    pub fn end_with(
         &self,
         statements: &[(&str, Vec<Value<'_>>)],
     ) -> Result<Option<i64>, StoreError> {
@@ -298,7 +296,7 @@ impl Postgres {
     }
 
     /// Takes the one turn to change tree and index together, and waits for it: a transaction that has the row locked.
-    pub(crate) fn take_turn(&self) -> Result<(), StoreError> {
+    pub fn take_turn(&self) -> Result<(), StoreError> {
         // The tree is changed meanwhile, which may take longer than the pause between two statements elsewhere.
         let taken = self.batch(
             "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 15000;
@@ -313,7 +311,7 @@ impl Postgres {
     }
 
     /// Ends the turn. Fails if it has ended before.
-    pub(crate) fn end_turn(&self) -> Result<(), StoreError> {
+    pub fn end_turn(&self) -> Result<(), StoreError> {
         self.end(Ok(()))
     }
 
@@ -331,7 +329,7 @@ impl Postgres {
     }
 
     /// Reads the database as it is at one instant, whatever others write meanwhile.
-    pub(crate) fn at_one_instant<T, E: TransactionError>(
+    pub fn at_one_instant<T, E: TransactionError>(
         &self,
         read: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
@@ -341,7 +339,7 @@ impl Postgres {
     }
 
     /// The text of a statement's answer.
-    pub(crate) fn text(&self, sql: &str) -> Result<String, StoreError> {
+    pub fn text(&self, sql: &str) -> Result<String, StoreError> {
         let text = self.first_value(sql)?;
         text.ok_or_else(|| super::value::unexpected(&0))
     }
@@ -354,7 +352,7 @@ impl Postgres {
     }
 
     /// Returns the number of transactions that have written.
-    pub(crate) fn writes(&self) -> Result<i64, StoreError> {
+    pub fn writes(&self) -> Result<i64, StoreError> {
         let writes = self.first_value("SELECT writes FROM epoch")?;
         writes.ok_or_else(|| StoreError::Broken {
             what: message!("table epoch is empty"),

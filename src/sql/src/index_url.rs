@@ -4,8 +4,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::query::percent_decoded;
 use ibi::message::{Localize, Message};
+use ibi::pairs::percent_decode;
 use ibi::{Quoted, display_message, message};
 
 /// The longest URL, in bytes.
@@ -163,6 +163,15 @@ fn has_password(place: &str) -> bool {
         let name = part.split('=').next().unwrap_or_default();
         percent_decoded(name).as_deref() == Some("password")
     })
+}
+
+/// A text without percent-encoding; None if the encoding is invalid, or the bytes are not UTF-8.
+fn percent_decoded(text: &str) -> Option<String> {
+    let is_good = text.split('%').skip(1).all(|rest| {
+        let digits = rest.as_bytes().get(..2);
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    });
+    String::from_utf8(is_good.then(|| percent_decode(text))?).ok()
 }
 
 /// A text that may be a URL, for messages: dots are in the place of a password, or of all if it is not clear where one

@@ -1,15 +1,17 @@
-//! Errors of the relation store, as sentences with the remedy.
+//! Errors of databases, as sentences with the remedy.
 
 use std::io::ErrorKind;
 
 use rusqlite::{Connection, ErrorCode};
 use rustix::io::Errno;
 
-use super::FILE;
-use crate::archive::database::SchemaError;
-use crate::formats::item::Names;
+use crate::database::SchemaError;
 use ibi::message::{Localize, Message};
+use ibi::names::Names;
 use ibi::{display_message, message};
+
+/// File name of the index of an Archive: an error that names no other file is one of the index.
+pub const FILE: &str = "relations.sqlite3";
 
 /// The reason why the disk refuses a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,7 +176,7 @@ impl StoreError {
 
 impl StoreError {
     /// Adds the system's error if SQLite only reports that input or output failed.
-    pub(crate) fn with_cause(self, connection: &Connection) -> StoreError {
+    pub fn with_cause(self, connection: &Connection) -> StoreError {
         let StoreError::Sqlite(error) = self else {
             return self;
         };

@@ -11,18 +11,19 @@ mod value;
 use std::fmt::Display;
 use std::time::Duration;
 
-use super::StoreError;
+use crate::error::StoreError;
 
-pub(crate) use postgres::Postgres;
-pub(crate) use postgres::schema::{INDEX, Schema};
-pub(crate) use sqlite::Sqlite;
-pub(crate) use value::{Cell, FromCell, Value, params};
+pub use postgres::Postgres;
+pub use postgres::schema::Schema;
+pub use sqlite::Sqlite;
+pub use tokio_postgres::Row as ServerRow;
+pub use value::{Cell, FromCell, Value, params};
 
 /// The number of times that a transaction is run that a server refuses because of another one.
 const TRIES: usize = 8;
 
 /// An error that ends a transaction: one of the engine, or another one, because of which it is rolled back.
-pub(crate) trait TransactionError: From<StoreError> {
+pub trait TransactionError: From<StoreError> {
     /// The error of the engine, else the error itself.
     fn of_engine(self) -> Result<StoreError, Self>;
 
@@ -42,9 +43,7 @@ impl TransactionError for StoreError {
 }
 
 /// Runs a transaction, and again if a server refuses it because of another one.
-pub(crate) fn retried<T, E: TransactionError>(
-    mut run: impl FnMut() -> Result<T, E>,
-) -> Result<T, E> {
+pub fn retried<T, E: TransactionError>(mut run: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let mut left = TRIES;
     loop {
         left -= 1;
@@ -59,41 +58,44 @@ pub(crate) fn retried<T, E: TransactionError>(
 
 /// A connection to the database of a store.
 #[derive(Debug)]
-pub(crate) enum Connection {
+pub enum Connection {
+    /// To a file.
     Sqlite(Sqlite),
+    /// To a server.
     Postgres(Box<Postgres>),
 }
 
 /// The time at which a commit reaches the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sync {
+pub enum Sync {
+    /// Before the commit returns.
     Now,
+    /// With the next one that does so at once.
     Later,
 }
 
 /// A row of an answer.
-pub(crate) enum Row<'row> {
+pub enum Row<'row> {
+    /// Of a file.
     Sqlite(&'row rusqlite::Row<'row>),
+    /// Of a server.
     Postgres(&'row tokio_postgres::Row),
 }
 
 /// A column of a row, by its number or its name.
-pub(crate) trait Column:
-    Copy + Display + rusqlite::RowIndex + tokio_postgres::row::RowIndex
-{
-}
+pub trait Column: Copy + Display + rusqlite::RowIndex + tokio_postgres::row::RowIndex {}
 
 impl Column for usize {}
 impl Column for &str {}
 
 impl Row<'_> {
     /// The value of a column. Fails if it is of another type, which only a damaged database has.
-    pub(crate) fn get<T: FromCell>(&self, column: impl Column) -> Result<T, StoreError> {
+    pub fn get<T: FromCell>(&self, column: impl Column) -> Result<T, StoreError> {
         T::from_cell(self.cell(column)?).ok_or_else(|| value::unexpected(&column))
     }
 
     /// The value of a column, whatever its type is.
-    pub(crate) fn cell(&self, column: impl Column) -> Result<Cell<'_>, StoreError> {
+    pub fn cell(&self, column: impl Column) -> Result<Cell<'_>, StoreError> {
         match self {
             Row::Sqlite(row) => Ok(Cell::from(row.get_ref(column)?)),
             Row::Postgres(row) => row.try_get(column).map_err(|_| value::unexpected(&column)),
@@ -101,26 +103,30 @@ impl Row<'_> {
     }
 
     /// The bytes of a column, whatever its type is.
-    pub(crate) fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
+    pub fn bytes(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.cell(column)?.into_bytes())
     }
 }
 
 /// A prepared statement.
-pub(crate) enum Statement<'connection> {
+pub enum Statement<'connection> {
+    /// For a file.
     Sqlite(rusqlite::CachedStatement<'connection>),
+    /// For a server.
     Postgres(postgres::Statement<'connection>),
 }
 
 /// The rows of an answer, which are read one after the other.
-pub(crate) enum Rows<'statement> {
+pub enum Rows<'statement> {
+    /// Of a file.
     Sqlite(rusqlite::Rows<'statement>),
+    /// Of a server.
     Postgres(postgres::Rows<'statement>),
 }
 
 impl Statement<'_> {
     /// Runs the statement.
-    pub(crate) fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
+    pub fn rows(&mut self, params: &[Value<'_>]) -> Result<Rows<'_>, StoreError> {
         match self {
             Statement::Sqlite(statement) => sqlite::rows(statement, params).map(Rows::Sqlite),
             Statement::Postgres(statement) => statement.rows(params).map(Rows::Postgres),
@@ -130,7 +136,7 @@ impl Statement<'_> {
 
 impl Rows<'_> {
     /// The next row.
-    pub(crate) fn next(&mut self) -> Result<Option<Row<'_>>, StoreError> {
+    pub fn next_row(&mut self) -> Result<Option<Row<'_>>, StoreError> {
         match self {
             Rows::Sqlite(rows) => Ok(rows.next()?.map(Row::Sqlite)),
             Rows::Postgres(rows) => Ok(rows.next()?.map(Row::Postgres)),
@@ -140,7 +146,7 @@ impl Rows<'_> {
 
 impl Connection {
     /// Prepares a statement, or takes one that was prepared before.
-    pub(crate) fn prepare(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>, StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.prepare(sql).map(Statement::Sqlite),
             Connection::Postgres(connection) => Ok(Statement::Postgres(connection.prepare(sql))),
@@ -148,7 +154,7 @@ impl Connection {
     }
 
     /// Calls a closure for each row of a statement's answer.
-    pub(crate) fn visit(
+    pub fn visit(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -156,14 +162,14 @@ impl Connection {
     ) -> Result<(), StoreError> {
         let mut statement = self.prepare(sql)?;
         let mut rows = statement.rows(params)?;
-        while let Some(row) = rows.next()? {
+        while let Some(row) = rows.next_row()? {
             visit(&row)?;
         }
         Ok(())
     }
 
     /// All rows of a statement's answer.
-    pub(crate) fn each<T>(
+    pub fn each<T>(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -178,7 +184,7 @@ impl Connection {
     }
 
     /// The first row of a statement's answer.
-    pub(crate) fn first<T>(
+    pub fn first<T>(
         &self,
         sql: &str,
         params: &[Value<'_>],
@@ -186,26 +192,22 @@ impl Connection {
     ) -> Result<Option<T>, StoreError> {
         let mut statement = self.prepare(sql)?;
         let mut rows = statement.rows(params)?;
-        rows.next()?.map(|row| read(&row)).transpose()
+        rows.next_row()?.map(|row| read(&row)).transpose()
     }
 
     /// The first value of a statement's answer, which has a row.
-    pub(crate) fn value<T: FromCell>(
-        &self,
-        sql: &str,
-        params: &[Value<'_>],
-    ) -> Result<T, StoreError> {
+    pub fn value<T: FromCell>(&self, sql: &str, params: &[Value<'_>]) -> Result<T, StoreError> {
         let found = self.first(sql, params, |row| row.get(0))?;
         found.ok_or_else(|| value::unexpected(&0))
     }
 
     /// Whether a statement's answer has a row.
-    pub(crate) fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool, StoreError> {
+    pub fn exists(&self, sql: &str, params: &[Value<'_>]) -> Result<bool, StoreError> {
         Ok(self.first(sql, params, |_| Ok(()))?.is_some())
     }
 
     /// Runs a statement that answers nothing.
-    pub(crate) fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+    pub fn execute(&self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.execute(sql, params),
             Connection::Postgres(connection) => connection.execute(sql, params),
@@ -213,7 +215,7 @@ impl Connection {
     }
 
     /// Runs one transaction, which no other one that writes is beside. A server may ask to run it again.
-    pub(crate) fn transact<T, E: TransactionError>(
+    pub fn transact<T, E: TransactionError>(
         &self,
         sync: Sync,
         mut change: impl FnMut(&Connection) -> Result<T, E>,
@@ -233,7 +235,7 @@ impl Connection {
     }
 
     /// Reads the database as it is at one instant, whatever others write meanwhile.
-    pub(crate) fn at_one_instant<T, E: TransactionError>(
+    pub fn at_one_instant<T, E: TransactionError>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -244,7 +246,7 @@ impl Connection {
     }
 
     /// Prepares for the replacement of all items.
-    pub(crate) fn refill_begins(&self) -> Result<(), StoreError> {
+    pub fn refill_begins(&self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.refill_begins(),
             Connection::Postgres(connection) => connection.refill_begins(),
@@ -252,7 +254,7 @@ impl Connection {
     }
 
     /// Ends what [`Connection::refill_begins`] has begun.
-    pub(crate) fn refill_ends(&self) -> Result<(), StoreError> {
+    pub fn refill_ends(&self) -> Result<(), StoreError> {
         match self {
             Connection::Sqlite(connection) => connection.refill_ends(),
             Connection::Postgres(connection) => connection.refill_ends(),
@@ -260,7 +262,7 @@ impl Connection {
     }
 
     /// The row of this process in the table `host`, if it has one.
-    pub(crate) fn host(&self) -> Option<i64> {
+    pub fn host(&self) -> Option<i64> {
         match self {
             Connection::Sqlite(_) => None,
             Connection::Postgres(server) => server.host(),
@@ -268,7 +270,7 @@ impl Connection {
     }
 
     /// The server, if the index is in one.
-    pub(crate) fn server(&self) -> Option<&Postgres> {
+    pub fn server(&self) -> Option<&Postgres> {
         match self {
             Connection::Sqlite(_) => None,
             Connection::Postgres(server) => Some(server),
@@ -276,21 +278,21 @@ impl Connection {
     }
 
     /// Lets transactions write only while the table `host` has this row, if the index is in a server.
-    pub(crate) fn write_as(&self, host: Option<i64>) {
+    pub fn write_as(&self, host: Option<i64>) {
         if let Connection::Postgres(server) = self {
             server.write_as(host);
         }
     }
 
     /// Sets how long a statement waits for a server.
-    pub(crate) fn set_patience(&self, patience: Duration) {
+    pub fn set_patience(&self, patience: Duration) {
         if let Connection::Postgres(server) = self {
             server.set_patience(patience);
         }
     }
 
     /// Returns how long a statement waits for a server.
-    pub(crate) fn patience(&self) -> Duration {
+    pub fn patience(&self) -> Duration {
         match self {
             Connection::Sqlite(_) => Duration::MAX,
             Connection::Postgres(server) => server.patience(),
@@ -298,7 +300,7 @@ impl Connection {
     }
 
     /// Words after the name of a table which make the engine use an index.
-    pub(crate) fn by_index(&self, index: &str) -> String {
+    pub fn by_index(&self, index: &str) -> String {
         match self {
             Connection::Sqlite(_) => format!("INDEXED BY {index}"),
             Connection::Postgres(_) => String::new(),
@@ -306,7 +308,7 @@ impl Connection {
     }
 
     /// The second of a server's clock, by which all of its hosts go.
-    pub(super) fn seconds(&self) -> Result<Option<i64>, StoreError> {
+    pub fn seconds(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT CAST(floor(extract(epoch FROM clock_timestamp())) AS BIGINT)";
         match self {
             Connection::Sqlite(_) => Ok(None),
@@ -315,7 +317,7 @@ impl Connection {
     }
 
     /// SQLite's own connection, for what only SQLite has.
-    pub(crate) fn sqlite(&self) -> Option<&rusqlite::Connection> {
+    pub fn sqlite(&self) -> Option<&rusqlite::Connection> {
         match self {
             Connection::Sqlite(connection) => Some(connection.raw()),
             Connection::Postgres(_) => None,

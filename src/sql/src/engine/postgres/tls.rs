@@ -9,9 +9,9 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::os::opening::read_regular;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use ibifs_os::opening::read_regular;
 use rustix::fs::OFlags;
 
 /// Makes connections with TLS.

@@ -18,9 +18,9 @@ use std::path::PathBuf;
 use std::sync::Once;
 use std::time::{Duration, Instant};
 
-use crate::os::mounts::mounts;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
+use ibifs_os::mounts::mounts;
 use rusqlite::{Connection, Transaction, TransactionBehavior, ffi};
 
 /// The reason why a file with a database's name is not opened as a database.
