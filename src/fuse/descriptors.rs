@@ -6,7 +6,7 @@
 //! daemon, a filesystem that has none) descriptors stay open. A handle also distinguishes a file from a later
 //! one with the same inode number.
 //!
-//! On a disk no other file gets the inode number of an open one. Elsewhere it may (`os/serving.rs`).
+//! On a disk no other file gets the inode number of an open one. Elsewhere it may (`os/src/serving.rs`).
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@
 //! request. The kernel moves neither: while the worker runs, its processor is taken, so that the kernel wakes
 //! the process on another. Therefore a worker that serves one process alone is bound to the processor of that
 //! process, as a thread before which all others go. Then the kernel wakes the process there, too
-//! (`os/processors.rs::bind`).
+//! (`os/src/processors.rs::bind`).
 //!
 //! Such a worker must not wait for its processor while another process is busy on it. The watchdog of the pool
 //! unbinds it when it has taken no request for one or two milliseconds, whatever the reason. If it was not given
