@@ -178,7 +178,7 @@ impl Local {
         }
         if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
             return Err(not_taken(message!(
-                "it does not expect it, or with another one-time token"
+                "it expects no such transfer, or one with another one-time token"
             )));
         }
         if !item.service.as_ref().is_some_and(|it| it.matches(from)) {
