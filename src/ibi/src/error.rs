@@ -285,6 +285,8 @@ impl<'a> Source<'a> {
     }
 }
 
+crate::text_arguments!(Quoted<'_>);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -475,5 +475,7 @@ fn ipv6_text(address: Ipv6Addr) -> String {
     }
 }
 
+crate::text_arguments!(Ibip, IbipPrefix);
+
 #[cfg(test)]
 mod tests;

@@ -263,6 +263,8 @@ impl fmt::Display for AliasPair {
     }
 }
 
+crate::text_arguments!(Ibi, AliasPair);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -260,16 +260,6 @@ text_arguments!(
     std::path::Display<'_>,
     std::net::IpAddr,
     std::net::SocketAddr,
-    crate::Quoted<'_>,
-    crate::Ibi,
-    crate::Ibip,
-    crate::IbipPrefix,
-    crate::Rep,
-    crate::RepPrefix,
-    crate::AliasPair,
-    crate::pairs::Value,
-    crate::relation::Language,
-    crate::relation::MetadataFormat,
 );
 
 /// A message: its template, and the arguments by their names.

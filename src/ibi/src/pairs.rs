@@ -221,6 +221,8 @@ impl fmt::Display for Pairs {
     }
 }
 
+crate::text_arguments!(Value);
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -358,5 +358,7 @@ fn canonical_bytes(text: &str) -> impl Iterator<Item = u8> {
     kept.map(|(_, byte)| byte.to_ascii_lowercase())
 }
 
+crate::text_arguments!(Rep, RepPrefix);
+
 #[cfg(test)]
 mod tests;

@@ -126,6 +126,8 @@ impl fmt::Display for MetadataFormat {
     }
 }
 
+crate::text_arguments!(Language, MetadataFormat);
+
 #[cfg(test)]
 mod tests {
     use super::*;
