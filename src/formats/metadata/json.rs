@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::decode::{utf8, without_mark};
 use super::error::beginning;
-use super::{BibliographicRecord, MetadataError, check_size};
+use super::{BibliographicRecord, Element, MetadataError, check_size};
 
 impl BibliographicRecord {
     /// Parses the first record of a JSON document: CSL-JSON, DataCite, or schema.org in JSON-LD.
@@ -112,17 +112,48 @@ fn first(members: &Map<String, Value>, name: &str) -> String {
     texts(members, name).into_iter().next().unwrap_or_default()
 }
 
+/// The first text of the first of these members that has one; empty if there is none.
+fn first_of(members: &Map<String, Value>, names: &[&str]) -> String {
+    let mut texts = names.iter().map(|name| first(members, name));
+    texts.find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+/// Adds the texts of members as values of elements.
+fn push_all(
+    record: &mut BibliographicRecord,
+    members: &Map<String, Value>,
+    names: &[(&str, Element)],
+) {
+    for (name, element) in names {
+        for text in texts(members, name) {
+            record.core.push(*element, text);
+        }
+    }
+}
+
+/// Keeps the texts of members under the names of fields.
+fn keep_all(
+    record: &mut BibliographicRecord,
+    members: &Map<String, Value>,
+    names: &[(&str, &str)],
+) {
+    for (name, field) in names {
+        record.keep(field, &first(members, name));
+    }
+}
+
+/// Keeps the affiliations of an agent that is an object.
+fn keep_affiliations(record: &mut BibliographicRecord, agent: &Value) {
+    let members = agent.as_object();
+    for affiliation in members.into_iter().flat_map(|it| texts(it, "affiliation")) {
+        record.keep("affiliation", &affiliation);
+    }
+}
+
 /// A member of an object as a text; empty of another value.
 fn part(value: &Value, name: &str) -> String {
     value
         .as_object()
         .map(|members| first(members, name))
         .unwrap_or_default()
-}
-
-/// A name of its parts as "Family, Given, Suffix".
-fn inverted(family: &str, given: &str, suffix: &str) -> String {
-    let parts = [family, given, suffix].map(str::trim);
-    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    parts.join(", ")
 }

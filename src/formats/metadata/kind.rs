@@ -154,6 +154,18 @@ impl RecordKind {
         Some(self.refer()).filter(is_this).unwrap_or(self.bibtex())
     }
 
+    /// The kind of a thesis for the degree that a text names; other kinds as they are.
+    pub(super) fn of_degree(self, text: &str) -> RecordKind {
+        let text = text.to_lowercase();
+        let masters = ["master", "mestrado", "dissertação", "m.sc"];
+        match self {
+            RecordKind::Thesis if masters.iter().any(|word| text.contains(word)) => {
+                RecordKind::MastersThesis
+            }
+            kind => kind,
+        }
+    }
+
     /// The general resource type of DataCite.
     #[must_use]
     pub fn datacite(self) -> &'static str {

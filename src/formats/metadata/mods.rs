@@ -1,5 +1,6 @@
 //! MODS 3, the Metadata Object Description Schema of the Library of Congress, and the `dublin_core.xml` of DSpace.
 
+use super::person::inverted;
 use super::xml::Element as Xml;
 use super::{BibliographicRecord, Element, MetadataError, RecordKind};
 
@@ -109,15 +110,11 @@ fn mods(mods: &Xml) -> BibliographicRecord {
         record.push_identifier("url", &location.text());
     }
     for rights in mods.all("accessCondition") {
-        let (text, link) = (rights.text(), rights.attribute("href"));
-        record.core.push(
-            Element::Rights,
-            if text.is_empty() {
-                link.to_owned()
-            } else {
-                text
-            },
-        );
+        let rights = match rights.text() {
+            none if none.is_empty() => rights.attribute("href").to_owned(),
+            text => text,
+        };
+        record.core.push(Element::Rights, rights);
     }
     for related in mods.all("relatedItem") {
         let title = related.all("titleInfo").next().map(title_in);
@@ -158,13 +155,7 @@ fn mods(mods: &Xml) -> BibliographicRecord {
             .all("extent")
             .filter(|it| it.attribute("unit").starts_with("page"))
         {
-            let ends = [extent.text_of("start"), extent.text_of("end")];
-            let ends: Vec<&str> = ends
-                .iter()
-                .map(String::as_str)
-                .filter(|end| !end.is_empty())
-                .collect();
-            record.keep("pages", &ends.join("\u{2013}"));
+            record.keep_pages(&extent.text_of("start"), &extent.text_of("end"));
         }
     }
     record
@@ -172,16 +163,15 @@ fn mods(mods: &Xml) -> BibliographicRecord {
 
 fn kind_of_resource(word: &str) -> Option<RecordKind> {
     let word = word.to_lowercase();
-    [
+    let words = [
         ("cartographic", RecordKind::Map),
         ("sound", RecordKind::Sound),
         ("still image", RecordKind::Image),
         ("moving image", RecordKind::MovingImage),
         ("software", RecordKind::Software),
-    ]
-    .into_iter()
-    .find(|(beginning, _)| word.starts_with(beginning))
-    .map(|(_, kind)| kind)
+    ];
+    let known = words.iter().find(|(start, _)| word.starts_with(start));
+    known.map(|(_, kind)| *kind)
 }
 
 fn title_in(title: &Xml) -> String {
@@ -204,14 +194,9 @@ fn name_in(name: &Xml) -> String {
         let parts: Vec<String> = parts.map(Xml::text).collect();
         parts.join(" ")
     };
-    let parts = [part("family"), part("given"), part("termsOfAddress")];
-    let parts: Vec<&str> = parts
-        .iter()
-        .map(String::as_str)
-        .filter(|part| !part.is_empty())
-        .collect();
-    match part("family").is_empty() {
-        false => parts.join(", "),
+    let [family, given, suffix] = ["family", "given", "termsOfAddress"].map(part);
+    match family.is_empty() {
+        false => inverted(&family, &given, &suffix),
         true if part("").is_empty() => name.text_of("displayForm"),
         true => part(""),
     }

@@ -76,6 +76,13 @@ pub(super) fn split_outside_braces(text: &str, is_separator: impl Fn(char) -> bo
     pieces
 }
 
+/// A name of its parts as "Family, Given, Suffix".
+pub(super) fn inverted(family: &str, given: &str, suffix: &str) -> String {
+    let parts = [family, given, suffix].map(str::trim);
+    let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

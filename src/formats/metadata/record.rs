@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::fields::{doi, isbn, issn};
+use super::fields::{doi, is_issn, isbn, issn};
 use super::local::{is_local_field, is_local_path};
 use super::{DublinCore, Element, License, RecordKind, one_line, orcid};
 
@@ -121,6 +121,12 @@ impl BibliographicRecord {
         }
     }
 
+    /// Adds a number that is either an ISSN or an ISBN.
+    pub(super) fn push_isbn_or_issn(&mut self, value: &str) {
+        let scheme = if is_issn(value) { "issn" } else { "isbn" };
+        self.push_identifier(scheme, value);
+    }
+
     /// Adds what is said of rights, unless it is another name of the licence before it.
     pub(super) fn push_rights(&mut self, text: &str) {
         let last = self.core.elements[Element::Rights as usize].in_order.last();
@@ -128,6 +134,13 @@ impl BibliographicRecord {
         if last.is_none() || License::read(text) != last {
             self.core.push(Element::Rights, text);
         }
+    }
+
+    /// Keeps the first and the last page, of which one may be empty.
+    pub(super) fn keep_pages(&mut self, first: &str, last: &str) {
+        let ends = [first.trim(), last.trim()];
+        let ends: Vec<&str> = ends.into_iter().filter(|end| !end.is_empty()).collect();
+        self.keep("pages", &ends.join("\u{2013}"));
     }
 
     pub(super) fn keep_funding(&mut self, funder: &str, award: &str) {

@@ -7,7 +7,7 @@
 use super::date::date;
 use super::decode::decode;
 use super::error::beginning;
-use super::fields::{doi, isbn_or_issn, push_subjects};
+use super::fields::push_subjects;
 use super::names::{element_named, kept_named, push_named};
 use super::person::family_first;
 use super::record::is_said_by_core;
@@ -96,13 +96,9 @@ fn record(fields: &[(Tag<'_>, String)]) -> BibliographicRecord {
             .find(|(tag, _)| *tag == Tag::Sign(wanted))
             .map_or("", |(_, value)| value.trim())
     };
-    let kind = kind_of(field('0'), field('9'));
-    let mut record = BibliographicRecord {
-        kind,
-        ..BibliographicRecord::default()
-    };
-    let dcmi = kind.map_or("Text", RecordKind::dcmi);
-    record.core.push(Element::Type, dcmi);
+    // Which degree a thesis is for stands in the tag `%9`.
+    let kind = RecordKind::from_word(field('0')).map(|kind| kind.of_degree(field('9')));
+    let mut record = BibliographicRecord::of_kind(kind);
     for (tag, value) in fields {
         let value = value.trim();
         match tag {
@@ -125,31 +121,28 @@ fn add_sign(record: &mut BibliographicRecord, sign: char, value: &str) {
         'T' => core.push(Element::Title, value),
         'A' => core.push(Element::Creator, person(value)),
         'Q' => core.push(Element::Creator, value),
-        'E' | 'Y' | 'H' | '?' => core.push(Element::Contributor, person(value)),
-        'X' | 'Z' | 'O' => core.push(Element::Description, value),
+        'E' => record.push_contributor("editor", &person(value)),
+        '?' => record.push_contributor("translator", &person(value)),
+        'Y' | 'H' => core.push(Element::Contributor, person(value)),
+        'X' => core.push(Element::Description, value),
+        'Z' | 'O' => record.push_note(value),
         'K' => push_subjects(core, &value.replace('\n', ";"), str::to_string),
-        'I' => core.push(Element::Publisher, value),
+        'I' => record.push_publisher(value),
         '9' => core.push(Element::Type, value),
-        'U' => core.push(Element::Identifier, value),
+        'U' => record.push_identifier("url", value),
         // EndNote stores the DOI here, refer a report number.
-        'R' if is_doi(value) => core.push(Element::Identifier, doi(value)),
+        'R' if is_doi(value) => record.push_identifier("doi", value),
         'R' => core.push(Element::Identifier, value),
-        '@' => core.push(Element::Identifier, isbn_or_issn(value)),
+        '@' => record.push_isbn_or_issn(value),
         'J' | 'B' => core.push(Element::Source, value),
         'G' => core.push(Element::Language, value),
         _ => {}
     }
     match sign {
-        '0' | 'T' | 'A' | 'Q' | 'X' | 'K' | '9' | 'G' | 'D' => {}
-        'E' => record.keep("editor", &person(value)),
-        '?' => record.keep("translator", &person(value)),
-        'Z' | 'O' => record.keep("note", value),
-        'I' => record.keep("publisher", value),
-        'U' => record.keep("url", value),
-        'R' if is_doi(value) => record.keep("doi", value),
+        '0' | 'T' | 'A' | 'Q' | 'E' | '?' | 'X' | 'Z' | 'O' | 'K' | 'I' | '9' | 'U' | '@' | 'G'
+        | 'D' => {}
+        'R' if is_doi(value) => {}
         'R' => record.keep("number", value),
-        '@' if isbn_or_issn(value).starts_with("urn:issn:") => record.keep("issn", value),
-        '@' => record.keep("isbn", value),
         'J' => record.keep("journal", value),
         'B' => record.keep("booktitle", value),
         'V' => record.keep("volume", value),
@@ -192,19 +185,6 @@ fn is_doi(value: &str) -> bool {
 
 fn person(name: &str) -> String {
     family_first(name, str::to_string)
-}
-
-/// The kind of a type of EndNote. Which degree a thesis is for stands in the tag `%9`.
-fn kind_of(kind: &str, detail: &str) -> Option<RecordKind> {
-    let kind = RecordKind::from_word(kind)?;
-    let detail = detail.to_lowercase();
-    let is_master = ["master", "mestrado", "dissertação", "m.sc"]
-        .iter()
-        .any(|word| detail.contains(word));
-    Some(match kind {
-        RecordKind::Thesis if is_master => RecordKind::MastersThesis,
-        kind => kind,
-    })
 }
 
 #[cfg(test)]

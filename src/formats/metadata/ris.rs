@@ -4,7 +4,6 @@
 use super::date::{GivenDate, date};
 use super::decode::decode;
 use super::error::beginning;
-use super::fields::isbn_or_issn;
 use super::person::family_first;
 use super::{BibliographicRecord, Element, MetadataError, RecordKind, check_size};
 
@@ -80,15 +79,9 @@ fn record(fields: &[(&str, String)]) -> BibliographicRecord {
     };
     let named = field(&["TY"]);
     let kind = TYPES.iter().find(|(word, _)| *word == named);
-    let kind = kind.map_or(RecordKind::Other, |(_, kind)| *kind);
-    let is_masters = ["master", "mestrado"]
-        .iter()
-        .any(|word| field(&["M3"]).to_lowercase().contains(word));
-    let kind = if kind == RecordKind::Thesis && is_masters {
-        RecordKind::MastersThesis
-    } else {
-        kind
-    };
+    let kind = kind.map_or(RecordKind::Other, |(_, kind)| {
+        kind.of_degree(field(&["M3"]))
+    });
     let mut record = BibliographicRecord::of_kind(Some(kind));
     // Of a book T1 and BT are the title; of a chapter BT is the book.
     let title = field(&["TI", "T1", "CT", "BT", "ST"]);
@@ -103,13 +96,9 @@ fn record(fields: &[(&str, String)]) -> BibliographicRecord {
     record
         .core
         .push(Element::Date, date_of(field(&["DA"]), field(&["PY", "Y1"])));
-    let pages = [field(&["SP"]), field(&["EP"])];
-    match pages {
-        ["", last] => record.keep("pages", last),
-        [first, last] if last.is_empty() || first.contains(['-', '\u{2013}']) => {
-            record.keep("pages", first);
-        }
-        [first, last] => record.keep("pages", &format!("{first}\u{2013}{last}")),
+    match field(&["SP"]) {
+        all if all.contains(['-', '\u{2013}']) => record.keep("pages", all),
+        first => record.keep_pages(first, field(&["EP"])),
     }
     record
 }
@@ -132,10 +121,7 @@ fn add(record: &mut BibliographicRecord, tag: &str, value: &str, kind: RecordKin
         "LA" => record.core.push(Element::Language, value),
         "M3" => record.core.push(Element::Type, value),
         "DO" => record.push_identifier("doi", value),
-        "SN" if isbn_or_issn(value).starts_with("urn:issn:") => {
-            record.push_identifier("issn", value);
-        }
-        "SN" => record.push_identifier("isbn", value),
+        "SN" => record.push_isbn_or_issn(value),
         "UR" => value
             .split(';')
             .for_each(|url| record.push_identifier("url", url.trim())),

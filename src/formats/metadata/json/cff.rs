@@ -6,8 +6,9 @@
 use saphyr_parser::{Event, Parser};
 use serde_json::{Map, Value};
 
-use super::{beginning_of_line, each, first, inverted, part, texts};
+use super::{beginning_of_line, each, first, first_of, keep_all, part, push_all, texts};
 use crate::formats::metadata::date::date;
+use crate::formats::metadata::person::inverted;
 use crate::formats::metadata::{BibliographicRecord, Element, MetadataError, RecordKind};
 
 /// The deepest nesting of lists and maps.
@@ -106,37 +107,32 @@ fn record(file: &Map<String, Value>) -> BibliographicRecord {
             record.push_contributor(role, &name(person));
         }
     }
-    let days = ["date-released", "date-published"].map(|name| first(work, name));
-    let day = days.into_iter().find(|date| !date.is_empty());
-    let date = day.unwrap_or_else(|| date(&first(work, "year"), &first(work, "month")));
+    let date = match first_of(work, &["date-released", "date-published"]) {
+        none if none.is_empty() => date(&first(work, "year"), &first(work, "month")),
+        day => day,
+    };
     record.core.push(Element::Date, date);
-    record
-        .core
-        .push(Element::Description, first(work, "abstract"));
+    let said = [
+        ("abstract", Element::Description),
+        ("keywords", Element::Subject),
+        ("languages", Element::Language),
+    ];
+    push_all(&mut record, work, &said);
     record.push_note(&first(work, "notes"));
-    for keyword in texts(work, "keywords") {
-        record.core.push(Element::Subject, keyword);
-    }
-    for language in texts(work, "languages") {
-        record.core.push(Element::Language, language);
-    }
     for member in ["journal", "collection-title"] {
         record.push_container(&first(work, member));
     }
     record.push_publisher(&first(work, "publisher"));
-    for (member, field) in [
+    let kept = [
         ("version", "version"),
         ("volume", "volume"),
         ("edition", "edition"),
         ("issue", "number"),
         ("number", "number"),
         ("location", "address"),
-    ] {
-        record.keep(field, &first(work, member));
-    }
-    let ends = ["start", "end"].map(|name| first(work, name));
-    let ends: Vec<String> = ends.into_iter().filter(|end| !end.is_empty()).collect();
-    record.keep("pages", &ends.join("\u{2013}"));
+    ];
+    keep_all(&mut record, work, &kept);
+    record.keep_pages(&first(work, "start"), &first(work, "end"));
     for scheme in ["doi", "isbn", "issn"] {
         record.push_identifier(scheme, &first(work, scheme));
     }

@@ -2,22 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{each, first, inverted, text, texts};
+use super::{each, first, first_of, keep_all, text, texts};
 use crate::formats::metadata::fields::push_subjects;
-use crate::formats::metadata::person::family_first;
+use crate::formats::metadata::person::{family_first, inverted};
 use crate::formats::metadata::{BibliographicRecord, Element, RecordKind};
 
 pub(super) fn read(item: &Map<String, Value>) -> BibliographicRecord {
     let genre = first(item, "genre");
     let kind = RecordKind::from_csl(&first(item, "type"));
-    let is_masters = ["master", "mestrado"]
-        .iter()
-        .any(|word| genre.to_lowercase().contains(word));
-    let kind = match kind {
-        Some(RecordKind::Thesis) if is_masters => Some(RecordKind::MastersThesis),
-        kind => kind,
-    };
-    let mut record = BibliographicRecord::of_kind(kind);
+    let mut record = BibliographicRecord::of_kind(kind.map(|kind| kind.of_degree(&genre)));
     record.core.push(Element::Title, first(item, "title"));
     for author in each(item, "author") {
         let id = author.get("ORCID").map(text).unwrap_or_default();
@@ -47,7 +40,7 @@ pub(super) fn read(item: &Map<String, Value>) -> BibliographicRecord {
     record.core.push(Element::Date, date.unwrap_or_default());
     record.push_container(&first(item, "container-title"));
     record.push_publisher(&first(item, "publisher"));
-    for (member, field) in [
+    let kept = [
         ("collection-title", "series"),
         ("publisher-place", "address"),
         ("edition", "edition"),
@@ -57,9 +50,8 @@ pub(super) fn read(item: &Map<String, Value>) -> BibliographicRecord {
         ("page", "pages"),
         ("chapter-number", "chapter"),
         ("version", "version"),
-    ] {
-        record.keep(field, &first(item, member));
-    }
+    ];
+    keep_all(&mut record, item, &kept);
     record.core.push(Element::Type, genre);
     for scheme in ["DOI", "ISBN", "ISSN", "URL"] {
         for value in texts(item, scheme) {
@@ -134,8 +126,8 @@ fn date(date: &Value) -> Option<String> {
     let parts = members.get("date-parts").and_then(Value::as_array);
     let mut days = parts.into_iter().flatten().filter_map(one);
     let Some(first) = days.next() else {
-        let texts = ["raw", "literal", "date-time"].map(|name| super::first(members, name));
-        return texts.into_iter().find(|text| !text.is_empty());
+        let text = first_of(members, &["raw", "literal", "date-time"]);
+        return Some(text).filter(|text| !text.is_empty());
     };
     if let Some(last) = days.next() {
         return Some(format!("{first}/{last}"));

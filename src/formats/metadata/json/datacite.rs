@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{each, first, inverted, part, text, texts};
+use super::{each, first, first_of, keep_affiliations, keep_all, part, push_all, text};
+use crate::formats::metadata::person::inverted;
 use crate::formats::metadata::xml::Element as Xml;
 use crate::formats::metadata::{BibliographicRecord, Element, License, MetadataError, RecordKind};
 
@@ -34,15 +35,8 @@ pub(super) fn read(resource: &Map<String, Value>) -> BibliographicRecord {
         if part(creator, "name") == ":etal" {
             record.keep("others", "author");
         }
-        let name = name(creator);
-        record.push_creator(&name, orcid(creator).as_deref());
-        for affiliation in creator
-            .as_object()
-            .map(|it| texts(it, "affiliation"))
-            .unwrap_or_default()
-        {
-            record.keep("affiliation", &affiliation);
-        }
+        record.push_creator(&name(creator), orcid(creator).as_deref());
+        keep_affiliations(&mut record, creator);
     }
     for contributor in each(resource, "contributors") {
         match &*part(contributor, "contributorType") {
@@ -69,10 +63,7 @@ pub(super) fn read(resource: &Map<String, Value>) -> BibliographicRecord {
     record
         .core
         .push(Element::Language, first(resource, "language"));
-    let doi = match &*first(resource, "doi") {
-        "" => first(resource, "id"),
-        doi => doi.to_owned(),
-    };
+    let doi = first_of(resource, &["doi", "id"]);
     if doi.starts_with("10.") {
         record.push_identifier("doi", &doi);
     }
@@ -100,20 +91,18 @@ pub(super) fn read(resource: &Map<String, Value>) -> BibliographicRecord {
     }
     let container = object("container");
     record.push_container(&first(container, "title"));
-    for (member, field) in [
+    let kept = [
         ("volume", "volume"),
         ("issue", "number"),
         ("edition", "edition"),
-    ] {
-        record.keep(field, &first(container, member));
-    }
-    let pages = [first(container, "firstPage"), first(container, "lastPage")];
-    record.keep("pages", pages.join("-").trim_matches('-'));
-    for member in ["formats", "sizes"] {
-        for value in texts(resource, member) {
-            record.core.push(Element::Format, value);
-        }
-    }
+    ];
+    keep_all(&mut record, container, &kept);
+    record.keep_pages(
+        &first(container, "firstPage"),
+        &first(container, "lastPage"),
+    );
+    let said = [("formats", Element::Format), ("sizes", Element::Format)];
+    push_all(&mut record, resource, &said);
     record.keep("version", &first(resource, "version"));
     for rights in each(resource, "rightsList") {
         let (name, url) = (part(rights, "rights"), part(rights, "rightsUri"));
@@ -121,9 +110,8 @@ pub(super) fn read(resource: &Map<String, Value>) -> BibliographicRecord {
         let is_named = License::read(&name).is_some();
         record.core.push(Element::Rights, name);
         if !is_named {
-            record
-                .core
-                .push(Element::Rights, if url.is_empty() { id } else { url });
+            let id = if url.is_empty() { id } else { url };
+            record.core.push(Element::Rights, id);
         }
     }
     let descriptions = each(resource, "descriptions");

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{each, first, inverted, part, text, texts};
+use super::{each, first, first_of, keep_affiliations, keep_all, part, push_all, text, texts};
 use crate::formats::metadata::fields::push_subjects;
-use crate::formats::metadata::person::family_first;
+use crate::formats::metadata::person::{family_first, inverted};
 use crate::formats::metadata::{BibliographicRecord, Element, RecordKind};
 
 pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
@@ -14,26 +14,14 @@ pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
         .iter()
         .find_map(|kind| RecordKind::from_schema_org(kind));
     let mut record = BibliographicRecord::of_kind(kind);
-    let title = ["name", "headline"].map(|name| first(thing, name));
-    record.core.push(
-        Element::Title,
-        title
-            .into_iter()
-            .find(|title| !title.is_empty())
-            .unwrap_or_default(),
-    );
-    for title in texts(thing, "alternateName") {
-        record.core.push(Element::Title, title);
-    }
+    let title = first_of(thing, &["name", "headline"]);
+    record.core.push(Element::Title, title);
     for member in ["author", "creator"] {
         for agent in each(thing, member) {
             let id = ["@id", "identifier", "sameAs"].map(|name| part(agent, name));
             let id = id.iter().find(|id| id.contains("orcid.org/"));
             record.push_creator(&name(agent), id.map(String::as_str));
-            let affiliations = agent.as_object().map(|it| texts(it, "affiliation"));
-            for affiliation in affiliations.unwrap_or_default() {
-                record.keep("affiliation", &affiliation);
-            }
+            keep_affiliations(&mut record, agent);
         }
     }
     for role in ["editor", "translator"] {
@@ -44,9 +32,8 @@ pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
     for agent in each(thing, "contributor") {
         record.core.push(Element::Contributor, name(agent));
     }
-    let dates = ["datePublished", "dateCreated"].map(|name| first(thing, name));
-    let date = dates.into_iter().find(|date| !date.is_empty());
-    record.core.push(Element::Date, date.unwrap_or_default());
+    let date = first_of(thing, &["datePublished", "dateCreated"]);
+    record.core.push(Element::Date, date);
     record.push_publisher(&first(thing, "publisher"));
     for (index, description) in texts(thing, "description").into_iter().enumerate() {
         if index == 0 {
@@ -64,15 +51,11 @@ pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
         }
     }
     for language in each(thing, "inLanguage") {
-        let code = part(language, "alternateName");
-        record.core.push(
-            Element::Language,
-            if code.is_empty() {
-                text(language)
-            } else {
-                code
-            },
-        );
+        let code = match part(language, "alternateName") {
+            none if none.is_empty() => text(language),
+            code => code,
+        };
+        record.core.push(Element::Language, code);
     }
     for identifier in each(thing, "identifier")
         .into_iter()
@@ -100,21 +83,15 @@ pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
             .core
             .push(Element::Rights, url.unwrap_or_else(|| text(license)));
     }
-    for notice in texts(thing, "copyrightNotice") {
-        record.core.push(Element::Rights, notice);
-    }
-    for format in texts(thing, "encodingFormat") {
-        record.core.push(Element::Format, format);
-    }
-    for genre in texts(thing, "genre")
-        .into_iter()
-        .chain(texts(thing, "learningResourceType"))
-    {
-        record.core.push(Element::Type, genre);
-    }
-    for place in texts(thing, "spatialCoverage") {
-        record.core.push(Element::Coverage, place);
-    }
+    let said = [
+        ("alternateName", Element::Title),
+        ("copyrightNotice", Element::Rights),
+        ("encodingFormat", Element::Format),
+        ("genre", Element::Type),
+        ("learningResourceType", Element::Type),
+        ("spatialCoverage", Element::Coverage),
+    ];
+    push_all(&mut record, thing, &said);
     // An issue is part of a volume, and that of a journal.
     let mut whole = each(thing, "isPartOf").into_iter().next();
     let mut container = String::new();
@@ -129,18 +106,16 @@ pub(super) fn read(thing: &Map<String, Value>) -> BibliographicRecord {
         whole = part_of.get("isPartOf");
     }
     record.push_container(&container);
-    for (member, field) in [
+    let kept = [
         ("volumeNumber", "volume"),
         ("issueNumber", "number"),
         ("pagination", "pages"),
         ("bookEdition", "edition"),
         ("version", "version"),
         ("softwareVersion", "version"),
-    ] {
-        record.keep(field, &first(thing, member));
-    }
-    let pages = [first(thing, "pageStart"), first(thing, "pageEnd")];
-    record.keep("pages", pages.join("-").trim_matches('-'));
+    ];
+    keep_all(&mut record, thing, &kept);
+    record.keep_pages(&first(thing, "pageStart"), &first(thing, "pageEnd"));
     for funder in texts(thing, "funder") {
         record.keep_funding(&funder, "");
     }
