@@ -207,12 +207,22 @@ fn what_a_peer_has_not_signed_is_refused() {
         "not signed with the key that is configured for this peer; the last list stays in force",
     );
     env.sh("ibifs resolver key --db two.db");
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    second.sh(
+        &env,
+        "waits eval 'curl -s $U/federatedArchives.txt | grep \"^# sign\"'",
+    );
     let before = second.sh(&env, "get $U/federatedArchives.txt") + "\n";
     mirror.put(&before);
     // A later list, and then the old one again.
-    included(&env, "one.db", &holder(2));
-    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let later = holder(2);
+    included(&env, "one.db", &later);
+    first.sh(
+        &env,
+        &format!(
+            "waits eval 'curl -s $U/federatedArchives.txt | grep -F {}'",
+            later.service
+        ),
+    );
     mirror.copy(&env, &first);
     second.sh(
         &env,
