@@ -446,18 +446,18 @@ fn status_shows_how_a_store_is() {
     is("A.store", r#".index == "current""#);
     for (damage, index) in [
         (
-            "sqlite3 A.store/relations.sqlite3 'PRAGMA user_version = 3'",
+            "in_database A.store/relations.sqlite3 'PRAGMA user_version = 3'",
             "older",
         ),
         (
-            "sqlite3 A.store/relations.sqlite3 'PRAGMA user_version = 999'",
+            "in_database A.store/relations.sqlite3 'PRAGMA user_version = 999'",
             "newer",
         ),
         (
             "dd if=/dev/urandom of=A.store/relations.sqlite3 bs=4096 count=1 conv=notrunc status=none",
             "damaged",
         ),
-        ("rm A.store/relations.sqlite3*", "missing"),
+        ("lose_index A.store", "missing"),
     ] {
         env.sh(damage);
         is(

@@ -142,7 +142,7 @@ fn what_is_no_copy_without_an_original_is_refused() {
     env.sh(
         "ibifs mint A | head -n 1 > four; ibifs copy --store A $(< four) B > /dev/null
          ibifs mount A M; rm -r M/$(< four); ibifs umount M
-         rm -r A/deleted/col/$(< four) A/relations.sqlite3*; ibifs reindex A",
+         rm -r A/deleted/col/$(< four); lose_index A; ibifs reindex A",
     );
     refused(
         "ibifs claim --store B $(< four) --from A",

@@ -56,7 +56,7 @@ fn records_of_the_living_system_are_items() {
         done < records
 end
         set -e; . ./look
-        ibifs umount A; rm A.store/relations.sqlite3*; ibifs reindex A.store; ibifs fsck A.store
+        ibifs umount A; lose_index A.store; ibifs reindex A.store; ibifs fsck A.store
         ibifs mount A.store A; . ./look"#);
     // Each is removed and made again like any other item.
     env.sh(

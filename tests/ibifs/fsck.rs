@@ -33,7 +33,7 @@ const WORDS: &str = "cd store
     col=col/example.org/archive/2009
     report=$col/02.16.17.46; second=$col/02.17.08.00; metadata=$col/02.18.09.30
     gone=deleted/$col/02.19.10.00
-    I() { sqlite3 relations.sqlite3 \"PRAGMA foreign_keys = on; $1\" > ../said; }";
+    I() { in_database relations.sqlite3 \"PRAGMA foreign_keys = on; $1\" > ../said; }";
 
 /// Everything in the store: names, kinds, modes, links and bytes.
 const STATE: &str = "cd store && find . -printf '%P %y %m %l\\n' | sort

@@ -45,7 +45,7 @@ fn reindex_gives_back_what_was_there() {
     env.prints("ibifs reindex A.store", "11 items indexed");
     printed(&env, "A.store", "again");
     env.sh("diff before.ls again.ls; diff before.show again.show");
-    env.sh("rm A.store/relations.sqlite3*");
+    env.sh("lose_index A.store");
     env.complains("ibifs ls A.store", "reindex");
     env.prints("ibifs reindex A.store", "11 items indexed");
     printed(&env, "A.store", "after");
@@ -88,7 +88,7 @@ fn reindex_never_mints_again_what_was_minted() {
             pid=$(daemon A.store)
             if test $((i % 2)) = 0; then kill -9 $pid; fi
             ibifs umount A
-            rm A.store/relations.sqlite3*; ibifs reindex A.store
+            lose_index A.store; ibifs reindex A.store
         done",
     );
     env.prints("wc -l < minted; sort -u minted | wc -l", "12\n12");
@@ -117,7 +117,7 @@ fn a_backup_put_back_in_place_never_mints_a_label_twice() {
     env.sh(
         "ibifs init A.store --host archive-a.example.org --ip 192.0.2.1
         sed -i 's/^last .*/last 2026-01-01T00:00:00Z/' A.store/ledger
-        sqlite3 A.store/relations.sqlite3 \"update ledger set last='2026-01-01T00:00:00Z'\"
+        in_database A.store/relations.sqlite3 \"update ledger set last='2026-01-01T00:00:00Z'\"
         cp -a A.store backup
         ibifs mint A.store | head -n 1 > one
         rm -r A.store/col/$(cat one)
@@ -217,7 +217,7 @@ fn fixture() -> TestEnv {
 fn finds(script: &str, codes: &str, left: &str) -> TestEnv {
     let env = fixture();
     env.sh(&format!(
-        "I() {{ sqlite3 A.store/relations.sqlite3 \"PRAGMA foreign_keys=on; $1\"; }}
+        "I() {{ in_database A.store/relations.sqlite3 \"PRAGMA foreign_keys=on; $1\"; }}
         {script}"
     ));
     let all = "jq -r '.findings[].code' report | sort | uniq -c | xargs";
@@ -419,7 +419,7 @@ fn a_removed_item_has_the_names_of_its_tombstone() {
             "mkdir -p A/{rep}; echo 'ibi {{rep {rep} ibip 32G4GL2W/Q6LG2Q}}' > A/{rep}/.ibi
              ls -d A/32G4GL2W/Q6LG2Q; rm -r A/{rep}; kill -9 $(daemon A.store); ibifs umount A
              test \"{left}\" != 'SELECT 1' || mkdir A.store/col/{rep}
-             sqlite3 A.store/relations.sqlite3 \"{left}\" \
+             in_database A.store/relations.sqlite3 \"{left}\" \
                  \"INSERT OR IGNORE INTO touched VALUES ('col/example.net/library/2005')\"
              ibifs mount A.store A; ibifs umount A; ibifs fsck A.store | grep ' 0 findings$'
              ibifs show 32G4GL2W/Q6LG2Q --store A.store | grep -q {rep}; ibifs mount A.store A"
@@ -437,7 +437,7 @@ fn a_sidecar_of_zeros_says_nothing() {
             "mint A one > one; cp A.store/col/$(< one)/.ibi kept; copy=example.net/library/2003/08.25.08.47.40
              mkdir -p A/$copy; kill -9 $(daemon A.store); ibifs umount A
              {zeros} A.store/col/$(< one)/.ibi; {zeros} A.store/col/$copy/.ibi
-             sqlite3 A.store/relations.sqlite3 \
+             in_database A.store/relations.sqlite3 \
                  \"INSERT OR IGNORE INTO touched VALUES ('col/$(dirname $(< one))')\"
              ibifs mount A.store A; cmp kept A/$(< one)/.ibi; test -d A/$copy; test ! -e A/$copy/.ibi
              rmdir A/$copy; ibifs umount A; ibifs fsck A.store | grep ' 0 findings$'

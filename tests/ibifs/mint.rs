@@ -161,7 +161,7 @@ fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
     let env = TestEnv::new().with_a();
     env.sh(&format!(
         "{CRASH}; mint A one > one; crash
-        sqlite3 A.store/relations.sqlite3 'SELECT reserved FROM ledger' | grep . > reserved
+        in_database A.store/relations.sqlite3 'SELECT reserved FROM ledger' | grep . > reserved
         ibifs mount A.store A"
     ));
     let seconds = |script: &str| -> f64 {
@@ -180,11 +180,11 @@ fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
     assert!(minted < reserved + 60.0);
     env.sh("ibifs umount A");
     env.prints(
-        "sqlite3 A.store/relations.sqlite3 'SELECT reserved FROM ledger'",
+        "in_database A.store/relations.sqlite3 'SELECT reserved FROM ledger'",
         "",
     );
     env.prints(
-        "sed -n 's/^last //p' A.store/ledger | cmp - <(sqlite3 A.store/relations.sqlite3 'SELECT last FROM ledger')",
+        "sed -n 's/^last //p' A.store/ledger | cmp - <(in_database A.store/relations.sqlite3 'SELECT last FROM ledger')",
         "",
     );
 }

@@ -442,7 +442,7 @@ impl Trial {
         self.sound("ibifs umount A")?;
         self.checked()?;
         self.listed()?;
-        self.sound("rm A.store/relations.sqlite3*; ibifs reindex A.store")?;
+        self.sound("lose_index A.store; ibifs reindex A.store")?;
         self.checked()?;
         self.listed()?;
         self.mount_again();

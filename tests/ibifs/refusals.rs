@@ -512,7 +512,7 @@ fn reindex_keeps_what_was_accepted_before() {
 fn a_store_of_a_newer_version_is_refused() {
     let env = TestEnv::new().with_index_file();
     env.sh("ibifs init A.store --host archive-a.example.org && mkdir A
-         sqlite3 A.store/relations.sqlite3 'PRAGMA user_version=99'");
+         in_database A.store/relations.sqlite3 'PRAGMA user_version=99'");
     for command in [
         "ibifs mount A.store A",
         "ibifs mint A.store",
@@ -525,7 +525,7 @@ fn a_store_of_a_newer_version_is_refused() {
         env.exits(command, 1);
     }
     env.prints(
-        "sqlite3 A.store/relations.sqlite3 'PRAGMA user_version'",
+        "in_database A.store/relations.sqlite3 'PRAGMA user_version'",
         "99",
     );
 }
@@ -742,9 +742,7 @@ fn a_tombstone_as_a_sidecar_removes_nothing() {
         mkdir -p B/$(cat rep); echo text > B/$(cat rep)/file
         cp A.store/deleted/col/$(cat rep) B/$(cat rep)/.ibi");
     env.prints("cat B/$(cat rep)/file; state B/$(cat rep)", "text\nCopy");
-    env.sh(
-        "ibifs umount B; ibifs fsck B.store; rm B.store/relations.sqlite3*; ibifs reindex B.store",
-    );
+    env.sh("ibifs umount B; ibifs fsck B.store; lose_index B.store; ibifs reindex B.store");
     env.prints("ibifs ls B.store --state Copy | wc -l", "1");
 }
 

@@ -473,7 +473,8 @@ pub fn a_removed_item_comes_back_as_the_original_it_was() {
         grep -c -x -F -e $first -e $ibip minted.$1 || true
         sort minted.* | uniq -d | wc -l";
     prints(&env, &format!("set -- one; {mint_many}"), "0\n0");
-    let reindexed = "ibifs umount A; rm A.store/relations.sqlite3*; ibifs reindex A.store >&2; ibifs mount A.store A";
+    let reindexed =
+        "ibifs umount A; lose_index A.store; ibifs reindex A.store >&2; ibifs mount A.store A";
     sh(&env, reindexed);
     prints(&env, is_gone, gone);
     prints(&env, &format!("set -- two; {mint_many}"), "0\n0");
@@ -539,7 +540,7 @@ fn every_answer_is_the_same_with_a_rebuilt_index() {
     sh(
         &env,
         "for X in A B; do
-             ibifs umount $X; rm $X.store/relations.sqlite3*
+             ibifs umount $X; lose_index $X.store
              ibifs reindex $X.store; ibifs mount $X.store $X
              answers $X $X.store > $X.after
          done",

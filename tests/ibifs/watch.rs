@@ -51,7 +51,7 @@ fn a_watch_outlives_daemons_and_indexes() {
         ibifs umount M; ibifs mint A | head -n 1 > two; until_lines 3 seen
         ibifs mount A M; kill -9 $(daemon A); ibifs umount M; ibifs mount A M; mkdir M/.mint/y; until_lines 4 seen; events seen
         P=$(last seen); ibifs umount M; ibifs reindex A > said; until_lines 10 seen; tail -n +5 seen > again; events again | sort
-        rm A/relations.sqlite3*; ibifs watch A --once --from $P 2> why || echo $?; ibifs mint A > said; until_lines 17 seen
+        lose_index A; ibifs watch A --once --from $P 2> why || echo $?; ibifs mint A > said; until_lines 17 seen
         # A position of an index that is no more is one from the start.
         ibifs watch A --once --from $P | events | sort | uniq -c | sed 's/^ *//'; kill $W"#,
         "ready\nadded one Original\nadded two Original\nadded other Original\n\

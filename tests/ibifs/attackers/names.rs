@@ -56,9 +56,9 @@ mints() {
 goes_on() {
     mints $1
     ibifs reindex $1 2> printed; mints $1
-    rm $1/relations.sqlite3*; mints $1
-    rm $1/relations.sqlite3*; ibifs fsck --repair $1 > printed || true; mints $1
-    rm $1/relations.sqlite3* $1/ledger; mints $1
+    lose_index $1; mints $1
+    lose_index $1; ibifs fsck --repair $1 > printed || true; mints $1
+    lose_index $1; rm $1/ledger; mints $1
 }
 "#;
 
@@ -314,7 +314,7 @@ fn an_alias_is_one_items_whatever_its_case() {
              ibifs reindex A.store > /dev/null || :; ibifs mount A.store A; for_all; ibifs umount A
              # An earlier version has recorded both.
              if test -e A.store/relations.sqlite3; then
-                 sqlite3 A.store/relations.sqlite3 \"INSERT INTO alias SELECT 'Foo/Bar', id FROM item WHERE rep = '$(<two)'\"
+                 in_database A.store/relations.sqlite3 \"INSERT INTO alias SELECT 'Foo/Bar', id FROM item WHERE rep = '$(<two)'\"
                  ibifs mount A.store A; for_all; ibifs umount A
                  ibifs fsck --repair A.store > /dev/null || :; ibifs mount A.store A; for_all
              fi"
@@ -345,7 +345,7 @@ fn the_old_index_says_whose_a_name_is() {
         &env,
         "mkdir -p A/8JMKD3MGP8W/34PGRBT A/a.org/w/2020/02.02.02.02; echo x > A/8JMKD3MGP8W/34PGRBT/file
          echo 'ibi {rep a.org/w/2020/02.02.02.02 ibip 8jmkd3mgp8w/34pgrbt}' > claim; ibifs umount A
-         cp claim A.store/col/a.org/w/2020/02.02.02.02/.ibi; rm A.store/relations.sqlite3*
+         cp claim A.store/col/a.org/w/2020/02.02.02.02/.ibi; lose_index A.store
          ibifs mount A.store A; test $(< A/8JMKD3MGP8W/34PGRBT/file) = x; no rep A/8JMKD3MGP8W/34PGRBT
          no ibip A/a.org/w/2020/02.02.02.02",
     );

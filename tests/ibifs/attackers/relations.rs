@@ -269,7 +269,7 @@ fn claims_on_copies_go_by_who_may_write_the_copy() {
         readlink 'A/x.org/y/2001/01.01.00.01!' | grep -cF $(<own)
         readlink 'A/x.org/y/2001/01.01.00.00!' | grep -cF $(<r2)
         # As an earlier version has left it, which did not record who speaks.
-        ibifs umount A; if test -e A.store/relations.sqlite3; then sqlite3 A.store/relations.sqlite3 'UPDATE relation SET speaker = NULL'; fi
+        ibifs umount A; if test -e A.store/relations.sqlite3; then in_database A.store/relations.sqlite3 'UPDATE relation SET speaker = NULL'; fi
         ibifs mount A.store A; readlink 'A/x.org/y/2001/01.01.00.01!' | grep -cF $(<own)
         readlink 'A/x.org/y/2001/01.01.00.00!' | grep -cF $(<r2)
         setfattr -x user.ibi.editionof A/$(<r2); chmod 777 A/$(<plain)

@@ -19,7 +19,7 @@ END
 minted() { ibifs mount $1 M; mints $2 $3; ibifs umount M; }
 rested() {
     sed -i 's/^last .*/last 2026-01-01T00:00:00Z/' $1/ledger
-    sqlite3 $1/relations.sqlite3 "update ledger set last='2026-01-01T00:00:00Z'"
+    in_database $1/relations.sqlite3 "update ledger set last='2026-01-01T00:00:00Z'"
 }
 "#;
 

@@ -40,7 +40,7 @@ fn a_mount_works_with_what_its_unit_leaves() {
     );
     script(
         &env,
-        "rm S/relations.sqlite3*; unit ibifs mount S M; mkdir M/.mint/y; kill -9 $(daemon S); unit ibifs umount M; unit ibifs mount S M; unit ibifs umount M; ibifs fsck S",
+        "lose_index S; unit ibifs mount S M; mkdir M/.mint/y; kill -9 $(daemon S); unit ibifs umount M; unit ibifs mount S M; unit ibifs umount M; ibifs fsck S",
     );
 }
 

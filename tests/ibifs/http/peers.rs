@@ -272,7 +272,7 @@ fn an_archive_is_included_with_several_resolvers() {
         resolver.prints(&env, "get -L $U/$(< x)", "here");
     }
     // Its prefixes are announced.
-    env.sh("sqlite3 one.db 'SELECT prefixes FROM archive' | grep -q \"$(cut -d/ -f1-2 x)\"");
+    env.sh("in_database one.db 'SELECT prefixes FROM archive' | grep -q \"$(cut -d/ -f1-2 x)\"");
     env.complains(
         &format!("ibifs serve A.store --listen 127.0.0.1:0 {options} --resolver http://x {keys}"),
         "name one file for all resolvers, or one for each in their order",

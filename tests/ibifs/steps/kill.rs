@@ -185,7 +185,7 @@ fn start() {
     let crashed = "ibifs mount S M; mkdir M/.mint/new
          gone=$(rep M/.mint/new); kill -9 $(daemon S); ibifs umount M; rm -r S/col/$gone
          level=col/$(dirname $(< three))
-         sqlite3 S/relations.sqlite3 \"INSERT OR IGNORE INTO touched VALUES ('$level')\"
+         in_database S/relations.sqlite3 \"INSERT OR IGNORE INTO touched VALUES ('$level')\"
          echo 'language pt' >> S/col/$(< three)/.ibi";
     at_each_step_of_command(crashed, &["mount", "S", "M"], |fixture, step| {
         fixture.mount_again();

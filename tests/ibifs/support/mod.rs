@@ -323,6 +323,10 @@ daemon() { sed -n 's/^pid //p' "$1/lock"; }
 mint() { mkdir -p "$1/.mint/$2/doc" && rep "$1/.mint/$2"; }
 # Sorts words.
 sorted() { tr ' ' '\n' | sed '/^$/d' | sort | tr '\n' ' '; }
+# Removes the index of the store $1.
+lose_index() { rm "$1"/relations.sqlite3*; }
+# Executes a statement in the database of an index or of a resolver, of which the file is given.
+in_database() { sqlite3 "$@"; }
 # Where the database $1 of a resolver is.
 registry_at() { printf '%s' "$1"; }
 # Sets the clock that `faked COMMAND` sees: absolute, or so far from the machine's. faketime(1) fails where a process with
@@ -379,21 +383,13 @@ ibifs() {
 place() {
     if [ -e "$1.url" ]; then cat "$1.url"; else sed -n 's/^index //p' "$(dirname "$1")/archive.ibi"; fi
 }
-sqlite3() {
+in_database() {
     local statement=${2#PRAGMA *;}
     [[ $statement != *'INSERT OR IGNORE'* ]] || statement="${statement/OR IGNORE /} ON CONFLICT DO NOTHING"
     psql -qAt -v ON_ERROR_STOP=1 "$(place "$1")" -c "$statement"
 }
-rm() {
-    local kept=() path
-    for path; do
-        if [[ $path == */relations.sqlite3* ]]; then
-            psql -q "$(place "$path")" -c 'SET client_min_messages = error; DROP SCHEMA public CASCADE; CREATE SCHEMA public'
-        else
-            kept+=("$path")
-        fi
-    done
-    [[ ${#kept[@]} = 0 || ${kept[*]} = -f ]] || command rm "${kept[@]}"
+lose_index() {
+    psql -q "$(place "$1/relations.sqlite3")" -c 'SET client_min_messages = error; DROP SCHEMA public CASCADE; CREATE SCHEMA public'
 }
 "#;
 
