@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rusqlite::{Connection, Params, Row};
+use rusqlite::Connection;
 
 use super::server_schema::INDEX;
 use super::{BesideError, SOON, StoreError, copy, duplicate};
@@ -52,7 +52,7 @@ impl Named {
     }
 
     /// A database that ends with this process.
-    pub(super) fn temporary() -> Named {
+    fn temporary() -> Named {
         Named {
             file: message!("a temporary database"),
             remedy: message!("start the program again"),
@@ -84,7 +84,7 @@ impl Named {
 /// Opens a database in a store's directory. Also returns a descriptor of the directory, whose path
 /// SQLite uses until the database is closed. Returns None if the database does not exist and is
 /// opened for reading.
-pub(super) fn open(
+fn open(
     directory: BorrowedFd<'_>,
     file: &str,
     named: &Named,
@@ -111,16 +111,6 @@ pub(super) fn open(
     })();
     prepared.map_err(|error| named.error_in(&connection, error.into()))?;
     Ok(Some((connection, directory)))
-}
-
-/// Opens a database that ends with this process.
-pub(super) fn temporary(migrations: &[&str]) -> Result<(Connection, Named), StoreError> {
-    let named = Named::temporary();
-    let opened = Connection::open("").map_err(|error| named.error(error.into()));
-    let mut connection = opened?;
-    database::migrate(&mut connection, migrations)
-        .map_err(|error| named.error_in(&connection, error.into()))?;
-    Ok((connection, named))
 }
 
 /// A database that is a file in a store's directory, or part of the database of its index in a server.
@@ -195,8 +185,18 @@ impl Shared {
         }
     }
 
+    /// Opens a database that ends with this process.
+    pub(super) fn temporary(migrations: &[&str]) -> Result<Shared, StoreError> {
+        let named = Named::temporary();
+        let opened = Connection::open("").map_err(|error| named.error(error.into()));
+        let mut connection = opened?;
+        database::migrate(&mut connection, migrations)
+            .map_err(|error| named.error_in(&connection, error.into()))?;
+        Shared::over(connection, &named, None)
+    }
+
     /// A database of SQLite that was opened.
-    pub(super) fn over(
+    fn over(
         connection: Connection,
         named: &Named,
         directory: Option<OwnedFd>,
@@ -208,22 +208,6 @@ impl Shared {
             _directory: directory,
         })
     }
-}
-
-/// The rows of a statement, each read by `read`.
-pub(super) fn each<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    mut read: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
-) -> Result<Vec<T>, StoreError> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut found = statement.query(params)?;
-    let mut values = Vec::new();
-    while let Some(row) = found.next()? {
-        values.push(read(row)?);
-    }
-    Ok(values)
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ mod changes;
 use parking_lot::Mutex;
 use std::os::fd::BorrowedFd;
 
+use super::StoreError;
 use super::beside::{Named, Shared};
 use super::query::limit;
-use super::{StoreError, beside};
 use crate::sql::database::OpenFor;
 use crate::sql::engine::{Connection, Sync, params};
 use crate::sql::index_url::IndexUrl;
@@ -202,9 +202,8 @@ impl Harvest {
 
     /// Opens a database that ends with this process.
     pub fn temporary() -> Result<Harvest, StoreError> {
-        let (connection, named) = beside::temporary(MIGRATIONS)?;
         Ok(Harvest {
-            database: Mutex::new(Shared::over(connection, &named, None)?),
+            database: Mutex::new(Shared::temporary(MIGRATIONS)?),
             is_kept: false,
         })
     }

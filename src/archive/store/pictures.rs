@@ -3,15 +3,15 @@
 //! This is a database of its own: it can be removed at any time, and pictures are drawn again. It knows files by a key
 //! that changes with them, and forgets the pictures that were drawn first when it grows too large.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
 use parking_lot::Mutex;
-use rusqlite::{Connection, OptionalExtension, params};
 use rustix::fs::{Mode, OFlags};
 
 use super::StoreError;
-use super::beside::{self, Named};
+use super::beside::{Named, Shared};
 use crate::sql::database::OpenFor;
+use crate::sql::engine::{Connection, params};
 use ibi::message;
 
 /// File name of the database.
@@ -35,10 +35,7 @@ const MIGRATIONS: &[&str] = &["
 #[derive(Debug)]
 pub struct PictureCache {
     /// With the number of bytes that were written since it was last looked how many there are.
-    open: Mutex<(Connection, u64)>,
-    named: Named,
-    /// The directory of the database; SQLite uses its path until the connection above is closed.
-    _directory: OwnedFd,
+    open: Mutex<(Shared, u64)>,
 }
 
 impl PictureCache {
@@ -50,12 +47,9 @@ impl PictureCache {
         let remedy =
             message!("end the services of the store and remove it: then pictures are drawn again");
         let named = Named::new(file, remedy);
-        let opened = beside::open(directory, file, &named, OpenFor::Writing, MIGRATIONS)?;
-        let (connection, directory) = opened.ok_or_else(|| named.missing())?;
+        let opened = Shared::open(directory, None, file, &named, OpenFor::Writing, MIGRATIONS)?;
         let cache = PictureCache {
-            open: Mutex::new((connection, 0)),
-            named,
-            _directory: directory,
+            open: Mutex::new((opened.ok_or_else(|| named.missing())?, 0)),
         };
         cache.run(|connection, _| forget(connection, MOST_BYTES))?;
         Ok(cache)
@@ -67,17 +61,14 @@ impl PictureCache {
         act: impl FnOnce(&Connection, &mut u64) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let mut open = self.open.lock();
-        let (connection, written) = &mut *open;
-        act(connection, written).map_err(|error| self.named.error_in(connection, error))
+        let (database, written) = &mut *open;
+        database.run(|connection| act(connection, written))
     }
 
     /// The picture with this key.
     pub fn get(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let sql = "SELECT bytes FROM picture WHERE key = ?1";
-        self.run(|connection, _| {
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.query_row([key], |row| row.get(0)).optional()?)
-        })
+        self.run(|connection, _| connection.first(sql, params![key], |row| row.get(0)))
     }
 
     /// Keeps a picture.
@@ -94,9 +85,7 @@ impl PictureCache {
     ) -> Result<(), StoreError> {
         let sql = "INSERT OR REPLACE INTO picture (key, bytes) VALUES (?1, ?2)";
         self.run(|connection, written| {
-            connection
-                .prepare_cached(sql)?
-                .execute(params![key, bytes])?;
+            connection.execute(sql, params![key, bytes])?;
             *written += bytes.len() as u64;
             if *written >= look_after {
                 *written = 0;
@@ -115,9 +104,8 @@ fn forget(connection: &Connection, most: u64) -> Result<(), StoreError> {
                 SELECT number, sum(length(bytes)) OVER (ORDER BY number DESC) AS bytes FROM picture
             ) WHERE bytes > ?1 ORDER BY number DESC LIMIT 1
         )",
-        [i64::try_from(most).unwrap_or(i64::MAX)],
-    )?;
-    Ok(())
+        params![i64::try_from(most).unwrap_or(i64::MAX)],
+    )
 }
 
 #[cfg(test)]

@@ -6,15 +6,15 @@
 mod texts;
 
 use parking_lot::Mutex;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 
-use rusqlite::{Connection, OptionalExtension, ToSql, Transaction, params};
 use rustix::fs::{Mode, OFlags};
 
-use super::beside::{self, Named};
+use super::beside::{Named, Shared};
 use super::{ChangeNumber, ItemId, StoreError, query};
 use crate::formats::search::{SearchField, SearchQuery};
-use crate::sql::database::{self, OpenFor};
+use crate::sql::database::OpenFor;
+use crate::sql::engine::{Connection, Sync, Value, params};
 use ibi::message;
 
 pub use texts::{FileText, FileVersion, TextIndex};
@@ -88,12 +88,9 @@ pub struct Found {
 /// The open database.
 #[derive(Debug)]
 pub struct SearchIndex {
-    connection: Mutex<Connection>,
-    named: Named,
+    database: Mutex<Shared>,
     /// The columns of its words.
     fields: &'static [SearchField],
-    /// The directory of the database; SQLite uses its path until the connection above is closed.
-    _directory: Option<OwnedFd>,
 }
 
 impl SearchIndex {
@@ -115,14 +112,9 @@ impl SearchIndex {
             "end the mount and the services of the store and remove it: then the next search makes it again"
         );
         let named = Named::new(file, remedy);
-        let opened = beside::open(directory, file, &named, OpenFor::Writing, migrations)?;
-        let (connection, directory) = opened.ok_or_else(|| named.missing())?;
-        Ok(SearchIndex::over(
-            connection,
-            named,
-            Some(directory),
-            fields,
-        ))
+        let opened = Shared::open(directory, None, file, &named, OpenFor::Writing, migrations)?;
+        let database = Mutex::new(opened.ok_or_else(|| named.missing())?);
+        Ok(SearchIndex { database, fields })
     }
 
     /// Opens a database that ends with this process.
@@ -134,50 +126,29 @@ impl SearchIndex {
         migrations: &[&str],
         fields: &'static [SearchField],
     ) -> Result<SearchIndex, StoreError> {
-        let (connection, named) = beside::temporary(migrations)?;
-        Ok(SearchIndex::over(connection, named, None, fields))
-    }
-
-    fn over(
-        connection: Connection,
-        named: Named,
-        directory: Option<OwnedFd>,
-        fields: &'static [SearchField],
-    ) -> SearchIndex {
-        connection.set_prepared_statement_cache_capacity(32);
-        SearchIndex {
-            connection: Mutex::new(connection),
-            named,
-            fields,
-            _directory: directory,
-        }
+        let database = Mutex::new(Shared::temporary(migrations)?);
+        Ok(SearchIndex { database, fields })
     }
 
     /// Runs an action on the database. Its errors name the file.
     fn run<T>(
         &self,
-        act: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+        act: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let mut connection = self.connection.lock();
-        act(&mut connection).map_err(|error| self.named.error_in(&connection, error))
+        self.database.lock().run(act)
     }
 
     /// Runs a change in one transaction.
     fn transact<T>(
         &self,
-        change: impl FnOnce(&Transaction<'_>) -> Result<T, StoreError>,
+        change: impl FnMut(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.run(|connection| {
-            let transaction = database::writing(connection)?;
-            let value = change(&transaction)?;
-            transaction.commit()?;
-            Ok(value)
-        })
+        self.run(|connection| connection.transact(Sync::Later, change))
     }
 
     /// Returns how far the items are recorded; None if none ever was.
     pub fn progress(&self) -> Result<Option<Progress>, StoreError> {
-        self.run(|connection| progress(connection))
+        self.run(progress)
     }
 
     /// Removes all, and begins with the items as they are at a change.
@@ -192,9 +163,13 @@ impl SearchIndex {
             if let Some(found) = progress(transaction)?.filter(is_of_epoch) {
                 return Ok(found);
             }
-            transaction.execute_batch(
-                "DELETE FROM entry; DELETE FROM value; INSERT INTO words (words) VALUES ('delete-all');",
-            )?;
+            for sql in [
+                "DELETE FROM entry",
+                "DELETE FROM value",
+                "INSERT INTO words (words) VALUES ('delete-all')",
+            ] {
+                transaction.execute(sql, &[])?;
+            }
             set_progress(transaction, now)?;
             Ok(now)
         })
@@ -202,10 +177,7 @@ impl SearchIndex {
 
     /// Has all items of the epoch read again; until then they are found as before.
     pub fn read_again(&self) -> Result<(), StoreError> {
-        self.transact(|transaction| {
-            transaction.execute("UPDATE progress SET item = 0", [])?;
-            Ok(())
-        })
+        self.transact(|transaction| transaction.execute("UPDATE progress SET item = 0", &[]))
     }
 
     /// Records items and removes others, after which the items are recorded up to `until`. Does nothing, and returns
@@ -256,16 +228,11 @@ impl SearchIndex {
     ) -> Result<Found, StoreError> {
         let expression = wanted.expression();
         let mut items = self.run(|connection| {
-            let count: usize = {
-                let mut statement = connection.prepare_cached(
-                    "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
-                )?;
-                let limit = query::limit(MOST_RANKED + 1);
-                let count: i64 =
-                    statement.query_row(params![expression, limit], |row| row.get(0))?;
-                usize::try_from(count).unwrap_or(usize::MAX)
-            };
-            let order = if count > MOST_RANKED {
+            let count: i64 = connection.value(
+                "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ?1 LIMIT ?2)",
+                params![&expression, query::limit(MOST_RANKED + 1)],
+            )?;
+            let order = if count > query::limit(MOST_RANKED) {
                 "rowid DESC".to_owned()
             } else {
                 format!("{RANK}, rowid DESC")
@@ -274,11 +241,11 @@ impl SearchIndex {
                 "SELECT rowid FROM words WHERE words MATCH ?1 ORDER BY {order} LIMIT ?2 OFFSET ?3"
             );
             let limits = params![
-                expression,
+                &expression,
                 query::limit(most.saturating_add(1)),
                 query::limit(skipped)
             ];
-            beside::each(connection, &sql, limits, |row| Ok(ItemId(row.get(0)?)))
+            connection.each(&sql, limits, |row| Ok(ItemId(row.get(0)?)))
         })?;
         let has_more = items.len() > most;
         items.truncate(most);
@@ -288,10 +255,7 @@ impl SearchIndex {
     /// Whether an item is among those found.
     pub fn is_found(&self, wanted: &SearchQuery, item: ItemId) -> Result<bool, StoreError> {
         let sql = "SELECT 1 FROM words WHERE words MATCH ?1 AND rowid = ?2";
-        self.run(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.exists(params![wanted.expression(), item.0])?)
-        })
+        self.run(|connection| connection.exists(sql, params![wanted.expression(), item.0]))
     }
 
     /// At most `most` values of a field after one, in the order of their bytes, each with the number of items
@@ -306,8 +270,8 @@ impl SearchIndex {
              GROUP BY text ORDER BY text LIMIT ?3";
         let limits = params![field.name(), after, query::limit(most)];
         self.run(|connection| {
-            beside::each(connection, sql, limits, |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
+            connection.each(sql, limits, |row| {
+                Ok((row.get(0)?, row.get::<i64>(1)?.unsigned_abs()))
             })
         })
     }
@@ -315,21 +279,19 @@ impl SearchIndex {
     /// The number of items that are recorded.
     pub fn count(&self) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM entry";
-        let count: i64 =
-            self.run(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?))?;
+        let count: i64 = self.run(|connection| connection.value(sql, &[]))?;
         Ok(count.unsigned_abs())
     }
 }
 
 /// The digest of what is recorded of an item.
 fn mark(connection: &Connection, item: i64) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT mark FROM entry WHERE item = ?1")?;
-    Ok(statement.query_row([item], |row| row.get(0)).optional()?)
+    let sql = "SELECT mark FROM entry WHERE item = ?1";
+    connection.first(sql, params![item], |row| row.get(0))
 }
 
 fn progress(connection: &Connection) -> Result<Option<Progress>, StoreError> {
-    let mut statement = connection.prepare_cached("SELECT epoch, number, item FROM progress")?;
-    let found = statement.query_row([], |row| {
+    connection.first("SELECT epoch, number, item FROM progress", &[], |row| {
         let item: Option<i64> = row.get(2)?;
         Ok(Progress {
             change: ChangeNumber {
@@ -338,32 +300,28 @@ fn progress(connection: &Connection) -> Result<Option<Progress>, StoreError> {
             },
             item: item.map(ItemId),
         })
-    });
-    Ok(found.optional()?)
+    })
 }
 
 fn set_progress(connection: &Connection, progress: Progress) -> Result<(), StoreError> {
-    connection
-        .prepare_cached("INSERT OR REPLACE INTO progress VALUES (1, ?1, ?2, ?3)")?
-        .execute(params![
+    connection.execute(
+        "INSERT OR REPLACE INTO progress VALUES (1, ?1, ?2, ?3)",
+        params![
             progress.change.epoch,
             progress.change.number,
             progress.item.map(|item| item.0)
-        ])?;
-    Ok(())
+        ],
+    )
 }
 
 fn remove(connection: &Connection, item: i64) -> Result<(), StoreError> {
-    let is_known = connection
-        .prepare_cached("DELETE FROM entry WHERE item = ?1")?
-        .execute([item])?
-        > 0;
-    if is_known {
+    let sql = "DELETE FROM entry WHERE item = ?1 RETURNING item";
+    if connection.exists(sql, params![item])? {
         for sql in [
             "DELETE FROM words WHERE rowid = ?1",
             "DELETE FROM value WHERE item = ?1",
         ] {
-            connection.prepare_cached(sql)?.execute([item])?;
+            connection.execute(sql, params![item])?;
         }
     }
     Ok(())
@@ -392,20 +350,15 @@ fn put(
         "INSERT INTO words (rowid, {}) VALUES (?{places})",
         names.join(", ")
     );
-    let mut values: Vec<&dyn ToSql> = vec![&entry.item];
-    values.extend(columns.iter().map(|column| column as &dyn ToSql));
-    connection
-        .prepare_cached(&sql)?
-        .execute(values.as_slice())?;
+    let mut values = vec![Value::from(entry.item)];
+    values.extend(columns.iter().map(Value::from));
+    connection.execute(&sql, &values)?;
     for (field, text) in &entry.values {
-        connection
-            .prepare_cached("INSERT OR IGNORE INTO value VALUES (?1, ?2, ?3)")?
-            .execute(params![field.name(), text, entry.item])?;
+        let sql = "INSERT OR IGNORE INTO value VALUES (?1, ?2, ?3)";
+        connection.execute(sql, params![field.name(), text, entry.item])?;
     }
-    connection
-        .prepare_cached("INSERT INTO entry VALUES (?1, ?2)")?
-        .execute(params![entry.item, entry.mark])?;
-    Ok(())
+    let sql = "INSERT INTO entry VALUES (?1, ?2)";
+    connection.execute(sql, params![entry.item, &*entry.mark])
 }
 
 #[cfg(test)]
@@ -507,9 +460,7 @@ mod tests {
         let place = TemporaryDirectory::new();
         let directory = place.opened();
         let index = SearchIndex::open(directory.as_fd(), "search.sqlite3").expect("a database");
-        let limited = index.run(|connection| {
-            Ok(connection.pragma_update_and_check(None, "max_page_count", 20, |_| Ok(()))?)
-        });
+        let limited = index.run(|connection| connection.exists("PRAGMA max_page_count = 20", &[]));
         limited.expect("a limit");
         let entries: Vec<SearchEntry> = (0..1_000)
             .map(|item| entry(item, &format!("title{item}"), "Lima, J", "2011"))

@@ -9,13 +9,12 @@ use std::os::fd::BorrowedFd;
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
-use rusqlite::{OptionalExtension, Params, params};
 use rustix::fs::AtFlags;
 
-use super::super::beside;
 use super::{SearchIndex, StoreError, mark, query};
 use crate::archive::store::ItemId;
 use crate::formats::search::SearchField;
+use crate::sql::engine::{Value, params};
 
 /// As in the relation store: one entry for each version, and no entry is ever changed.
 const MIGRATIONS: &[&str] = &["
@@ -115,7 +114,7 @@ impl TextIndex {
     pub fn files(&self, item: ItemId) -> Result<Vec<FileVersion>, StoreError> {
         let sql = "SELECT path, version FROM file WHERE item = ?1 ORDER BY path";
         self.index.run(|connection| {
-            beside::each(connection, sql, [item.0], |row| {
+            connection.each(sql, params![item.0], |row| {
                 Ok(FileVersion {
                     path: row.get(0)?,
                     version: row.get(1)?,
@@ -132,25 +131,20 @@ impl TextIndex {
         longest: usize,
     ) -> Result<Option<String>, StoreError> {
         let sql = "SELECT text FROM file WHERE item = ?1 AND path = ?2";
-        let found: Option<Vec<u8>> = self.index.run(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let found = statement.query_row(params![item.0, path], |row| row.get(0));
-            Ok(found.optional()?)
-        })?;
+        let values = params![item.0, path];
+        let found: Option<Vec<u8>> = self
+            .index
+            .run(|connection| connection.first(sql, values, |row| row.get(0)))?;
         Ok(found.map(|bytes| expanded(&bytes, longest)))
     }
 
     /// Records the text of a file.
     pub fn put_file(&self, item: ItemId, file: &FileText) -> Result<(), StoreError> {
-        let values = params![
-            item.0,
-            file.file.path,
-            file.file.version,
-            compressed(&file.text)
-        ];
+        let text = compressed(&file.text);
+        let file = &file.file;
         self.execute(
             "INSERT OR REPLACE INTO file VALUES (?1, ?2, ?3, ?4)",
-            values,
+            params![item.0, &*file.path, &file.version, &*text],
         )
     }
 
@@ -162,10 +156,9 @@ impl TextIndex {
             return Ok(());
         }
         self.index.transact(|transaction| {
-            for file in gone {
-                transaction
-                    .prepare_cached("DELETE FROM file WHERE item = ?1 AND path = ?2")?
-                    .execute(params![item.0, file.path])?;
+            for file in &gone {
+                let sql = "DELETE FROM file WHERE item = ?1 AND path = ?2";
+                transaction.execute(sql, params![item.0, &*file.path])?;
             }
             Ok(())
         })
@@ -178,9 +171,8 @@ impl TextIndex {
         }
         self.index.transact(|transaction| {
             for item in items {
-                transaction
-                    .prepare_cached("INSERT OR IGNORE INTO stale VALUES (?1)")?
-                    .execute([item.0])?;
+                let sql = "INSERT OR IGNORE INTO stale VALUES (?1)";
+                transaction.execute(sql, params![item.0])?;
             }
             Ok(())
         })
@@ -190,7 +182,7 @@ impl TextIndex {
     pub fn stale(&self, most: usize) -> Result<Vec<ItemId>, StoreError> {
         let sql = "SELECT item FROM stale ORDER BY item LIMIT ?1";
         self.index.run(|connection| {
-            beside::each(connection, sql, [query::limit(most)], |row| {
+            connection.each(sql, params![query::limit(most)], |row| {
                 Ok(ItemId(row.get(0)?))
             })
         })
@@ -198,14 +190,11 @@ impl TextIndex {
 
     /// Records that the files of an item are about to be looked at.
     pub fn take_stale(&self, item: ItemId) -> Result<(), StoreError> {
-        self.execute("DELETE FROM stale WHERE item = ?1", [item.0])
+        self.execute("DELETE FROM stale WHERE item = ?1", params![item.0])
     }
 
-    fn execute(&self, sql: &str, values: impl Params) -> Result<(), StoreError> {
-        self.index.run(|connection| {
-            connection.prepare_cached(sql)?.execute(values)?;
-            Ok(())
-        })
+    fn execute(&self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        self.index.run(|connection| connection.execute(sql, values))
     }
 }
 
