@@ -121,6 +121,17 @@ fn what_is_found_follows_changes() {
     );
 }
 
+/// A description is found as soon as the program that wrote it has closed it, also if another one, here `sleep`, still has it
+/// open: the kernel does not wait for the answer to the last close.
+#[test]
+fn a_description_is_found_when_it_was_closed() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "one=A/$(mint A one); finds() { ibifs find $1 --store A | grep -qF ${one#A/}; }; echo 'title: Maps' > $one:; finds maps
+        exec 3>> $one:; sleep 1000 3>&3 & trap \"kill $!\" EXIT; finds maps; echo 'keywords: rainfall' >&3; exec 3>&-; finds rainfall",
+    );
+}
+
 /// A user who may not enter the store finds through the mount what this user may list.
 #[test]
 fn users_find_through_the_mount() {

@@ -325,7 +325,7 @@ impl Inner {
         }
         let is_awaited = |mapping: &MappableOpen| mapping.notice() == CloseNotice::Sent;
         if node.learnt.sidecar_of().is_none()
-            && node.learnt.metadata_of().is_none()
+            && node.learnt.describes().is_none()
             && !routed.mapping.as_ref().is_some_and(is_awaited)
         {
             // A close writes nothing back: the kernel need not send a flush.

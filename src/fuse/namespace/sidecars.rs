@@ -144,9 +144,8 @@ impl Namespace {
         how: Closing,
     ) -> ErrnoResult<Option<Errno>> {
         let (Some(item), Some(real)) = (node.learnt.sidecar_of(), &node.real) else {
-            if how.is_last
-                && let Some(item) = node.learnt.describes()
-            {
+            // A search that begins after close(2) finds it, also if another process has the file open as well.
+            if let Some(item) = node.learnt.describes() {
                 self.archive.note_described(item)?;
             }
             if how.is_last {
