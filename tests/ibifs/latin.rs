@@ -116,9 +116,9 @@ fn what_is_said_of_it_can_be_decoded() {
     let served = Served::start(&env, "A");
     env.sh(&format!(
         "U={}; test \"$(curl -sfL $U/$(< one))\" = \"$(cat A/col/$(< one)/doc/$'c\\xf3pia')\"
-         curl -sf \"$U/$(< one)/doc/S%E3o%20Jos%E9/regi%E3o%25F3%0A%5C.tif\" | grep -qx mapa
+         curl -sf \"$U/$(< one)/doc/S%E3o%20Jos%E9/regi%E3o%25F3%0A%5C.tif\" | contains -x mapa
          curl -sf -H 'Accept: text/html' \"$U/$(< one)?ibiurl.verblist=GetFileList\" > page; iconv -f UTF-8 page > /dev/null
-         for link in $(grep -o 'href=\"[^\"]*%E3o%25F3[^\"]*\"' page | cut -d'\"' -f2); do curl -sf \"$U$link\" | grep -qx mapa; echo found; done | grep -qx found
+         for link in $(grep -o 'href=\"[^\"]*%E3o%25F3[^\"]*\"' page | cut -d'\"' -f2); do curl -sf \"$U$link\" | contains -x mapa; echo found; done | contains -x found
          grep -q 'Relat%F3rio%20Final.pdf' page",
         served.url
     ));

@@ -89,7 +89,7 @@ fn goes(env: &TestEnv, resolver: &Served, path: &str) -> String {
 fn leads(env: &TestEnv, resolver: &Served, path: &str, to: &str) {
     resolver.sh(
         env,
-        &format!("for i in $(seq 100); do curl -s -o /dev/null -w '%{{redirect_url}}' $U/{path} | grep -q '^{to}$' && exit; sleep .1; done; cat log; exit 1"),
+        &format!("for i in $(seq 100); do curl -s -o /dev/null -w '%{{redirect_url}}' $U/{path} | contains '^{to}$' && exit; sleep .1; done; cat log; exit 1"),
     );
 }
 

@@ -72,13 +72,13 @@ Groups:
 NoNewPrivs: 1
 Uid: 65534 65534 65534 65534
 END
-                 curl -sf $url/col/$one/doc/f | grep -qx public; no curl -sf $url/col/$one/doc/g; no curl -sf $url/col/$two/doc/f
+                 curl -sf $url/col/$one/doc/f | contains -x public; no curl -sf $url/col/$one/doc/g; no curl -sf $url/col/$two/doc/f
                  curl -sf \"$url/oai?verb=ListIdentifiers&metadataPrefix=oai_dc\" > list; grep -q $one list
-                 four=$(ibifs mint {store} | head -n 1); echo later > $col/$four/doc/f; curl -sf $url/col/$four/doc/f | grep -qx later
+                 four=$(ibifs mint {store} | head -n 1); echo later > $col/$four/doc/f; curl -sf $url/col/$four/doc/f | contains -x later
                  curl -sf $url/$one > page; test -s page
                  curl -sf \"$url/$one?ibiurl.verblist=GetFileList\" > files; grep -q doc/f files
                  ! {mounted} || {{ ibifs umount M; }}
-                 five=$(ibifs mint {store} | head -n 1); echo last > $col/$five/doc/f; curl -sf $url/col/$five/doc/f | grep -qx last
+                 five=$(ibifs mint {store} | head -n 1); echo last > $col/$five/doc/f; curl -sf $url/col/$five/doc/f | contains -x last
                  kill $S; trap - EXIT; wait $S || true; ibifs fsck {store}"
             ),
         );
@@ -113,7 +113,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
          trap 'kill $S' EXIT
          until grep -q http listening; do kill -0 $S; sleep 0.05; done
          url=$(sed -n 's,.*\\(http://127[^ ]*\\)/.*,\\1,p' listening)
-         grep -q '^Uid:.65534' /proc/$S/status; curl -sf $url/col/$one/doc/f | grep -qx public
+         grep -q '^Uid:.65534' /proc/$S/status; curl -sf $url/col/$one/doc/f | contains -x public
          kill $S; trap - EXIT; wait $S || true
          {backup}; {backup}; ibifs fsck B
          {scrub}; {scrub} | grep -qx '2 items, 1 file, 7 bytes'

@@ -138,7 +138,7 @@ fn a_citation_is_copied() {
             --user-data-dir="$PWD/profile" --virtual-time-budget=10000 --dump-dom "$@" 2> complaints > dom; }
         page table > /dev/null
         test "$(grep -c '<button type="button" hidden="hidden" data-copied=' body)" = "$(grep -c '?cite=' body)"
-        page table | grep -q '<button'; curl -sS "http://$A/$(< items/table)?page" -H 'Accept: text/html' -H 'Accept-Language: pt' | grep -q '>Copiar</button>'
+        page table | contains '<button'; curl -sS "http://$A/$(< items/table)?page" -H 'Accept: text/html' -H 'Accept-Language: pt' | contains '>Copiar</button>'
         # The policy lets the script run, and nothing else.
         browse "http://$A/$(< items/table)?page"
         no grep 'hidden=' dom; grep -q '<button type="button" data-copied="Copied: ABNT"' dom; no grep -i 'security policy' complaints

@@ -233,7 +233,7 @@ fn changes_are_seen_among_many_requests() {
                  for n in $(seq 10); do
                      for language in pt en; do
                          setfattr -n user.ibi.language -v $language A/$one
-                         get \"$Q\" | grep -qF \"url.translation($language)\" || { echo \"$n: not $language\" >&2; exit 1; }
+                         get \"$Q\" | contains -F \"url.translation($language)\" || { echo \"$n: not $language\" >&2; exit 1; }
                      done
                      chmod 600 $S/x; test $(status $U/col/$one/doc/x) = 404
                      echo $n > A/$one/doc/x; chmod 644 $S/x; test $(get $U/col/$one/doc/x) = $n

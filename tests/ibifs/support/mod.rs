@@ -317,6 +317,8 @@ waits() { local turn; for turn in {1..1500}; do "$@" > /dev/null 2>&1 && return;
 traced() { local task; for task in /proc/$1/task/*; do waits eval "[ ! -e $task ] || grep -q '^TracerPid:.[1-9]' $task/status"; done; }
 # Ends those of these processes that the shell has in the background: the number of one that has ended may be another's by now.
 ends() { local process running; running=" $(jobs -rp | xargs) "; for process; do [[ $running != *" $process "* ]] || kill $process; done; }
+# Whether the standard input contains this: read to its end, where `grep -q` stops and a program that still writes fails.
+contains() { grep "$@" > /dev/null; }
 # The process of the daemon that has the store $1.
 daemon() { sed -n 's/^pid //p' "$1/lock"; }
 # Mints in a mount under a label and prints the rep.
