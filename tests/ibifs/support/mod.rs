@@ -312,11 +312,11 @@ labelled() { local to; to=$("${@:3}" readlink "$1/.mint/.$2") && printf '%s' "${
 # What must fail; bash itself passes over a failing `! command`.
 no() { ! "$@" 2> /dev/null; }
 # Waits until a command succeeds.
-waits() { local turn; for turn in {1..1500}; do "$@" > /dev/null 2>&1 && return; sleep 0.02; done; echo "never: $*" >&2; exit 1; }
+waits() { local end=$((SECONDS + 60)); until "$@" > /dev/null 2>&1; do [ $SECONDS -lt $end ] || { echo "never: $*" >&2; exit 1; }; sleep 0.02; done; }
 # Waits until strace has all threads of a process.
 traced() { local task; for task in /proc/$1/task/*; do waits eval "[ ! -e $task ] || grep -q '^TracerPid:.[1-9]' $task/status"; done; }
 # Ends those of these processes that the shell has in the background: the number of one that has ended may be another's by now.
-ends() { local process running; running=" $(jobs -rp | xargs) "; for process; do [[ $running != *" $process "* ]] || kill $process; done; }
+ends() { local process running; running=" $(jobs -rp | xargs) "; for process; do [[ $running != *" $process "* ]] || kill $process 2> /dev/null || true; done; }
 # Whether the standard input contains this: read to its end, where `grep -q` stops and a program that still writes fails.
 contains() { grep "$@" > /dev/null; }
 # The process of the daemon that has the store $1.
