@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
 use crate::archive::tree::Dependencies;
-use crate::archive::{Archive, ArchiveError, Clock, RunAs};
+use crate::archive::{Archive, ArchiveError, Clock, ReadAs};
 use crate::formats::description::{Access, Description, OpenFile};
 use crate::formats::item::{Names, State};
 use crate::formats::oai::{OaiFormat, local_name};
@@ -32,12 +32,10 @@ pub type FileOf<'a> = Box<dyn Fn(&Names, &[u8]) -> (String, &'static str) + 'a>;
 /// An Archive and the state of its records.
 #[allow(missing_debug_implementations, reason = "it borrows closures")]
 pub struct Harvester<'a> {
-    /// The Archive.
-    pub archive: &'a Archive,
+    /// The Archive as the user reads it for whom the records are. An item that this user may not read has no record.
+    pub archive: ReadAs<'a>,
     /// The recorded state of the records.
     pub harvest: &'a Harvest,
-    /// Runs a read as the user for whom the records are. An item that this user may not read has no record.
-    pub act: RunAs<'a>,
     /// The source of the datestamps.
     pub clock: &'a dyn Clock,
     /// The format of the records that are returned.
@@ -71,10 +69,7 @@ impl Harvester<'_> {
     fn look(&self, item: &Item) -> Result<(RecordState, Option<String>), ArchiveError> {
         let _near = self.archive.store().near(&item.names)?;
         if item.state == State::Deleted {
-            let is_public = self
-                .archive
-                .read_as(self.act)
-                .is_public(item, &Dependencies::default())?;
+            let is_public = self.archive.is_public(item, &Dependencies::default())?;
             let state = if is_public {
                 RecordState::Removed
             } else {
@@ -82,11 +77,11 @@ impl Harvester<'_> {
             };
             return Ok((state, None));
         }
-        if !has_record(self.archive, item)? {
+        if !has_record(&self.archive, item)? {
             return Ok((RecordState::Withdrawn, None));
         }
-        let root = self.archive.read_as(self.act).open_content(item, b"");
-        let record = root.and_then(|_| self.archive.read_as(self.act).description(item, None));
+        let root = self.archive.open_content(item, b"");
+        let record = root.and_then(|_| self.archive.description(item, None));
         match record {
             Ok(description) => {
                 // A record has the same datestamp in all formats.
@@ -120,10 +115,7 @@ impl Harvester<'_> {
         item: &Item,
         description: &Description,
     ) -> Result<Option<String>, ArchiveError> {
-        let content = self
-            .archive
-            .read_as(self.act)
-            .readable_content(item, MOST_FILES);
+        let content = self.archive.readable_content(item, MOST_FILES);
         let content = match content {
             Ok(content) => content,
             Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => return Ok(None),
@@ -158,7 +150,7 @@ impl Harvester<'_> {
 
     /// The item whose record has this local name.
     fn item_of(&self, name: &str) -> Result<Option<Item>, ArchiveError> {
-        item_of(self.archive, name)
+        item_of(&self.archive, name)
     }
 
     /// A page of the records of a window, with their present content. Ends early once they reach

@@ -130,7 +130,7 @@ impl Service<'_> {
             }
             return Ok(answer(pairs, None));
         }
-        let memo = Memo::new(self.archive, self.act, self.dependencies);
+        let memo = Memo::new(self.archive.read_as(self.act), self.dependencies);
         if let Some(next) = memo.next_edition(&item.names)? {
             pairs.push(("ibi.nextedition".to_owned(), next.to_value()));
         }

@@ -9,9 +9,8 @@ use ibi::relation::RelationKind;
 fn harvested(archive: &TestArchive, harvest: &Harvest, began: i64) -> Vec<(String, Option<i64>)> {
     let harvester = Harvester {
         format: crate::formats::oai::FORMAT,
-        archive,
+        archive: archive.read_as(&|read: &mut dyn FnMut()| read()),
         harvest,
-        act: &|read: &mut dyn FnMut()| read(),
         clock: &archive.clock,
         file: Box::new(|_, path| (String::from_utf8_lossy(path).into_owned(), "text/plain")),
     };
@@ -95,9 +94,8 @@ fn an_item_that_was_never_seen_has_no_record() {
     let harvest = Harvest::temporary().expect("a database");
     let harvester = Harvester {
         format: crate::formats::oai::FORMAT,
-        archive: &archive,
+        archive: archive.read_as(&|read: &mut dyn FnMut()| read()),
         harvest: &harvest,
-        act: &|read: &mut dyn FnMut()| read(),
         clock: &archive.clock,
         file: Box::new(|_, path| (String::from_utf8_lossy(path).into_owned(), "text/plain")),
     };

@@ -5,15 +5,14 @@ use std::collections::HashMap;
 
 use crate::archive::store::Item;
 use crate::archive::tree::Dependencies;
-use crate::archive::{Archive, ArchiveError, RunAs};
+use crate::archive::{ArchiveError, ReadAs};
 use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::relation::Language;
 
 /// An Archive with the results of the lookups for one answer.
 pub(super) struct Memo<'a> {
-    archive: &'a Archive,
-    act: RunAs<'a>,
+    archive: ReadAs<'a>,
     dependencies: &'a Dependencies,
     held: Memoized<Option<Item>>,
     last: Memoized<Option<Names>>,
@@ -52,14 +51,9 @@ impl<T: Clone> Memoized<T> {
 }
 
 impl<'a> Memo<'a> {
-    pub(super) fn new(
-        archive: &'a Archive,
-        act: RunAs<'a>,
-        dependencies: &'a Dependencies,
-    ) -> Memo<'a> {
+    pub(super) fn new(archive: ReadAs<'a>, dependencies: &'a Dependencies) -> Memo<'a> {
         Memo {
             archive,
-            act,
             dependencies,
             held: Memoized::default(),
             last: Memoized::default(),
@@ -80,11 +74,7 @@ impl<'a> Memo<'a> {
 
     /// Whether an item is public.
     pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
-        let find = || {
-            self.archive
-                .read_as(self.act)
-                .is_shown(names, self.dependencies)
-        };
+        let find = || self.archive.is_shown(names, self.dependencies);
         self.shown.once(names, find)
     }
 
@@ -92,11 +82,7 @@ impl<'a> Memo<'a> {
     /// held elsewhere.
     pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         self.last.once(names, || {
-            match self
-                .archive
-                .read_as(self.act)
-                .last_edition_shown(names, self.dependencies)
-            {
+            match self.archive.last_edition_shown(names, self.dependencies) {
                 Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
                 Err(ArchiveError::Cycle { .. }) => Ok(None),
                 Err(error) => Err(error),
@@ -149,11 +135,7 @@ impl<'a> Memo<'a> {
     }
 
     pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
-        let find = || {
-            self.archive
-                .read_as(self.act)
-                .has_metadata_text(item, self.dependencies)
-        };
+        let find = || self.archive.has_metadata_text(item, self.dependencies);
         self.has_text.once(&item.names, find)
     }
 
@@ -163,20 +145,12 @@ impl<'a> Memo<'a> {
         item: &Item,
         path: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let find = || {
-            self.archive
-                .read_as(self.act)
-                .content_path(item, path, self.dependencies)
-        };
+        let find = || self.archive.content_path(item, path, self.dependencies);
         self.paths.once(&item.names, find)
     }
 
     pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
-        let find = || {
-            self.archive
-                .read_as(self.act)
-                .updated(item, self.dependencies)
-        };
+        let find = || self.archive.updated(item, self.dependencies);
         self.updated.once(&item.names, find)
     }
 
@@ -186,11 +160,8 @@ impl<'a> Memo<'a> {
             let metadata = self.metadata(&item.names)?;
             let metadata = metadata.map(|names| self.held(&names)).transpose()?;
             let metadata = metadata.flatten();
-            self.archive.read_as(self.act).description_updated(
-                item,
-                metadata.as_ref(),
-                self.dependencies,
-            )
+            self.archive
+                .description_updated(item, metadata.as_ref(), self.dependencies)
         };
         self.described.once(&item.names, find)
     }

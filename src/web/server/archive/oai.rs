@@ -129,9 +129,8 @@ pub(super) fn open(site: &Site) -> Result<(), StoreError> {
 fn harvester(site: &Site, format: OaiFormat) -> Result<Harvester<'_>, StoreError> {
     Ok(Harvester {
         format,
-        archive: &site.archive,
+        archive: site.archive.read_as(&act),
         harvest: harvest(site)?,
-        act: &act,
         clock: &site.clock,
         file: Box::new(|names, path| {
             let url = site.url.at(&content_url(names, path));
