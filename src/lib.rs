@@ -11,7 +11,6 @@
 //! - [`web`]: the services over HTTP, the resolver, and the HTTP client.
 //! - [`world`]: items of other Archives as files.
 //! - [`command`]: the command line, its output and its languages.
-#![warn(missing_docs)]
 #![cfg_attr(
     test,
     allow(

@@ -330,7 +330,7 @@ impl Description {
             .filter(|doi| is_doi(doi))
     }
 
-    /// What it is in words, one of which means its kind, beside the term of the DCMI type vocabulary.
+    /// Returns words for it, one of which means its kind, beside the term of the DCMI type vocabulary.
     fn genres(&self) -> Vec<&str> {
         let kind = self.kind();
         let types = self.record.core.values(Element::Type);

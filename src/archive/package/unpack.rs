@@ -1,7 +1,7 @@
 //! Unpacks zip and tar files into an empty directory.
 //!
 //! They are not trusted: no name leads out of the directory, no name is made twice, nothing is made but directories and
-//! regular files, and not more than fits on the disk. The directory is no other user's meanwhile.
+//! regular files, and not more than fits on the disk. The directory belongs to no other user meanwhile.
 
 use std::cell::Cell;
 use std::fmt::Display;

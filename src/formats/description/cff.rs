@@ -70,7 +70,7 @@ fn file(description: &Description) -> Map<String, Value> {
     file
 }
 
-/// What a file and a citation in it have alike.
+/// The members that a file and a citation in it have alike.
 fn work(description: &Description, date_name: &str) -> Map<String, Value> {
     let record = &description.record;
     let core = &record.core;
@@ -111,7 +111,7 @@ fn work(description: &Description, date_name: &str) -> Map<String, Value> {
     work
 }
 
-/// What a citation has alone: where and when it appeared.
+/// The members of a citation alone: where and when the work appeared.
 fn place(description: &Description) -> Map<String, Value> {
     let record = &description.record;
     let mut place = Map::new();

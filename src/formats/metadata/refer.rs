@@ -96,7 +96,7 @@ fn record(fields: &[(Tag<'_>, String)]) -> BibliographicRecord {
             .find(|(tag, _)| *tag == Tag::Sign(wanted))
             .map_or("", |(_, value)| value.trim())
     };
-    // Which degree a thesis is for stands in the tag `%9`.
+    // The tag `%9` has the degree of a thesis.
     let kind = RecordKind::from_word(field('0')).map(|kind| kind.of_degree(field('9')));
     let mut record = BibliographicRecord::of_kind(kind);
     for (tag, value) in fields {

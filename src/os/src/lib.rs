@@ -28,7 +28,6 @@
 //! - [`access_lists`]: whether a filesystem checks access control lists.
 //! - [`confinement`]: a process that computes for this one, and can do nothing else.
 //! - [`testing`]: a temporary directory for unit tests, here and in the packages above.
-#![warn(missing_docs)]
 #![cfg_attr(
     test,
     allow(

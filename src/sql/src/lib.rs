@@ -7,7 +7,6 @@
 //! - [`database`]: files of SQLite, and the schemas in them.
 //! - [`error`]: errors of databases, as sentences with the remedy.
 //! - [`engine`]: connections, statements, rows and transactions of either engine.
-#![warn(missing_docs)]
 #![cfg_attr(
     test,
     allow(

@@ -101,7 +101,7 @@ pub enum Cell<'row> {
     Null,
     /// An integer.
     Integer(i64),
-    /// A number of SQLite that is no integer.
+    /// A number of SQLite that is not an integer.
     Real(f64),
     /// A text, which SQLite does not check.
     Text(&'row [u8]),
