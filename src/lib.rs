@@ -3,7 +3,7 @@
 //! Each folder uses folders above it in this list, never one below.
 //!
 //! - [`ibi`]: identifiers, dates, relations, lists of pairs. A package of its own, in `src/ibi/`.
-//! - [`formats`]: what is read and written as text or bytes. No clock, disk, socket or database.
+//! - [`formats`]: what is read and written as text or bytes. No clock, disk, socket or database. A package, in `src/formats/`.
 //! - [`os`]: what only Unix knows: acting as a caller, opening files of others, descriptor limits. A package, in `src/os/`.
 //! - [`sql`]: connections to SQLite and PostgreSQL, schemas, errors of databases. A package, in `src/sql/`.
 //! - [`archive`]: the Archive: index, directory tree, mint, relate, check, backup, transfer.
@@ -23,8 +23,8 @@
 
 pub mod archive;
 pub mod command;
-pub mod formats;
 pub mod fuse;
+pub use ibifs_formats as formats;
 use ibifs_os as os;
 pub use ibifs_sql as sql;
 pub mod web;

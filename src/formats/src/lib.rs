@@ -1,0 +1,56 @@
+//! Formats that are read and written: pure, with no clock, disk, socket, database or system call.
+//!
+//! - [`address`]: addresses of Archives on the network, as texts.
+//! - [`base_url`]: the URLs at which services are reached, as texts.
+//! - [`hex`]: bytes as hexadecimal digits.
+//! - [`item`]: an item's names and state, and its sidecar.
+//! - [`links`]: what a symbolic link that leaves an item says in either tree.
+//! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
+//! - [`bag`]: the texts of a BagIt bag.
+//! - [`inventory`]: what is in an item, as a text that an Archive publishes.
+//! - [`level`]: what is below a level of an Archive, as a text that it publishes.
+//! - [`metadata`]: Dublin Core, and the formats it is read from.
+//! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
+//! - [`citation`]: the citation of an item in a style of the Citation Style Language.
+//! - [`name_spaces`]: the prefixes that complete the identifiers of `upn:` names.
+//! - [`search`]: what a user searches for, as a text.
+//! - [`table`]: the import table, from its text to rows.
+//! - [`picture`]: small pictures of images and of pages.
+//! - [`file_text`]: the words of a text file.
+//! - [`pdf_text`]: the words of a PDF file.
+//! - [`premis`]: what preservation systems record of a package, in PREMIS.
+//! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
+//! - [`query`]: the query string of a URL, and values in one.
+//! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
+//! - [`federation`]: the list of Archives that a resolver publishes and reads.
+//! - [`registration`]: the requests and answers of the registration protocol of 2009.
+//! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
+//! - [`webdav`]: WebDAV: what a request asks for, answers to XML.
+#![allow(rustdoc::private_intra_doc_links)]
+
+pub mod address;
+pub mod bag;
+pub mod base_url;
+pub mod citation;
+pub mod description;
+pub mod federation;
+pub mod file_text;
+pub mod fixity;
+pub mod hex;
+pub mod inventory;
+pub mod item;
+pub mod level;
+pub mod links;
+pub mod metadata;
+pub mod mtree;
+pub mod name_spaces;
+pub mod oai;
+pub mod pdf_text;
+pub mod picture;
+pub mod premis;
+pub mod query;
+pub mod registration;
+pub mod resolution;
+pub mod search;
+pub mod table;
+pub mod webdav;
