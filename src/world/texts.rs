@@ -3,12 +3,12 @@
 
 use std::ffi::OsStr;
 
-use super::items::{read_written, written};
-use super::messages::{Answer, Question};
-use super::namespace::{Asked, asked};
-use super::nodes::{Node, NodeKind, ROOT};
-use super::related::Wanted;
-use super::remote::{digest_in, next_of};
+use super::mount::messages::{Answer, Question};
+use super::mount::namespace::{Asked, asked};
+use super::mount::nodes::{Node, NodeKind, ROOT};
+use super::remote::items::{read_written, written};
+use super::remote::related::Wanted;
+use super::remote::requests::{digest_in, next_of};
 use crate::formats::fixity::Digest;
 
 /// The path of the level, or of the item with its modifier, that a name below a level means. None if it is not part of

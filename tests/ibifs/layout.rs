@@ -313,6 +313,9 @@ fn modules_of_a_folder_use_those_listed_above_them() {
         "archive::scrub",
         "archive::transfer",
         "archive::tree",
+        "world::copy",
+        "world::mount",
+        "world::remote",
     ] {
         let order = listed(&name.replace("::", "/"));
         let position = |module: &String| order.iter().position(|it| it == module);
@@ -342,16 +345,7 @@ fn is_in(module: &str, name: &str) -> bool {
 fn outside_crates_stay_at_home() {
     let homes: &[(&str, &[&str])] = &[
         ("argon2", &["web::registry"]),
-        (
-            "fuser",
-            &[
-                "fuse::fs",
-                "fuse::mount",
-                "world::backing",
-                "world::fs",
-                "world::process",
-            ],
-        ),
+        ("fuser", &["fuse::fs", "fuse::mount", "world::mount"]),
         ("rusqlite", &["sql", "web::registry", "archive::store"]),
         (
             "chrono",
@@ -380,7 +374,7 @@ fn outside_crates_stay_at_home() {
             ],
         ),
         ("polib", &["command::language"]),
-        ("quick_cache", &["web::server", "world::related"]),
+        ("quick_cache", &["web::server", "world::remote"]),
         ("maud", &["web::server"]),
         ("clap", &["command::cli", "main"]),
         ("indicatif", &["command::progress"]),
@@ -423,13 +417,7 @@ fn outside_crates_stay_at_home() {
         ("axum", &["web::client", "web::server"]),
         (
             "bytes",
-            &[
-                "web::client",
-                "web::server",
-                "world::content",
-                "world::download",
-                "world::remote_file",
-            ],
+            &["web::client", "web::server", "world::copy", "world::remote"],
         ),
         ("http_body_util", &["web::client", "web::server"]),
         ("httpdate", &["web::client", "web::server"]),

@@ -17,7 +17,7 @@ use crate::formats::resolution::item_of;
 use crate::fuse::mount::{Mounted, mounts};
 use crate::web::client::Network;
 use crate::web::client::archive::is_url;
-use crate::world::copying::{Asked, Destination, Identity, Source};
+use crate::world::copy::{Asked, Destination, Identity, Source};
 use ibi::message;
 use ibi::persistent::{Identifier, is_link};
 use ibi::relation::Request;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::world::remote::READ_TIMEOUT;
+use crate::world::remote::requests::READ_TIMEOUT;
 
 /// The number of bytes that must come in [`READ_TIMEOUT`], 1 KiB in a second.
 const LEAST: usize = 10 << 10;

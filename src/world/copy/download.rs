@@ -10,8 +10,8 @@ use bytes::Bytes;
 use crate::archive::transfer::Part;
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::{CHUNK, FileEntry};
-use crate::world::pace::{PAUSE, Pace};
-use crate::world::remote::{READ_TIMEOUT, Remote, pieces};
+use crate::world::remote::pace::{PAUSE, Pace};
+use crate::world::remote::requests::{READ_TIMEOUT, Remote, pieces};
 use crate::world::trouble::Trouble;
 
 /// The number of times that bytes are fetched if they differ from their digest.

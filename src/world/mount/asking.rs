@@ -13,10 +13,10 @@ use rustix::fs::OFlags;
 use crate::fuse::mount::{Mounted, Watcher, block_signals, mounts, unmount, wait_for_signal, wake};
 use crate::os::opening::{self, by_descriptor};
 use crate::world::cache::open_directory;
-use crate::world::control::{connect, send_with, view};
-use crate::world::messages::{Action, Answer, Asked, KeepError, Question};
-use crate::world::namespace::STATUS;
-use crate::world::settings::WorldSettings;
+use crate::world::mount::control::{connect, send_with, view};
+use crate::world::mount::messages::{Action, Answer, Asked, KeepError, Question};
+use crate::world::mount::namespace::STATUS;
+use crate::world::mount::settings::WorldSettings;
 use ibi::Ibi;
 use ibi::pairs::{Pairs, percent_decode};
 

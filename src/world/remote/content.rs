@@ -17,12 +17,12 @@ use sha2::{Digest as _, Sha256};
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
 use crate::world::cache::{Cache, InUse, Kind};
-use crate::world::pace::{PAUSE, Pace};
-use crate::world::remote::{Remote, WINDOW, pieces};
-use crate::world::remote_file::Piece;
+use crate::world::remote::file::Piece;
+use crate::world::remote::pace::{PAUSE, Pace};
+use crate::world::remote::requests::{Remote, WINDOW, pieces};
 use crate::world::trouble::Trouble;
 
-pub(crate) use crate::world::remote_file::RemoteFile;
+pub(crate) use crate::world::remote::file::RemoteFile;
 
 /// The number of pieces that stay in memory.
 const MOST_RECENT: usize = 8;

@@ -22,10 +22,10 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::os::directory::Directory;
 use crate::os::opening::{self, by_descriptor};
 use crate::web::client::Network;
-use crate::world::keeping::{self, Progress};
-use crate::world::messages::{Action, Answer, Asked, KeepError, LONGEST, Question};
-use crate::world::process::Process;
-use crate::world::settings::WorldSettings;
+use crate::world::mount::keeping::{self, Progress};
+use crate::world::mount::messages::{Action, Answer, Asked, KeepError, LONGEST, Question};
+use crate::world::mount::process::Process;
+use crate::world::mount::settings::WorldSettings;
 use ibi::Ibi;
 
 /// The name of the socket.

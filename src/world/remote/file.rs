@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::formats::hex::Hex;
 use crate::formats::inventory::{CHUNK, FileEntry};
 use crate::world::cache::HeldPiece;
-use crate::world::remote::pieces;
+use crate::world::remote::requests::pieces;
 
 /// A file of an Archive, in one version.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree};
 use crate::formats::fixity::{Digest, Manifest, Written};
 use crate::formats::inventory::{CHUNK, Entry, EntryKind};
 use crate::formats::item::Names;
-use crate::world::found::FoundItem;
+use crate::world::copy::found::FoundItem;
 
 /// The longest record of digests that is read, in bytes.
 const LONGEST_RECORD: i64 = 32 << 20;

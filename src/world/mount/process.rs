@@ -17,12 +17,12 @@ use tokio::runtime::Handle;
 use crate::fuse::mount::{Attachment, MountError, wake};
 use crate::web::client::Network;
 use crate::world::cache::Cache;
-use crate::world::fs::WorldFs;
-use crate::world::keeping;
-use crate::world::mounts::Mounts;
-use crate::world::namespace::{Namespace, Stale};
-use crate::world::remote::Remote;
-use crate::world::settings::WorldSettings;
+use crate::world::mount::fs::WorldFs;
+use crate::world::mount::keeping;
+use crate::world::mount::mounts::Mounts;
+use crate::world::mount::namespace::{Namespace, Stale};
+use crate::world::mount::settings::WorldSettings;
+use crate::world::remote::requests::Remote;
 use ibi::message;
 use ibi::message::Localize;
 

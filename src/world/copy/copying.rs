@@ -17,18 +17,16 @@ use crate::archive::transfer::{
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
 use crate::web::client::Network;
-use crate::world::content::RemoteFile;
-use crate::world::download::{Stopped, download};
-use crate::world::found::{Digests, FoundItem, digest_of};
-use crate::world::held::{Held, is_same};
-use crate::world::inventory::Position;
-use crate::world::items::ask;
-use crate::world::remote::{Remote, SentPage};
-use crate::world::sources::Sources;
+use crate::world::copy::download::{Stopped, download};
+use crate::world::copy::found::{Asked, Digests, FoundItem, digest_of};
+use crate::world::copy::held::{Held, is_same};
+use crate::world::remote::content::RemoteFile;
+use crate::world::remote::inventory::Position;
+use crate::world::remote::items::ask;
+use crate::world::remote::requests::{Remote, SentPage};
+use crate::world::remote::sources::Sources;
 use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
-
-pub(crate) use crate::world::found::{Asked, Identity};
 
 /// The time that it waits until a server says where an item is.
 const FIND_TIMEOUT: Duration = Duration::from_secs(10);

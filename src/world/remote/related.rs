@@ -14,9 +14,9 @@ use quick_cache::sync::Cache;
 
 use crate::formats::inventory::{Entry, EntryKind, Page};
 use crate::formats::item::Names;
-use crate::world::items::{FRESH, Items};
-use crate::world::remote::{Described, LOOKUP_TIMEOUT, Located};
-use crate::world::sources::SourceNumber;
+use crate::world::remote::items::{FRESH, Items};
+use crate::world::remote::requests::{Described, LOOKUP_TIMEOUT, Located};
+use crate::world::remote::sources::SourceNumber;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 

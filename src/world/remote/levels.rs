@@ -16,8 +16,8 @@ use crate::formats::level::{
 };
 use crate::formats::query::encoded;
 use crate::world::cache::{Cache, Kind};
-use crate::world::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, written};
-use crate::world::remote::{LOOKUP_TIMEOUT, PageAnswer, Paged, Remote, SentPage};
+use crate::world::remote::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, written};
+use crate::world::remote::requests::{LOOKUP_TIMEOUT, PageAnswer, Paged, Remote, SentPage};
 use crate::world::trouble::Trouble;
 
 /// The memory that a name takes beyond its bytes.

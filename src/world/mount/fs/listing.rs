@@ -9,11 +9,11 @@ use fuser::{FileType, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
 
 use super::{GENERATION, Inner, errno, type_of};
-use crate::world::levels::Listing;
-use crate::world::listed::node_of;
-use crate::world::namespace::{Entries, Listed};
-use crate::world::nodes::NodeKind;
-use crate::world::remote::READ_TIMEOUT;
+use crate::world::mount::listed::node_of;
+use crate::world::mount::namespace::{Entries, Listed};
+use crate::world::mount::nodes::NodeKind;
+use crate::world::remote::levels::Listing;
+use crate::world::remote::requests::READ_TIMEOUT;
 use crate::world::trouble::Trouble;
 
 /// An open directory: its entries do not change while it is read.

@@ -9,10 +9,10 @@ use tokio::task::JoinSet;
 
 use crate::formats::inventory::EntryKind;
 use crate::world::cache::{Keeping, Pin};
-use crate::world::content::RemoteFile;
-use crate::world::items::Item;
-use crate::world::messages::KeepError;
-use crate::world::namespace::Namespace;
+use crate::world::mount::messages::KeepError;
+use crate::world::mount::namespace::Namespace;
+use crate::world::remote::content::RemoteFile;
+use crate::world::remote::items::Item;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 

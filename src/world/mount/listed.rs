@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::formats::level::{LevelName, LevelPath, LevelStat, NameKind};
-use crate::world::levels::{Levels, Listing, Said};
-use crate::world::nodes::{Node, NodeKind, View};
+use crate::world::mount::nodes::{Node, NodeKind, View};
+use crate::world::remote::levels::{Levels, Listing, Said};
 use crate::world::trouble::Trouble;
 
 /// The level that a node is.

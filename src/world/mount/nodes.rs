@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::inventory::{Entry, EntryKind};
-use crate::world::items::{Item, Slot};
-use crate::world::related::Wanted;
+use crate::world::remote::items::{Item, Slot};
+use crate::world::remote::related::Wanted;
 
 /// The number of the root.
 pub(crate) const ROOT: u64 = 1;

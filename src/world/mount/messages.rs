@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::mount::MountFlags;
 
 use crate::formats::base_url::BaseUrl;
-use crate::world::settings::WorldSettings;
+use crate::world::mount::settings::WorldSettings;
 use ibi::Ibi;
 use ibi::pairs::{percent_decode, percent_encode};
 

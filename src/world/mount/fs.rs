@@ -23,14 +23,14 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 
 use crate::formats::inventory::EntryKind;
-use crate::world::backing::{Backings, Route};
-use crate::world::content::RemoteFile;
-use crate::world::namespace::{Entries, Namespace, Opened, STATUS, target_of};
-use crate::world::nodes::{Inside, Node, NodeKind};
-use crate::world::remote::host;
+use crate::world::mount::backing::{Backings, Route};
+use crate::world::mount::namespace::{Entries, Namespace, Opened, STATUS, target_of};
+use crate::world::mount::nodes::{Inside, Node, NodeKind};
+use crate::world::mount::turns::Turns;
+use crate::world::mount::waiting;
+use crate::world::remote::content::RemoteFile;
+use crate::world::remote::requests::host;
 use crate::world::trouble::Trouble;
-use crate::world::turns::Turns;
-use crate::world::waiting;
 use listing::{Directory, ListingReply};
 
 /// The time that the kernel keeps names and attributes. A change before that makes them stale.

@@ -1,0 +1,16 @@
+//! Copies of items of other Archives in a store of this machine.
+//!
+//! Each module uses modules above it in this list, never one below.
+//!
+//! - [`found`]: an item that an Archive holds, as a store receives it.
+//! - [`held`]: the copy of an item that a store has.
+//! - [`download`]: a file of an Archive, on disk.
+//! - [`copying`]: copies of items in a store.
+
+mod copying;
+mod download;
+mod found;
+mod held;
+
+pub(crate) use copying::{Destination, Source};
+pub(crate) use found::{Asked, Identity};

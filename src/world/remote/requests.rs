@@ -1,0 +1,562 @@
+//! Requests to resolvers and Archives.
+//!
+//! A lookup waits for two seconds at most until a server answers; then it fails, and the host is left alone for a while.
+//! A read fails that gets less than 10 KiB in ten seconds. Hosts that the user has named may have any address, others only those of
+//! the public Internet, unless the user allows more.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hyper::header::{ACCEPT, ETAG, HeaderName, IF_MATCH, IF_NONE_MATCH, RANGE};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::formats::base_url::BaseUrl;
+use crate::formats::fixity::Digest;
+use crate::formats::inventory::{CHUNK, FileEntry, MEDIA_TYPE};
+use crate::formats::query::encoded;
+use crate::formats::resolution::item_of;
+use crate::web::client::archive_service::Reach;
+use crate::web::client::fetch::{Fetch, Fetched};
+use crate::web::client::{Client, ClientError, Network};
+use crate::world::remote::breaker::Breaker;
+use crate::world::trouble::Trouble;
+
+/// The time that a lookup waits until a server answers.
+pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
+/// The time that a read waits until enough has come, see `Pace`.
+pub(crate) const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time that an inventory may take in all.
+const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest page of an inventory, and the longest text, in bytes.
+const LONGEST_PAGE: usize = 16 << 20;
+const LONGEST_TEXT: usize = 1 << 20;
+/// The longest inventory, in bytes and pages.
+const LONGEST_INVENTORY: usize = 160 << 20;
+const MOST_PAGES: usize = 64;
+/// The bytes that are read of an inventory before it counts as large, and how many large ones are read at a time.
+const LARGE: usize = 1 << 20;
+const MOST_LARGE: usize = 4;
+/// The most lookups that wait for the network at a time.
+const MOST_LOOKUPS: usize = 256;
+/// The most persistent links that lead from one to the next.
+const MOST_HOPS: usize = 8;
+/// The number of digests of pieces that are asked for at a time.
+pub(crate) const WINDOW: u64 = 16;
+/// The longest list of digests, in bytes.
+const LONGEST_DIGESTS: usize = 64 << 10;
+
+const WANT_DIGEST: HeaderName = HeaderName::from_static("want-repr-digest");
+const DIGEST: HeaderName = HeaderName::from_static("repr-digest");
+
+/// The servers that this process asks.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    /// For hosts that the user has named.
+    named: Client,
+    /// For hosts that a resolver or an Archive has named.
+    found: Client,
+    resolvers: Vec<BaseUrl>,
+    archives: Vec<BaseUrl>,
+    allows_private: bool,
+    breaker: Breaker,
+    lookups: Semaphore,
+    large: Semaphore,
+    requests: AtomicU64,
+}
+
+/// The place to which an identifier leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Located {
+    /// To an item, by its name, at the Archive with this URL.
+    Item(String, String),
+    /// To a text at this URL.
+    Text(String),
+}
+
+/// A page of an inventory as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SentPage {
+    /// The path after which it begins.
+    pub(crate) after: Vec<u8>,
+    /// Its entity tag, with the quotes.
+    pub(crate) tag: String,
+    /// The text.
+    pub(crate) text: Vec<u8>,
+}
+
+/// A text in pages that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paged<'a> {
+    /// The URL, without a query.
+    pub(crate) url: &'a str,
+    /// The query for the first page. Those for further pages have a value.
+    pub(crate) query: &'a str,
+    /// The media type of the pages.
+    pub(crate) media_type: &'a str,
+}
+
+/// The answer to a request for what is in an item.
+#[derive(Debug)]
+pub(crate) enum Described {
+    /// All pages.
+    Pages(Vec<SentPage>),
+    /// The name leads to a text instead of an item.
+    Text(Vec<u8>),
+}
+
+/// The answer to a request for a page.
+pub(crate) enum PageAnswer {
+    /// A page.
+    Page(SentPage),
+    /// It has not changed.
+    Same,
+    /// Another text.
+    Text(Vec<u8>),
+}
+
+/// The host of a URL, with its port.
+pub(crate) fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or(rest)
+}
+
+fn unreachable(url: &str, why: impl std::fmt::Display) -> Trouble {
+    Trouble::Unreachable(format!("{}: {why}", host(url)))
+}
+
+impl Remote {
+    /// Asks these resolvers and Archives. With `allows_private` also hosts whose addresses are not public, if a resolver
+    /// or an Archive names them.
+    pub(crate) fn new(
+        network: &Network,
+        resolvers: Vec<BaseUrl>,
+        archives: Vec<BaseUrl>,
+        allows_private: bool,
+    ) -> Remote {
+        let reach = if allows_private {
+            Reach::Any
+        } else {
+            Reach::Public
+        };
+        Remote {
+            named: Client::with_strangers(network, Reach::Any, reach),
+            found: Client::with_strangers(network, reach, reach),
+            resolvers,
+            archives,
+            allows_private,
+            breaker: Breaker::default(),
+            lookups: Semaphore::new(MOST_LOOKUPS),
+            large: Semaphore::new(MOST_LARGE),
+            requests: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns who is asked, as a text: an answer in one scope counts in no other.
+    pub(crate) fn scope(&self) -> String {
+        let mut scope = format!("private {}", self.allows_private);
+        for (name, all) in [("resolver", &self.resolvers), ("archive", &self.archives)] {
+            for url in all {
+                scope.push_str(&format!("\n{name} {url}"));
+            }
+        }
+        scope
+    }
+
+    /// Returns the number of requests that have been sent.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// The hosts that are left alone, since they do not answer.
+    pub(crate) fn silent(&self) -> Vec<String> {
+        self.breaker.silent(Instant::now())
+    }
+
+    /// The Archives that the user has named.
+    pub(crate) fn archives(&self) -> &[BaseUrl] {
+        &self.archives
+    }
+
+    /// Returns the number of sources that are asked: each Archive, and the resolvers as one.
+    pub(crate) fn sources(&self) -> usize {
+        self.archives.len() + usize::from(!self.resolvers.is_empty())
+    }
+
+    fn client(&self, url: &str) -> &Client {
+        let named = self.resolvers.iter().chain(&self.archives);
+        let is_named = named
+            .into_iter()
+            .any(|base| host(&base.to_string()) == host(url));
+        if is_named { &self.named } else { &self.found }
+    }
+
+    /// Sends a request and waits until then for the head of the answer.
+    async fn send(&self, url: &str, fetch: &Fetch<'_>, until: Instant) -> Result<Fetched, Trouble> {
+        let left = until.saturating_duration_since(Instant::now());
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        match tokio::time::timeout(left, self.client(url).fetch(fetch)).await {
+            Ok(Ok(fetched)) => {
+                self.breaker.answered(host(url));
+                Ok(fetched)
+            }
+            Ok(Err(error @ (ClientError::NotPublic | ClientError::Redirection(_)))) => {
+                Err(unreachable(url, error))
+            }
+            Ok(Err(error)) => Err(unreachable(url, error)),
+            Err(_) => Err(unreachable(url, "no answer in time")),
+        }
+    }
+
+    /// Sends the request of a lookup, unless the host is left alone.
+    async fn look(&self, url: &str, fetch: &Fetch<'_>, until: Instant) -> Result<Fetched, Trouble> {
+        if self.breaker.is_open(host(url), Instant::now()) {
+            return Err(unreachable(url, "it did not answer a moment ago"));
+        }
+        let turn = tokio::time::timeout_at(until.into(), self.lookups.acquire()).await;
+        let Ok(Ok(_turn)) = turn else {
+            return Err(unreachable(url, "too many lookups wait"));
+        };
+        // Those that waited for their turn meanwhile do not wait for the same host once more.
+        if self.breaker.is_open(host(url), Instant::now()) {
+            return Err(unreachable(url, "it did not answer a moment ago"));
+        }
+        let sent = self.send(url, fetch, until).await;
+        if let Err(error) = &sent {
+            log::info!("{error}");
+            self.breaker.failed(host(url), Instant::now());
+        }
+        sent
+    }
+
+    /// Asks a resolver where a name leads, an identifier with or without a modifier.
+    pub(crate) async fn locate(&self, name: &str, until: Instant) -> Result<Located, Trouble> {
+        let mut trouble = Trouble::Unreachable("no resolver is named".to_owned());
+        for resolver in &self.resolvers {
+            let url = resolver.at(&format!("archive.cgi/{}", encoded(name.as_bytes())));
+            match self.follow(url, until).await {
+                Err(error @ Trouble::Unreachable(_)) => trouble = error,
+                answer => return answer,
+            }
+        }
+        Err(trouble)
+    }
+
+    /// Follows persistent links to an item or a text.
+    async fn follow(&self, first: String, until: Instant) -> Result<Located, Trouble> {
+        let mut url = first;
+        for _ in 0..MOST_HOPS {
+            let answer = self.look(&url, &Fetch::place_of(&url), until).await?;
+            match answer.status() {
+                200 => return Ok(Located::Text(url)),
+                404 | 410 => return Err(Trouble::Missing),
+                // The resolver has found a cycle of relations.
+                508 => return Err(Trouble::Loop),
+                status => match answer.target() {
+                    Ok(Some(target)) => url = target,
+                    Ok(None) => return Err(unreachable(&url, format!("status {status}"))),
+                    Err(error) => return Err(unreachable(&url, error)),
+                },
+            }
+            // A server in front of a resolver may lead to another URL of the resolver.
+            let is_resolver = |base: &str| {
+                let bare = |url: &str| url.split_once("://").map(|(_, rest)| rest.to_owned());
+                let mut resolvers = self.resolvers.iter();
+                resolvers.any(|known| bare(&known.to_string()) == bare(base))
+            };
+            if let Some((base, name)) = item_of(&url)
+                && !is_resolver(&base)
+            {
+                return Ok(Located::Item(base, name));
+            }
+        }
+        Err(Trouble::Loop)
+    }
+
+    /// All pages of the inventory of a name at an Archive.
+    pub(crate) async fn describe(
+        &self,
+        base: &str,
+        name: &str,
+        until: Instant,
+    ) -> Result<Described, Trouble> {
+        let url = format!("{base}/{}", encoded(name.as_bytes()));
+        let (asked, end) = (inventory_at(&url), Instant::now() + INVENTORY_TIMEOUT);
+        let (mut pages, mut length) = (Vec::new(), 0);
+        let (mut after, mut until) = (Vec::new(), until);
+        let mut turn = None;
+        loop {
+            let page = self.page(&asked, &after, None, until, &mut turn);
+            match page.await? {
+                PageAnswer::Text(text) => return Ok(Described::Text(text)),
+                PageAnswer::Same => {
+                    return Err(Trouble::Broken(format!("{}: status 304", host(base))));
+                }
+                PageAnswer::Page(page) => {
+                    length += page.text.len();
+                    let next = next_of(&page.text);
+                    pages.push(page);
+                    let Some(next) = next else {
+                        return Ok(Described::Pages(pages));
+                    };
+                    if length > LONGEST_INVENTORY || pages.len() >= MOST_PAGES || next <= after {
+                        let text = format!("{}: the inventory has no end", host(base));
+                        return Err(Trouble::Broken(text));
+                    }
+                    after = next;
+                }
+            }
+            until = (Instant::now() + LOOKUP_TIMEOUT).min(end);
+            if Instant::now() >= end {
+                return Err(unreachable(base, "the inventory takes too long"));
+            }
+        }
+    }
+
+    /// Whether the pages of an inventory are still what the Archive has.
+    pub(crate) async fn is_same(
+        &self,
+        base: &str,
+        name: &str,
+        pages: &[(Vec<u8>, String)],
+    ) -> Result<bool, Trouble> {
+        let url = format!("{base}/{}", encoded(name.as_bytes()));
+        let pages = pages
+            .iter()
+            .map(|(after, tag)| (after.as_slice(), tag.as_str()));
+        self.are_same(&inventory_at(&url), pages).await
+    }
+
+    /// Whether pages, each by its beginning and entity tag, are still what the Archive has.
+    pub(crate) async fn are_same(
+        &self,
+        asked: &Paged<'_>,
+        pages: impl Iterator<Item = (&[u8], &str)>,
+    ) -> Result<bool, Trouble> {
+        for (after, tag) in pages {
+            let until = Instant::now() + LOOKUP_TIMEOUT;
+            let mut turn = None;
+            let page = self.page(asked, after, Some(tag), until, &mut turn);
+            let answer = page.await?;
+            if !matches!(answer, PageAnswer::Same) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A page, unless it is the one with this entity tag. One that is large waits for its turn, which lasts until all pages
+    /// are read.
+    pub(crate) async fn page<'a>(
+        &'a self,
+        asked: &Paged<'_>,
+        after: &[u8],
+        tag: Option<&str>,
+        until: Instant,
+        turn: &mut Option<SemaphorePermit<'a>>,
+    ) -> Result<PageAnswer, Trouble> {
+        let mut url = format!("{}?{}", asked.url, asked.query);
+        if !after.is_empty() {
+            url.push('=');
+            url.push_str(&encoded(after));
+        }
+        let mut fetch = Fetch::get(&url).with(ACCEPT, &format!("{}, text/plain", asked.media_type));
+        if let Some(tag) = tag {
+            fetch = fetch.with(IF_NONE_MATCH, tag);
+        }
+        let answer = self.look(&url, &fetch, until).await?;
+        match answer.status() {
+            200 => {}
+            304 => return Ok(PageAnswer::Same),
+            404 | 410 => return Err(Trouble::Missing),
+            status => return Err(unreachable(&url, format!("status {status}"))),
+        }
+        let kind = answer.header(hyper::header::CONTENT_TYPE).unwrap_or("");
+        let kind = kind.split(';').next().unwrap_or("").trim().to_owned();
+        let tag = answer.header(ETAG).unwrap_or("").to_owned();
+        let (is_page, is_text) = (kind == asked.media_type, kind != "text/html");
+        if !is_page && !is_text {
+            let text = format!("{}: the Archive does not tell what is there", host(&url));
+            return Err(Trouble::Unsupported(text));
+        }
+        let most = if is_page { LONGEST_PAGE } else { LONGEST_TEXT };
+        let text = tokio::time::timeout(INVENTORY_TIMEOUT, self.body(answer, most, turn)).await;
+        let text = text.map_err(|_| unreachable(&url, "it takes too long"))?;
+        let text = text.map_err(|error| match error {
+            ClientError::TooLong(_) => Trouble::Broken(format!("{}: {error}", host(&url))),
+            error => unreachable(&url, error),
+        })?;
+        Ok(if is_page {
+            PageAnswer::Page(SentPage {
+                after: after.to_vec(),
+                tag,
+                text,
+            })
+        } else {
+            PageAnswer::Text(text)
+        })
+    }
+
+    async fn body<'a>(
+        &'a self,
+        mut answer: Fetched,
+        most: usize,
+        turn: &mut Option<SemaphorePermit<'a>>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(bytes) = answer.next(LOOKUP_TIMEOUT).await? {
+            if body.len() + bytes.len() > most {
+                return Err(ClientError::TooLong(most));
+            }
+            if body.len() > LARGE && turn.is_none() {
+                *turn = self.large.acquire().await.ok();
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(body)
+    }
+
+    /// A text at a URL to which a resolver has led.
+    pub(crate) async fn text(&self, url: &str, until: Instant) -> Result<Vec<u8>, Trouble> {
+        let fetch = Fetch::get(url).with(ACCEPT, "text/plain, application/*, text/xml");
+        let answer = self.look(url, &fetch, until).await?;
+        match answer.status() {
+            200 => {
+                let body = answer.whole(LONGEST_TEXT, LOOKUP_TIMEOUT).await;
+                body.map_err(|error| unreachable(url, error))
+            }
+            404 | 410 => Err(Trouble::Missing),
+            status => Err(unreachable(url, format!("status {status}"))),
+        }
+    }
+
+    /// Asks for bytes of a file, up to `end`. Fails unless the file has this version.
+    pub(crate) async fn bytes(
+        &self,
+        url: &str,
+        entry: &FileEntry,
+        (start, end): (u64, u64),
+        until: Instant,
+    ) -> Result<(Fetched, Option<Digest>), Trouble> {
+        let mut fetch = Fetch::get(url)
+            .with(IF_MATCH, &format!("\"{}\"", entry.version))
+            .with(RANGE, &format!("bytes={start}-{}", end.saturating_sub(1)));
+        // The Archive would look for it in what is recorded of the whole item.
+        if entry.digest.is_none() && entry.size <= CHUNK {
+            fetch = fetch.with(WANT_DIGEST, "sha-256=10");
+        }
+        let answer = self.send(url, &fetch, until).await?;
+        match answer.status() {
+            200 if start == 0 => {}
+            206 => {}
+            status => return Err(of_status(url, status)),
+        }
+        let digest = answer.header(DIGEST).and_then(digest_in);
+        Ok((answer, digest))
+    }
+
+    /// The digests of pieces of a file, from the one with this number on.
+    pub(crate) async fn digests(
+        &self,
+        url: &str,
+        entry: &FileEntry,
+        first: u64,
+        until: Instant,
+    ) -> Result<Vec<Digest>, Trouble> {
+        let last = first.saturating_add(WINDOW - 1);
+        let mut asked = format!("{url}?digests={first}-{last}");
+        if let (Some(digest), true) = (entry.digest, entry.has_pieces) {
+            asked.push_str(&format!("&of={digest}"));
+        }
+        let fetch = Fetch::get(&asked).with(IF_MATCH, &format!("\"{}\"", entry.version));
+        let answer = self.send(url, &fetch, until).await?;
+        if answer.status() != 200 {
+            return Err(of_status(url, answer.status()));
+        }
+        let text = answer.whole(LONGEST_DIGESTS, READ_TIMEOUT).await;
+        let text = text.map_err(|error| unreachable(url, error))?;
+        let lines = text
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let digests: Option<Vec<Digest>> = lines.map(Digest::parse).collect();
+        digests
+            .filter(|digests| !digests.is_empty())
+            .ok_or_else(|| Trouble::Broken(format!("{}: it tells no digests", host(url))))
+    }
+}
+
+/// The inventory of an item at this URL.
+fn inventory_at(url: &str) -> Paged<'_> {
+    Paged {
+        url,
+        query: "inventory",
+        media_type: MEDIA_TYPE,
+    }
+}
+
+/// Returns what the status of an answer means for an open file.
+fn of_status(url: &str, status: u16) -> Trouble {
+    match status {
+        404 | 410 | 412 | 416 => Trouble::Changed,
+        status => unreachable(url, format!("status {status}")),
+    }
+}
+
+/// The digest in a header (RFC 9530, section 2): `sha-256=:BASE64:`.
+pub(crate) fn digest_in(value: &str) -> Option<Digest> {
+    use base64::Engine;
+    let members = value.split(',').map(str::trim);
+    let text = members
+        .filter_map(|member| member.strip_prefix("sha-256=:"))
+        .next()?;
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text.strip_suffix(':')?);
+    Some(Digest(bytes.ok()?.try_into().ok()?))
+}
+
+/// The path after which the page behind this one begins, read without its entries.
+pub(crate) fn next_of(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_suffix(b"\n")?;
+    let cut = text.iter().rposition(|byte| *byte == b'\n')?;
+    let last = str::from_utf8(&text[cut + 1..]).ok()?;
+    last.strip_prefix("more ").map(ibi::pairs::percent_decode)
+}
+
+/// Returns the number of pieces of a file of this size.
+pub(crate) fn pieces(size: u64) -> u64 {
+    size.div_ceil(CHUNK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_that_of_the_standard() {
+        let value = "unixsum=30637, sha-256=:X48E9qOokqqrvdts8nOJRJN3OWDUoyWxBf7kbu9DBPE=:";
+        assert_eq!(
+            digest_in(value).expect("a digest").to_string(),
+            "5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1"
+        );
+        for bad in ["", "sha-256=X48E", "sha-256=:X48E:", "sha-512=:X48E:"] {
+            assert!(digest_in(bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_next_page_is_named_in_the_last_line() {
+        assert_eq!(next_of(b"a\nmore doc/a%20b\n"), Some(b"doc/a b".to_vec()));
+        for none in [&b"a\nend\n"[..], b"more x", b"", b"\n"] {
+            assert_eq!(next_of(none), None);
+        }
+    }
+
+    #[test]
+    fn hosts() {
+        for (url, expected) in [
+            ("http://a.org/x", "a.org"),
+            ("https://a.org:8080?x", "a.org:8080"),
+            ("http://[::1]:80/", "[::1]:80"),
+        ] {
+            assert_eq!(host(url), expected);
+        }
+    }
+}
