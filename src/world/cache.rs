@@ -42,8 +42,8 @@ use crate::os::opening::by_descriptor;
 use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
-use stamp::{Stamp, Verified};
-use state::State;
+use stamp::{FileStamp, Verified};
+use state::CacheState;
 
 pub(crate) use pieces::HeldPiece;
 pub(crate) use pins::{Keeping, Pin};
@@ -117,7 +117,7 @@ pub(crate) struct Cache {
     _opened: OwnedFd,
     /// Keeps others out while it is open.
     _lock: File,
-    state: Mutex<State>,
+    state: Mutex<CacheState>,
     temporary: AtomicU64,
     pins: Mutex<pins::Pins>,
     /// Only one pin is made at a time.
@@ -139,7 +139,7 @@ impl Drop for Reserved {
 
 /// The figures of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usage {
+pub(crate) struct CacheUsage {
     /// Bytes, with what is reserved.
     pub(crate) bytes: u64,
     /// The limit in bytes.
@@ -150,7 +150,7 @@ pub(crate) struct Usage {
 
 /// A kind of file in a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CachedText {
     /// The inventory of an item.
     Item,
     /// The digests of the pieces of a file.
@@ -163,14 +163,14 @@ pub(crate) enum Kind {
     Level,
 }
 
-impl Kind {
+impl CachedText {
     fn folder(self) -> &'static str {
         match self {
-            Kind::Item => "items",
-            Kind::Digests => "digests",
-            Kind::List => "lists",
-            Kind::Pin => "pins",
-            Kind::Level => "levels",
+            CachedText::Item => "items",
+            CachedText::Digests => "digests",
+            CachedText::List => "lists",
+            CachedText::Pin => "pins",
+            CachedText::Level => "levels",
         }
     }
 }
@@ -235,13 +235,13 @@ impl Cache {
     /// Finds the files of an earlier run.
     fn read_files(&self) -> std::io::Result<()> {
         let kinds = [
-            Kind::Item,
-            Kind::Digests,
-            Kind::List,
-            Kind::Pin,
-            Kind::Level,
+            CachedText::Item,
+            CachedText::Digests,
+            CachedText::List,
+            CachedText::Pin,
+            CachedText::Level,
         ]
-        .map(Kind::folder);
+        .map(CachedText::folder);
         let mut found = Vec::new();
         for folder in kinds.into_iter().chain([PIECES, WHOLES]) {
             let path = self.directory.join(folder);
@@ -295,9 +295,9 @@ impl Cache {
     }
 
     /// Returns its figures.
-    pub(crate) fn usage(&self) -> Usage {
+    pub(crate) fn usage(&self) -> CacheUsage {
         let state = self.state.lock();
-        Usage {
+        CacheUsage {
             bytes: state.taken + OVERHEAD,
             limit: state.limit + OVERHEAD,
             files: state.files.len(),
@@ -340,14 +340,14 @@ impl Cache {
     }
 
     /// Removes a file.
-    fn discard(&self, state: &mut State, name: &str) {
+    fn discard(&self, state: &mut CacheState, name: &str) {
         state.forget(name);
         if let Err(error) = std::fs::remove_file(self.directory.join(name)) {
             log::debug!("{name}: {error}");
         }
         if let Some(whole) = name.strip_prefix("files/") {
             state.forget_whole(name);
-            let list = format!("{}/{whole}", Kind::List.folder());
+            let list = format!("{}/{whole}", CachedText::List.folder());
             state.forget(&list);
             let _ = std::fs::remove_file(self.directory.join(list));
         }
@@ -400,7 +400,7 @@ impl Cache {
         let named = written.and_then(|file| {
             std::fs::rename(&temporary, self.directory.join(name))?;
             // The renaming changes the time of the inode.
-            Stamp::of(&file)
+            FileStamp::of(&file)
         });
         match named {
             Ok(stamp) => {
@@ -421,13 +421,18 @@ impl Cache {
     }
 
     /// Keeps a text about an item or a file.
-    pub(crate) fn put(self: &Arc<Self>, kind: Kind, name: &str, text: &[u8]) {
+    pub(crate) fn put(self: &Arc<Self>, kind: CachedText, name: &str, text: &[u8]) {
         if let Err(trouble) = self.put_text(kind, name, text) {
             log::warn!("{}/{name} is not cached: {trouble}", kind.folder());
         }
     }
 
-    fn put_text(self: &Arc<Self>, kind: Kind, name: &str, text: &[u8]) -> Result<(), Trouble> {
+    fn put_text(
+        self: &Arc<Self>,
+        kind: CachedText,
+        name: &str,
+        text: &[u8],
+    ) -> Result<(), Trouble> {
         let path = format!("{}/{name}", kind.folder());
         let digest = Digest(Sha256::digest(text).into());
         let head = format!("{digest}\n");
@@ -437,7 +442,7 @@ impl Cache {
     }
 
     /// A text about an item or a file. None if it is not held, or is not what it was.
-    pub(crate) fn get(&self, kind: Kind, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn get(&self, kind: CachedText, name: &str) -> Option<Vec<u8>> {
         let path = format!("{}/{name}", kind.folder());
         {
             let mut state = self.state.lock();
@@ -457,12 +462,12 @@ impl Cache {
     }
 
     /// Removes a text about an item or a file.
-    pub(crate) fn drop_text(&self, kind: Kind, name: &str) {
+    pub(crate) fn drop_text(&self, kind: CachedText, name: &str) {
         self.remove(&format!("{}/{name}", kind.folder()));
     }
 
     /// The file of a text about an item or a file.
-    pub(crate) fn file_of(kind: Kind, name: &str) -> String {
+    pub(crate) fn file_of(kind: CachedText, name: &str) -> String {
         format!("{}/{name}", kind.folder())
     }
 
@@ -476,7 +481,7 @@ impl Cache {
     }
 }
 
-impl fmt::Display for Usage {
+impl fmt::Display for CacheUsage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -12,5 +12,5 @@ mod download;
 mod found;
 mod held;
 
-pub(crate) use copying::{Destination, Source};
-pub(crate) use found::{Asked, Identity};
+pub(crate) use copying::{CopyDestination, CopySource};
+pub(crate) use found::{CopyRequest, Identity};

@@ -35,7 +35,7 @@ mod turns;
 mod waiting;
 
 pub use asking::{AskError, KeepReport, keep, status};
-pub use messages::{Action, KeepError};
+pub use messages::{KeepAction, KeepError};
 pub use serve::{WorldError, serve};
 pub use settings::WorldSettings;
 

@@ -4,10 +4,10 @@
 use std::ffi::OsStr;
 
 use super::mount::messages::{Answer, Question};
-use super::mount::namespace::{Asked, asked};
-use super::mount::nodes::{Node, NodeKind, ROOT};
+use super::mount::namespace::{NameMeaning, asked};
+use super::mount::nodes::{ForeignNode, ForeignNodeKind, ROOT};
 use super::remote::items::{read_written, written};
-use super::remote::related::Wanted;
+use super::remote::related::RelatedQuestion;
 use super::remote::requests::{digest_in, next_of};
 use crate::formats::fixity::Digest;
 
@@ -15,26 +15,30 @@ use crate::formats::fixity::Digest;
 /// an identifier.
 #[must_use]
 pub fn meaning(level: &str, name: &str) -> Option<(String, bool)> {
-    let root = Node {
+    let root = ForeignNode {
         id: ROOT,
-        kind: NodeKind::Root,
+        kind: ForeignNodeKind::Root,
     };
     let kind = match level {
-        "" => NodeKind::Root,
-        level if level.contains('/') => NodeKind::Level(level.to_owned()),
+        "" => ForeignNodeKind::Root,
+        level if level.contains('/') => ForeignNodeKind::Level(level.to_owned()),
         // A name in the root alone is a level of reps, with or without a dot, or a prefix of IBIps.
         level => match asked(&root, OsStr::new(level)).ok()? {
-            Asked::Known(kind) => kind,
-            Asked::Item(..) | Asked::Related(..) => return None,
+            NameMeaning::Known(kind) => kind,
+            NameMeaning::Item(..) | NameMeaning::Related(..) => return None,
         },
     };
-    let parent = Node { id: ROOT, kind };
+    let parent = ForeignNode { id: ROOT, kind };
     match asked(&parent, OsStr::new(name)).ok()? {
-        Asked::Known(NodeKind::Level(path) | NodeKind::Prefix(path)) => Some((path, true)),
-        Asked::Known(_) => None,
-        Asked::Item(ibi, _) => Some((ibi.to_string(), false)),
-        Asked::Related(Wanted::Modifier(path), _) => Some((path, false)),
-        Asked::Related(Wanted::Files(path), _) => Some((format!("{path}?GetFileList"), false)),
+        NameMeaning::Known(ForeignNodeKind::Level(path) | ForeignNodeKind::Prefix(path)) => {
+            Some((path, true))
+        }
+        NameMeaning::Known(_) => None,
+        NameMeaning::Item(ibi, _) => Some((ibi.to_string(), false)),
+        NameMeaning::Related(RelatedQuestion::Modifier(path), _) => Some((path, false)),
+        NameMeaning::Related(RelatedQuestion::Files(path), _) => {
+            Some((format!("{path}?GetFileList"), false))
+        }
     }
 }
 

@@ -16,15 +16,15 @@ use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::command::terminal::OneLine;
 use crate::world::mount::{
-    Action, AskError, CacheError, KeepError, KeepReport, WorldError, WorldSettings,
+    AskError, CacheError, KeepAction, KeepError, KeepReport, WorldError, WorldSettings,
 };
 
 pub(super) fn run(options: &World) -> Result<Exit, Failure> {
     match (&options.command, &options.mount_point) {
         (Some(WorldCommand::Status(status)), _) => self::status(status),
-        (Some(WorldCommand::Fetch(items)), _) => keep(Action::Fetch, items),
-        (Some(WorldCommand::Pin(items)), _) => keep(Action::Pin, items),
-        (Some(WorldCommand::Drop(items)), _) => keep(Action::Drop, items),
+        (Some(WorldCommand::Fetch(items)), _) => keep(KeepAction::Fetch, items),
+        (Some(WorldCommand::Pin(items)), _) => keep(KeepAction::Pin, items),
+        (Some(WorldCommand::Drop(items)), _) => keep(KeepAction::Drop, items),
         (None, Some(mount_point)) => mount(options, mount_point),
         (None, None) => Err(super::usage(message!("no mount point is named"))),
     }
@@ -223,7 +223,7 @@ fn named(mount_point: &Path, text: &str) -> Result<Ibi, Failure> {
     })
 }
 
-fn keep(action: Action, options: &WorldKeep) -> Result<Exit, Failure> {
+fn keep(action: KeepAction, options: &WorldKeep) -> Result<Exit, Failure> {
     let pairs = status_of(&options.mount_point)?;
     let items = options.items.iter();
     let items = items.map(|text| named(&options.mount_point, text));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use super::stamp::{Stamp, digest_of};
+use super::stamp::{FileStamp, digest_of};
 use super::state::piece_name;
 use super::{Cache, Reserved};
 use crate::formats::fixity::Digest;
@@ -70,11 +70,11 @@ impl Cache {
                 file
             }
         };
-        let stamp = Stamp::of(&file).ok()?;
+        let stamp = FileStamp::of(&file).ok()?;
         let start = part as u64 * CHUNK;
         let held = HeldPiece { file, start };
         let is_there = stamp.size >= start + size;
-        let is_known = |known: &super::state::Known| known.verified.has(stamp, part);
+        let is_known = |known: &super::state::CachedFile| known.verified.has(stamp, part);
         if is_there && self.state.lock().files.get(name).is_some_and(is_known) {
             return Some(held);
         }

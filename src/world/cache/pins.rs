@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use super::{Cache, Kind, LEAST, blocks};
+use super::{Cache, CachedText, LEAST, blocks};
 use crate::world::trouble::Trouble;
 
 /// The space that pinned files leave for others, in bytes.
@@ -43,9 +43,12 @@ impl Pin {
 impl Cache {
     /// Reads the pins of an earlier run.
     pub(super) fn read_pins(&self) {
-        for name in self.names(Kind::Pin.folder()) {
+        for name in self.names(CachedText::Pin.folder()) {
             let key = name.rsplit('/').next().unwrap_or_default();
-            match self.get(Kind::Pin, key).and_then(|text| Pin::parse(&text)) {
+            match self
+                .get(CachedText::Pin, key)
+                .and_then(|text| Pin::parse(&text))
+            {
                 Some(pin) => self.hold(key, &name, pin),
                 None => log::warn!("the pin {key} is damaged; its files are no longer kept"),
             }
@@ -81,15 +84,15 @@ impl Cache {
 
     /// Keeps files until they are dropped, in place of those that this pin has kept before.
     pub(crate) fn pin(self: &Arc<Self>, key: &str, pin: Pin) -> Result<(), Trouble> {
-        self.put_text(Kind::Pin, key, &pin.written())?;
-        self.hold(key, &format!("{}/{key}", Kind::Pin.folder()), pin);
+        self.put_text(CachedText::Pin, key, &pin.written())?;
+        self.hold(key, &format!("{}/{key}", CachedText::Pin.folder()), pin);
         Ok(())
     }
 
     /// Ends a pin. Returns what it has kept.
     pub(crate) fn unpin(&self, key: &str) -> Option<Pin> {
         let pin = self.pins.lock().remove(key)?;
-        let file = format!("{}/{key}", Kind::Pin.folder());
+        let file = format!("{}/{key}", CachedText::Pin.folder());
         self.let_go(&pin, &file);
         self.remove(&file);
         Some(pin)

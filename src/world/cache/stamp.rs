@@ -9,17 +9,17 @@ use crate::formats::fixity::Digest;
 
 /// The attributes that change whenever a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     number: u64,
     pub(super) size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl Stamp {
-    pub(super) fn of(file: &File) -> std::io::Result<Stamp> {
+impl FileStamp {
+    pub(super) fn of(file: &File) -> std::io::Result<FileStamp> {
         let found = file.metadata()?;
-        Ok(Stamp {
+        Ok(FileStamp {
             number: found.ino(),
             size: found.len(),
             modified: (found.mtime(), found.mtime_nsec()),
@@ -31,13 +31,13 @@ impl Stamp {
 /// The parts of a file that were verified, and its stamp before that.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     parts: Vec<bool>,
 }
 
 impl Verified {
     /// All of a file that has one part.
-    pub(super) fn whole(stamp: Stamp) -> Verified {
+    pub(super) fn whole(stamp: FileStamp) -> Verified {
         Verified {
             stamp: Some(stamp),
             parts: vec![true],
@@ -45,17 +45,17 @@ impl Verified {
     }
 
     /// Whether a part is as it was when it was verified.
-    pub(super) fn has(&self, stamp: Stamp, part: usize) -> bool {
+    pub(super) fn has(&self, stamp: FileStamp, part: usize) -> bool {
         self.stamp == Some(stamp) && self.parts.get(part) == Some(&true)
     }
 
     /// Whether all parts are.
-    pub(super) fn has_all(&self, stamp: Stamp, count: usize) -> bool {
+    pub(super) fn has_all(&self, stamp: FileStamp, count: usize) -> bool {
         self.stamp == Some(stamp) && self.parts.iter().filter(|is_good| **is_good).count() == count
     }
 
     /// Notes that a part was verified after the stamp was taken.
-    pub(super) fn add(&mut self, stamp: Stamp, part: usize) {
+    pub(super) fn add(&mut self, stamp: FileStamp, part: usize) {
         if self.stamp != Some(stamp) {
             self.stamp = Some(stamp);
             self.parts.clear();

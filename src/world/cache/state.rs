@@ -12,7 +12,7 @@ const MOST_OPEN: usize = 64;
 
 /// A file of a cache.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct CachedFile {
     /// The space that it takes on the disk, in bytes.
     pub(super) blocks: u64,
     pub(super) verified: Verified,
@@ -25,12 +25,12 @@ pub(super) struct Known {
 
 /// All files of a cache.
 #[derive(Debug, Default)]
-pub(super) struct State {
+pub(super) struct CacheState {
     /// The limit, in bytes.
     pub(super) limit: u64,
     /// Bytes that files take, and those that are reserved.
     pub(super) taken: u64,
-    pub(super) files: HashMap<String, Known>,
+    pub(super) files: HashMap<String, CachedFile>,
     /// The files that may be removed, by their last use.
     by_use: BTreeMap<u64, String>,
     uses: u64,
@@ -48,7 +48,7 @@ pub(super) fn piece_name(digest: &Digest) -> String {
     format!("pieces/{digest}")
 }
 
-impl State {
+impl CacheState {
     fn settle(&mut self, name: &str) {
         if let Some(known) = self.files.get(name) {
             if known.users == 0 && known.pins == 0 {
@@ -74,12 +74,12 @@ impl State {
         self.forget(name);
         self.uses += 1;
         self.taken += blocks;
-        let known = Known {
+        let known = CachedFile {
             blocks,
             verified,
             used_at: self.uses,
             pins: u32::from(self.is_pinned(name)),
-            ..Known::default()
+            ..CachedFile::default()
         };
         self.files.insert(name.to_owned(), known);
         self.settle(name);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::stamp::Stamp;
+use super::stamp::FileStamp;
 use super::state::piece_name;
-use super::{Cache, Kind, blocks};
+use super::{Cache, CachedText, blocks};
 use crate::formats::fixity::Digest;
 use crate::formats::hex::Hex;
 use crate::formats::inventory::CHUNK;
@@ -43,10 +43,10 @@ fn size_of(part: usize, size: u64) -> u64 {
 impl Cache {
     /// Reads which pieces the whole files of an earlier run have.
     pub(super) fn read_lists(&self) {
-        for list in self.names(Kind::List.folder()) {
+        for list in self.names(CachedText::List.folder()) {
             let key = list.rsplit('/').next().unwrap_or_default();
             let whole = format!("files/{key}");
-            let text = self.get(Kind::List, key).unwrap_or_default();
+            let text = self.get(CachedText::List, key).unwrap_or_default();
             let digests: Vec<Digest> = text
                 .split(|byte| *byte == b'\n')
                 .filter_map(Digest::parse)
@@ -87,7 +87,7 @@ impl Cache {
         let mut state = self.state.lock();
         let known = state.files.get(&name)?;
         let file = Arc::clone(known.file.as_ref()?);
-        let stamp = Stamp::of(&file).ok()?;
+        let stamp = FileStamp::of(&file).ok()?;
         if stamp.size != size || !known.verified.has_all(stamp, digests.len()) {
             return None;
         }
@@ -135,7 +135,7 @@ impl Cache {
         let is_new = !self.state.lock().wholes.contains_key(name);
         let list: String = digests.iter().map(|digest| format!("{digest}\n")).collect();
         if is_new {
-            self.put_text(Kind::List, key, list.as_bytes())
+            self.put_text(CachedText::List, key, list.as_bytes())
                 .map_err(|_| full())?;
         }
         let mut options = File::options();
@@ -144,7 +144,7 @@ impl Cache {
         if is_new {
             file.set_len(size)?;
             let mut state = self.state.lock();
-            state.take(&format!("{}/{key}", Kind::List.folder()));
+            state.take(&format!("{}/{key}", CachedText::List.folder()));
             state.add_whole(name, digests.into(), 0);
         }
         for (part, digest) in digests.iter().enumerate() {

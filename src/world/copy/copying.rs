@@ -18,13 +18,13 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
 use crate::web::client::Network;
 use crate::world::copy::download::{Stopped, download};
-use crate::world::copy::found::{Asked, Digests, FoundItem, digest_of};
-use crate::world::copy::held::{Held, is_same};
+use crate::world::copy::found::{CopyRequest, Digests, ItemToCopy, digest_of};
+use crate::world::copy::held::{HeldCopy, is_same};
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::inventory::Position;
 use crate::world::remote::items::ask;
-use crate::world::remote::requests::{Remote, SentPage};
-use crate::world::remote::sources::Sources;
+use crate::world::remote::requests::{RemoteServers, SentPage};
+use crate::world::remote::sources::SourceOrder;
 use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
 
@@ -37,14 +37,14 @@ const MOST_ATTEMPTS: usize = 3;
 
 /// The Archives and resolvers from which items are copied.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct CopySource {
     runtime: Runtime,
-    remote: Arc<Remote>,
-    sources: Sources,
+    remote: Arc<RemoteServers>,
+    sources: SourceOrder,
 }
 
 /// The store that items are copied to.
-pub(crate) struct Destination<'a> {
+pub(crate) struct CopyDestination<'a> {
     /// The store.
     pub(crate) store: &'a Local,
     /// Whether it is mounted.
@@ -55,14 +55,14 @@ pub(crate) struct Destination<'a> {
     pub(crate) open: &'a dyn Fn() -> Result<Local, TransferError>,
 }
 
-impl std::fmt::Debug for Destination<'_> {
+impl std::fmt::Debug for CopyDestination<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Destination").finish_non_exhaustive()
     }
 }
 
 /// A file to be fetched.
-struct Wanted {
+struct MissingFile {
     position: Position,
     key: String,
     url: String,
@@ -80,7 +80,7 @@ fn skip_of(trouble: Trouble) -> TransferError {
     .into()
 }
 
-impl Source {
+impl CopySource {
     /// These Archives, then these resolvers, and with `allows_private` Archives with addresses that are not public, if a
     /// resolver names them.
     pub(crate) fn new(
@@ -88,25 +88,30 @@ impl Source {
         archives: Vec<BaseUrl>,
         resolvers: Vec<BaseUrl>,
         allows_private: bool,
-    ) -> std::io::Result<Source> {
-        Ok(Source {
+    ) -> std::io::Result<CopySource> {
+        Ok(CopySource {
             runtime: tokio::runtime::Builder::new_multi_thread()
                 .enable_all()
                 .build()?,
-            remote: Arc::new(Remote::new(network, resolvers, archives, allows_private)),
-            sources: Sources::default(),
+            remote: Arc::new(RemoteServers::new(
+                network,
+                resolvers,
+                archives,
+                allows_private,
+            )),
+            sources: SourceOrder::default(),
         })
     }
 
     /// Finds an item.
-    pub(crate) fn find(&self, asked: &Asked) -> Result<FoundItem, TransferError> {
+    pub(crate) fn find(&self, asked: &CopyRequest) -> Result<ItemToCopy, TransferError> {
         let identity = asked.clone();
         let accept = move |base: &str, _: &str, sent: Vec<SentPage>| {
             let pages = sent.iter().map(|page| Page::parse(&page.text));
             let pages = pages
                 .collect::<Result<Vec<_>, _>>()
                 .map_err(|error| Trouble::Broken(format!("{base}: {error}")))?;
-            FoundItem::of_pages(base, pages, &identity)
+            ItemToCopy::of_pages(base, pages, &identity)
         };
         let until = Instant::now() + FIND_TIMEOUT;
         let asking = ask(&self.remote, &self.sources, &asked.name, until, accept);
@@ -116,9 +121,9 @@ impl Source {
     /// Copies an item to a store. The sidecar counts as one from an Archive that has no rights there.
     pub(crate) fn copy(
         &self,
-        asked: &Asked,
-        found: FoundItem,
-        to: &Destination<'_>,
+        asked: &CopyRequest,
+        found: ItemToCopy,
+        to: &CopyDestination<'_>,
     ) -> Result<TransferOutcome, TransferError> {
         may_arrive(&to.store.state_of(found.names())?, to.brings_back)?;
         found.check()?;
@@ -130,9 +135,9 @@ impl Source {
     fn copy_into(
         &self,
         incoming: &Incoming<'_>,
-        asked: &Asked,
-        mut found: FoundItem,
-        to: &Destination<'_>,
+        asked: &CopyRequest,
+        mut found: ItemToCopy,
+        to: &CopyDestination<'_>,
     ) -> Result<TransferOutcome, TransferError> {
         let mut bytes = 0;
         let mut attempt = 1;
@@ -169,12 +174,12 @@ impl Source {
     /// Fetches the files that are neither here nor in the copy that the store has. Adds the bytes that have come.
     fn fetch(
         &self,
-        found: &FoundItem,
-        to: &Destination<'_>,
+        found: &ItemToCopy,
+        to: &CopyDestination<'_>,
         incoming: &Incoming<'_>,
         bytes: &mut u64,
     ) -> Result<Contents, TransferError> {
-        let held = Held::of(to.store, found.names())?;
+        let held = HeldCopy::of(to.store, found.names())?;
         let (mut digests, mut wanted) = (Digests::new(), Vec::new());
         let mut all: u64 = 0;
         for (position, entry, file) in found.files() {
@@ -188,7 +193,7 @@ impl Source {
             };
             match arrived.filter(|digest| known.is_none_or(|known| known == *digest)) {
                 Some(digest) => drop(digests.insert(position, digest)),
-                None => wanted.push(Wanted {
+                None => wanted.push(MissingFile {
                     position,
                     key,
                     url,
@@ -216,10 +221,10 @@ impl Source {
 
     async fn fetch_all(
         &self,
-        found: &FoundItem,
-        held: &Held,
+        found: &ItemToCopy,
+        held: &HeldCopy,
         incoming: &Incoming<'_>,
-        wanted: Vec<Wanted>,
+        wanted: Vec<MissingFile>,
         digests: &mut Digests,
         bytes: &mut u64,
     ) -> Result<(), TransferError> {

@@ -11,7 +11,7 @@ use crate::archive::transfer::Part;
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::{CHUNK, FileEntry};
 use crate::world::remote::pace::{PAUSE, Pace};
-use crate::world::remote::requests::{READ_TIMEOUT, Remote, pieces};
+use crate::world::remote::requests::{READ_TIMEOUT, RemoteServers, pieces};
 use crate::world::trouble::Trouble;
 
 /// The number of times that bytes are fetched if they differ from their digest.
@@ -49,7 +49,7 @@ pub(crate) struct Downloaded {
 
 /// One download.
 struct Download<'a> {
-    remote: &'a Remote,
+    remote: &'a RemoteServers,
     url: &'a str,
     entry: &'a FileEntry,
     part: Part,
@@ -62,7 +62,7 @@ struct Download<'a> {
 
 /// Fetches what is missing of a file, again and again while no server answers, until no byte has come for too long.
 pub(crate) async fn download(
-    remote: &Remote,
+    remote: &RemoteServers,
     url: &str,
     entry: &FileEntry,
     part: Part,

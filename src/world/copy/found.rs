@@ -12,7 +12,7 @@ use crate::formats::fixity::{Digest, shown};
 use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
 use crate::formats::item::{Names, Sidecar};
 use crate::web::service::content_url;
-use crate::world::remote::inventory::{Inventory, Position};
+use crate::world::remote::inventory::{ForeignInventory, Position};
 use crate::world::remote::items::is_named;
 use crate::world::trouble::Trouble;
 use ibi::relation::RelationKind;
@@ -20,7 +20,7 @@ use ibi::{AliasPair, Ibi, message};
 
 /// The item that is asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct CopyRequest {
     /// An identifier, with or without a modifier.
     pub(crate) name: String,
     /// The identity that the item must have. None if a modifier leads to it.
@@ -36,12 +36,12 @@ pub(crate) enum Identity {
     Alias(AliasPair),
 }
 
-impl Asked {
+impl CopyRequest {
     /// The item with these names.
-    pub(crate) fn of(names: &Names) -> Asked {
+    pub(crate) fn of(names: &Names) -> CopyRequest {
         let name = names.preferred();
         let identity = Ibi::parse(&name).ok().map(Identity::Ibi);
-        Asked { name, identity }
+        CopyRequest { name, identity }
     }
 }
 
@@ -50,15 +50,15 @@ pub(crate) type Digests = HashMap<Position, Digest>;
 
 /// An item that an Archive holds.
 #[derive(Debug)]
-pub(crate) struct FoundItem {
-    inventory: Inventory,
+pub(crate) struct ItemToCopy {
+    inventory: ForeignInventory,
     base: String,
     sidecar: Sidecar,
     /// The sidecar as it is.
     text: Vec<u8>,
 }
 
-impl FoundItem {
+impl ItemToCopy {
     /// Its names.
     pub(crate) fn names(&self) -> &Names {
         self.inventory.names()
@@ -124,10 +124,10 @@ impl FoundItem {
     pub(crate) fn of_pages(
         base: &str,
         pages: Vec<Page>,
-        asked: &Asked,
-    ) -> Result<FoundItem, Trouble> {
+        asked: &CopyRequest,
+    ) -> Result<ItemToCopy, Trouble> {
         let broken = |what: String| Trouble::Broken(format!("{base}: {what}"));
-        let inventory = Inventory::of_pages(pages)?;
+        let inventory = ForeignInventory::of_pages(pages)?;
         let names = inventory.names();
         let own = inventory.position(SIDECAR.as_bytes());
         let text = match own.map(|own| &inventory.entry(own).kind) {
@@ -145,7 +145,7 @@ impl FoundItem {
             let name = &asked.name;
             return Err(broken(format!("it answers with {names} instead of {name}")));
         }
-        Ok(FoundItem {
+        Ok(ItemToCopy {
             base: base.to_owned(),
             inventory,
             sidecar,

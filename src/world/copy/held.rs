@@ -10,22 +10,22 @@ use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree};
 use crate::formats::fixity::{Digest, Manifest, Written};
 use crate::formats::inventory::{CHUNK, Entry, EntryKind};
 use crate::formats::item::Names;
-use crate::world::copy::found::FoundItem;
+use crate::world::copy::found::ItemToCopy;
 
 /// The longest record of digests that is read, in bytes.
 const LONGEST_RECORD: i64 = 32 << 20;
 
 /// The copy that a store has already.
-pub(crate) struct Held {
+pub(crate) struct HeldCopy {
     directory: Option<Tree>,
     manifest: Manifest,
 }
 
-impl Held {
+impl HeldCopy {
     /// The copy in a store, if there is one, with the digests of its files.
-    pub(crate) fn of(store: &Local, names: &Names) -> Result<Held, TransferError> {
+    pub(crate) fn of(store: &Local, names: &Names) -> Result<HeldCopy, TransferError> {
         let Some(item) = store.archive().held(names)? else {
-            return Ok(Held {
+            return Ok(HeldCopy {
                 directory: None,
                 manifest: Manifest::default(),
             });
@@ -33,7 +33,7 @@ impl Held {
         let place = Place::of(&item.names);
         let tree = store.archive().tree();
         let found = item_digests(tree, place.as_str(), &mut |_, _| ())?;
-        Ok(Held {
+        Ok(HeldCopy {
             directory: Some(store.directory(&item)?),
             manifest: found.manifest,
         })
@@ -73,7 +73,7 @@ fn modified(stat: &Stat) -> (i64, u32) {
 
 /// Whether a store has an item as its Archive has it, by the sidecar, the metadata of all entries, and the digests that
 /// both have recorded.
-pub(crate) fn is_same(found: &FoundItem, store: &Local) -> Result<bool, TransferError> {
+pub(crate) fn is_same(found: &ItemToCopy, store: &Local) -> Result<bool, TransferError> {
     let Some(item) = store.archive().held(found.names())? else {
         return Ok(false);
     };

@@ -14,7 +14,7 @@ use crate::fuse::mount::{Mounted, Watcher, block_signals, mounts, unmount, wait_
 use crate::os::opening::{self, by_descriptor};
 use crate::world::cache::open_directory;
 use crate::world::mount::control::{connect, send_with, view};
-use crate::world::mount::messages::{Action, Answer, Asked, KeepError, Question};
+use crate::world::mount::messages::{Answer, KeepAction, KeepError, ProcessTask, Question};
 use crate::world::mount::namespace::STATUS;
 use crate::world::mount::settings::WorldSettings;
 use ibi::Ibi;
@@ -64,7 +64,7 @@ pub(crate) fn wait_for_answer(mount_point: &Path) -> std::io::Result<()> {
 /// The answers to a question, which a descriptor may go with.
 fn ask(
     cache: &Path,
-    asked: Asked,
+    asked: ProcessTask,
     descriptor: Option<BorrowedFd<'_>>,
 ) -> std::io::Result<BufReader<UnixStream>> {
     let question = Question {
@@ -101,7 +101,7 @@ pub(crate) fn mount(
     stays: bool,
     watcher: &impl Watcher,
 ) -> Option<Result<(), AskError>> {
-    let asked = Asked::Mount(mount_point.to_owned(), settings.clone());
+    let asked = ProcessTask::Mount(mount_point.to_owned(), settings.clone());
     // Another user who has put a directory in its place since would say that it is mounted.
     let cache = open_directory(&settings.cache).ok()?;
     let cache = by_descriptor(cache.as_fd());
@@ -175,7 +175,7 @@ pub enum KeepReport {
 /// Its process does not answer.
 pub fn keep(
     status: &Pairs,
-    action: Action,
+    action: KeepAction,
     items: &[Ibi],
     report: &mut dyn FnMut(KeepReport),
 ) -> Result<(), AskError> {
@@ -186,7 +186,7 @@ pub fn keep(
     let (Some(cache), Some(number)) = (cache, number) else {
         return Err(AskError::Gone);
     };
-    let asked = Asked::Keep(action, number, items.to_vec());
+    let asked = ProcessTask::Keep(action, number, items.to_vec());
     let mut answers = ask(&cache, asked, None).map_err(AskError::System)?;
     loop {
         match next(&mut answers).map_err(AskError::System)? {

@@ -16,16 +16,16 @@ use crate::world::cache::InUse;
 
 /// A file that the kernel reads.
 #[derive(Debug)]
-pub(crate) struct Backing {
+pub(crate) struct CachedFileBacking {
     pub(crate) id: BackingId,
     whole: InUse,
 }
 
 /// The way in which an open file is read.
 #[derive(Clone, Debug)]
-pub(crate) enum Route {
+pub(crate) enum ReadRoute {
     /// By the kernel.
-    Kernel(Arc<Backing>),
+    Kernel(Arc<CachedFileBacking>),
     /// By this process, through the kernel's cache.
     Cached,
     /// Not at all: the kernel reads a file that is no longer what was verified, and would do so for this one, too.
@@ -33,23 +33,23 @@ pub(crate) enum Route {
 }
 
 #[derive(Debug)]
-enum Way {
-    Kernel(Arc<Backing>, u64),
+enum OpenRoute {
+    Kernel(Arc<CachedFileBacking>, u64),
     Process(u64),
 }
 
 /// The way in which each open file of a mount is read.
 #[derive(Debug)]
-pub(crate) struct Backings {
-    ways: Mutex<HashMap<u64, Way>>,
+pub(crate) struct CachedFileBackings {
+    ways: Mutex<HashMap<u64, OpenRoute>>,
     is_off: AtomicBool,
 }
 
-impl Backings {
+impl CachedFileBackings {
     /// Nothing is open. The kernel lets root alone register files.
-    pub(crate) fn new() -> Backings {
+    pub(crate) fn new() -> CachedFileBackings {
         let is_root = rustix::process::geteuid().is_root();
-        Backings {
+        CachedFileBackings {
             ways: Mutex::default(),
             is_off: AtomicBool::new(!is_root),
         }
@@ -73,42 +73,42 @@ impl Backings {
         node: u64,
         whole: impl FnOnce() -> Option<InUse>,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
-    ) -> Route {
+    ) -> ReadRoute {
         // It is verified here, at each open.
         let whole = if self.is_on() { whole() } else { None };
         let mut ways = self.ways.lock();
         match (ways.get_mut(&node), whole) {
-            (Some(Way::Process(count)), _) => {
+            (Some(OpenRoute::Process(count)), _) => {
                 *count += 1;
-                Route::Cached
+                ReadRoute::Cached
             }
-            (Some(Way::Kernel(backing, count)), whole) => {
+            (Some(OpenRoute::Kernel(backing, count)), whole) => {
                 *count += 1;
                 match whole {
                     Some(whole) if is_same(&whole, &backing.whole) => {
-                        Route::Kernel(Arc::clone(backing))
+                        ReadRoute::Kernel(Arc::clone(backing))
                     }
                     _ => {
                         *count -= 1;
-                        Route::Refused
+                        ReadRoute::Refused
                     }
                 }
             }
             (None, Some(whole)) => match register(whole.file.as_fd()) {
                 Ok(id) => {
-                    let backing = Arc::new(Backing { id, whole });
-                    ways.insert(node, Way::Kernel(Arc::clone(&backing), 1));
-                    Route::Kernel(backing)
+                    let backing = Arc::new(CachedFileBacking { id, whole });
+                    ways.insert(node, OpenRoute::Kernel(Arc::clone(&backing), 1));
+                    ReadRoute::Kernel(backing)
                 }
                 Err(error) => {
                     self.give_up(&error.to_string());
-                    ways.insert(node, Way::Process(1));
-                    Route::Cached
+                    ways.insert(node, OpenRoute::Process(1));
+                    ReadRoute::Cached
                 }
             },
             (None, None) => {
-                ways.insert(node, Way::Process(1));
-                Route::Cached
+                ways.insert(node, OpenRoute::Process(1));
+                ReadRoute::Cached
             }
         }
     }
@@ -117,13 +117,15 @@ impl Backings {
     pub(crate) fn count(&self) -> usize {
         let ways = self.ways.lock();
         let ways = ways.values();
-        ways.filter(|way| matches!(way, Way::Kernel(..))).count()
+        ways.filter(|way| matches!(way, OpenRoute::Kernel(..)))
+            .count()
     }
 
     /// One who had a node open has closed it.
     pub(crate) fn close(&self, node: u64) {
         let mut ways = self.ways.lock();
-        let Some(Way::Kernel(_, count) | Way::Process(count)) = ways.get_mut(&node) else {
+        let Some(OpenRoute::Kernel(_, count) | OpenRoute::Process(count)) = ways.get_mut(&node)
+        else {
             return;
         };
         *count -= 1;

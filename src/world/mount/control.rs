@@ -22,9 +22,11 @@ use tokio::net::{UnixListener, UnixStream};
 use crate::os::directory::Directory;
 use crate::os::opening::{self, by_descriptor};
 use crate::web::client::Network;
-use crate::world::mount::keeping::{self, Progress};
-use crate::world::mount::messages::{Action, Answer, Asked, KeepError, LONGEST, Question};
-use crate::world::mount::process::Process;
+use crate::world::mount::keeping::{self, KeepProgress};
+use crate::world::mount::messages::{
+    Answer, KeepAction, KeepError, LONGEST, ProcessTask, Question,
+};
+use crate::world::mount::process::WorldProcess;
 use crate::world::mount::settings::WorldSettings;
 use ibi::Ibi;
 
@@ -114,7 +116,7 @@ pub(crate) fn view() -> String {
 }
 
 /// Answers until the process ends.
-pub(crate) async fn listen(listener: std::os::unix::net::UnixListener, process: Arc<Process>) {
+pub(crate) async fn listen(listener: std::os::unix::net::UnixListener, process: Arc<WorldProcess>) {
     let listener = match UnixListener::from_std(listener) {
         Ok(listener) => listener,
         Err(error) => return log::error!("the socket of the cache: {error}"),
@@ -137,7 +139,7 @@ pub(crate) async fn listen(listener: std::os::unix::net::UnixListener, process: 
     }
 }
 
-async fn answer(mut stream: UnixStream, process: Arc<Process>) -> std::io::Result<()> {
+async fn answer(mut stream: UnixStream, process: Arc<WorldProcess>) -> std::io::Result<()> {
     let asking = stream.peer_cred()?.uid();
     if asking != 0 && asking != rustix::process::geteuid().as_raw() {
         return Err(std::io::ErrorKind::PermissionDenied.into());
@@ -149,11 +151,13 @@ async fn answer(mut stream: UnixStream, process: Arc<Process>) -> std::io::Resul
         return send(&mut stream, &answer).await;
     };
     match question.asked {
-        Asked::Mount(..) if question.view != view() => send(&mut stream, &Answer::Elsewhere).await,
-        Asked::Mount(path, settings) => {
+        ProcessTask::Mount(..) if question.view != view() => {
+            send(&mut stream, &Answer::Elsewhere).await
+        }
+        ProcessTask::Mount(path, settings) => {
             mount(&mut stream, process, path, descriptor, settings).await
         }
-        Asked::Keep(action, number, items) => {
+        ProcessTask::Keep(action, number, items) => {
             keep(&mut stream, &process, action, number, items).await
         }
     }
@@ -166,7 +170,7 @@ async fn send(stream: &mut UnixStream, answer: &Answer) -> std::io::Result<()> {
 /// Mounts, and says so again when it is unmounted. Says nothing if the process ends.
 async fn mount(
     stream: &mut UnixStream,
-    process: Arc<Process>,
+    process: Arc<WorldProcess>,
     path: PathBuf,
     descriptor: Option<OwnedFd>,
     settings: WorldSettings,
@@ -204,8 +208,8 @@ async fn mount(
 
 async fn keep(
     stream: &mut UnixStream,
-    process: &Arc<Process>,
-    action: Action,
+    process: &Arc<WorldProcess>,
+    action: KeepAction,
     number: u64,
     items: Vec<Ibi>,
 ) -> std::io::Result<()> {
@@ -216,12 +220,12 @@ async fn keep(
         )
         .await;
     };
-    let progress = Arc::<Progress>::default();
+    let progress = Arc::<KeepProgress>::default();
     for ibi in items {
         let kept = match action {
-            Action::Drop => keeping::remove(&namespace, &ibi),
-            Action::Fetch | Action::Pin => {
-                let is_pinned = action == Action::Pin;
+            KeepAction::Drop => keeping::remove(&namespace, &ibi),
+            KeepAction::Fetch | KeepAction::Pin => {
+                let is_pinned = action == KeepAction::Pin;
                 let fetching = keeping::fetch(&namespace, &ibi, is_pinned, &progress);
                 tokio::pin!(fetching);
                 loop {

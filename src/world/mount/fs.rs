@@ -23,15 +23,17 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 
 use crate::formats::inventory::EntryKind;
-use crate::world::mount::backing::{Backings, Route};
-use crate::world::mount::namespace::{Entries, Namespace, Opened, STATUS, target_of};
-use crate::world::mount::nodes::{Inside, Node, NodeKind};
-use crate::world::mount::turns::Turns;
+use crate::world::mount::backing::{CachedFileBackings, ReadRoute};
+use crate::world::mount::namespace::{
+    ForeignEntries, ForeignTree, OpenedContent, STATUS, target_of,
+};
+use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind, Inside};
+use crate::world::mount::turns::ReadTurns;
 use crate::world::mount::waiting;
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::requests::host;
 use crate::world::trouble::Trouble;
-use listing::{Directory, ListingReply};
+use listing::{ForeignDirectory, ListingReply};
 
 /// The time that the kernel keeps names and attributes. A change before that makes them stale.
 const KEPT: Duration = Duration::from_secs(60);
@@ -41,22 +43,22 @@ const GENERATION: Generation = Generation(0);
 /// The size of a block, in bytes.
 const BLOCK: u32 = 4096;
 /// The number of reads ahead that the kernel sends before it waits for their answers, those of all users together:
-/// `Turns` divide what they take.
+/// `ReadTurns` divide what they take.
 const MOST_BACKGROUND: u16 = 4096;
 /// The largest read, in bytes.
 const LARGEST_READ: u32 = 1 << 20;
 
 /// A file or directory that a process has opened.
 #[derive(Clone, Debug)]
-enum Open {
+enum OpenForeign {
     Text(Arc<[u8]>),
     File(Arc<RemoteFile>, u64),
-    Directory(Arc<Directory>),
+    Directory(Arc<ForeignDirectory>),
 }
 
 /// The mounted filesystem.
 pub(crate) struct WorldFs {
-    inner: Arc<Inner>,
+    inner: Arc<WorldInner>,
     handle: Handle,
     at_end: AtEnd,
 }
@@ -71,11 +73,11 @@ impl std::fmt::Debug for WorldFs {
 }
 
 #[derive(Debug)]
-struct Inner {
-    namespace: Arc<Namespace>,
-    backings: Backings,
-    turns: Turns,
-    open: Mutex<HashMap<u64, Open>>,
+struct WorldInner {
+    namespace: Arc<ForeignTree>,
+    backings: CachedFileBackings,
+    turns: ReadTurns,
+    open: Mutex<HashMap<u64, OpenForeign>>,
     last: AtomicU64,
     owner: (u32, u32),
     since: SystemTime,
@@ -92,16 +94,16 @@ fn code(errno: Errno) -> fuser::Errno {
 impl WorldFs {
     /// The filesystem of a namespace. Requests that wait do so in this runtime; `at_end` is called when the kernel has
     /// ended the session.
-    pub(crate) fn new(namespace: Arc<Namespace>, handle: Handle, at_end: AtEnd) -> WorldFs {
+    pub(crate) fn new(namespace: Arc<ForeignTree>, handle: Handle, at_end: AtEnd) -> WorldFs {
         let owner = (
             rustix::process::geteuid().as_raw(),
             rustix::process::getegid().as_raw(),
         );
         WorldFs {
-            inner: Arc::new(Inner {
+            inner: Arc::new(WorldInner {
                 namespace,
-                backings: Backings::new(),
-                turns: Turns::default(),
+                backings: CachedFileBackings::new(),
+                turns: ReadTurns::default(),
                 open: Mutex::default(),
                 last: AtomicU64::new(0),
                 owner,
@@ -113,8 +115,8 @@ impl WorldFs {
     }
 }
 
-impl Inner {
-    fn node(&self, number: INodeNo) -> Result<Arc<Node>, fuser::Errno> {
+impl WorldInner {
+    fn node(&self, number: INodeNo) -> Result<Arc<ForeignNode>, fuser::Errno> {
         let node = self.namespace.nodes.get(number.0);
         node.ok_or_else(|| code(Errno::STALE))
     }
@@ -124,17 +126,17 @@ impl Inner {
         self.namespace.read_by_kernel(count);
     }
 
-    fn keep(&self, open: Open) -> FileHandle {
+    fn keep(&self, open: OpenForeign) -> FileHandle {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.open.lock().insert(number, open);
         FileHandle(number)
     }
 
-    fn opened(&self, handle: FileHandle) -> Option<Open> {
+    fn opened(&self, handle: FileHandle) -> Option<OpenForeign> {
         self.open.lock().get(&handle.0).cloned()
     }
 
-    fn attributes(&self, id: u64, kind: &NodeKind) -> FileAttr {
+    fn attributes(&self, id: u64, kind: &ForeignNodeKind) -> FileAttr {
         let of = |kind, perm, size: u64, links| FileAttr {
             ino: INodeNo(id),
             size,
@@ -153,7 +155,7 @@ impl Inner {
             flags: 0,
         };
         match kind {
-            NodeKind::Root | NodeKind::Level(_) | NodeKind::Prefix(_) => {
+            ForeignNodeKind::Root | ForeignNodeKind::Level(_) | ForeignNodeKind::Prefix(_) => {
                 match (self.namespace.level_stat(kind), &self.namespace.levels) {
                     (Some(stat), _) => {
                         let modified = time(stat.modified);
@@ -166,17 +168,17 @@ impl Inner {
                     }
                     (None, Some(_)) => of(FileType::Directory, 0o555, 0, 2),
                     // The kernel lets a user read the root's attribute only if the user may read the root.
-                    (None, None) if matches!(kind, NodeKind::Root) => {
+                    (None, None) if matches!(kind, ForeignNodeKind::Root) => {
                         of(FileType::Directory, 0o555, 0, 2)
                     }
                     // Nothing lists their entries.
                     (None, None) => of(FileType::Directory, 0o111, 0, 2),
                 }
             }
-            NodeKind::Unseen(..) => of(FileType::Directory, 0o555, 0, 2),
-            NodeKind::Link(target) => of(FileType::Symlink, 0o777, target.len() as u64, 1),
-            NodeKind::Text(text) => of(FileType::RegularFile, 0o444, text.length, 1),
-            NodeKind::Inside(inside) => {
+            ForeignNodeKind::Unseen(..) => of(FileType::Directory, 0o555, 0, 2),
+            ForeignNodeKind::Link(target) => of(FileType::Symlink, 0o777, target.len() as u64, 1),
+            ForeignNodeKind::Text(text) => of(FileType::RegularFile, 0o444, text.length, 1),
+            ForeignNodeKind::Inside(inside) => {
                 let entry = &inside.entry;
                 let (kind, size) = match &entry.kind {
                     EntryKind::Directory => (FileType::Directory, 0),
@@ -200,12 +202,12 @@ impl Inner {
         }
     }
 
-    fn lifetime(&self, kind: &NodeKind) -> Duration {
+    fn lifetime(&self, kind: &ForeignNodeKind) -> Duration {
         match kind {
-            NodeKind::Link(_) | NodeKind::Text(_) => KEPT_BRIEFLY,
+            ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => KEPT_BRIEFLY,
             // It is looked up at each use.
-            NodeKind::Unseen(..) => Duration::ZERO,
-            NodeKind::Root | NodeKind::Level(_) | NodeKind::Prefix(_)
+            ForeignNodeKind::Unseen(..) => Duration::ZERO,
+            ForeignNodeKind::Root | ForeignNodeKind::Level(_) | ForeignNodeKind::Prefix(_)
                 if self.namespace.levels.is_some() =>
             {
                 KEPT_BRIEFLY
@@ -214,7 +216,7 @@ impl Inner {
         }
     }
 
-    fn reply_entry(&self, reply: ReplyEntry, found: &Result<Arc<Node>, Trouble>) {
+    fn reply_entry(&self, reply: ReplyEntry, found: &Result<Arc<ForeignNode>, Trouble>) {
         match found {
             Ok(node) => {
                 let attr = self.attributes(node.id, &node.kind);
@@ -227,12 +229,19 @@ impl Inner {
         }
     }
 
-    fn reply_open(&self, reply: ReplyOpen, node: &Node, opened: Result<Opened, Trouble>) {
+    fn reply_open(
+        &self,
+        reply: ReplyOpen,
+        node: &ForeignNode,
+        opened: Result<OpenedContent, Trouble>,
+    ) {
         // A node has one content, so that what the kernel has read of it stays right.
         let cached = FopenFlags::FOPEN_KEEP_CACHE;
         let file = match opened {
-            Ok(Opened::File(file)) => file,
-            Ok(Opened::Text(text)) => return reply.opened(self.keep(Open::Text(text)), cached),
+            Ok(OpenedContent::File(file)) => file,
+            Ok(OpenedContent::Text(text)) => {
+                return reply.opened(self.keep(OpenForeign::Text(text)), cached);
+            }
             Err(trouble) => return reply.error(errno(&trouble)),
         };
         let content = &self.namespace.content;
@@ -242,23 +251,23 @@ impl Inner {
             |file| reply.open_backing(file),
         );
         self.note_backings();
-        if matches!(route, Route::Refused) {
+        if matches!(route, ReadRoute::Refused) {
             return reply.error(code(Errno::IO));
         }
-        let handle = self.keep(Open::File(file, node.id));
+        let handle = self.keep(OpenForeign::File(file, node.id));
         match route {
-            Route::Kernel(backing) => {
+            ReadRoute::Kernel(backing) => {
                 reply.opened_passthrough(handle, FopenFlags::empty(), &backing.id);
             }
-            Route::Cached | Route::Refused => reply.opened(handle, cached),
+            ReadRoute::Cached | ReadRoute::Refused => reply.opened(handle, cached),
         }
     }
 
-    fn reply_opened(&self, reply: ReplyOpen, id: u64, entries: Result<Entries, Trouble>) {
+    fn reply_opened(&self, reply: ReplyOpen, id: u64, entries: Result<ForeignEntries, Trouble>) {
         match entries {
             Ok(entries) => {
-                let directory = Arc::new(Directory::new(id, entries));
-                let handle = self.keep(Open::Directory(directory));
+                let directory = Arc::new(ForeignDirectory::new(id, entries));
+                let handle = self.keep(OpenForeign::Directory(directory));
                 reply.opened(handle, FopenFlags::empty());
             }
             Err(trouble) => {
@@ -268,8 +277,8 @@ impl Inner {
         }
     }
 
-    fn reply_attributes(&self, reply: ReplyAttr, node: &Node, kind: &NodeKind) {
-        match Inner::current(kind) {
+    fn reply_attributes(&self, reply: ReplyAttr, node: &ForeignNode, kind: &ForeignNodeKind) {
+        match WorldInner::current(kind) {
             Ok(kind) => {
                 let kept = self.lifetime(&kind);
                 reply.attr(&kept, &self.attributes(node.id, &kind));
@@ -279,8 +288,8 @@ impl Inner {
     }
 
     /// Returns what a node is now: a directory may have other entries and times than when it was looked up.
-    fn current(kind: &NodeKind) -> Result<NodeKind, Trouble> {
-        let NodeKind::Inside(found) = kind else {
+    fn current(kind: &ForeignNodeKind) -> Result<ForeignNodeKind, Trouble> {
+        let ForeignNodeKind::Inside(found) = kind else {
             return Ok(kind.clone());
         };
         if found.entry.kind != EntryKind::Directory {
@@ -294,7 +303,7 @@ impl Inner {
             return Err(Trouble::Changed);
         }
         let (_, links) = item.inventory.first_name(position);
-        Ok(NodeKind::Inside(Inside {
+        Ok(ForeignNodeKind::Inside(Inside {
             entry,
             item,
             links,
@@ -314,11 +323,11 @@ fn time((seconds, nanoseconds): (i64, u32)) -> SystemTime {
     at.and_then(|at| at.checked_add(part)).unwrap_or(UNIX_EPOCH)
 }
 
-fn type_of(kind: &NodeKind) -> FileType {
+fn type_of(kind: &ForeignNodeKind) -> FileType {
     match kind {
-        NodeKind::Link(_) => FileType::Symlink,
-        NodeKind::Text(_) => FileType::RegularFile,
-        NodeKind::Inside(inside) => match inside.entry.kind {
+        ForeignNodeKind::Link(_) => FileType::Symlink,
+        ForeignNodeKind::Text(_) => FileType::RegularFile,
+        ForeignNodeKind::Inside(inside) => match inside.entry.kind {
             EntryKind::Directory => FileType::Directory,
             EntryKind::File(_) | EntryKind::Text(_) => FileType::RegularFile,
             EntryKind::Link(_) => FileType::Symlink,
@@ -331,7 +340,7 @@ fn type_of(kind: &NodeKind) -> FileType {
 
 impl WorldFs {
     fn list_directory(&self, handle: FileHandle, offset: u64, reply: ListingReply) {
-        let Some(Open::Directory(directory)) = self.inner.opened(handle) else {
+        let Some(OpenForeign::Directory(directory)) = self.inner.opened(handle) else {
             return reply.error(code(Errno::BADF));
         };
         let Some(reply) = self.inner.list_now(&directory, offset, reply) else {
@@ -451,7 +460,7 @@ impl Filesystem for WorldFs {
         }
         let (inner, thread) = (Arc::clone(&self.inner), request.pid());
         self.handle.spawn(async move {
-            let NodeKind::Text(text) = &node.kind else {
+            let ForeignNodeKind::Text(text) = &node.kind else {
                 return reply.error(code(Errno::INVAL));
             };
             let opened = waiting::for_thread(thread, inner.namespace.text(text)).await;
@@ -471,14 +480,14 @@ impl Filesystem for WorldFs {
         reply: ReplyData,
     ) {
         let file = match self.inner.opened(handle) {
-            Some(Open::Text(text)) => {
+            Some(OpenForeign::Text(text)) => {
                 let start = usize::try_from(offset)
                     .unwrap_or(usize::MAX)
                     .min(text.len());
                 let end = start.saturating_add(size as usize).min(text.len());
                 return reply.data(&text[start..end]);
             }
-            Some(Open::File(file, _)) => file,
+            Some(OpenForeign::File(file, _)) => file,
             _ => return reply.error(code(Errno::BADF)),
         };
         let content = &self.inner.namespace.content;
@@ -510,7 +519,7 @@ impl Filesystem for WorldFs {
         reply: ReplyEmpty,
     ) {
         let closed = self.inner.open.lock().remove(&handle.0);
-        if let Some(Open::File(file, node)) = closed {
+        if let Some(OpenForeign::File(file, node)) = closed {
             self.inner.backings.close(node);
             self.inner.note_backings();
             let namespace = &self.inner.namespace;

@@ -10,9 +10,9 @@ use tokio::task::JoinSet;
 use crate::formats::inventory::EntryKind;
 use crate::world::cache::{Keeping, Pin};
 use crate::world::mount::messages::KeepError;
-use crate::world::mount::namespace::Namespace;
+use crate::world::mount::namespace::ForeignTree;
 use crate::world::remote::content::RemoteFile;
-use crate::world::remote::items::Item;
+use crate::world::remote::items::ForeignItem;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 
@@ -21,14 +21,14 @@ const AT_A_TIME: usize = 4;
 
 /// The part of what is asked for that is in the cache, in bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Progress {
+pub(crate) struct KeepProgress {
     pub(crate) done: AtomicU64,
     pub(crate) all: AtomicU64,
 }
 
 /// The part of an item that is in the cache: files, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct KeptFiles {
     pub(crate) files: u64,
     pub(crate) bytes: u64,
 }
@@ -43,7 +43,7 @@ impl From<Trouble> for KeepError {
 }
 
 /// The files of an item, each once.
-fn files_of(item: &Item) -> Vec<Arc<RemoteFile>> {
+fn files_of(item: &ForeignItem) -> Vec<Arc<RemoteFile>> {
     let entries = item.inventory.entries().iter().zip(0..);
     let files = entries.filter_map(|(entry, position)| match &entry.kind {
         EntryKind::File(file) if item.inventory.first_name(position).0 == position => {
@@ -57,11 +57,11 @@ fn files_of(item: &Item) -> Vec<Arc<RemoteFile>> {
 
 /// Fetches all files of an item. With `is_pinned` they stay in the cache until they are dropped.
 pub(crate) async fn fetch(
-    namespace: &Arc<Namespace>,
+    namespace: &Arc<ForeignTree>,
     ibi: &Ibi,
     is_pinned: bool,
-    progress: &Arc<Progress>,
-) -> Result<Kept, KeepError> {
+    progress: &Arc<KeepProgress>,
+) -> Result<KeptFiles, KeepError> {
     let slot = namespace.items.find(ibi).await?;
     let item = slot.item().ok_or(KeepError::Missing)?;
     let (cache, content) = (&namespace.cache, &namespace.content);
@@ -91,7 +91,7 @@ pub(crate) async fn fetch(
     if is_pinned {
         keeping.lock().add(namespace.items.file_of(slot.key()));
     }
-    let kept = Kept {
+    let kept = KeptFiles {
         files: files.len() as u64,
         bytes,
     };
@@ -133,11 +133,11 @@ fn over(
 }
 
 async fn load(
-    namespace: &Arc<Namespace>,
+    namespace: &Arc<ForeignTree>,
     file: &Arc<RemoteFile>,
     is_pinned: bool,
     keeping: &Mutex<Keeping>,
-    progress: &Progress,
+    progress: &KeepProgress,
 ) -> Result<(), Trouble> {
     let content = &namespace.content;
     let keep = |name: String| {
@@ -160,7 +160,7 @@ async fn load(
 }
 
 /// An item has changed at its Archive: if it is pinned, what is new of it is fetched, and what is old is let go.
-pub(crate) async fn follow(namespace: &Arc<Namespace>, key: &str) {
+pub(crate) async fn follow(namespace: &Arc<ForeignTree>, key: &str) {
     let Ok(ibi) = Ibi::parse(key) else {
         return;
     };
@@ -178,13 +178,13 @@ pub(crate) async fn follow(namespace: &Arc<Namespace>, key: &str) {
 }
 
 /// Removes an item from the cache, and no longer keeps it. Files that other pins keep stay.
-pub(crate) fn remove(namespace: &Arc<Namespace>, ibi: &Ibi) -> Result<Kept, KeepError> {
+pub(crate) fn remove(namespace: &Arc<ForeignTree>, ibi: &Ibi) -> Result<KeptFiles, KeepError> {
     let (cache, items) = (&namespace.cache, &namespace.items);
     let key = ibi.canonical();
     let pin = cache.unpin(&items.key_of(&key));
     let item = items.held(ibi);
     let mut names = pin.map(|pin| pin.files).unwrap_or_default();
-    let mut kept = Kept::default();
+    let mut kept = KeptFiles::default();
     for file in item.iter().flat_map(|item| files_of(item)) {
         names.extend(namespace.content.held_files(&file));
         namespace.content.forget(&file);

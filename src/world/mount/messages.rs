@@ -18,7 +18,7 @@ pub(crate) const LONGEST: u64 = 4 << 20;
 
 /// An action on items in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum KeepAction {
     /// They are fetched.
     Fetch,
     /// They are fetched, and stay.
@@ -29,11 +29,11 @@ pub enum Action {
 
 /// A question to the process of a cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ProcessTask {
     /// A mount, there.
     Mount(PathBuf, WorldSettings),
     /// Something with items, by the mount with this number.
-    Keep(Action, u64, Vec<Ibi>),
+    Keep(KeepAction, u64, Vec<Ibi>),
 }
 
 /// A question.
@@ -42,7 +42,7 @@ pub(crate) struct Question {
     /// The files that the asking process sees: the same for those who see the same.
     pub(crate) view: String,
     /// The question.
-    pub(crate) asked: Asked,
+    pub(crate) asked: ProcessTask,
 }
 
 /// The reason why something was not done with an item.
@@ -89,17 +89,17 @@ fn text_of(word: &str) -> Option<String> {
     String::from_utf8(percent_decode(word)).ok()
 }
 
-impl Action {
+impl KeepAction {
     fn word(self) -> &'static str {
         match self {
-            Action::Fetch => "fetch",
-            Action::Pin => "pin",
-            Action::Drop => "drop",
+            KeepAction::Fetch => "fetch",
+            KeepAction::Pin => "pin",
+            KeepAction::Drop => "drop",
         }
     }
 
-    fn parse(word: &str) -> Option<Action> {
-        let all = [Action::Fetch, Action::Pin, Action::Drop];
+    fn parse(word: &str) -> Option<KeepAction> {
+        let all = [KeepAction::Fetch, KeepAction::Pin, KeepAction::Drop];
         all.into_iter().find(|action| action.word() == word)
     }
 }
@@ -110,7 +110,7 @@ impl Question {
         let mut text = format!("{FORM}\nview {}\n", percent_encode(self.view.as_bytes()));
         let mut add = |name: &str, value: &str| text.push_str(&format!("{name} {value}\n"));
         match &self.asked {
-            Asked::Mount(path, settings) => {
+            ProcessTask::Mount(path, settings) => {
                 add("mount", &path_word(path));
                 for (name, all) in [
                     ("resolver", &settings.resolvers),
@@ -132,7 +132,7 @@ impl Question {
                 add("private", &settings.allows_private.to_string());
                 add("others", &settings.allow_other.to_string());
             }
-            Asked::Keep(action, mount, items) => {
+            ProcessTask::Keep(action, mount, items) => {
                 add(action.word(), &mount.to_string());
                 for item in items {
                     add("item", &percent_encode(item.to_string().as_bytes()));
@@ -153,12 +153,13 @@ impl Question {
         let (name, value) = lines.next()?.split_once(' ')?;
         let rest = lines.map(|line| line.split_once(' '));
         let rest = rest.collect::<Option<Vec<_>>>()?;
-        if let Some(action) = Action::parse(name) {
+        if let Some(action) = KeepAction::parse(name) {
             let items = rest.into_iter().map(|(name, item)| {
                 let item = text_of(item).filter(|_| name == "item")?;
                 Ibi::parse(&item).ok()
             });
-            let asked = Asked::Keep(action, value.parse().ok()?, items.collect::<Option<_>>()?);
+            let asked =
+                ProcessTask::Keep(action, value.parse().ok()?, items.collect::<Option<_>>()?);
             return Some(Question { view, asked });
         }
         if name != "mount" {
@@ -191,7 +192,7 @@ impl Question {
                 _ => return None,
             }
         }
-        let asked = Asked::Mount(mount_point, settings);
+        let asked = ProcessTask::Mount(mount_point, settings);
         Some(Question { view, asked })
     }
 }
@@ -272,9 +273,9 @@ mod tests {
             ca_file: Some("/ca.pem".into()),
         };
         for asked in [
-            Asked::Mount("/mnt/a b".into(), settings),
-            Asked::Keep(Action::Pin, 7, vec![ibi(), ibi()]),
-            Asked::Keep(Action::Drop, 7, Vec::new()),
+            ProcessTask::Mount("/mnt/a b".into(), settings),
+            ProcessTask::Keep(KeepAction::Pin, 7, vec![ibi(), ibi()]),
+            ProcessTask::Keep(KeepAction::Drop, 7, Vec::new()),
         ] {
             let view = "mnt:[4026531841] 1".to_owned();
             let question = Question { view, asked };

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 /// The mounts of this process, by their numbers. After the last one has ended there are no new ones.
 #[derive(Debug, Default)]
-pub(crate) struct Mounts(Mutex<State>);
+pub(crate) struct Mounts(Mutex<MountsState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct MountsState {
     last: u64,
     is_over: bool,
     paths: BTreeMap<u64, PathBuf>,

@@ -20,13 +20,15 @@ use crate::os::deep::split;
 use crate::world::cache::Cache;
 use crate::world::mount::listed;
 use crate::world::mount::mounts::Mounts;
-use crate::world::mount::nodes::{GeneratedText, Inside, Node, NodeKind, Nodes, View};
-use crate::world::remote::content::{Content, RemoteFile};
-use crate::world::remote::inventory::{self, Inventory, Position};
-use crate::world::remote::items::{Item, Items, Slot};
-use crate::world::remote::levels::{Levels, Listing};
-use crate::world::remote::related::{Related, RelatedItems, Wanted};
-use crate::world::remote::requests::Remote;
+use crate::world::mount::nodes::{
+    ForeignNode, ForeignNodeKind, ForeignText, ForeignView, Inside, Nodes,
+};
+use crate::world::remote::content::{RemoteContent, RemoteFile};
+use crate::world::remote::inventory::{self, ForeignInventory, Position};
+use crate::world::remote::items::{ForeignItem, ForeignItems, Slot};
+use crate::world::remote::levels::{Levels, RemoteListing};
+use crate::world::remote::related::{RelatedAnswer, RelatedItems, RelatedQuestion};
+use crate::world::remote::requests::RemoteServers;
 use crate::world::trouble::Trouble;
 use ibi::pairs::percent_encode;
 use ibi::relation::{Request, split_name};
@@ -43,7 +45,7 @@ const LONGEST_LINK: usize = 4095;
 
 /// The content of a node, as a program can read it.
 #[derive(Clone, Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenedContent {
     /// Bytes that are there.
     Text(Arc<[u8]>),
     /// A file of an Archive.
@@ -52,47 +54,47 @@ pub(crate) enum Opened {
 
 /// An entry of a directory.
 #[derive(Clone, Debug)]
-pub(crate) struct Listed {
+pub(crate) struct ForeignEntry {
     /// Its name.
     pub(crate) name: Vec<u8>,
     /// Its node, as long as the kernel does not know it.
-    pub(crate) kind: NodeKind,
+    pub(crate) kind: ForeignNodeKind,
 }
 
 /// The entries of a directory.
 #[derive(Clone, Debug)]
-pub(crate) enum Entries {
+pub(crate) enum ForeignEntries {
     /// All of them.
-    All(Vec<Listed>),
+    All(Vec<ForeignEntry>),
     /// Those of a level, as far as they have been fetched.
-    Level(Arc<Listing>),
+    Level(Arc<RemoteListing>),
 }
 
 /// The thing that a name asks for.
-pub(crate) enum Asked {
+pub(crate) enum NameMeaning {
     /// A node that is known.
-    Known(NodeKind),
+    Known(ForeignNodeKind),
     /// An item.
-    Item(Ibi, View),
+    Item(Ibi, ForeignView),
     /// The item that a modifier leads to, or the list of files.
-    Related(Wanted, View),
+    Related(RelatedQuestion, ForeignView),
 }
 
 /// The names of all items.
 #[derive(Debug)]
-pub(crate) struct Namespace {
+pub(crate) struct ForeignTree {
     /// The nodes that the kernel knows.
     pub(crate) nodes: Nodes,
     /// The items that are known.
-    pub(crate) items: Arc<Items>,
+    pub(crate) items: Arc<ForeignItems>,
     /// The items that modifiers lead to.
     related: Arc<RelatedItems>,
     /// Reads files.
-    pub(crate) content: Arc<Content>,
+    pub(crate) content: Arc<RemoteContent>,
     /// The files that have been fetched.
     pub(crate) cache: Arc<Cache>,
     /// The servers that it asks.
-    pub(crate) remote: Arc<Remote>,
+    pub(crate) remote: Arc<RemoteServers>,
     /// All mounts of this process, and the number of this one.
     mounts: (Arc<Mounts>, u64),
     /// The number of open files that the kernel reads itself, if it does that.
@@ -101,21 +103,21 @@ pub(crate) struct Namespace {
     pub(crate) levels: Option<Arc<Levels>>,
 }
 
-impl Namespace {
+impl ForeignTree {
     /// The names of the items that these Archives hold.
     pub(crate) fn new(
-        remote: Remote,
+        remote: RemoteServers,
         cache: Arc<Cache>,
         mounts: Arc<Mounts>,
         number: u64,
-    ) -> Namespace {
+    ) -> ForeignTree {
         let remote = Arc::new(remote);
-        let items = Arc::new(Items::new(Arc::clone(&remote), Arc::clone(&cache)));
-        Namespace {
+        let items = Arc::new(ForeignItems::new(Arc::clone(&remote), Arc::clone(&cache)));
+        ForeignTree {
             nodes: Nodes::default(),
             related: Arc::new(RelatedItems::new(Arc::clone(&items))),
             items,
-            content: Arc::new(Content::new(Arc::clone(&remote), Arc::clone(&cache))),
+            content: Arc::new(RemoteContent::new(Arc::clone(&remote), Arc::clone(&cache))),
             cache,
             remote,
             mounts: (mounts, number),
@@ -125,9 +127,9 @@ impl Namespace {
     }
 
     /// The same, where the levels are those of the Archive at this URL.
-    pub(crate) fn listing(self, archive: &str) -> Namespace {
+    pub(crate) fn listing(self, archive: &str) -> ForeignTree {
         let (remote, cache) = (Arc::clone(&self.remote), Arc::clone(&self.cache));
-        Namespace {
+        ForeignTree {
             levels: Some(Arc::new(Levels::new(archive, remote, cache))),
             ..self
         }
@@ -146,23 +148,23 @@ impl Namespace {
     /// A name that can be answered without a request. None if a request is needed.
     pub(crate) fn lookup_now(
         &self,
-        parent: &Node,
+        parent: &ForeignNode,
         name: &OsStr,
-    ) -> Option<Result<Arc<Node>, Trouble>> {
+    ) -> Option<Result<Arc<ForeignNode>, Trouble>> {
         match asked(parent, name) {
             Err(trouble) => Some(Err(trouble)),
-            Ok(Asked::Known(kind)) => {
+            Ok(NameMeaning::Known(kind)) => {
                 let kind = match self.levels_of(&kind) {
                     Some(levels) => listed::lookup_now(levels, parent, &kind)?,
                     None => Ok(kind),
                 };
                 Some(kind.map(|kind| self.nodes.remember(kind)))
             }
-            Ok(Asked::Item(ibi, view)) => {
+            Ok(NameMeaning::Item(ibi, view)) => {
                 let found = self.items.now(&ibi)?;
                 Some(found.and_then(|slot| self.root_of(slot, view)))
             }
-            Ok(Asked::Related(wanted, view)) => {
+            Ok(NameMeaning::Related(wanted, view)) => {
                 let found = self.related.now(&wanted)?;
                 Some(found.map(|related| self.node_of(&wanted, view, &related)))
             }
@@ -170,62 +172,77 @@ impl Namespace {
     }
 
     /// The node of a name.
-    pub(crate) async fn lookup(&self, parent: &Node, name: &OsStr) -> Result<Arc<Node>, Trouble> {
+    pub(crate) async fn lookup(
+        &self,
+        parent: &ForeignNode,
+        name: &OsStr,
+    ) -> Result<Arc<ForeignNode>, Trouble> {
         match asked(parent, name)? {
-            Asked::Known(kind) => {
+            NameMeaning::Known(kind) => {
                 let kind = match self.levels_of(&kind) {
                     Some(levels) => listed::lookup(levels, kind).await?,
                     None => kind,
                 };
                 Ok(self.nodes.remember(kind))
             }
-            Asked::Item(ibi, view) => self.root_of(self.items.find(&ibi).await?, view),
-            Asked::Related(wanted, view) => {
+            NameMeaning::Item(ibi, view) => self.root_of(self.items.find(&ibi).await?, view),
+            NameMeaning::Related(wanted, view) => {
                 let found = self.related.find(&wanted).await?;
                 Ok(self.node_of(&wanted, view, &found))
             }
         }
     }
 
-    fn node_of(&self, wanted: &Wanted, view: View, related: &Related) -> Arc<Node> {
+    fn node_of(
+        &self,
+        wanted: &RelatedQuestion,
+        view: ForeignView,
+        related: &RelatedAnswer,
+    ) -> Arc<ForeignNode> {
         self.nodes.remember(match related {
-            Related::Item(names) => NodeKind::Link(link_target(view, names)),
-            Related::Text(text) => NodeKind::Text(GeneratedText::new(wanted.clone(), text)),
+            RelatedAnswer::Item(names) => ForeignNodeKind::Link(link_target(view, names)),
+            RelatedAnswer::Text(text) => {
+                ForeignNodeKind::Text(ForeignText::new(wanted.clone(), text))
+            }
         })
     }
 
-    fn root_of(&self, slot: Arc<Slot>, view: View) -> Result<Arc<Node>, Trouble> {
+    fn root_of(&self, slot: Arc<Slot>, view: ForeignView) -> Result<Arc<ForeignNode>, Trouble> {
         let inside = inside(&slot, view, inventory::ROOT)?;
-        Ok(self.nodes.remember(NodeKind::Inside(inside)))
+        Ok(self.nodes.remember(ForeignNodeKind::Inside(inside)))
     }
 
     /// The levels, if a node is one of those of an Archive.
-    fn levels_of(&self, kind: &NodeKind) -> Option<&Arc<Levels>> {
+    fn levels_of(&self, kind: &ForeignNodeKind) -> Option<&Arc<Levels>> {
         let levels = self.levels.as_ref()?;
         listed::path_of(kind).map(|_| levels)
     }
 
     /// Returns what an Archive says of a level.
-    pub(crate) fn level_stat(&self, kind: &NodeKind) -> Option<LevelStat> {
+    pub(crate) fn level_stat(&self, kind: &ForeignNodeKind) -> Option<LevelStat> {
         listed::stat(self.levels.as_ref()?, kind)
     }
 
     /// Whether the attributes of a node take a request.
-    pub(crate) fn is_unknown(&self, kind: &NodeKind) -> bool {
-        matches!(kind, NodeKind::Unseen(..))
+    pub(crate) fn is_unknown(&self, kind: &ForeignNodeKind) -> bool {
+        matches!(kind, ForeignNodeKind::Unseen(..))
             || self.levels_of(kind).is_some() && self.level_stat(kind).is_none()
     }
 
     /// A node after a request for its attributes. The root has some in any case: what looks at mount
     /// points waits a moment, and is not refused.
-    pub(crate) async fn learn(&self, kind: NodeKind) -> Result<NodeKind, Trouble> {
+    pub(crate) async fn learn(&self, kind: ForeignNodeKind) -> Result<ForeignNodeKind, Trouble> {
         match (&kind, self.levels_of(&kind)) {
-            (NodeKind::Unseen(item, view), _) => {
+            (ForeignNodeKind::Unseen(item, view), _) => {
                 let ibi = Ibi::parse(item).map_err(|_| Trouble::Missing)?;
                 let slot = self.items.find(&ibi).await?;
-                Ok(NodeKind::Inside(inside(&slot, *view, inventory::ROOT)?))
+                Ok(ForeignNodeKind::Inside(inside(
+                    &slot,
+                    *view,
+                    inventory::ROOT,
+                )?))
             }
-            (NodeKind::Root, Some(levels)) => {
+            (ForeignNodeKind::Root, Some(levels)) => {
                 let asked = levels.find(&LevelPath::Root);
                 if let Ok(Err(trouble)) = tokio::time::timeout(ROOT_TIMEOUT, asked).await {
                     log::debug!("the root: {trouble}");
@@ -238,40 +255,43 @@ impl Namespace {
     }
 
     /// The entries of a directory, from what is known. None if that takes a request.
-    pub(crate) fn list_now(&self, node: &Node) -> Option<Result<Entries, Trouble>> {
+    pub(crate) fn list_now(&self, node: &ForeignNode) -> Option<Result<ForeignEntries, Trouble>> {
         let levels = match self.levels_of(&node.kind) {
             Some(levels) => levels,
-            None if matches!(node.kind, NodeKind::Unseen(..)) => return None,
-            None => return Some(self.list_known(node).map(Entries::All)),
+            None if matches!(node.kind, ForeignNodeKind::Unseen(..)) => return None,
+            None => return Some(self.list_known(node).map(ForeignEntries::All)),
         };
         let listing = levels.now(&listed::path_of(&node.kind)?)?;
-        Some(listing.map(Entries::Level))
+        Some(listing.map(ForeignEntries::Level))
     }
 
     /// The entries of a directory. Those of a level are fetched while they are listed.
-    pub(crate) async fn list(&self, node: &Node) -> Result<Entries, Trouble> {
+    pub(crate) async fn list(&self, node: &ForeignNode) -> Result<ForeignEntries, Trouble> {
         match (self.levels_of(&node.kind), listed::path_of(&node.kind)) {
-            (Some(levels), Some(path)) => Ok(Entries::Level(levels.find(&path).await?)),
+            (Some(levels), Some(path)) => Ok(ForeignEntries::Level(levels.find(&path).await?)),
             _ => {
                 let kind = self.learn(node.kind.clone()).await?;
-                let node = Node { id: node.id, kind };
-                self.list_known(&node).map(Entries::All)
+                let node = ForeignNode { id: node.id, kind };
+                self.list_known(&node).map(ForeignEntries::All)
             }
         }
     }
 
     /// A listing of a level with more names.
-    pub(crate) async fn longer(&self, listing: &Arc<Listing>) -> Result<Arc<Listing>, Trouble> {
+    pub(crate) async fn longer(
+        &self,
+        listing: &Arc<RemoteListing>,
+    ) -> Result<Arc<RemoteListing>, Trouble> {
         match &self.levels {
             Some(levels) => levels.longer(listing).await,
             None => Ok(Arc::clone(listing)),
         }
     }
 
-    fn list_known(&self, node: &Node) -> Result<Vec<Listed>, Trouble> {
-        let NodeKind::Inside(found) = &node.kind else {
+    fn list_known(&self, node: &ForeignNode) -> Result<Vec<ForeignEntry>, Trouble> {
+        let ForeignNodeKind::Inside(found) = &node.kind else {
             return match node.kind {
-                NodeKind::Link(_) | NodeKind::Text(_) => Err(Trouble::NotDirectory),
+                ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::NotDirectory),
                 _ => Err(Trouble::Unlisted),
             };
         };
@@ -282,65 +302,70 @@ impl Namespace {
         below
             .map(|at| {
                 let entry = item.inventory.entry(*at);
-                Ok(Listed {
+                Ok(ForeignEntry {
                     name: split(&entry.path).1.to_vec(),
-                    kind: NodeKind::Inside(inside(&found.slot, found.view, *at)?),
+                    kind: ForeignNodeKind::Inside(inside(&found.slot, found.view, *at)?),
                 })
             })
             .collect()
     }
 
     /// The target of a link.
-    pub(crate) fn target(&self, node: &Node) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn target(&self, node: &ForeignNode) -> Result<Vec<u8>, Trouble> {
         match &node.kind {
-            NodeKind::Link(target) => Ok(target.clone()),
-            NodeKind::Inside(inside) => target_of(inside).ok_or(Trouble::Invalid),
+            ForeignNodeKind::Link(target) => Ok(target.clone()),
+            ForeignNodeKind::Inside(inside) => target_of(inside).ok_or(Trouble::Invalid),
             _ => Err(Trouble::Invalid),
         }
     }
 
     /// The text of a node that a modifier leads to. The node has one text only.
-    pub(crate) async fn text(&self, text: &GeneratedText) -> Result<Opened, Trouble> {
+    pub(crate) async fn text(&self, text: &ForeignText) -> Result<OpenedContent, Trouble> {
         match self.related.find(&text.wanted).await? {
-            Related::Text(found) if text.is(&found) => Ok(Opened::Text(found)),
+            RelatedAnswer::Text(found) if text.is(&found) => Ok(OpenedContent::Text(found)),
             _ => Err(Trouble::Changed),
         }
     }
 
     /// Returns what a program reads of a node. None for a text that must be fetched.
-    pub(crate) fn open_now(&self, node: &Node) -> Option<Result<Opened, Trouble>> {
-        if let NodeKind::Text(text) = &node.kind {
+    pub(crate) fn open_now(&self, node: &ForeignNode) -> Option<Result<OpenedContent, Trouble>> {
+        if let ForeignNodeKind::Text(text) = &node.kind {
             return match self.related.now(&text.wanted)? {
-                Ok(Related::Text(found)) if text.is(&found) => Some(Ok(Opened::Text(found))),
+                Ok(RelatedAnswer::Text(found)) if text.is(&found) => {
+                    Some(Ok(OpenedContent::Text(found)))
+                }
                 _ => Some(Err(Trouble::Changed)),
             };
         }
         Some(self.open_file(node))
     }
 
-    fn open_file(&self, node: &Node) -> Result<Opened, Trouble> {
+    fn open_file(&self, node: &ForeignNode) -> Result<OpenedContent, Trouble> {
         match &node.kind {
-            NodeKind::Inside(inside) => match &inside.entry.kind {
+            ForeignNodeKind::Inside(inside) => match &inside.entry.kind {
                 EntryKind::File(file) => {
                     let url = inside.item.file_url(&inside.entry.path);
-                    Ok(Opened::File(Arc::new(RemoteFile::new(url, file.clone()))))
+                    Ok(OpenedContent::File(Arc::new(RemoteFile::new(
+                        url,
+                        file.clone(),
+                    ))))
                 }
-                EntryKind::Text(text) => Ok(Opened::Text(text.as_slice().into())),
+                EntryKind::Text(text) => Ok(OpenedContent::Text(text.as_slice().into())),
                 EntryKind::Directory => Err(Trouble::IsDirectory),
                 _ => Err(Trouble::Invalid),
             },
-            NodeKind::Link(_) | NodeKind::Text(_) => Err(Trouble::Loop),
+            ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::Loop),
             _ => Err(Trouble::IsDirectory),
         }
     }
 
     /// An attribute that is read by its name and not listed, so that no program copies it.
-    pub(crate) fn attribute(&self, node: &Node, name: &OsStr) -> Option<Vec<u8>> {
+    pub(crate) fn attribute(&self, node: &ForeignNode, name: &OsStr) -> Option<Vec<u8>> {
         let name = name.to_str()?.strip_prefix("user.ibi.")?;
-        if let (NodeKind::Root, "status") = (&node.kind, name) {
+        if let (ForeignNodeKind::Root, "status") = (&node.kind, name) {
             return Some(self.status().into_bytes());
         }
-        let NodeKind::Inside(inside) = &node.kind else {
+        let ForeignNodeKind::Inside(inside) = &node.kind else {
             return None;
         };
         let item = inside.slot.item().unwrap_or(Arc::clone(&inside.item));
@@ -381,16 +406,21 @@ impl Namespace {
 
     /// Returns what the kernel must forget when an item has changed: by the node of a directory, a name in it, or what
     /// it knows of the directory itself.
-    pub(crate) fn stale(&self, slot: &Slot, before: &Item, after: Option<&Item>) -> Vec<Stale> {
+    pub(crate) fn stale(
+        &self,
+        slot: &Slot,
+        before: &ForeignItem,
+        after: Option<&ForeignItem>,
+    ) -> Vec<ForeignStale> {
         let mut stale = Vec::new();
         let Some(after) = after else {
             for (above, name) in places(&before.inventory) {
                 let above = self.nodes.number(&above);
-                stale.extend(above.map(|above| Stale::Name(above, name)));
+                stale.extend(above.map(|above| ForeignStale::Name(above, name)));
             }
             return stale;
         };
-        for view in [View::Rep, View::Ibip] {
+        for view in [ForeignView::Rep, ForeignView::Ibip] {
             let number = |path: &[u8]| self.nodes.directory(slot.key(), view, path);
             for entry in before.inventory.entries() {
                 let now = after.inventory.position(&entry.path);
@@ -398,12 +428,12 @@ impl Namespace {
                     continue;
                 }
                 if entry.kind == EntryKind::Directory {
-                    stale.extend(number(&entry.path).map(Stale::Directory));
+                    stale.extend(number(&entry.path).map(ForeignStale::Directory));
                 }
                 let (above, name) = split(&entry.path);
                 if !name.is_empty() {
                     let name = name.to_vec();
-                    stale.extend(number(above).map(|above| Stale::Name(above, name)));
+                    stale.extend(number(above).map(|above| ForeignStale::Name(above, name)));
                 }
             }
         }
@@ -428,7 +458,7 @@ fn within(words: impl Iterator<Item = String>) -> String {
 
 /// A thing that the kernel must forget.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Stale {
+pub(crate) enum ForeignStale {
     /// A name in a directory.
     Name(u64, Vec<u8>),
     /// The attributes of a directory.
@@ -436,22 +466,22 @@ pub(crate) enum Stale {
 }
 
 /// Returns where an item is: the directories above it, and its names there.
-fn places(inventory: &Inventory) -> Vec<(NodeKind, Vec<u8>)> {
+fn places(inventory: &ForeignInventory) -> Vec<(ForeignNodeKind, Vec<u8>)> {
     let names = inventory.names();
     let rep = names.rep().map(|rep| {
         let [host, word, year, date] = rep.components();
-        let above = NodeKind::Level(format!("{host}/{word}/{year}"));
+        let above = ForeignNodeKind::Level(format!("{host}/{word}/{year}"));
         (above, date.as_bytes().to_vec())
     });
     let ibip = names.ibip().map(|ibip| {
-        let above = NodeKind::Prefix(ibip.prefix().to_owned());
+        let above = ForeignNodeKind::Prefix(ibip.prefix().to_owned());
         (above, ibip.suffix().as_bytes().to_vec())
     });
     rep.into_iter().chain(ibip).collect()
 }
 
 /// Returns what is at a position of an item, by the first name of its file.
-fn inside(slot: &Arc<Slot>, view: View, position: Position) -> Result<Inside, Trouble> {
+fn inside(slot: &Arc<Slot>, view: ForeignView, position: Position) -> Result<Inside, Trouble> {
     let item = slot.item().ok_or(Trouble::Missing)?;
     let (first, links) = item.inventory.first_name(position);
     let entry = Arc::clone(item.inventory.entry(first));
@@ -469,7 +499,7 @@ pub(crate) fn target_of(inside: &Inside) -> Option<Vec<u8>> {
     let EntryKind::Link(target) = &inside.entry.kind else {
         return None;
     };
-    if inside.view == View::Rep || !target.starts_with(b".") {
+    if inside.view == ForeignView::Rep || !target.starts_with(b".") {
         return Some(target.clone());
     }
     let depth = inside
@@ -485,36 +515,36 @@ pub(crate) fn target_of(inside: &Inside) -> Option<Vec<u8>> {
 }
 
 /// A link from beside an item to another item.
-fn link_target(view: View, names: &Names) -> Vec<u8> {
+fn link_target(view: ForeignView, names: &Names) -> Vec<u8> {
     let (climb, name) = match (view, names.ibip()) {
-        (View::Ibip, Some(ibip)) => ("..", ibip.to_string()),
-        (View::Ibip, None) => ("..", names.preferred()),
-        (View::Rep, _) => ("../../..", names.preferred()),
+        (ForeignView::Ibip, Some(ibip)) => ("..", ibip.to_string()),
+        (ForeignView::Ibip, None) => ("..", names.preferred()),
+        (ForeignView::Rep, _) => ("../../..", names.preferred()),
     };
     format!("{climb}/{name}").into_bytes()
 }
 
-pub(crate) fn asked(parent: &Node, name: &OsStr) -> Result<Asked, Trouble> {
+pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, Trouble> {
     let text = || name.to_str().ok_or(Trouble::Missing);
     match &parent.kind {
-        NodeKind::Root => {
+        ForeignNodeKind::Root => {
             let name = text()?;
             if !name.contains('.') && ibip::check_prefix(name).is_ok() {
-                Ok(Asked::Known(NodeKind::Prefix(name.to_owned())))
+                Ok(NameMeaning::Known(ForeignNodeKind::Prefix(name.to_owned())))
             } else {
                 level("", name)
             }
         }
-        NodeKind::Level(path) if path.split('/').count() == 3 => {
-            of_item(path, text()?, View::Rep, |text| {
+        ForeignNodeKind::Level(path) if path.split('/').count() == 3 => {
+            of_item(path, text()?, ForeignView::Rep, |text| {
                 Rep::parse(text).ok().map(Ibi::Rep)
             })
         }
-        NodeKind::Level(path) => level(path, text()?),
-        NodeKind::Prefix(prefix) => of_item(prefix, text()?, View::Ibip, |text| {
+        ForeignNodeKind::Level(path) => level(path, text()?),
+        ForeignNodeKind::Prefix(prefix) => of_item(prefix, text()?, ForeignView::Ibip, |text| {
             Ibip::parse(text).ok().map(Ibi::Ibip)
         }),
-        NodeKind::Inside(found) => {
+        ForeignNodeKind::Inside(found) => {
             if found.entry.kind != EntryKind::Directory {
                 return Err(Trouble::NotDirectory);
             }
@@ -525,15 +555,15 @@ pub(crate) fn asked(parent: &Node, name: &OsStr) -> Result<Asked, Trouble> {
             let item = found.slot.item().ok_or(Trouble::Missing)?;
             let position = item.inventory.position(&path).ok_or(Trouble::Missing)?;
             let inside = inside(&found.slot, found.view, position)?;
-            Ok(Asked::Known(NodeKind::Inside(inside)))
+            Ok(NameMeaning::Known(ForeignNodeKind::Inside(inside)))
         }
-        NodeKind::Link(_) | NodeKind::Text(_) => Err(Trouble::NotDirectory),
+        ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::NotDirectory),
         // The kernel looks the item up then.
-        NodeKind::Unseen(..) => Err(Trouble::Changed),
+        ForeignNodeKind::Unseen(..) => Err(Trouble::Changed),
     }
 }
 
-fn level(path: &str, name: &str) -> Result<Asked, Trouble> {
+fn level(path: &str, name: &str) -> Result<NameMeaning, Trouble> {
     let number = if path.is_empty() {
         1
     } else {
@@ -547,59 +577,67 @@ fn level(path: &str, name: &str) -> Result<Asked, Trouble> {
     } else {
         format!("{path}/{name}")
     };
-    Ok(Asked::Known(NodeKind::Level(below)))
+    Ok(NameMeaning::Known(ForeignNodeKind::Level(below)))
 }
 
 /// A name below a year or a prefix: that of an item, or with a modifier.
 fn of_item(
     above: &str,
     name: &str,
-    view: View,
+    view: ForeignView,
     parse: impl Fn(&str) -> Option<Ibi>,
-) -> Result<Asked, Trouble> {
+) -> Result<NameMeaning, Trouble> {
     if let Some(ibi) = parse(&format!("{above}/{name}")) {
-        return Ok(Asked::Item(ibi, view));
+        return Ok(NameMeaning::Item(ibi, view));
     }
     let (first, tail) = split_name(name).ok_or(Trouble::Missing)?;
     let request = Request::parse_tail(tail).map_err(|_| Trouble::Missing)?;
     let ibi = parse(&format!("{above}/{first}")).ok_or(Trouble::Missing)?;
     let wanted = match request {
-        Request::Modifier(modifier) => Wanted::Modifier(format!("{ibi}{modifier}")),
-        Request::FileList(Some(modifier)) => Wanted::Files(format!("{ibi}{modifier}")),
-        Request::FileList(None) => Wanted::Files(ibi.to_string()),
+        Request::Modifier(modifier) => RelatedQuestion::Modifier(format!("{ibi}{modifier}")),
+        Request::FileList(Some(modifier)) => RelatedQuestion::Files(format!("{ibi}{modifier}")),
+        Request::FileList(None) => RelatedQuestion::Files(ibi.to_string()),
     };
-    Ok(Asked::Related(wanted, view))
+    Ok(NameMeaning::Related(wanted, view))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn node(kind: NodeKind) -> Node {
-        Node { id: 2, kind }
+    fn node(kind: ForeignNodeKind) -> ForeignNode {
+        ForeignNode { id: 2, kind }
     }
 
-    fn meaning(kind: NodeKind, name: &str) -> String {
+    fn meaning(kind: ForeignNodeKind, name: &str) -> String {
         match asked(&node(kind), OsStr::new(name)) {
-            Ok(Asked::Known(kind)) => format!("{kind:?}"),
-            Ok(Asked::Item(ibi, view)) => format!("{ibi} {view:?}"),
-            Ok(Asked::Related(wanted, view)) => format!("{wanted:?} {view:?}"),
+            Ok(NameMeaning::Known(kind)) => format!("{kind:?}"),
+            Ok(NameMeaning::Item(ibi, view)) => format!("{ibi} {view:?}"),
+            Ok(NameMeaning::Related(wanted, view)) => format!("{wanted:?} {view:?}"),
             Err(trouble) => format!("{trouble:?}"),
         }
     }
 
     #[test]
     fn names_are_those_of_a_store() {
-        let level = |path: &str| NodeKind::Level(path.to_owned());
-        let prefix = |prefix: &str| NodeKind::Prefix(prefix.to_owned());
+        let level = |path: &str| ForeignNodeKind::Level(path.to_owned());
+        let prefix = |prefix: &str| ForeignNodeKind::Prefix(prefix.to_owned());
         for (parent, name, expected) in [
-            (NodeKind::Root, "8JMKD3MGP8W", "Prefix(\"8JMKD3MGP8W\")"),
-            (NodeKind::Root, "6RPa7umaZ", "Prefix(\"6RPa7umaZ\")"),
-            (NodeKind::Root, "sid.inpe.br", "Level(\"sid.inpe.br\")"),
-            (NodeKind::Root, "no", "Level(\"no\")"),
+            (
+                ForeignNodeKind::Root,
+                "8JMKD3MGP8W",
+                "Prefix(\"8JMKD3MGP8W\")",
+            ),
+            (ForeignNodeKind::Root, "6RPa7umaZ", "Prefix(\"6RPa7umaZ\")"),
+            (
+                ForeignNodeKind::Root,
+                "sid.inpe.br",
+                "Level(\"sid.inpe.br\")",
+            ),
+            (ForeignNodeKind::Root, "no", "Level(\"no\")"),
             (level("no"), "esnotes8JMK", "Level(\"no/esnotes8JMK\")"),
-            (NodeKind::Root, ".Trash-0", "Missing"),
-            (NodeKind::Root, ".world", "Missing"),
+            (ForeignNodeKind::Root, ".Trash-0", "Missing"),
+            (ForeignNodeKind::Root, ".world", "Missing"),
             (
                 level("sid.inpe.br"),
                 "mtc-m18@80",
@@ -635,7 +673,7 @@ mod tests {
                 "Files(\"8JMKD3MGP8W/34PGRBS\") Ibip",
             ),
             (prefix("8JMKD3MGP8W"), "34PGRBS+(", "Missing"),
-            (NodeKind::Link(b"x".to_vec()), "a", "NotDirectory"),
+            (ForeignNodeKind::Link(b"x".to_vec()), "a", "NotDirectory"),
         ] {
             assert_eq!(meaning(parent.clone(), name), expected, "{parent:?} {name}");
         }

@@ -8,15 +8,15 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::inventory::{Entry, EntryKind};
-use crate::world::remote::items::{Item, Slot};
-use crate::world::remote::related::Wanted;
+use crate::world::remote::items::{ForeignItem, Slot};
+use crate::world::remote::related::RelatedQuestion;
 
 /// The number of the root.
 pub(crate) const ROOT: u64 = 1;
 
 /// The form of its identifier by which an item is seen. It decides what its links say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum View {
+pub(crate) enum ForeignView {
     /// Four directories.
     Rep,
     /// Two directories.
@@ -29,9 +29,9 @@ pub(crate) struct Inside {
     /// The item.
     pub(crate) slot: Arc<Slot>,
     /// The form by which it is seen.
-    pub(crate) view: View,
+    pub(crate) view: ForeignView,
     /// The item as it was when the node was made.
-    pub(crate) item: Arc<Item>,
+    pub(crate) item: Arc<ForeignItem>,
     /// The entry as it was then, of the first name of its file.
     pub(crate) entry: Arc<Entry>,
     /// The number of its names.
@@ -40,18 +40,18 @@ pub(crate) struct Inside {
 
 /// A text that a modifier leads to, without the text itself, which may be long.
 #[derive(Clone, Debug)]
-pub(crate) struct GeneratedText {
+pub(crate) struct ForeignText {
     /// The question that leads to it.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: RelatedQuestion,
     /// Its length in bytes.
     pub(crate) length: u64,
     digest: [u8; 32],
 }
 
-impl GeneratedText {
+impl ForeignText {
     /// The text to which this leads.
-    pub(crate) fn new(wanted: Wanted, text: &[u8]) -> GeneratedText {
-        GeneratedText {
+    pub(crate) fn new(wanted: RelatedQuestion, text: &[u8]) -> ForeignText {
+        ForeignText {
             wanted,
             length: text.len() as u64,
             digest: Sha256::digest(text).into(),
@@ -66,7 +66,7 @@ impl GeneratedText {
 
 /// A kind of node.
 #[derive(Clone, Debug)]
-pub(crate) enum NodeKind {
+pub(crate) enum ForeignNodeKind {
     /// The mount's root.
     Root,
     /// One to three components of a rep.
@@ -76,46 +76,46 @@ pub(crate) enum NodeKind {
     /// An item's directory, or something in it.
     Inside(Inside),
     /// An item in the listing of a level, by its canonical identifier, before it is looked up.
-    Unseen(String, View),
+    Unseen(String, ForeignView),
     /// A symbolic link to another item.
     Link(Vec<u8>),
     /// A text that a modifier leads to.
-    Text(GeneratedText),
+    Text(ForeignText),
 }
 
 /// A node.
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct ForeignNode {
     /// Its number.
     pub(crate) id: u64,
     /// Its kind.
-    pub(crate) kind: NodeKind,
+    pub(crate) kind: ForeignNodeKind,
 }
 
 /// The bytes that are the same for a node whenever it is looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key(Vec<u8>);
+struct NodeKey(Vec<u8>);
 
-impl View {
+impl ForeignView {
     fn word(self) -> &'static [u8] {
         match self {
-            View::Rep => b"rep",
-            View::Ibip => b"ibip",
+            ForeignView::Rep => b"rep",
+            ForeignView::Ibip => b"ibip",
         }
     }
 }
 
-impl Key {
+impl NodeKey {
     fn number(&self) -> u64 {
         let digest = Sha256::digest(&self.0);
         u64::from_be_bytes(digest.first_chunk().copied().unwrap_or_default())
     }
 
-    fn of_directory(item: &str, view: View, path: &[u8]) -> Key {
-        Key([view.word(), item.as_bytes(), path, b"directory"].join(&0))
+    fn of_directory(item: &str, view: ForeignView, path: &[u8]) -> NodeKey {
+        NodeKey([view.word(), item.as_bytes(), path, b"directory"].join(&0))
     }
 
-    fn of(kind: &NodeKind) -> Key {
+    fn of(kind: &ForeignNodeKind) -> NodeKey {
         let mut key = Vec::new();
         let mut add = |parts: &[&[u8]]| {
             for part in parts {
@@ -124,20 +124,20 @@ impl Key {
             }
         };
         match kind {
-            NodeKind::Root => add(&[b"root"]),
-            NodeKind::Level(path) => add(&[b"level", path.as_bytes()]),
-            NodeKind::Prefix(prefix) => add(&[b"prefix", prefix.as_bytes()]),
+            ForeignNodeKind::Root => add(&[b"root"]),
+            ForeignNodeKind::Level(path) => add(&[b"level", path.as_bytes()]),
+            ForeignNodeKind::Prefix(prefix) => add(&[b"prefix", prefix.as_bytes()]),
             // It becomes the item's directory.
-            NodeKind::Unseen(item, view) => return Key::of_directory(item, *view, b""),
-            NodeKind::Link(target) => add(&[b"link", target]),
-            NodeKind::Text(text) => {
+            ForeignNodeKind::Unseen(item, view) => return NodeKey::of_directory(item, *view, b""),
+            ForeignNodeKind::Link(target) => add(&[b"link", target]),
+            ForeignNodeKind::Text(text) => {
                 let wanted = format!("{:?}", text.wanted);
                 add(&[b"text", wanted.as_bytes(), &text.digest]);
             }
-            NodeKind::Inside(inside) => {
+            ForeignNodeKind::Inside(inside) => {
                 let (entry, key) = (&inside.entry, inside.slot.key());
                 if entry.kind == EntryKind::Directory {
-                    return Key::of_directory(key, inside.view, &entry.path);
+                    return NodeKey::of_directory(key, inside.view, &entry.path);
                 }
                 add(&[inside.view.word(), key.as_bytes(), &entry.path]);
                 match &entry.kind {
@@ -153,20 +153,20 @@ impl Key {
                 }
             }
         }
-        Key(key)
+        NodeKey(key)
     }
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    nodes: HashMap<u64, (Arc<Node>, u64)>,
-    numbers: HashMap<Key, u64>,
+    nodes: HashMap<u64, (Arc<ForeignNode>, u64)>,
+    numbers: HashMap<NodeKey, u64>,
 }
 
 impl Table {
     /// A number that no node has. It is the same whenever the kernel looks a node up again, also after another mount,
     /// unless two nodes have the same digest.
-    fn free_number(&self, key: &Key) -> u64 {
+    fn free_number(&self, key: &NodeKey) -> u64 {
         let mut number = key.number();
         while number <= ROOT || number == u64::MAX || self.nodes.contains_key(&number) {
             number = number.wrapping_add(1);
@@ -181,12 +181,12 @@ pub(crate) struct Nodes(Mutex<Table>);
 
 impl Default for Nodes {
     fn default() -> Nodes {
-        let root = Node {
+        let root = ForeignNode {
             id: ROOT,
-            kind: NodeKind::Root,
+            kind: ForeignNodeKind::Root,
         };
         let mut table = Table::default();
-        table.numbers.insert(Key::of(&root.kind), ROOT);
+        table.numbers.insert(NodeKey::of(&root.kind), ROOT);
         table.nodes.insert(ROOT, (Arc::new(root), 1));
         Nodes(Mutex::new(table))
     }
@@ -194,14 +194,14 @@ impl Default for Nodes {
 
 impl Nodes {
     /// A node by its number.
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<Node>> {
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<ForeignNode>> {
         let table = self.0.lock();
         table.nodes.get(&id).map(|(node, _)| Arc::clone(node))
     }
 
     /// The node of this kind, which the kernel looks up once more. A directory that is known gets what is new of it.
-    pub(crate) fn remember(&self, kind: NodeKind) -> Arc<Node> {
-        let key = Key::of(&kind);
+    pub(crate) fn remember(&self, kind: ForeignNodeKind) -> Arc<ForeignNode> {
+        let key = NodeKey::of(&kind);
         let mut table = self.0.lock();
         let id = match table.numbers.get(&key) {
             Some(id) => *id,
@@ -212,7 +212,7 @@ impl Nodes {
             }
         };
         let lookups = table.nodes.get(&id).map_or(0, |(_, lookups)| *lookups);
-        let node = Arc::new(Node { id, kind });
+        let node = Arc::new(ForeignNode { id, kind });
         table.nodes.insert(id, (Arc::clone(&node), lookups + 1));
         node
     }
@@ -225,27 +225,27 @@ impl Nodes {
         };
         *known = known.saturating_sub(lookups);
         if *known == 0 && id != ROOT {
-            let key = Key::of(&node.kind);
+            let key = NodeKey::of(&node.kind);
             table.nodes.remove(&id);
             table.numbers.remove(&key);
         }
     }
 
     /// The number that the node of this kind has, or will have.
-    pub(crate) fn number_of(&self, kind: &NodeKind) -> u64 {
-        let key = Key::of(kind);
+    pub(crate) fn number_of(&self, kind: &ForeignNodeKind) -> u64 {
+        let key = NodeKey::of(kind);
         let known = self.0.lock().numbers.get(&key).copied();
         known.unwrap_or_else(|| key.number())
     }
 
     /// The number of the node of this kind, if the kernel knows it.
-    pub(crate) fn number(&self, kind: &NodeKind) -> Option<u64> {
-        self.0.lock().numbers.get(&Key::of(kind)).copied()
+    pub(crate) fn number(&self, kind: &ForeignNodeKind) -> Option<u64> {
+        self.0.lock().numbers.get(&NodeKey::of(kind)).copied()
     }
 
     /// The number of a directory in an item, if the kernel knows it.
-    pub(crate) fn directory(&self, item: &str, view: View, path: &[u8]) -> Option<u64> {
-        let key = Key::of_directory(item, view, path);
+    pub(crate) fn directory(&self, item: &str, view: ForeignView, path: &[u8]) -> Option<u64> {
+        let key = NodeKey::of_directory(item, view, path);
         self.0.lock().numbers.get(&key).copied()
     }
 
@@ -262,10 +262,13 @@ mod tests {
     #[test]
     fn a_node_has_one_number_until_it_is_forgotten() {
         let nodes = Nodes::default();
-        let level = || NodeKind::Level("a.b".to_owned());
+        let level = || ForeignNodeKind::Level("a.b".to_owned());
         let first = nodes.remember(level()).id;
         assert_eq!(nodes.remember(level()).id, first);
-        assert_ne!(nodes.remember(NodeKind::Prefix("a.b".to_owned())).id, first);
+        assert_ne!(
+            nodes.remember(ForeignNodeKind::Prefix("a.b".to_owned())).id,
+            first
+        );
         nodes.forget(first, 1);
         assert!(nodes.get(first).is_some());
         nodes.forget(first, 1);

@@ -20,9 +20,9 @@ use crate::world::cache::Cache;
 use crate::world::mount::fs::WorldFs;
 use crate::world::mount::keeping;
 use crate::world::mount::mounts::Mounts;
-use crate::world::mount::namespace::{Namespace, Stale};
+use crate::world::mount::namespace::{ForeignStale, ForeignTree};
 use crate::world::mount::settings::WorldSettings;
-use crate::world::remote::requests::Remote;
+use crate::world::remote::requests::RemoteServers;
 use ibi::message;
 use ibi::message::Localize;
 
@@ -31,26 +31,26 @@ const THREADS: usize = 4;
 
 /// The process that uses a cache.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct WorldProcess {
     pub(crate) cache: Arc<Cache>,
     pub(crate) mounts: Arc<Mounts>,
     handle: Handle,
-    namespaces: Mutex<BTreeMap<u64, Arc<Namespace>>>,
+    namespaces: Mutex<BTreeMap<u64, Arc<ForeignTree>>>,
 }
 
 /// A mount of this process.
 #[derive(Debug)]
 pub(crate) struct Attached {
-    process: Arc<Process>,
+    process: Arc<WorldProcess>,
     number: u64,
     session: BackgroundSession,
     ended: Receiver<()>,
 }
 
-impl Process {
+impl WorldProcess {
     /// A process without a mount.
-    pub(crate) fn new(cache: Arc<Cache>, handle: Handle) -> Arc<Process> {
-        Arc::new(Process {
+    pub(crate) fn new(cache: Arc<Cache>, handle: Handle) -> Arc<WorldProcess> {
+        Arc::new(WorldProcess {
             cache,
             mounts: Arc::default(),
             handle,
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// The names of the mount with this number.
-    pub(crate) fn namespace(&self, number: u64) -> Option<Arc<Namespace>> {
+    pub(crate) fn namespace(&self, number: u64) -> Option<Arc<ForeignTree>> {
         self.namespaces.lock().get(&number).cloned()
     }
 
@@ -95,9 +95,9 @@ impl Process {
         network: &Network,
     ) -> Result<Attached, MountError> {
         let (resolvers, archives) = (settings.resolvers.clone(), settings.archives.clone());
-        let remote = Remote::new(network, resolvers, archives, settings.allows_private);
+        let remote = RemoteServers::new(network, resolvers, archives, settings.allows_private);
         let (cache, mounts) = (Arc::clone(&self.cache), Arc::clone(&self.mounts));
-        let mut namespace = Namespace::new(remote, cache, mounts, number);
+        let mut namespace = ForeignTree::new(remote, cache, mounts, number);
         if let (true, Some(archive)) = (settings.is_listed, settings.archives.first()) {
             namespace = namespace.listing(&archive.at(""));
         }
@@ -160,7 +160,7 @@ impl Attached {
 }
 
 /// Tells the kernel to forget the names and attributes of an item that has changed, and follows it where it is pinned.
-fn follow_what_changes(namespace: &Arc<Namespace>, notifier: &Arc<OnceLock<Notifier>>) {
+fn follow_what_changes(namespace: &Arc<ForeignTree>, notifier: &Arc<OnceLock<Notifier>>) {
     let (known, notifier) = (Arc::downgrade(namespace), Arc::clone(notifier));
     namespace.items.notify(Box::new(move |slot, before, after| {
         let (Some(namespace), Some(notifier)) = (known.upgrade(), notifier.get()) else {
@@ -171,10 +171,10 @@ fn follow_what_changes(namespace: &Arc<Namespace>, notifier: &Arc<OnceLock<Notif
         tokio::task::spawn_blocking(move || {
             for stale in stale {
                 let done = match &stale {
-                    Stale::Name(above, name) => {
+                    ForeignStale::Name(above, name) => {
                         notifier.inval_entry(INodeNo(*above), OsStr::from_bytes(name))
                     }
-                    Stale::Directory(number) => notifier.inval_inode(INodeNo(*number), 0, 0),
+                    ForeignStale::Directory(number) => notifier.inval_inode(INodeNo(*number), 0, 0),
                 };
                 if let Err(error) = done {
                     log::debug!("{stale:?}: {error}");

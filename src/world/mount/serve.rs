@@ -12,7 +12,7 @@ use crate::world::cache::{Cache, CacheError};
 use crate::world::mount::asking;
 use crate::world::mount::asking::AskError;
 use crate::world::mount::control;
-use crate::world::mount::process::Process;
+use crate::world::mount::process::WorldProcess;
 use crate::world::mount::settings::WorldSettings;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -125,7 +125,7 @@ fn hold(
         .build()
         .map_err(WorldError::System)?;
     let listener = control::bind(cache.directory()).map_err(WorldError::System)?;
-    let process = Process::new(Arc::clone(&cache), runtime.handle().clone());
+    let process = WorldProcess::new(Arc::clone(&cache), runtime.handle().clone());
     let attached = process.attach(mount_point, mount_point, settings, network);
     let attached = attached.unwrap_or(Err(MountError::NoHelper))?;
     attached.wait(|| ());
@@ -144,7 +144,7 @@ fn hold(
     Ok(())
 }
 
-fn unmount_all(process: &Process) {
+fn unmount_all(process: &WorldProcess) {
     for path in process.mounts.paths() {
         if let Err(refused) = unmount(&path) {
             log::warn!("unmounting {}: {refused}", path.display());

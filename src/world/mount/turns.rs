@@ -17,14 +17,14 @@ type Key = (u32, Option<String>);
 
 /// The turns of all users.
 #[derive(Debug, Default)]
-pub(crate) struct Turns(Mutex<HashMap<Key, Arc<Semaphore>>>);
+pub(crate) struct ReadTurns(Mutex<HashMap<Key, Arc<Semaphore>>>);
 
 /// The turn of a read, which ends on drop.
-pub(crate) type Turn = [Option<OwnedSemaphorePermit>; 2];
+pub(crate) type ReadTurn = [Option<OwnedSemaphorePermit>; 2];
 
-impl Turns {
+impl ReadTurns {
     /// Waits until a user may read from a host.
-    pub(crate) async fn take(&self, user: u32, host: &str) -> Turn {
+    pub(crate) async fn take(&self, user: u32, host: &str) -> ReadTurn {
         // A read that waits for its host takes no turn of the user's other reads.
         let of_host = self.of((user, Some(host.to_owned())), MOST_OF_HOST);
         let of_host = of_host.acquire_owned().await.ok();
@@ -49,7 +49,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_host_takes_no_turn_of_others() {
-        let turns = Turns::default();
+        let turns = ReadTurns::default();
         let soon = async |user, host| {
             let turn = turns.take(user, host);
             tokio::time::timeout(Duration::from_millis(20), turn)

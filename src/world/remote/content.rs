@@ -16,10 +16,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
-use crate::world::cache::{Cache, InUse, Kind};
-use crate::world::remote::file::Piece;
+use crate::world::cache::{Cache, CachedText, InUse};
+use crate::world::remote::file::FilePiece;
 use crate::world::remote::pace::{PAUSE, Pace};
-use crate::world::remote::requests::{Remote, WINDOW, pieces};
+use crate::world::remote::requests::{RemoteServers, WINDOW, pieces};
 use crate::world::trouble::Trouble;
 
 pub(crate) use crate::world::remote::file::RemoteFile;
@@ -48,24 +48,24 @@ struct Arrived {
     digests: Vec<Digest>,
 }
 
-type Digests = Arc<Mutex<HashMap<u64, Digest>>>;
+type PieceDigests = Arc<Mutex<HashMap<u64, Digest>>>;
 type Turns = HashMap<(String, Option<u64>), Arc<tokio::sync::Mutex<()>>>;
 
 /// Reads files.
 #[derive(Debug)]
-pub(crate) struct Content {
-    remote: Arc<Remote>,
+pub(crate) struct RemoteContent {
+    remote: Arc<RemoteServers>,
     cache: Arc<Cache>,
     recent: Mutex<VecDeque<(Digest, Bytes)>>,
-    digests: Mutex<HashMap<String, Digests>>,
+    digests: Mutex<HashMap<String, PieceDigests>>,
     /// Each piece is fetched once, for all who wait for it.
     turns: Mutex<Turns>,
 }
 
-impl Content {
+impl RemoteContent {
     /// Reads from these Archives, through this cache.
-    pub(crate) fn new(remote: Arc<Remote>, cache: Arc<Cache>) -> Content {
-        Content {
+    pub(crate) fn new(remote: Arc<RemoteServers>, cache: Arc<Cache>) -> RemoteContent {
+        RemoteContent {
             remote,
             cache,
             recent: Mutex::default(),
@@ -83,7 +83,7 @@ impl Content {
 
     /// Bytes of a file that are in memory or in the cache. None if they must be fetched.
     pub(crate) fn now(&self, file: &RemoteFile, offset: u64, length: u32) -> Option<Vec<u8>> {
-        let (offset, length) = Content::part(file, offset, length);
+        let (offset, length) = RemoteContent::part(file, offset, length);
         if length == 0 {
             return Some(Vec::new());
         }
@@ -106,7 +106,7 @@ impl Content {
         offset: u64,
         length: u32,
     ) -> Result<Vec<u8>, Trouble> {
-        let (mut at, length) = Content::part(file, offset, length);
+        let (mut at, length) = RemoteContent::part(file, offset, length);
         let end = at + length as u64;
         let is_onward = file.read_to.swap(end, Ordering::Relaxed) == offset;
         file.read.fetch_add(length as u64, Ordering::Relaxed);
@@ -160,15 +160,15 @@ impl Content {
     }
 
     /// A piece that is in memory or in the cache.
-    fn held(&self, file: &RemoteFile, number: u64) -> Option<Piece> {
+    fn held(&self, file: &RemoteFile, number: u64) -> Option<FilePiece> {
         let digest = self.digest(file, number)?;
         let recent = self.recent.lock();
         if let Some((_, bytes)) = recent.iter().find(|(known, _)| *known == digest) {
-            return Some(Piece::Memory(bytes.clone()));
+            return Some(FilePiece::Memory(bytes.clone()));
         }
         drop(recent);
         let held = self.cache.piece(&digest, file.piece_size(number))?;
-        Some(Piece::Disk(held))
+        Some(FilePiece::Disk(held))
     }
 
     /// The digests of all pieces of a file, if they are known.
@@ -190,7 +190,7 @@ impl Content {
 
     /// The file of the cache that has the digests of the pieces of a file.
     pub(crate) fn digests_file(&self, file: &RemoteFile) -> String {
-        Cache::file_of(Kind::Digests, file.key())
+        Cache::file_of(CachedText::Digests, file.key())
     }
 
     /// The files of the cache that have what is known of a file.
@@ -245,7 +245,7 @@ impl Content {
             let put = tokio::task::spawn_blocking(move || {
                 // It may have been removed before it was kept.
                 if cache.piece(&digest, size).is_none()
-                    && let Piece::Memory(bytes) = piece
+                    && let FilePiece::Memory(bytes) = piece
                     && let Ok(reserved) = cache.reserve(size)
                 {
                     cache.put_piece(reserved, &digest, &bytes);
@@ -286,13 +286,13 @@ impl Content {
     }
 
     /// The digests of a file that are known, also from an earlier run.
-    fn digests_of(&self, file: &RemoteFile) -> Digests {
+    fn digests_of(&self, file: &RemoteFile) -> PieceDigests {
         if let Some(known) = self.digests.lock().get(file.key()) {
             return Arc::clone(known);
         }
         let text = self
             .cache
-            .get(Kind::Digests, file.key())
+            .get(CachedText::Digests, file.key())
             .unwrap_or_default();
         let text = String::from_utf8(text).unwrap_or_default();
         let parsed = text.lines().filter_map(|line| {
@@ -320,17 +320,18 @@ impl Content {
                 .map(|(number, digest)| format!("{number} {digest}\n"))
                 .collect()
         };
-        self.cache.put(Kind::Digests, file.key(), text.as_bytes());
+        self.cache
+            .put(CachedText::Digests, file.key(), text.as_bytes());
     }
 
     /// Forgets the digests of the pieces of a file.
     fn unlearn(&self, file: &RemoteFile) {
         self.digests.lock().remove(file.key());
-        self.cache.drop_text(Kind::Digests, file.key());
+        self.cache.drop_text(CachedText::Digests, file.key());
     }
 
     /// A piece, which is fetched if it is not held.
-    async fn piece(&self, file: &RemoteFile, number: u64) -> Result<Piece, Trouble> {
+    async fn piece(&self, file: &RemoteFile, number: u64) -> Result<FilePiece, Trouble> {
         let is_whole = file.is_whole();
         let is_verified = || self.digest(file, number).is_some();
         // Until the whole file has been compared, no piece of it is read.
@@ -361,7 +362,7 @@ impl Content {
         file: &RemoteFile,
         number: u64,
         is_whole: bool,
-    ) -> Result<Piece, Trouble> {
+    ) -> Result<FilePiece, Trouble> {
         // The kernel asks again for each page of a part that was not delivered.
         if file.failed.lock().is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(Trouble::Broken("it did not answer a moment ago".to_owned()));
@@ -429,7 +430,7 @@ impl Content {
         number: u64,
         arrived: &mut Arrived,
         pace: &mut Pace,
-    ) -> Result<Piece, Trouble> {
+    ) -> Result<FilePiece, Trouble> {
         if !file.is_short() {
             self.ask_digests(file, number, pace).await?;
         }
@@ -459,7 +460,7 @@ impl Content {
                 tokio::task::spawn_blocking(move || cache.put_piece(reserved, &found, &bytes));
             let _ = put.await;
         }
-        Ok(Piece::Memory(bytes))
+        Ok(FilePiece::Memory(bytes))
     }
 
     fn keep_recent(&self, digest: Digest, bytes: Bytes) {

@@ -82,24 +82,24 @@ impl RemoteFile {
 
 /// A piece of a file, whose digest has been compared.
 #[derive(Clone, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum FilePiece {
     /// In memory.
     Memory(Bytes),
     /// In the cache.
     Disk(HeldPiece),
 }
 
-impl Piece {
+impl FilePiece {
     /// Reads a part of it.
     pub(crate) fn read(&self, offset: u64, length: usize) -> std::io::Result<Vec<u8>> {
         match self {
-            Piece::Memory(bytes) => {
+            FilePiece::Memory(bytes) => {
                 let start = usize::try_from(offset).map_err(std::io::Error::other)?;
                 let part = bytes.get(start..start + length);
                 part.map(<[u8]>::to_vec)
                     .ok_or_else(|| std::io::ErrorKind::UnexpectedEof.into())
             }
-            Piece::Disk(held) => {
+            FilePiece::Disk(held) => {
                 let mut bytes = vec![0; length];
                 held.file.read_exact_at(&mut bytes, held.start + offset)?;
                 Ok(bytes)

@@ -18,7 +18,7 @@ pub(crate) const ROOT: Position = 0;
 
 /// Everything that is in an item.
 #[derive(Debug)]
-pub(crate) struct Inventory {
+pub(crate) struct ForeignInventory {
     names: Names,
     entries: Vec<Arc<Entry>>,
     positions: HashMap<Vec<u8>, Position>,
@@ -28,9 +28,9 @@ pub(crate) struct Inventory {
     identities: HashMap<u64, (Position, u32)>,
 }
 
-impl Inventory {
+impl ForeignInventory {
     /// The inventory that pages form.
-    pub(crate) fn of_pages(pages: Vec<Page>) -> Result<Inventory, Trouble> {
+    pub(crate) fn of_pages(pages: Vec<Page>) -> Result<ForeignInventory, Trouble> {
         let broken = |what: &str| Trouble::Broken(format!("an inventory: {what}"));
         let names = pages.first().map(|page| page.names.clone());
         let names = names.ok_or_else(|| broken("it has no page"))?;
@@ -75,7 +75,7 @@ impl Inventory {
         if entries.is_empty() {
             return Err(broken("it does not begin with the item's directory"));
         }
-        Ok(Inventory {
+        Ok(ForeignInventory {
             names,
             entries,
             positions,
@@ -131,9 +131,9 @@ impl Inventory {
 mod tests {
     use super::*;
 
-    fn read(lines: &str) -> Result<Inventory, Trouble> {
+    fn read(lines: &str) -> Result<ForeignInventory, Trouble> {
         let text = format!("inventory 1\nibi {{ibip 8JMKD3MGP8W/34PGRBS}}\n{lines}end\n");
-        Inventory::of_pages(vec![Page::parse(text.as_bytes()).expect("a page")])
+        ForeignInventory::of_pages(vec![Page::parse(text.as_bytes()).expect("a page")])
     }
 
     #[test]

@@ -16,10 +16,12 @@ use crate::formats::hex::Hex;
 use crate::formats::inventory::Page;
 use crate::formats::item::Names;
 use crate::os::memory;
-use crate::world::cache::{Cache, Kind};
-use crate::world::remote::inventory::Inventory;
-use crate::world::remote::requests::{Described, LOOKUP_TIMEOUT, Located, Remote, SentPage};
-use crate::world::remote::sources::{SourceNumber, Sources};
+use crate::world::cache::{Cache, CachedText};
+use crate::world::remote::inventory::ForeignInventory;
+use crate::world::remote::requests::{
+    ItemAnswer, LOOKUP_TIMEOUT, Located, RemoteServers, SentPage,
+};
+use crate::world::remote::sources::{SourceNumber, SourceOrder};
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::pairs::{percent_decode, percent_encode};
@@ -38,9 +40,9 @@ const MOST_SLOTS: usize = 100_000;
 
 /// An item of an Archive, as it was when it was last described.
 #[derive(Debug)]
-pub(crate) struct Item {
+pub(crate) struct ForeignItem {
     /// Its entries.
-    pub(crate) inventory: Inventory,
+    pub(crate) inventory: ForeignInventory,
     /// The URL of its Archive.
     pub(crate) base: String,
     /// Its name there.
@@ -54,33 +56,33 @@ pub(crate) struct Item {
     is_asking: AtomicBool,
     /// The time at which it was last looked up, in Unix seconds.
     used: AtomicI64,
-    held: Held,
+    held: HeldBytes,
 }
 
 /// Counts the bytes of an inventory while it is held.
 #[derive(Debug)]
-struct Held {
+struct HeldBytes {
     bytes: usize,
     all: Arc<AtomicUsize>,
 }
 
-impl Held {
-    fn new(bytes: usize, all: &Arc<AtomicUsize>) -> Held {
+impl HeldBytes {
+    fn new(bytes: usize, all: &Arc<AtomicUsize>) -> HeldBytes {
         all.fetch_add(bytes, Ordering::Relaxed);
-        Held {
+        HeldBytes {
             bytes,
             all: Arc::clone(all),
         }
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-impl Item {
+impl ForeignItem {
     /// Returns for how long the Archive has not confirmed it.
     pub(crate) fn age(&self) -> Duration {
         let seconds = unix_seconds() - self.confirmed.load(Ordering::Relaxed);
@@ -110,7 +112,7 @@ pub(crate) fn unix_seconds() -> i64 {
 enum State {
     Unknown,
     Missing(Instant),
-    Known(Arc<Item>),
+    Known(Arc<ForeignItem>),
 }
 
 /// All that is known of one identifier.
@@ -124,7 +126,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     /// The item as it is known at the moment.
-    pub(crate) fn item(&self) -> Option<Arc<Item>> {
+    pub(crate) fn item(&self) -> Option<Arc<ForeignItem>> {
         match &*self.state.lock() {
             State::Known(item) => Some(Arc::clone(item)),
             _ => None,
@@ -138,37 +140,37 @@ impl Slot {
 }
 
 /// Called with the slot of an item that has changed, with the item before and after.
-pub(crate) type OnChange = Box<dyn Fn(&Slot, &Item, Option<&Item>) + Send + Sync>;
+pub(crate) type OnChange = Box<dyn Fn(&Slot, &ForeignItem, Option<&ForeignItem>) + Send + Sync>;
 
 /// All items that are known.
-pub(crate) struct Items {
-    remote: Arc<Remote>,
+pub(crate) struct ForeignItems {
+    remote: Arc<RemoteServers>,
     cache: Arc<Cache>,
     /// The servers that are asked. Their answers count for no others.
     scope: String,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
-    sources: Sources,
+    sources: SourceOrder,
     on_change: OnceLock<OnChange>,
     /// The bytes of all inventories in memory.
     bytes_held: Arc<AtomicUsize>,
     shed_at: Mutex<Option<Instant>>,
 }
 
-impl fmt::Debug for Items {
+impl fmt::Debug for ForeignItems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Items").finish_non_exhaustive()
     }
 }
 
-impl Items {
+impl ForeignItems {
     /// No items yet.
-    pub(crate) fn new(remote: Arc<Remote>, cache: Arc<Cache>) -> Items {
-        Items {
+    pub(crate) fn new(remote: Arc<RemoteServers>, cache: Arc<Cache>) -> ForeignItems {
+        ForeignItems {
             scope: remote.scope(),
             remote,
             cache,
             slots: Mutex::default(),
-            sources: Sources::default(),
+            sources: SourceOrder::default(),
             on_change: OnceLock::new(),
             bytes_held: Arc::default(),
             shed_at: Mutex::default(),
@@ -258,11 +260,11 @@ impl Items {
 
     /// The file of the cache that has the inventory of an item.
     pub(crate) fn file_of(&self, key: &str) -> String {
-        Cache::file_of(Kind::Item, &self.key_of(key))
+        Cache::file_of(CachedText::Item, &self.key_of(key))
     }
 
     /// An item that is known, or in the cache.
-    pub(crate) fn held(&self, ibi: &Ibi) -> Option<Arc<Item>> {
+    pub(crate) fn held(&self, ibi: &Ibi) -> Option<Arc<ForeignItem>> {
         let key = ibi.canonical();
         let known = self.slots.lock().get(&key).cloned();
         let known = known.and_then(|slot| slot.item());
@@ -270,7 +272,7 @@ impl Items {
     }
 
     /// Returns the servers that it asks.
-    pub(crate) fn remote(&self) -> &Remote {
+    pub(crate) fn remote(&self) -> &RemoteServers {
         &self.remote
     }
 
@@ -292,7 +294,7 @@ impl Items {
     }
 
     /// Asks for an item.
-    async fn fetch(self: &Arc<Self>, ibi: &Ibi, until: Instant) -> Result<Item, Trouble> {
+    async fn fetch(self: &Arc<Self>, ibi: &Ibi, until: Instant) -> Result<ForeignItem, Trouble> {
         let (items, asked) = (Arc::clone(self), ibi.clone());
         let accept = move |base: &str, name: &str, pages: Vec<SentPage>| {
             items.accept((base, name), &asked, &pages)
@@ -306,10 +308,10 @@ impl Items {
         name: &str,
         ibi: &Ibi,
         until: Instant,
-    ) -> Result<Item, Trouble> {
+    ) -> Result<ForeignItem, Trouble> {
         match self.remote.describe(base, name, until).await? {
-            Described::Pages(pages) => self.accept((base, name), ibi, &pages),
-            Described::Text(_) => Err(untold(base)),
+            ItemAnswer::Pages(pages) => self.accept((base, name), ibi, &pages),
+            ItemAnswer::Text(_) => Err(untold(base)),
         }
     }
 
@@ -319,17 +321,17 @@ impl Items {
         (base, name): (&str, &str),
         ibi: &Ibi,
         pages: &[SentPage],
-    ) -> Result<Item, Trouble> {
+    ) -> Result<ForeignItem, Trouble> {
         let confirmed = unix_seconds();
         let item = self.item_of(base, name, ibi, confirmed, pages)?;
         let text = written(base, name, confirmed, pages);
         self.cache
-            .put(Kind::Item, &self.key_of(&ibi.canonical()), &text);
+            .put(CachedText::Item, &self.key_of(&ibi.canonical()), &text);
         Ok(item)
     }
 
     /// Asks in the background whether an item is still as it was, if that was confirmed too long ago.
-    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<Item>) {
+    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<ForeignItem>) {
         if item.age() < FRESH || item.asked.lock().is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
@@ -344,7 +346,7 @@ impl Items {
         });
     }
 
-    async fn confirm(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<Item>) {
+    async fn confirm(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<ForeignItem>) {
         let Ok(ibi) = Ibi::parse(slot.key()) else {
             return;
         };
@@ -375,7 +377,8 @@ impl Items {
             }
             Err(Trouble::Missing) => {
                 *slot.state.lock() = State::Missing(Instant::now());
-                self.cache.drop_text(Kind::Item, &self.key_of(slot.key()));
+                self.cache
+                    .drop_text(CachedText::Item, &self.key_of(slot.key()));
                 if let Some(on_change) = self.on_change.get() {
                     on_change(slot, item, None);
                 }
@@ -384,23 +387,23 @@ impl Items {
         }
     }
 
-    fn keep_time(&self, key: &str, item: &Item) {
+    fn keep_time(&self, key: &str, item: &ForeignItem) {
         let name = self.key_of(key);
-        let Some(text) = self.cache.get(Kind::Item, &name) else {
+        let Some(text) = self.cache.get(CachedText::Item, &name) else {
             return;
         };
         if let Some(cut) = text.iter().position(|byte| *byte == b'\n') {
             let time = item.confirmed.load(Ordering::Relaxed).to_string();
             let text = [time.as_bytes(), &text[cut..]].concat();
-            self.cache.put(Kind::Item, &name, &text);
+            self.cache.put(CachedText::Item, &name, &text);
         }
     }
 
-    fn cached(&self, key: &str, ibi: &Ibi) -> Option<Arc<Item>> {
-        let text = self.cache.get(Kind::Item, &self.key_of(key))?;
+    fn cached(&self, key: &str, ibi: &Ibi) -> Option<Arc<ForeignItem>> {
+        let text = self.cache.get(CachedText::Item, &self.key_of(key))?;
         let item = self.read_cached(&text, ibi);
         if item.is_none() {
-            self.cache.drop_text(Kind::Item, &self.key_of(key));
+            self.cache.drop_text(CachedText::Item, &self.key_of(key));
         }
         item.map(Arc::new)
     }
@@ -419,7 +422,7 @@ impl Items {
         *shed_at = Some(Instant::now());
         let mut excess = held - MOST_HELD;
         let mut slots = self.slots.lock();
-        let mut known: Vec<(i64, Arc<Slot>, Arc<Item>)> = slots
+        let mut known: Vec<(i64, Arc<Slot>, Arc<ForeignItem>)> = slots
             .values()
             .filter_map(|slot| {
                 let item = slot.item()?;
@@ -462,8 +465,8 @@ fn untold(base: &str) -> Trouble {
 /// Asks for the item with a name, an identifier with or without a modifier: the Archives that the user has named, and a
 /// resolver. `accept` gets the URL of the Archive that answers, the name there, and the pages of the inventory.
 pub(crate) async fn ask<T: Send + 'static>(
-    remote: &Arc<Remote>,
-    sources: &Sources,
+    remote: &Arc<RemoteServers>,
+    sources: &SourceOrder,
     name: &str,
     until: Instant,
     accept: impl Fn(&str, &str, Vec<SentPage>) -> Result<T, Trouble> + Send + Sync + 'static,
@@ -481,8 +484,8 @@ pub(crate) async fn ask<T: Send + 'static>(
                 },
             };
             match remote.describe(&base, &name, until).await? {
-                Described::Pages(pages) => accept(&base, &name, pages),
-                Described::Text(_) => Err(untold(&base)),
+                ItemAnswer::Pages(pages) => accept(&base, &name, pages),
+                ItemAnswer::Text(_) => Err(untold(&base)),
             }
         }
     };
@@ -543,8 +546,8 @@ pub(crate) fn is_named(names: &Names, ibi: &Ibi) -> bool {
     }
 }
 
-impl Items {
-    fn read_cached(&self, text: &[u8], ibi: &Ibi) -> Option<Item> {
+impl ForeignItems {
+    fn read_cached(&self, text: &[u8], ibi: &Ibi) -> Option<ForeignItem> {
         let (confirmed, base, name, pages) = read_written(text)?;
         self.item_of(&base, &name, ibi, confirmed, &pages).ok()
     }
@@ -556,18 +559,18 @@ impl Items {
         ibi: &Ibi,
         confirmed: i64,
         sent: &[SentPage],
-    ) -> Result<Item, Trouble> {
+    ) -> Result<ForeignItem, Trouble> {
         let broken = |what: &dyn fmt::Display| Trouble::Broken(format!("{base}: {what}"));
         let pages = sent.iter().map(|page| Page::parse(&page.text));
         let pages = pages
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| broken(&error))?;
-        let inventory = Inventory::of_pages(pages)?;
+        let inventory = ForeignInventory::of_pages(pages)?;
         let names = inventory.names();
         if !is_named(names, ibi) {
             return Err(broken(&format!("it answers with {names} instead of {ibi}")));
         }
-        Ok(Item {
+        Ok(ForeignItem {
             inventory,
             base: base.to_owned(),
             name: name.to_owned(),
@@ -579,7 +582,7 @@ impl Items {
             asked: Mutex::default(),
             is_asking: AtomicBool::new(false),
             used: AtomicI64::new(unix_seconds()),
-            held: Held::new(
+            held: HeldBytes::new(
                 sent.iter().map(|page| page.text.len()).sum(),
                 &self.bytes_held,
             ),

@@ -15,9 +15,9 @@ use crate::formats::level::{
     LevelName, LevelPage, LevelPath, LevelStat, ListOrder, MEDIA_TYPE, NameKind,
 };
 use crate::formats::query::encoded;
-use crate::world::cache::{Cache, Kind};
+use crate::world::cache::{Cache, CachedText};
 use crate::world::remote::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, written};
-use crate::world::remote::requests::{LOOKUP_TIMEOUT, PageAnswer, Paged, Remote, SentPage};
+use crate::world::remote::requests::{LOOKUP_TIMEOUT, PageAnswer, Paged, RemoteServers, SentPage};
 use crate::world::trouble::Trouble;
 
 /// The memory that a name takes beyond its bytes.
@@ -45,7 +45,7 @@ struct ListedPage {
 
 /// The names below a level, as far as they have been fetched.
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct RemoteListing {
     /// The level in the spelling that is recorded.
     pub(crate) path: LevelPath,
     /// Its known attributes.
@@ -65,7 +65,7 @@ pub(crate) struct Listing {
 
 /// The answer of a listing about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Said<'a> {
+pub(crate) enum ListingSays<'a> {
     /// It is there, in this spelling.
     There(&'a LevelName),
     /// It is not there.
@@ -78,11 +78,11 @@ fn broken(what: impl std::fmt::Display) -> Trouble {
     Trouble::Broken(format!("a level: {what}"))
 }
 
-impl Listing {
+impl RemoteListing {
     /// The listing that begins with a page.
-    fn begin(asked: &LevelPath, confirmed: i64, sent: &SentPage) -> Result<Listing, Trouble> {
+    fn begin(asked: &LevelPath, confirmed: i64, sent: &SentPage) -> Result<RemoteListing, Trouble> {
         let page = LevelPage::parse(&sent.text).map_err(broken)?;
-        let begun = Listing {
+        let begun = RemoteListing {
             path: page.path.clone(),
             stat: page.stat,
             pages: Vec::new(),
@@ -100,9 +100,9 @@ impl Listing {
     }
 
     /// The listing with a further page.
-    fn with(&self, sent: &SentPage) -> Result<Listing, Trouble> {
+    fn with(&self, sent: &SentPage) -> Result<RemoteListing, Trouble> {
         let page = LevelPage::parse(&sent.text).map_err(broken)?;
-        let copy = Listing {
+        let copy = RemoteListing {
             path: self.path.clone(),
             stat: self.stat,
             pages: self.pages.clone(),
@@ -116,7 +116,7 @@ impl Listing {
         copy.and(page, sent)
     }
 
-    fn and(mut self, page: LevelPage, sent: &SentPage) -> Result<Listing, Trouble> {
+    fn and(mut self, page: LevelPage, sent: &SentPage) -> Result<RemoteListing, Trouble> {
         if page.path.key() != self.path.key() {
             return Err(broken("its pages are those of several levels"));
         }
@@ -161,10 +161,10 @@ impl Listing {
     }
 
     /// Returns what it says of the name of a level below it, in any spelling.
-    pub(crate) fn level(&self, name: &str) -> Said<'_> {
+    pub(crate) fn level(&self, name: &str) -> ListingSays<'_> {
         let order = |name: &LevelName| self.path.order(&name.name, name.kind);
         let Some(wanted) = self.path.order(name, NameKind::Level(self.stat)) else {
-            return Said::Missing;
+            return ListingSays::Missing;
         };
         let (mut low, mut high) = (0, self.len());
         while low < high {
@@ -175,10 +175,10 @@ impl Listing {
             }
         }
         match self.get(low) {
-            Some(found) if order(found).as_ref() == Some(&wanted) => Said::There(found),
-            Some(_) => Said::Missing,
-            None if self.is_complete() => Said::Missing,
-            None => Said::Nothing,
+            Some(found) if order(found).as_ref() == Some(&wanted) => ListingSays::There(found),
+            Some(_) => ListingSays::Missing,
+            None if self.is_complete() => ListingSays::Missing,
+            None => ListingSays::Nothing,
         }
     }
 
@@ -213,7 +213,7 @@ impl Listing {
 enum State {
     Unknown,
     Missing(Instant),
-    Known(Arc<Listing>),
+    Known(Arc<RemoteListing>),
 }
 
 #[derive(Debug)]
@@ -226,7 +226,7 @@ struct Slot {
 }
 
 impl Slot {
-    fn listing(&self) -> Option<Arc<Listing>> {
+    fn listing(&self) -> Option<Arc<RemoteListing>> {
         match &*self.state.lock() {
             State::Known(listing) => Some(Arc::clone(listing)),
             _ => None,
@@ -239,14 +239,14 @@ impl Slot {
 pub(crate) struct Levels {
     /// The URL of the Archive, without a slash at its end.
     base: String,
-    remote: Arc<Remote>,
+    remote: Arc<RemoteServers>,
     cache: Arc<Cache>,
     slots: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
 impl Levels {
     /// The levels of the Archive at this URL. Nothing is known of them yet.
-    pub(crate) fn new(base: &str, remote: Arc<Remote>, cache: Arc<Cache>) -> Levels {
+    pub(crate) fn new(base: &str, remote: Arc<RemoteServers>, cache: Arc<Cache>) -> Levels {
         Levels {
             base: base.trim_end_matches('/').to_owned(),
             remote,
@@ -275,13 +275,16 @@ impl Levels {
     }
 
     /// Returns what is in memory of a level, however old it is.
-    pub(crate) fn held(&self, path: &LevelPath) -> Option<Arc<Listing>> {
+    pub(crate) fn held(&self, path: &LevelPath) -> Option<Arc<RemoteListing>> {
         let slots = self.slots.lock();
         slots.get(&path.key())?.listing()
     }
 
     /// The first page of a level, or more, without a request. None if that takes one.
-    pub(crate) fn now(self: &Arc<Self>, path: &LevelPath) -> Option<Result<Arc<Listing>, Trouble>> {
+    pub(crate) fn now(
+        self: &Arc<Self>,
+        path: &LevelPath,
+    ) -> Option<Result<Arc<RemoteListing>, Trouble>> {
         let slot = self.slot(path);
         let state = slot.state.lock().clone();
         match state {
@@ -295,7 +298,10 @@ impl Levels {
     }
 
     /// The first page of a level, or more.
-    pub(crate) async fn find(self: &Arc<Self>, path: &LevelPath) -> Result<Arc<Listing>, Trouble> {
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        path: &LevelPath,
+    ) -> Result<Arc<RemoteListing>, Trouble> {
         if let Some(known) = self.now(path) {
             return known;
         }
@@ -312,7 +318,7 @@ impl Levels {
             }
         }
         let page = self.page(path, b"", until).await;
-        match page.and_then(|page| Listing::begin(path, unix_seconds(), &page)) {
+        match page.and_then(|page| RemoteListing::begin(path, unix_seconds(), &page)) {
             Ok(listing) => Ok(self.know(&slot, listing)),
             Err(Trouble::Missing) => {
                 self.lose(&slot);
@@ -323,7 +329,10 @@ impl Levels {
     }
 
     /// A listing with one more page.
-    pub(crate) async fn longer(&self, listing: &Arc<Listing>) -> Result<Arc<Listing>, Trouble> {
+    pub(crate) async fn longer(
+        &self,
+        listing: &Arc<RemoteListing>,
+    ) -> Result<Arc<RemoteListing>, Trouble> {
         let Some(next) = &listing.next else {
             return Ok(Arc::clone(listing));
         };
@@ -372,7 +381,7 @@ impl Levels {
     }
 
     /// Keeps what is known now of a level.
-    fn know(&self, slot: &Slot, listing: Listing) -> Arc<Listing> {
+    fn know(&self, slot: &Slot, listing: RemoteListing) -> Arc<RemoteListing> {
         let listing = Arc::new(listing);
         *slot.state.lock() = State::Known(Arc::clone(&listing));
         if listing.is_complete() {
@@ -383,7 +392,8 @@ impl Levels {
                 confirmed,
                 &listing.sent(),
             );
-            self.cache.put(Kind::Level, &self.cache_name(slot), &text);
+            self.cache
+                .put(CachedText::Level, &self.cache_name(slot), &text);
         }
         self.shed();
         listing
@@ -391,7 +401,8 @@ impl Levels {
 
     fn lose(&self, slot: &Slot) {
         *slot.state.lock() = State::Missing(Instant::now());
-        self.cache.drop_text(Kind::Level, &self.cache_name(slot));
+        self.cache
+            .drop_text(CachedText::Level, &self.cache_name(slot));
     }
 
     fn cache_name(&self, slot: &Slot) -> String {
@@ -407,14 +418,14 @@ impl Levels {
     }
 
     /// The level as the cache has it.
-    fn cached(&self, slot: &Slot) -> Option<Listing> {
-        let text = self.cache.get(Kind::Level, &self.cache_name(slot))?;
+    fn cached(&self, slot: &Slot) -> Option<RemoteListing> {
+        let text = self.cache.get(CachedText::Level, &self.cache_name(slot))?;
         let (confirmed, base, _, pages) = read_written(&text)?;
         let (first, further) = pages.split_first()?;
         if base != self.base {
             return None;
         }
-        let mut listing = Listing::begin(&slot.path, confirmed, first).ok()?;
+        let mut listing = RemoteListing::begin(&slot.path, confirmed, first).ok()?;
         for page in further {
             listing = listing.with(page).ok()?;
         }
@@ -422,7 +433,7 @@ impl Levels {
     }
 
     /// Asks in the background whether a level is still as it was, if that was confirmed too long ago.
-    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, listing: &Arc<Listing>) {
+    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, listing: &Arc<RemoteListing>) {
         if listing.age() < FRESH || listing.asked.lock().is_some_and(|at| at.elapsed() < PAUSE) {
             return;
         }
@@ -437,7 +448,7 @@ impl Levels {
         });
     }
 
-    async fn confirm(&self, slot: &Slot, listing: &Listing) {
+    async fn confirm(&self, slot: &Slot, listing: &RemoteListing) {
         let url = self.url(&slot.path);
         let pages = listing.pages.iter();
         let pages = pages.map(|page| (page.after.as_slice(), page.tag.as_str()));
@@ -449,7 +460,7 @@ impl Levels {
             Ok(false) => {
                 let until = Instant::now() + LOOKUP_TIMEOUT;
                 let page = self.page(&slot.path, b"", until).await;
-                page.and_then(|page| Listing::begin(&slot.path, unix_seconds(), &page))
+                page.and_then(|page| RemoteListing::begin(&slot.path, unix_seconds(), &page))
             }
             Err(trouble) => Err(trouble),
         };
@@ -485,7 +496,7 @@ async fn turn(slot: &Slot, until: Instant) -> Result<tokio::sync::MutexGuard<'_,
 }
 
 /// Whether a listing has the pages of another one, and more.
-fn is_longer(listing: &Listing, other: &Listing) -> bool {
+fn is_longer(listing: &RemoteListing, other: &RemoteListing) -> bool {
     let mut both = listing.pages.iter().zip(&other.pages);
     listing.pages.len() > other.pages.len() && both.all(|(one, other)| Arc::ptr_eq(one, other))
 }
@@ -511,9 +522,9 @@ mod tests {
         }
     }
 
-    fn found(listing: &Listing, name: &str) -> String {
+    fn found(listing: &RemoteListing, name: &str) -> String {
         match listing.level(name) {
-            Said::There(found) => found.name.clone(),
+            ListingSays::There(found) => found.name.clone(),
             other => format!("{other:?}"),
         }
     }
@@ -525,7 +536,7 @@ mod tests {
             "",
             "level 755 1.000000000 A.org\nlevel 755 1.000000000 c.org\nmore lx\n",
         );
-        let begun = Listing::begin(&LevelPath::Root, 0, &first).expect("a level");
+        let begun = RemoteListing::begin(&LevelPath::Root, 0, &first).expect("a level");
         for (name, expected) in [
             ("c.org", "c.org"),
             ("a.org", "A.org"),
@@ -548,7 +559,7 @@ mod tests {
     #[test]
     fn what_an_archive_may_not_say_is_refused() {
         let first = page("", "", "level 755 1.0 a.org\nmore lx\n");
-        let begun = Listing::begin(&LevelPath::Root, 0, &first).expect("a level");
+        let begun = RemoteListing::begin(&LevelPath::Root, 0, &first).expect("a level");
         for bad in [
             page("lx", "", "level 755 1.0 A.org\nend\n"),
             page("lx", "", "level 755 1.0 b.org\nmore lx\n"),
@@ -558,6 +569,6 @@ mod tests {
             assert!(begun.with(&bad).is_err(), "{bad:?}");
         }
         let other = page("", "a.org", "end\n");
-        assert!(Listing::begin(&LevelPath::Root, 0, &other).is_err());
+        assert!(RemoteListing::begin(&LevelPath::Root, 0, &other).is_err());
     }
 }

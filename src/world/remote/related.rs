@@ -14,8 +14,8 @@ use quick_cache::sync::Cache;
 
 use crate::formats::inventory::{Entry, EntryKind, Page};
 use crate::formats::item::Names;
-use crate::world::remote::items::{FRESH, Items};
-use crate::world::remote::requests::{Described, LOOKUP_TIMEOUT, Located};
+use crate::world::remote::items::{FRESH, ForeignItems};
+use crate::world::remote::requests::{ItemAnswer, LOOKUP_TIMEOUT, Located};
 use crate::world::remote::sources::SourceNumber;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
@@ -31,40 +31,40 @@ const LONGEST_LIST: usize = 48 << 20;
 
 /// A question about an item.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Wanted {
+pub(crate) enum RelatedQuestion {
     /// The thing that the identifier with its modifier leads to.
     Modifier(String),
     /// The list of the files of the item to which this name leads.
     Files(String),
 }
 
-impl Wanted {
+impl RelatedQuestion {
     /// The identifier with its modifier.
     fn name(&self) -> &str {
         match self {
-            Wanted::Modifier(name) | Wanted::Files(name) => name,
+            RelatedQuestion::Modifier(name) | RelatedQuestion::Files(name) => name,
         }
     }
 }
 
 /// An answer.
 #[derive(Clone, Debug)]
-pub(crate) enum Related {
+pub(crate) enum RelatedAnswer {
     /// An item.
     Item(Names),
     /// A text.
     Text(Arc<[u8]>),
 }
 
-type Answered = (Instant, Result<Related, Trouble>);
+type Answered = (Instant, Result<RelatedAnswer, Trouble>);
 
 #[derive(Clone, Debug)]
 struct ByLength;
 
-impl Weighter<Wanted, Answered> for ByLength {
-    fn weight(&self, wanted: &Wanted, (_, answer): &Answered) -> u64 {
+impl Weighter<RelatedQuestion, Answered> for ByLength {
+    fn weight(&self, wanted: &RelatedQuestion, (_, answer): &Answered) -> u64 {
         let text = match answer {
-            Ok(Related::Text(text)) => text.len(),
+            Ok(RelatedAnswer::Text(text)) => text.len(),
             _ => 0,
         };
         OVERHEAD + (text + wanted.name().len()) as u64
@@ -73,10 +73,10 @@ impl Weighter<Wanted, Answered> for ByLength {
 
 /// The answers that are known.
 pub(crate) struct RelatedItems {
-    items: Arc<Items>,
-    known: Cache<Wanted, Answered, ByLength>,
+    items: Arc<ForeignItems>,
+    known: Cache<RelatedQuestion, Answered, ByLength>,
     /// The questions that are being asked in the background.
-    asking: Mutex<HashSet<Wanted>>,
+    asking: Mutex<HashSet<RelatedQuestion>>,
 }
 
 impl fmt::Debug for RelatedItems {
@@ -87,7 +87,7 @@ impl fmt::Debug for RelatedItems {
 
 impl RelatedItems {
     /// No answers yet.
-    pub(crate) fn new(items: Arc<Items>) -> RelatedItems {
+    pub(crate) fn new(items: Arc<ForeignItems>) -> RelatedItems {
         RelatedItems {
             items,
             known: Cache::with_weighter(EXPECTED, MOST_KEPT, ByLength),
@@ -96,7 +96,10 @@ impl RelatedItems {
     }
 
     /// An answer that is known. None if a request is needed first.
-    pub(crate) fn now(self: &Arc<Self>, wanted: &Wanted) -> Option<Result<Related, Trouble>> {
+    pub(crate) fn now(
+        self: &Arc<Self>,
+        wanted: &RelatedQuestion,
+    ) -> Option<Result<RelatedAnswer, Trouble>> {
         let (when, answer) = self.known.get(wanted)?;
         if when.elapsed() >= FRESH {
             if answer.is_err() {
@@ -108,14 +111,17 @@ impl RelatedItems {
     }
 
     /// The answer.
-    pub(crate) async fn find(self: &Arc<Self>, wanted: &Wanted) -> Result<Related, Trouble> {
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        wanted: &RelatedQuestion,
+    ) -> Result<RelatedAnswer, Trouble> {
         match self.now(wanted) {
             Some(answer) => answer,
             None => self.ask(wanted).await,
         }
     }
 
-    fn ask_in_background(self: &Arc<Self>, wanted: &Wanted) {
+    fn ask_in_background(self: &Arc<Self>, wanted: &RelatedQuestion) {
         if !self.asking.lock().insert(wanted.clone()) {
             return;
         }
@@ -128,10 +134,10 @@ impl RelatedItems {
         });
     }
 
-    async fn ask(&self, wanted: &Wanted) -> Result<Related, Trouble> {
+    async fn ask(&self, wanted: &RelatedQuestion) -> Result<RelatedAnswer, Trouble> {
         let answer = match wanted {
-            Wanted::Modifier(name) => self.modifier(name).await,
-            Wanted::Files(name) => self.files(name).await,
+            RelatedQuestion::Modifier(name) => self.modifier(name).await,
+            RelatedQuestion::Files(name) => self.files(name).await,
         };
         if matches!(answer, Ok(_) | Err(Trouble::Missing)) {
             let known = (Instant::now(), answer.clone());
@@ -140,7 +146,7 @@ impl RelatedItems {
         answer
     }
 
-    async fn modifier(&self, name: &str) -> Result<Related, Trouble> {
+    async fn modifier(&self, name: &str) -> Result<RelatedAnswer, Trouble> {
         let (items, until) = (Arc::clone(&self.items), Instant::now() + LOOKUP_TIMEOUT);
         let owned = name.to_owned();
         let ask = move |number: SourceNumber| {
@@ -155,18 +161,18 @@ impl RelatedItems {
         self.items.ask_sources(name, until, ask).await
     }
 
-    async fn files(&self, name: &str) -> Result<Related, Trouble> {
+    async fn files(&self, name: &str) -> Result<RelatedAnswer, Trouble> {
         let name = match Ibi::parse(name) {
             Ok(ibi) => ibi.to_string(),
             Err(_) => match self.modifier(name).await? {
-                Related::Item(names) => names.preferred(),
-                Related::Text(_) => return Err(Trouble::Missing),
+                RelatedAnswer::Item(names) => names.preferred(),
+                RelatedAnswer::Text(_) => return Err(Trouble::Missing),
             },
         };
         let ibi = Ibi::parse(&name).map_err(|error| Trouble::Unsupported(error.to_string()))?;
         let slot = self.items.find(&ibi).await?;
         let item = slot.item().ok_or(Trouble::Missing)?;
-        Ok(Related::Text(list(item.inventory.entries())?.into()))
+        Ok(RelatedAnswer::Text(list(item.inventory.entries())?.into()))
     }
 }
 
@@ -193,31 +199,35 @@ fn list(entries: &[Arc<Entry>]) -> Result<Vec<u8>, Trouble> {
 }
 
 async fn of_archive(
-    items: &Items,
+    items: &ForeignItems,
     base: &str,
     name: &str,
     until: Instant,
-) -> Result<Related, Trouble> {
+) -> Result<RelatedAnswer, Trouble> {
     let base = base.trim_end_matches('/');
     match items.remote().describe(base, name, until).await? {
-        Described::Text(text) => Ok(Related::Text(text.into())),
-        Described::Pages(pages) => match pages.first().map(|page| Page::parse(&page.text)) {
-            Some(Ok(page)) => Ok(Related::Item(page.names)),
+        ItemAnswer::Text(text) => Ok(RelatedAnswer::Text(text.into())),
+        ItemAnswer::Pages(pages) => match pages.first().map(|page| Page::parse(&page.text)) {
+            Some(Ok(page)) => Ok(RelatedAnswer::Item(page.names)),
             _ => Err(Trouble::Broken(format!("{base}: no inventory"))),
         },
     }
 }
 
-async fn of_resolver(items: &Items, name: &str, until: Instant) -> Result<Related, Trouble> {
+async fn of_resolver(
+    items: &ForeignItems,
+    name: &str,
+    until: Instant,
+) -> Result<RelatedAnswer, Trouble> {
     match items.remote().locate(name, until).await? {
         Located::Item(_, identifier) => {
             let ibi = Ibi::parse(&identifier);
             let ibi = ibi.map_err(|error| Trouble::Unsupported(error.to_string()))?;
-            Ok(Related::Item(Names::from(ibi)))
+            Ok(RelatedAnswer::Item(Names::from(ibi)))
         }
         Located::Text(url) => {
             let text = items.remote().text(&url, until).await?;
-            Ok(Related::Text(text.into()))
+            Ok(RelatedAnswer::Text(text.into()))
         }
     }
 }

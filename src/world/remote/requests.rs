@@ -50,7 +50,7 @@ const DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 
 /// The servers that this process asks.
 #[derive(Debug)]
-pub(crate) struct Remote {
+pub(crate) struct RemoteServers {
     /// For hosts that the user has named.
     named: Client,
     /// For hosts that a resolver or an Archive has named.
@@ -97,7 +97,7 @@ pub(crate) struct Paged<'a> {
 
 /// The answer to a request for what is in an item.
 #[derive(Debug)]
-pub(crate) enum Described {
+pub(crate) enum ItemAnswer {
     /// All pages.
     Pages(Vec<SentPage>),
     /// The name leads to a text instead of an item.
@@ -124,7 +124,7 @@ fn unreachable(url: &str, why: impl std::fmt::Display) -> Trouble {
     Trouble::Unreachable(format!("{}: {why}", host(url)))
 }
 
-impl Remote {
+impl RemoteServers {
     /// Asks these resolvers and Archives. With `allows_private` also hosts whose addresses are not public, if a resolver
     /// or an Archive names them.
     pub(crate) fn new(
@@ -132,13 +132,13 @@ impl Remote {
         resolvers: Vec<BaseUrl>,
         archives: Vec<BaseUrl>,
         allows_private: bool,
-    ) -> Remote {
+    ) -> RemoteServers {
         let reach = if allows_private {
             Reach::Any
         } else {
             Reach::Public
         };
-        Remote {
+        RemoteServers {
             named: Client::with_strangers(network, Reach::Any, reach),
             found: Client::with_strangers(network, reach, reach),
             resolvers,
@@ -278,7 +278,7 @@ impl Remote {
         base: &str,
         name: &str,
         until: Instant,
-    ) -> Result<Described, Trouble> {
+    ) -> Result<ItemAnswer, Trouble> {
         let url = format!("{base}/{}", encoded(name.as_bytes()));
         let (asked, end) = (inventory_at(&url), Instant::now() + INVENTORY_TIMEOUT);
         let (mut pages, mut length) = (Vec::new(), 0);
@@ -287,7 +287,7 @@ impl Remote {
         loop {
             let page = self.page(&asked, &after, None, until, &mut turn);
             match page.await? {
-                PageAnswer::Text(text) => return Ok(Described::Text(text)),
+                PageAnswer::Text(text) => return Ok(ItemAnswer::Text(text)),
                 PageAnswer::Same => {
                     return Err(Trouble::Broken(format!("{}: status 304", host(base))));
                 }
@@ -296,7 +296,7 @@ impl Remote {
                     let next = next_of(&page.text);
                     pages.push(page);
                     let Some(next) = next else {
-                        return Ok(Described::Pages(pages));
+                        return Ok(ItemAnswer::Pages(pages));
                     };
                     if length > LONGEST_INVENTORY || pages.len() >= MOST_PAGES || next <= after {
                         let text = format!("{}: the inventory has no end", host(base));

@@ -23,9 +23,9 @@ pub(crate) type SourceNumber = usize;
 
 /// The source that has answered, for each prefix.
 #[derive(Debug, Default)]
-pub(crate) struct Sources(Mutex<HashMap<String, SourceNumber>>);
+pub(crate) struct SourceOrder(Mutex<HashMap<String, SourceNumber>>);
 
-impl Sources {
+impl SourceOrder {
     /// The numbers of the sources in the order in which they are asked for this identifier.
     fn order(&self, prefix: &str, count: usize) -> Vec<SourceNumber> {
         let known = self.0.lock().get(prefix).copied();
@@ -109,7 +109,7 @@ mod tests {
 
     /// Returns what three sources answer, each after so many milliseconds, and which are asked.
     async fn asked(
-        sources: &Sources,
+        sources: &SourceOrder,
         answers: [(u64, Result<u32, Trouble>); 3],
     ) -> (Result<u32, Trouble>, Vec<SourceNumber>) {
         let asked = std::sync::Arc::new(Mutex::new(Vec::new()));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_source_that_answered_is_asked_first() {
-        let sources = Sources::default();
+        let sources = SourceOrder::default();
         let silent = Trouble::Unreachable("silent".to_owned());
         run(async {
             let missing = (0, Err(Trouble::Missing));

@@ -17,7 +17,7 @@ use crate::formats::resolution::item_of;
 use crate::fuse::mount::{Mounted, mounts};
 use crate::web::client::Network;
 use crate::web::client::archive::is_url;
-use crate::world::copy::{Asked, Destination, Identity, Source};
+use crate::world::copy::{CopyDestination, CopyRequest, CopySource, Identity};
 use ibi::message;
 use ibi::persistent::{Identifier, is_link};
 use ibi::relation::Request;
@@ -31,7 +31,7 @@ struct Hosts {
 
 /// An item to be fetched.
 struct Wanted {
-    asked: Asked,
+    asked: CopyRequest,
     names: Option<Names>,
     hosts: Hosts,
 }
@@ -136,11 +136,11 @@ impl Chooser<'_> {
         };
         let base = name.identifier.to_string();
         let asked = match &name.request {
-            None => Asked {
+            None => CopyRequest {
                 name: base,
                 identity,
             },
-            Some(Request::Modifier(modifier)) => Asked {
+            Some(Request::Modifier(modifier)) => CopyRequest {
                 name: format!("{base}{modifier}"),
                 identity: None,
             },
@@ -199,7 +199,7 @@ fn in_world(path: &Path) -> Result<Option<Wanted>, Failure> {
     };
     let names = access::names_in(&name)?;
     Ok(Some(Wanted {
-        asked: Asked::of(&names),
+        asked: CopyRequest::of(&names),
         names: Some(names),
         hosts: Hosts {
             archives: vec![base],
@@ -217,14 +217,14 @@ fn fetch(
     let network = crate::command::commands::network(&options.selection.network)?;
     let store = Local::reading(&access.store)?;
     let open = || Local::changing(&access.store, access.mount_point.as_deref());
-    let to = Destination {
+    let to = CopyDestination {
         store: &store,
         is_mounted: access.mount_point.is_some(),
         brings_back: options.selection.bring_back,
         open: &open,
     };
     let mut report = OutcomeReport::new(wanted.len(), options.selection.output.json);
-    let mut sources: Vec<(Hosts, Source)> = Vec::new();
+    let mut sources: Vec<(Hosts, CopySource)> = Vec::new();
     let mut done: Vec<Names> = Vec::new();
     while let Some(one) = wanted.pop_front() {
         if one
@@ -262,7 +262,7 @@ fn fetch(
             && !done.iter().any(|done| done.matches(&metadata))
         {
             wanted.push_front(Wanted {
-                asked: Asked::of(&metadata),
+                asked: CopyRequest::of(&metadata),
                 names: Some(metadata),
                 hosts: one.hosts,
             });
@@ -271,8 +271,8 @@ fn fetch(
     report.end()
 }
 
-fn source(hosts: &Hosts, network: &Network, allows_private: bool) -> Result<Source, Failure> {
+fn source(hosts: &Hosts, network: &Network, allows_private: bool) -> Result<CopySource, Failure> {
     let (archives, resolvers) = (hosts.archives.clone(), hosts.resolvers.clone());
-    Source::new(network, archives, resolvers, allows_private)
+    CopySource::new(network, archives, resolvers, allows_private)
         .map_err(|error| Failure::new(Exit::Failed, error))
 }

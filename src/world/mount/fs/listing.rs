@@ -8,39 +8,39 @@ use std::time::{Duration, Instant};
 use fuser::{FileType, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
 
-use super::{GENERATION, Inner, errno, type_of};
+use super::{GENERATION, WorldInner, errno, type_of};
 use crate::world::mount::listed::node_of;
-use crate::world::mount::namespace::{Entries, Listed};
-use crate::world::mount::nodes::NodeKind;
-use crate::world::remote::levels::Listing;
+use crate::world::mount::namespace::{ForeignEntries, ForeignEntry};
+use crate::world::mount::nodes::ForeignNodeKind;
+use crate::world::remote::levels::RemoteListing;
 use crate::world::remote::requests::READ_TIMEOUT;
 use crate::world::trouble::Trouble;
 
 /// An open directory: its entries do not change while it is read.
 #[derive(Debug)]
-pub(super) struct Directory {
+pub(super) struct ForeignDirectory {
     id: u64,
     entries: OpenEntries,
 }
 
 #[derive(Debug)]
 enum OpenEntries {
-    All(Vec<Listed>),
+    All(Vec<ForeignEntry>),
     /// Those of a level, as far as they have been fetched.
-    Level(Mutex<Arc<Listing>>),
+    Level(Mutex<Arc<RemoteListing>>),
 }
 
-impl Directory {
-    pub(super) fn new(id: u64, entries: Entries) -> Directory {
+impl ForeignDirectory {
+    pub(super) fn new(id: u64, entries: ForeignEntries) -> ForeignDirectory {
         let entries = match entries {
-            Entries::All(entries) => OpenEntries::All(entries),
-            Entries::Level(listing) => OpenEntries::Level(Mutex::new(listing)),
+            ForeignEntries::All(entries) => OpenEntries::All(entries),
+            ForeignEntries::Level(listing) => OpenEntries::Level(Mutex::new(listing)),
         };
-        Directory { id, entries }
+        ForeignDirectory { id, entries }
     }
 
     /// The listing of a level that has more names than have been fetched.
-    fn begun(&self) -> Option<Arc<Listing>> {
+    fn begun(&self) -> Option<Arc<RemoteListing>> {
         match &self.entries {
             OpenEntries::All(_) => None,
             OpenEntries::Level(listing) => {
@@ -55,7 +55,7 @@ impl Directory {
     fn each(
         &self,
         offset: u64,
-        mut add: impl FnMut(u64, &[u8], Option<NodeKind>) -> bool,
+        mut add: impl FnMut(u64, &[u8], Option<ForeignNodeKind>) -> bool,
     ) -> usize {
         let first = usize::try_from(offset).unwrap_or(usize::MAX);
         let listing = match &self.entries {
@@ -112,11 +112,11 @@ impl ListingReply {
     }
 }
 
-impl Inner {
+impl WorldInner {
     /// Lists a directory from an offset on. None if that was possible without a request.
     pub(super) fn list_now(
         &self,
-        directory: &Directory,
+        directory: &ForeignDirectory,
         offset: u64,
         mut reply: ListingReply,
     ) -> Option<ListingReply> {
@@ -130,7 +130,7 @@ impl Inner {
     /// Lists a level from an offset on that has not been fetched so far.
     pub(super) async fn list_more(
         &self,
-        directory: &Directory,
+        directory: &ForeignDirectory,
         offset: u64,
         mut reply: ListingReply,
     ) {
@@ -160,7 +160,7 @@ impl Inner {
     }
 
     /// Adds the entries that are known to a reply, and returns how many there were.
-    fn fill(&self, directory: &Directory, offset: u64, reply: &mut ListingReply) -> usize {
+    fn fill(&self, directory: &ForeignDirectory, offset: u64, reply: &mut ListingReply) -> usize {
         let nodes = &self.namespace.nodes;
         directory.each(offset, |next, name, kind| {
             let name = OsStr::from_bytes(name);
@@ -186,7 +186,7 @@ impl Inner {
                     }
                     // The kernel counts no lookup of these.
                     None => {
-                        let attr = self.attributes(directory.id, &NodeKind::Root);
+                        let attr = self.attributes(directory.id, &ForeignNodeKind::Root);
                         let number = INodeNo(directory.id);
                         reply.add(number, next, name, &Duration::ZERO, &attr, GENERATION)
                     }
