@@ -5,6 +5,7 @@
 //! reads and writes files (FUSE passthrough). The names that a change makes stale in its cache go through
 //! `invalidator`.
 
+mod answer;
 mod background;
 mod backing;
 mod convert;
@@ -24,7 +25,6 @@ mod placement;
 mod protocol;
 mod readdirplus;
 mod refusals;
-mod reply;
 mod surplus;
 mod worker_pool;
 
@@ -81,7 +81,7 @@ impl std::ops::Deref for Ibifs {
 /// The state that requests need, also those that continue in a thread of their own.
 #[derive(Debug)]
 pub struct Inner {
-    namespace: Arc<Namespace>,
+    namespace: Namespace,
     handles: Handles,
     invalidator: Invalidator,
     backings: Backings,
@@ -120,7 +120,7 @@ impl Ibifs {
         };
         let server = namespace.server();
         let inner = Inner {
-            namespace: Arc::new(namespace),
+            namespace,
             // An eighth of the descriptors; root is not limited.
             handles: Handles::new(descriptors::limit() / 8),
             // A quarter, as for nodes that have handles: directories and open files need the others.
@@ -204,3 +204,6 @@ impl Inner {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

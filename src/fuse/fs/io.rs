@@ -7,7 +7,7 @@ use rustix::io::Errno;
 
 use super::Inner;
 use super::handles::Handle;
-use crate::fuse::inode::{Node, NodeId, NodeKind};
+use crate::fuse::inode::{NodeId, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult, Where};
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::caller::Caller;
@@ -18,6 +18,7 @@ pub(super) struct WritePlace {
     place: Where,
     /// Whether the bytes are a page of a mapping, which the kernel writes without a caller.
     is_page: bool,
+    keeps_set_id: bool,
 }
 
 impl WritePlace {
@@ -32,6 +33,7 @@ impl WritePlace {
                 Where::At(offset)
             },
             is_page,
+            keeps_set_id: !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
         }
     }
 }
@@ -93,28 +95,13 @@ impl Inner {
         handle: FileHandle,
         at: WritePlace,
         bytes: &[u8],
-        keeps_set_id: bool,
     ) -> ErrnoResult<usize> {
         match self.handles.get(handle).as_deref() {
             Some(Handle::File { file, opener, .. }) => {
                 let writer = if at.is_page { opener } else { caller };
-                inside::write_as(file.as_fd(), at.place, bytes, keeps_set_id, writer)
+                inside::write_as(file.as_fd(), at.place, bytes, at.keeps_set_id, writer)
             }
             _ => Err(Errno::BADF),
-        }
-    }
-
-    /// Syncs a directory.
-    pub(super) fn sync_directory(
-        &self,
-        node: &Node,
-        handle: FileHandle,
-        content_only: bool,
-    ) -> ErrnoResult<()> {
-        if node.is_in_item() {
-            self.with_file(handle, |file| inside::sync(file, content_only))
-        } else {
-            self.namespace.sync_directory(node, content_only)
         }
     }
 }

@@ -42,20 +42,22 @@ impl From<Errno> for Blocked {
     }
 }
 
+/// The errno for a caller that does not wait.
+impl From<Blocked> for Errno {
+    fn from(blocked: Blocked) -> Errno {
+        match blocked {
+            Blocked::Lease => opening::LEASED,
+            Blocked::Errno(errno) => errno,
+        }
+    }
+}
+
 impl Blocked {
     /// The meaning of the errno of an attempt to open a file.
     pub(super) fn of(errno: Errno) -> Blocked {
         match errno {
             opening::LEASED => Blocked::Lease,
             errno => Blocked::Errno(errno),
-        }
-    }
-
-    /// The errno for a caller that does not wait.
-    pub(super) fn errno(&self) -> Errno {
-        match self {
-            Blocked::Lease => opening::LEASED,
-            Blocked::Errno(errno) => *errno,
         }
     }
 }

@@ -3,16 +3,13 @@
 use std::ffi::{CStr, OsStr};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
 
-use fuser::{FileHandle, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
+use fuser::{FileHandle, INodeNo};
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::convert::{errno, file_attr, file_type};
+use super::Inner;
 use super::handles::{Directory, Handle};
-use super::reply::GENERATION;
-use super::{Inner, lifetimes};
 use crate::archive::tree::SIDECAR;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeId, ROOT};
@@ -29,12 +26,12 @@ const AFTER_DOT: u64 = 0x5bd1_e995_7f4a_7c15;
 const AFTER_DOTS: u64 = AFTER_DOT + 1;
 
 /// A line of a listing.
-struct Line<'a> {
-    name: &'a OsStr,
-    st_ino: u64,
-    kind: FileType,
+pub(super) struct Line<'a> {
+    pub(super) name: &'a OsStr,
+    pub(super) st_ino: u64,
+    pub(super) kind: FileType,
     /// The offset of the listing after it.
-    next: u64,
+    pub(super) next: u64,
 }
 
 impl Line<'_> {
@@ -44,51 +41,8 @@ impl Line<'_> {
 }
 
 impl Inner {
-    /// Replies to READDIR, from an offset on.
-    pub(super) fn list_and_reply(
-        &self,
-        handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let listed = self.list(handle, offset, |_, line| {
-            let number = INodeNo(line.st_ino);
-            reply.add(number, line.next, file_type(line.kind), line.name)
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
-    }
-
-    /// Replies to READDIRPLUS, from an offset on.
-    pub(super) fn list_with_nodes_and_reply(
-        &self,
-        caller: &Caller,
-        directory: NodeId,
-        handle: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let add = |line: &Line<'_>, attr: &Attr, entry: Option<&Entry>| {
-            // Of `.` and `..` the kernel takes the number alone.
-            let number = entry.map_or(line.st_ino, |entry| entry.node.id.0);
-            let attr = file_attr(number, attr);
-            let lifetime = entry.map_or(Duration::ZERO, lifetimes::of_both);
-            if let Some(entry) = entry {
-                let parent = INodeNo(directory.0);
-                self.surplus.note(&self.namespace, parent, line.name, entry);
-            }
-            reply.add(attr.ino, line.next, line.name, &lifetime, &attr, GENERATION)
-        };
-        match self.list_with_nodes(caller, directory, handle, offset, add) {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
-    }
-
     /// Lists names from an offset on; `add` returns true when the answer is full.
-    fn list(
+    pub(super) fn list(
         &self,
         handle: FileHandle,
         offset: u64,
@@ -189,7 +143,7 @@ impl Inner {
 
     /// Lists names with their nodes, if the caller looks names up after listing them (see `readdirplus`). Otherwise
     /// the first answer holds `.` and `..` alone, after which the kernel asks for names only.
-    fn list_with_nodes(
+    pub(super) fn list_with_nodes(
         &self,
         caller: &Caller,
         directory: NodeId,
@@ -215,6 +169,9 @@ impl Inner {
             }
             match self.namespace.listed(caller, node, line.name) {
                 Ok(entry) => {
+                    let parent = INodeNo(directory.0);
+                    self.surplus
+                        .note(&self.namespace, parent, line.name, &entry);
                     let is_full = add(&line, &entry.attr, Some(&entry));
                     if is_full {
                         self.forget_node(entry.node.id, 1);

@@ -3,10 +3,11 @@
 
 use std::ffi::OsStr;
 
-use fuser::{INodeNo, ReplyEntry};
+use fuser::INodeNo;
 use rustix::io::Errno;
 
-use super::{Inner, reply};
+use super::Inner;
+use super::answer::{Answer, Wait};
 use crate::fuse::inside::{ErrnoResult, Removal};
 use crate::fuse::namespace::{Entry, MkdirResult};
 use crate::os::caller::Caller;
@@ -29,29 +30,25 @@ impl Inner {
         })
     }
 
-    /// Makes a directory and replies: later if it is an item to be minted.
-    pub(super) fn make_directory_and_reply(
+    /// Makes a directory: later if it is an item to be minted.
+    pub(super) fn make_directory(
         &self,
         caller: Caller,
         (parent, name): NameIn<'_>,
         mode: (u32, u32),
-        reply: ReplyEntry,
-    ) {
+    ) -> ErrnoResult<Answer<Entry>> {
         let _charged = charging::charge_to(caller.charged_user());
         let made = self.change(format_args!("mkdir"), &caller, (parent, name), || {
             let (parent, by) = (self.node(parent)?, self.context(&caller));
             self.namespace.make_directory(&by, &parent, name, mode)
-        });
-        match made {
-            Ok(MkdirResult::Done(entry)) => reply::entry(reply, Ok(entry)),
-            Err(error) => reply::entry(reply, Err(error)),
-            Ok(MkdirResult::Minting(minting)) => {
-                let cache = Box::new(self.invalidator.clone());
-                let done = |minted| reply::entry(reply, minted);
-                self.namespace
-                    .mint_in_background(caller, minting, cache, done);
-            }
-        }
+        })?;
+        Ok(match made {
+            MkdirResult::Done(entry) => Answer::Now(entry),
+            MkdirResult::Minting(minting) => Answer::later(Wait::Date, caller.uid, move |inner| {
+                let _charged = charging::charge_to(caller.charged_user());
+                inner.namespace.mint(&inner.context(&caller), &minting)
+            }),
+        })
     }
 
     pub(super) fn make_link(

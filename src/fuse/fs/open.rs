@@ -4,26 +4,49 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use fuser::{BackingId, FileHandle, FopenFlags, ReplyAttr, ReplyCreate, ReplyOpen};
+use fuser::{BackingId, FileHandle, FopenFlags, INodeNo};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::Inner;
+use super::answer::{Answer, Wait};
 use super::backing::{Backing, Route};
 use super::handles::{ContentState, Directory, Handle};
 use super::leases::Blocked;
 use super::names::NameIn;
-use super::reply::{self, OpenFile};
-use super::{Ibifs, Inner};
 use crate::archive::{Bringing, WriteIntent};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping, Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
 use crate::fuse::namespace::{Closing, Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
-use crate::os::charging;
 
-/// A file that is open already, because it has just been made.
-type OpenedFile = (OwnedFd, Option<OpenDeposit>);
+/// A file that has been opened, with its handle.
+pub(super) struct OpenFile {
+    pub(super) handle: FileHandle,
+    pub(super) flags: FopenFlags,
+    pub(super) backing: Option<Arc<Backing>>,
+}
+
+/// A file that has been opened for a request. [`Inner::register`] gives it a handle, right before the reply, which opens
+/// the backing file of the kernel.
+pub(super) enum Opened {
+    /// A virtual file, which has a handle already.
+    Virtual(OpenFile),
+    /// A real file.
+    Real(OpenedFile),
+}
+
+/// A real file that has been opened.
+pub(super) struct OpenedFile {
+    file: OwnedFd,
+    node: Arc<Node>,
+    deposit: Option<OpenDeposit>,
+    change: Option<WriteIntent>,
+    caller: Caller,
+    access: OFlags,
+    is_made: bool,
+}
 
 /// The way in which an open file is read and written.
 struct Routed {
@@ -32,114 +55,90 @@ struct Routed {
     mapping: Option<MappableOpen>,
 }
 
-impl Ibifs {
-    /// Opens a file and replies: in the background if its text must be generated, later if another program
-    /// has a lease on it.
-    pub(super) fn open_and_reply(
+impl Inner {
+    /// Opens a file: later if its text must be generated, or if another program has a lease on it.
+    pub(super) fn open_file(
         &self,
         caller: Caller,
-        node: Arc<Node>,
+        number: INodeNo,
         flags: i32,
-        reply: ReplyOpen,
-    ) {
-        let inner = Arc::clone(&self.inner);
+    ) -> ErrnoResult<Answer<Opened>> {
+        let node = self.node(number)?;
         if let NodeKind::Generated(_) = node.kind {
-            let job = move |turn: ErrnoResult<()>| {
-                let opened = turn.and_then(|()| {
-                    let register = |file: BorrowedFd<'_>| reply.open_backing(file);
-                    let opened = inner.open_file(&caller, &node, None, flags, register);
-                    opened.map_err(|blocked| blocked.errno())
-                });
-                reply::open(reply, opened);
-            };
-            return self.generating.run(caller.uid, Box::new(job));
+            return Ok(Answer::later(Wait::Processor, caller.uid, move |inner| {
+                inner.try_open(&caller, &node, flags).map_err(Errno::from)
+            }));
         }
-        let register = |file: BorrowedFd<'_>| reply.open_backing(file);
-        let opened = self.open_file(&caller, &node, None, flags, register);
-        if !matches!(opened, Err(Blocked::Lease)) || flags & libc::O_NONBLOCK != 0 {
-            return reply::open(reply, opened.map_err(|blocked| blocked.errno()));
+        match self.try_open(&caller, &node, flags) {
+            Err(Blocked::Lease) if flags & libc::O_NONBLOCK == 0 => {}
+            opened => return Ok(Answer::Now(opened?)),
         }
-        let (retrying, met) = (Arc::clone(&inner), Arc::clone(&node));
-        let attempt = move || {
-            let opened = retrying.open_unleased(&caller, &met, flags);
-            opened.map_err(|blocked| blocked.errno())
+        let met = Arc::clone(&node);
+        let attempt = move |inner: &Inner| {
+            let opened = inner.open_unleased(&caller, &met, flags);
+            opened.map_err(Errno::from)
         };
-        let next = move |unleased: ErrnoResult<OwnedFd>| {
-            let opened = unleased.and_then(|_unleased| {
-                let register = |file: BorrowedFd<'_>| reply.open_backing(file);
-                let opened = inner.open_file(&caller, &node, None, flags, register);
-                opened.map_err(|blocked| blocked.errno())
-            });
-            reply::open(reply, opened);
-        };
-        self.leases
-            .wait(caller.uid, Box::new(attempt), Box::new(next));
+        let wait = Wait::Lease(Box::new(attempt));
+        Ok(Answer::later(wait, caller.uid, move |inner| {
+            inner.try_open(&caller, &node, flags).map_err(Errno::from)
+        }))
     }
 
-    /// Replies with a node's attributes: in the background if a text must be generated to know its size.
-    pub(super) fn attributes_and_reply(&self, caller: Caller, node: Arc<Node>, reply: ReplyAttr) {
+    /// Returns a node's attributes: later if a text must be generated to know its size.
+    pub(super) fn attributes(
+        &self,
+        caller: Caller,
+        number: INodeNo,
+    ) -> ErrnoResult<Answer<(Arc<Node>, Attr)>> {
+        let node = self.node(number)?;
         let NodeKind::Generated(generated) = node.kind else {
-            let attr = self.namespace.attributes(&node);
-            return reply::attributes(reply, attr.map(|attr| (node, attr)));
+            let attr = self.namespace.attributes(&node)?;
+            return Ok(Answer::Now((node, attr)));
         };
-        let inner = Arc::clone(&self.inner);
-        let job = move |turn: ErrnoResult<()>| {
-            let attr = turn.and_then(|()| inner.namespace.generated_attributes(&caller, generated));
-            reply::attributes(reply, attr.map(|attr| (node, attr)));
-        };
-        self.generating.run(caller.uid, Box::new(job));
+        Ok(Answer::later(Wait::Processor, caller.uid, move |inner| {
+            let attr = inner.namespace.generated_attributes(&caller, generated)?;
+            Ok((node, attr))
+        }))
     }
 
-    /// Opens a directory and replies: in the background where all names are read at once, and there may be
-    /// many.
-    pub(super) fn open_directory_and_reply(
+    /// Opens a directory: later where all names are read at once, and there may be many.
+    pub(super) fn open_directory(
         &self,
         caller: Caller,
-        node: Arc<Node>,
-        reply: ReplyOpen,
-    ) {
+        number: INodeNo,
+    ) -> ErrnoResult<Answer<OpenFile>> {
+        let node = self.node(number)?;
         if node.is_in_item() || self.namespace.is_listed_in_parts(&node) {
-            return reply::open(reply, self.open_directory(&caller, node));
+            return Ok(Answer::Now(self.open_listing(&caller, node)?));
         }
-        let inner = Arc::clone(&self.inner);
-        let job = move |turn: ErrnoResult<()>| {
-            let opened = turn.and_then(|()| inner.open_directory(&caller, node));
-            reply::open(reply, opened);
-        };
-        self.generating.run(caller.uid, Box::new(job));
+        Ok(Answer::later(Wait::Processor, caller.uid, move |inner| {
+            inner.open_listing(&caller, node)
+        }))
     }
 
-    /// Sets attributes and replies: later if another program has a lease on a file whose size changes.
-    pub(super) fn set_attributes_and_reply(
+    /// Sets attributes: later if another program has a lease on a file whose size changes.
+    pub(super) fn set_attributes(
         &self,
         caller: Caller,
-        node: Arc<Node>,
+        number: INodeNo,
         handle: Option<FileHandle>,
         change: AttributeChange,
-        reply: ReplyAttr,
-    ) {
-        let changed = self.set_attributes(&caller, &node, handle, &change);
-        if !matches!(changed, Err(Blocked::Lease)) {
-            let changed = changed.map_err(|blocked| blocked.errno());
-            return reply::attributes(reply, changed.map(|attr| (node, attr)));
+    ) -> ErrnoResult<Answer<(Arc<Node>, Attr)>> {
+        let node = self.node(number)?;
+        match self.set_attributes_unleased(&caller, &node, handle, &change) {
+            Err(Blocked::Lease) => {}
+            changed => return Ok(Answer::Now((node, changed?))),
         }
-        let (inner, met) = (Arc::clone(&self.inner), Arc::clone(&node));
-        let attempt = move || inner.open_content(&caller, &met, libc::O_WRONLY);
-        let inner = Arc::clone(&self.inner);
-        let next = move |unleased: ErrnoResult<OwnedFd>| {
-            let changed = unleased.and_then(|_unleased| {
-                let changed = inner.set_attributes(&caller, &node, handle, &change);
-                changed.map_err(|blocked| blocked.errno())
-            });
-            reply::attributes(reply, changed.map(|attr| (node, attr)));
-        };
-        self.leases
-            .wait(caller.uid, Box::new(attempt), Box::new(next));
+        let met = Arc::clone(&node);
+        let attempt = move |inner: &Inner| inner.open_content(&caller, &met, libc::O_WRONLY);
+        let wait = Wait::Lease(Box::new(attempt));
+        Ok(Answer::later(wait, caller.uid, move |inner| {
+            let changed = inner.set_attributes_unleased(&caller, &node, handle, &change);
+            Ok((node, changed?))
+        }))
     }
-}
 
-impl Inner {
-    fn set_attributes(
+    fn set_attributes_unleased(
         &self,
         caller: &Caller,
         node: &Node,
@@ -163,41 +162,30 @@ impl Inner {
         })
     }
 
-    /// Makes and opens a file, and replies.
-    pub(super) fn create_and_reply(
+    /// Makes and opens a file.
+    pub(super) fn create_file(
         &self,
         caller: &Caller,
         (parent, name): NameIn<'_>,
         flags: i32,
         mode: (u32, u32),
-        reply: ReplyCreate,
-    ) {
-        let _charged = charging::charge_to(caller.charged_user());
+    ) -> ErrnoResult<(Entry, Opened)> {
         let created = self.change(format_args!("create"), caller, (parent, name), || {
-            let register = |file: BorrowedFd<'_>| reply.open_backing(file);
             let parent = self.node(parent)?;
-            self.create_file(caller, &parent, name, flags, mode, register)
-        });
-        if let Ok((entry, _)) = &created {
-            self.surplus.note(&self.namespace, parent, name, entry);
-        }
-        let node = created.as_ref().ok().map(|(entry, _)| entry.node.clone());
-        reply::create(reply, created);
-        if let Some(node) = node {
-            self.created(&node);
-        }
+            self.make_file(caller, &parent, name, flags, mode)
+        })?;
+        self.surplus.note(&self.namespace, parent, name, &created.0);
+        Ok(created)
     }
 
-    /// Makes and opens a file; `register` registers it for passthrough.
-    fn create_file(
+    fn make_file(
         &self,
         caller: &Caller,
         parent: &Node,
         name: &OsStr,
         flags: i32,
         (mode, umask): (u32, u32),
-        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
-    ) -> ErrnoResult<(Entry, OpenFile)> {
+    ) -> ErrnoResult<(Entry, Opened)> {
         self.handles.check(caller.uid)?;
         let by = &self.context(caller);
         let created = self
@@ -208,58 +196,84 @@ impl Inner {
             file,
             deposit,
         } = created;
-        let made = Some((file, deposit));
-        let opened = self.open_file(caller, &entry.node, made, flags, register);
-        Ok((entry, opened.map_err(|blocked| blocked.errno())?))
+        let node = &entry.node;
+        let opened = if node.real.is_none() {
+            Opened::Virtual(self.open_virtual(caller, node, access_of(flags))?)
+        } else {
+            let (_, change) = self.begin_change(caller, node, flags, true)?;
+            Opened::Real(OpenedFile {
+                file,
+                node: Arc::clone(node),
+                deposit,
+                change,
+                caller: *caller,
+                access: access_of(flags),
+                is_made: true,
+            })
+        };
+        Ok((entry, opened))
     }
 
-    /// Opens a file, or takes one that has just been made. If a lease blocks it, nothing has changed.
-    fn open_file(
-        &self,
-        caller: &Caller,
-        node: &Arc<Node>,
-        made: Option<OpenedFile>,
-        flags: i32,
-        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
-    ) -> Result<OpenFile, Blocked> {
-        let access = OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE;
-        let is_made = made.is_some();
-        if !is_made {
-            self.handles.check(caller.uid)?;
+    /// Opens a file. If a lease blocks it, nothing has changed.
+    fn try_open(&self, caller: &Caller, node: &Arc<Node>, flags: i32) -> Result<Opened, Blocked> {
+        let access = access_of(flags);
+        self.handles.check(caller.uid)?;
+        if node.real.is_none() {
+            return Ok(Opened::Virtual(self.open_virtual(caller, node, access)?));
         }
-        let Some(real) = &node.real else {
-            return Ok(self.open_virtual(caller, node, access)?);
+        let (_unleased, change) = self.begin_change(caller, node, flags, false)?;
+        let opened = self.open_content(caller, node, flags);
+        Ok(Opened::Real(OpenedFile {
+            file: opened.map_err(Blocked::of)?,
+            node: Arc::clone(node),
+            deposit: None,
+            change,
+            caller: *caller,
+            access,
+            is_made: false,
+        }))
+    }
+
+    /// Gives a file that has been opened its handle; `register` registers it for passthrough.
+    pub(super) fn register(
+        &self,
+        opened: Opened,
+        register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
+    ) -> OpenFile {
+        let opened = match opened {
+            Opened::Virtual(opened) => return opened,
+            Opened::Real(opened) => opened,
         };
-        let (_unleased, change) = self.begin_change(caller, node, flags, is_made)?;
-        let (file, deposit) = match made {
-            Some(made) => made,
-            None => {
-                let opened = self.open_content(caller, node, flags);
-                (opened.map_err(Blocked::of)?, None)
-            }
-        };
-        self.access_times.apply_to(&file);
-        let routed = self.route(caller, node, &file, access, is_made, register);
-        let file = Arc::new(file);
-        real.file.note_opened(&file);
+        self.access_times.apply_to(&opened.file);
+        let routed = self.route(&opened, register);
+        let OpenedFile {
+            node,
+            access,
+            caller,
+            ..
+        } = opened;
+        let file = Arc::new(opened.file);
+        if let Some(real) = &node.real {
+            real.file.note_opened(&file);
+        }
         let handle = Handle::File {
             file,
             writable: access != OFlags::RDONLY,
             mappable: access == OFlags::RDWR,
             // The thread may have ended by then, and its number may be another's.
-            opener: Caller { pid: 0, ..*caller },
-            node: Arc::clone(node),
-            deposit,
-            change: parking_lot::Mutex::new(change),
+            opener: Caller { pid: 0, ..caller },
+            node,
+            deposit: opened.deposit,
+            change: parking_lot::Mutex::new(opened.change),
             closed: parking_lot::Mutex::new(None),
             backing: routed.backing.clone(),
             mapping: routed.mapping,
         };
-        Ok(OpenFile {
+        OpenFile {
             handle: self.handles.add(caller.uid, handle),
             flags: routed.flags,
             backing: routed.backing,
-        })
+        }
     }
 
     /// Prepares an open of the sidecar of an item for writing: as long as the file lives, no program can take a lease on it,
@@ -291,17 +305,14 @@ impl Inner {
     /// Decides how a file that has been opened is read and written: by the kernel, through its cache, or without.
     fn route(
         &self,
-        caller: &Caller,
-        node: &Arc<Node>,
-        file: &OwnedFd,
-        access: OFlags,
-        is_made: bool,
+        opened: &OpenedFile,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> Routed {
+        let (node, access, is_made) = (&opened.node, opened.access, opened.is_made);
         // Found as the daemon: the caller may not pass through the store to it.
-        let without = self.access_times.without(file.as_fd());
+        let without = self.access_times.without(opened.file.as_fd());
         let register = |file: BorrowedFd<'_>| register(without.as_ref().map_or(file, AsFd::as_fd));
-        let file = file.as_fd();
+        let (file, caller) = (opened.file.as_fd(), &opened.caller);
         let route = self.backings.route(node.id, file, access, caller, register);
         let mut routed = Routed {
             flags: FopenFlags::empty(),
@@ -488,7 +499,7 @@ impl Inner {
 
     /// Opens a directory. The kernel may cache the listing of one inside an item: it drops the listing when
     /// it changes the directory itself, and when `invalidator` says so.
-    fn open_directory(&self, caller: &Caller, node: Arc<Node>) -> ErrnoResult<OpenFile> {
+    fn open_listing(&self, caller: &Caller, node: Arc<Node>) -> ErrnoResult<OpenFile> {
         self.handles.check(caller.uid)?;
         let (handle, flags) = if node.is_in_item() {
             let is_shared = node.is_shared;
@@ -521,4 +532,8 @@ impl Inner {
             backing: None,
         })
     }
+}
+
+fn access_of(flags: i32) -> OFlags {
+    OFlags::from_bits_retain(flags as u32) & OFlags::RWMODE
 }

@@ -1,4 +1,6 @@
-//! fuser's trait, request by request: name it, call one function, reply once.
+//! fuser's trait, request by request: name it, call one function, reply once. No other module knows fuser's replies.
+
+mod reply;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,19 +9,20 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, FileHandle, Filesystem, INodeNo, IoctlFlags, KernelConfig,
-    LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyBmap,
-    ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl,
-    ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
-    WriteFlags,
+    LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek,
+    ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::io::Errno;
 
 use super::convert::{caller, errno, new_time};
 use super::io::WritePlace;
-use super::{Ibifs, negotiation, reply};
+use super::listing::Line;
+use super::{Ibifs, negotiation};
+use crate::fuse::attr::Attr;
 use crate::fuse::inode::NodeId;
 use crate::fuse::inside::{self, AttributeChange, Removal};
-use crate::fuse::namespace::{Invalidate, Stale};
+use crate::fuse::namespace::{Entry, Invalidate, Stale};
 use crate::os::charging;
 
 impl Filesystem for Ibifs {
@@ -54,10 +57,8 @@ impl Filesystem for Ibifs {
         reply: ReplyAttr,
     ) {
         let _worker = self.pool.work(request.pid());
-        match self.node(number) {
-            Ok(node) => self.attributes_and_reply(caller(request), node, reply),
-            Err(error) => reply.error(errno(error)),
-        }
+        let attributes = self.attributes(caller(request), number);
+        self.answer(attributes, |_, found| reply::attributes(reply, found));
     }
 
     fn setattr(
@@ -87,10 +88,8 @@ impl Filesystem for Ibifs {
             accessed: accessed.map(new_time),
             modified: modified.map(new_time),
         };
-        match self.node(number) {
-            Ok(node) => self.set_attributes_and_reply(caller(request), node, handle, change, reply),
-            Err(error) => reply.error(errno(error)),
-        }
+        let changed = self.set_attributes(caller(request), number, handle, change);
+        self.answer(changed, |_, changed| reply::attributes(reply, changed));
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
@@ -128,7 +127,8 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
-        self.make_directory_and_reply(caller(request), name, mode, reply);
+        let made = self.make_directory(caller(request), name, mode);
+        self.answer(made, |_, made| reply::entry(reply, made));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -142,7 +142,11 @@ impl Filesystem for Ibifs {
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let _worker = self.pool.work(request.pid());
-        self.remove_directory_and_reply(caller(request), (parent, name), reply);
+        let removed = self.remove_directory(caller(request), (parent, name));
+        self.answer(removed, |inner, removed| {
+            reply::empty(reply, removed);
+            inner.invalidator.replied();
+        });
     }
 
     fn symlink(
@@ -193,10 +197,10 @@ impl Filesystem for Ibifs {
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let _worker = self.pool.work(request.pid());
-        match self.node(number) {
-            Ok(node) => self.open_and_reply(caller(request), node, flags.0, reply),
-            Err(error) => reply.error(errno(error)),
-        }
+        let opened = self.open_file(caller(request), number, flags.0);
+        self.answer(opened, |inner, opened| {
+            reply::open_file(inner, reply, opened)
+        });
     }
 
     fn create(
@@ -211,7 +215,10 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
-        self.create_and_reply(&caller(request), name, flags, mode, reply);
+        let caller = caller(request);
+        let _charged = charging::charge_to(caller.charged_user());
+        let created = self.create_file(&caller, name, flags, mode);
+        reply::create(self, reply, created);
     }
 
     fn read(
@@ -243,8 +250,7 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work_for_the_same_payer();
         let place = WritePlace::new(offset, flags, write_flags);
-        let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let written = self.write_file(&caller(request), handle, place, bytes, keeps_set_id);
+        let written = self.write_file(&caller(request), handle, place, bytes);
         reply::written(reply, written);
     }
 
@@ -288,15 +294,14 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _worker = self.pool.work_on_disk();
-        self.sync_and_reply(&caller(request), handle, content_only, reply);
+        let synced = self.sync(&caller(request), handle, content_only);
+        self.answer(Ok(synced), |_, synced| reply::empty(reply, synced));
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
         let _worker = self.pool.work(request.pid());
-        match self.node(number) {
-            Ok(node) => self.open_directory_and_reply(caller(request), node, reply),
-            Err(error) => reply.error(errno(error)),
-        }
+        let opened = self.open_directory(caller(request), number);
+        self.answer(opened, |_, opened| reply::open(reply, opened));
     }
 
     fn readdir(
@@ -305,10 +310,11 @@ impl Filesystem for Ibifs {
         _number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        reply: ReplyDirectory,
+        mut reply: ReplyDirectory,
     ) {
         let _worker = self.pool.work(request.pid());
-        self.list_and_reply(handle, offset, reply);
+        let listed = self.list(handle, offset, |_, line| reply::add_line(&mut reply, &line));
+        reply::listing(reply, listed);
     }
 
     fn readdirplus(
@@ -317,11 +323,15 @@ impl Filesystem for Ibifs {
         number: INodeNo,
         handle: FileHandle,
         offset: u64,
-        reply: ReplyDirectoryPlus,
+        mut reply: ReplyDirectoryPlus,
     ) {
         let _worker = self.pool.work(request.pid());
         let directory = NodeId(number.0);
-        self.list_with_nodes_and_reply(&caller(request), directory, handle, offset, reply);
+        let add = |line: &Line<'_>, attr: &Attr, entry: Option<&Entry>| {
+            reply::add_line_with_node(&mut reply, line, attr, entry)
+        };
+        let listed = self.list_with_nodes(&caller(request), directory, handle, offset, add);
+        reply::listing_with_nodes(reply, listed);
     }
 
     fn releasedir(
@@ -347,7 +357,8 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _worker = self.pool.work_on_disk();
-        self.sync_directory_and_reply(&caller(request), (number, handle), content_only, reply);
+        let synced = self.sync_directory(&caller(request), (number, handle), content_only);
+        self.answer(Ok(synced), |_, synced| reply::empty(reply, synced));
     }
 
     fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
@@ -411,7 +422,8 @@ impl Filesystem for Ibifs {
         reply: ReplyEmpty,
     ) {
         let _worker = self.pool.work(request.pid());
-        self.allocate_and_reply(caller(request), handle, (offset, length), mode, reply);
+        let allocated = self.allocate(caller(request), handle, (offset, length), mode);
+        self.answer(Ok(allocated), |_, done| reply::empty(reply, done));
     }
 
     fn lseek(
@@ -446,7 +458,8 @@ impl Filesystem for Ibifs {
         self.invalidator
             .invalidate(vec![Stale::Attributes(NodeId(source.0))]);
         let (from, to) = ((from_handle, from_offset), (to_handle, to_offset));
-        self.copy_range_and_reply(caller(request), from, to, length, reply);
+        let copied = self.copy_range(caller(request), from, to, length);
+        self.answer(Ok(copied), |_, count| reply::written(reply, count));
     }
 
     fn ioctl(
@@ -477,18 +490,6 @@ impl Filesystem for Ibifs {
     ) {
         let _worker = self.pool.work(request.pid());
         // The kernel then answers for itself: a regular file is always ready.
-        reply.error(errno(Errno::NOSYS));
-    }
-
-    fn bmap(
-        &self,
-        request: &Request,
-        _number: INodeNo,
-        _block_size: u32,
-        _index: u64,
-        reply: ReplyBmap,
-    ) {
-        let _worker = self.pool.work(request.pid());
         reply.error(errno(Errno::NOSYS));
     }
 }

@@ -6,24 +6,20 @@
 //! directory for the program that called it, while it fills it, and a link for all others.
 
 use std::ffi::{OsStr, OsString};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::invalidation::Invalidate;
 use super::names::is_year;
 use super::requests::{Sibling, relative_of};
 use super::staged_directories::is_staged_directory;
 use super::timer::Timer;
-use super::{Entry, Namespace};
+use super::{Context, Entry, Namespace};
 use crate::archive::tree::{Filled, Owner, Place};
 use crate::archive::{ArchiveError, Begun, Relative};
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
-use crate::os::charging;
-use crate::os::processors;
 
 /// The result of a mkdir.
 #[derive(Debug)]
@@ -127,30 +123,14 @@ impl Namespace {
         ))
     }
 
-    /// Mints in a thread of its own, because the mint may have to wait for the date, and passes the entry on.
-    /// If no thread can be started, `done` is dropped, and with it the reply: the caller gets EIO.
-    pub fn mint_in_background(
-        self: &Arc<Self>,
-        caller: Caller,
-        minting: Minting,
-        cache: Box<dyn Invalidate>,
-        done: impl FnOnce(ErrnoResult<Entry>) + Send + 'static,
-    ) {
-        let namespace = Arc::clone(self);
-        let spawned = processors::spawn_unbound("mint", move || {
-            let _charged = charging::charge_to(caller.charged_user());
-            let minted = namespace.mint(&caller, &minting);
-            namespace.invalidate_items(&*cache);
-            done(minted);
-        });
-        if let Err(error) = spawned {
-            log::error!("cannot mint: {error}");
-        }
-    }
-
     /// Mints, and waits for the date if necessary: no two items get the same date (ibi(7), "Dates"). EINTR as
     /// soon as the caller is interrupted.
-    pub(super) fn mint(&self, caller: &Caller, minting: &Minting) -> ErrnoResult<Entry> {
+    pub fn mint(&self, by: &Context<'_>, minting: &Minting) -> ErrnoResult<Entry> {
+        let minted = self.mint_item(by.caller, minting);
+        self.settle(by, minted)
+    }
+
+    fn mint_item(&self, caller: &Caller, minting: &Minting) -> ErrnoResult<Entry> {
         let item = loop {
             let (relative, owner) = (minting.relative.as_ref(), Some(minting.owner));
             let begun = self

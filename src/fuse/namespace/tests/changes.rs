@@ -1,19 +1,16 @@
 //! The part of the kernel's cache that a change makes stale.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::fs::{OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use super::fixture::{Fixture, TestCache, ibip, rep, split};
+use super::fixture::{Fixture, ibip, rep, split};
 use crate::fuse::attr::Time;
-use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inode::Node;
 use crate::fuse::inside::{AttributeChange, NewTime, Removal};
 use crate::fuse::namespace::modes::ACL;
-use crate::fuse::namespace::timer::ManualTimer;
-use crate::fuse::namespace::{MkdirResult, Namespace, Options, Stale};
+use crate::fuse::namespace::{MkdirResult, Stale};
 
 fn name(name: &str) -> &OsStr {
     OsStr::new(name)
@@ -335,33 +332,6 @@ fn what_is_removed_above_items_goes_by_the_rules_of_names() {
     std::fs::remove_dir(fixture.file(&one, "doc")).expect("removed");
     assert_eq!(remove(last, Removal::Rmdir), Ok(()));
     assert_eq!(fixture.describe(&path), Err(Errno::NOENT));
-}
-
-#[test]
-fn a_mint_goes_on_after_its_request() {
-    let fixture = Fixture::new();
-    let timer = Arc::new(ManualTimer::default());
-    let namespace = Namespace::with_timer(fixture.share(), Options::default(), timer);
-    let namespace = Arc::new(namespace.expect("a namespace"));
-    namespace.root().expect("the root");
-    let root = namespace.root().expect("the root").node;
-    let mint = namespace.lookup(&fixture.caller, &root, name(".mint"));
-    let by = fixture.context();
-    let made =
-        namespace.make_directory(&by, &mint.expect("found").node, name("report"), (0o755, 0));
-    let Ok(MkdirResult::Minting(minting)) = made else {
-        panic!("not minted: {made:?}");
-    };
-    let (sender, receiver) = std::sync::mpsc::channel();
-    namespace.mint_in_background(
-        fixture.caller,
-        minting,
-        Box::new(TestCache::default()),
-        move |minted| sender.send(minted).expect("received"),
-    );
-    let minted = receiver.recv_timeout(Duration::from_secs(30));
-    let entry = minted.expect("a reply").expect("an item");
-    assert!(matches!(entry.node.kind, NodeKind::Item(_)), "{entry:?}");
 }
 
 #[test]

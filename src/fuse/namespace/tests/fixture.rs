@@ -162,7 +162,7 @@ impl Fixture {
         let namespace = &self.namespace;
         match namespace.make_directory(&self.context(), &parent, name, (0o755, 0))? {
             MkdirResult::Done(entry) => Ok(entry),
-            MkdirResult::Minting(minting) => namespace.mint(&self.caller, &minting),
+            MkdirResult::Minting(minting) => namespace.mint(&self.context(), &minting),
         }
     }
 

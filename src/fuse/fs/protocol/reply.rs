@@ -1,31 +1,27 @@
 //! One reply for each kind of request.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use fuser::{
-    FileHandle, FopenFlags, Generation, ReplyAttr, ReplyCreate, ReplyData, ReplyEmpty, ReplyEntry,
-    ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 use rustix::fs::StatVfs;
 use rustix::io::Errno;
 
-use super::backing::Backing;
-use super::convert::{errno, file_attr};
-use super::lifetimes;
 use crate::fuse::attr::Attr;
+use crate::fuse::fs::Inner;
+use crate::fuse::fs::convert::{errno, file_attr, file_type};
+use crate::fuse::fs::lifetimes;
+use crate::fuse::fs::listing::Line;
+use crate::fuse::fs::open::{OpenFile, Opened};
 use crate::fuse::inode::Node;
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::Entry;
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
-pub(super) const GENERATION: Generation = Generation(0);
-
-/// A file that has been opened.
-pub(super) struct OpenFile {
-    pub(super) handle: FileHandle,
-    pub(super) flags: FopenFlags,
-    pub(super) backing: Option<Arc<Backing>>,
-}
+const GENERATION: Generation = Generation(0);
 
 pub(super) fn empty(reply: ReplyEmpty, result: ErrnoResult<()>) {
     match result {
@@ -66,20 +62,61 @@ pub(super) fn open(reply: ReplyOpen, result: ErrnoResult<OpenFile>) {
     }
 }
 
-pub(super) fn create(reply: ReplyCreate, result: ErrnoResult<(Entry, OpenFile)>) {
-    match result {
-        Ok((entry, opened)) => {
-            let attr = file_attr(entry.node.id.0, &entry.attr);
-            let lifetime = lifetimes::of_created(&entry);
-            let (handle, flags) = (opened.handle, opened.flags);
-            match &opened.backing {
-                Some(backing) => {
-                    let id = &backing.id;
-                    reply.created_passthrough(&lifetime, &attr, GENERATION, handle, flags, id);
-                }
-                None => reply.created(&lifetime, &attr, GENERATION, handle, flags),
-            }
+/// Registers a file with its reply.
+pub(super) fn open_file(inner: &Inner, reply: ReplyOpen, result: ErrnoResult<Opened>) {
+    let opened = result.map(|opened| inner.register(opened, |file| reply.open_backing(file)));
+    open(reply, opened);
+}
+
+/// Registers a file that was made with its reply.
+pub(super) fn create(inner: &Inner, reply: ReplyCreate, result: ErrnoResult<(Entry, Opened)>) {
+    let (entry, opened) = match result {
+        Ok((entry, opened)) => (entry, opened),
+        Err(error) => return reply.error(errno(error)),
+    };
+    let opened = inner.register(opened, |file| reply.open_backing(file));
+    let attr = file_attr(entry.node.id.0, &entry.attr);
+    let lifetime = lifetimes::of_created(&entry);
+    let (handle, flags) = (opened.handle, opened.flags);
+    match &opened.backing {
+        Some(backing) => {
+            reply.created_passthrough(&lifetime, &attr, GENERATION, handle, flags, &backing.id);
         }
+        None => reply.created(&lifetime, &attr, GENERATION, handle, flags),
+    }
+    inner.created(&entry.node);
+}
+
+/// Adds a line to a listing; returns true when the reply is full.
+pub(super) fn add_line(reply: &mut ReplyDirectory, line: &Line<'_>) -> bool {
+    let number = INodeNo(line.st_ino);
+    reply.add(number, line.next, file_type(line.kind), line.name)
+}
+
+pub(super) fn listing(reply: ReplyDirectory, result: ErrnoResult<()>) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+/// Adds a line with attributes to a listing; returns true when the reply is full.
+pub(super) fn add_line_with_node(
+    reply: &mut ReplyDirectoryPlus,
+    line: &Line<'_>,
+    attr: &Attr,
+    entry: Option<&Entry>,
+) -> bool {
+    // Of `.` and `..` the kernel takes the number alone.
+    let number = entry.map_or(line.st_ino, |entry| entry.node.id.0);
+    let attr = file_attr(number, attr);
+    let lifetime = entry.map_or(Duration::ZERO, lifetimes::of_both);
+    reply.add(attr.ino, line.next, line.name, &lifetime, &attr, GENERATION)
+}
+
+pub(super) fn listing_with_nodes(reply: ReplyDirectoryPlus, result: ErrnoResult<()>) {
+    match result {
+        Ok(()) => reply.ok(),
         Err(error) => reply.error(errno(error)),
     }
 }

@@ -1,0 +1,5 @@
+mod answers;
+mod files;
+mod fixture;
+mod listings;
+mod requests;
