@@ -8,6 +8,7 @@
 mod answer;
 mod background;
 mod backing;
+mod close;
 mod convert;
 mod data_path;
 mod fair_queue;

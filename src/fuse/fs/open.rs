@@ -1,4 +1,4 @@
-//! Opening, creating and closing files.
+//! Opening and creating files, and opening directories.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,14 +11,14 @@ use rustix::io::Errno;
 use super::Inner;
 use super::answer::{Answer, Wait};
 use super::backing::{Backing, Route};
-use super::handles::{ContentState, Directory, Handle};
+use super::handles::{Directory, Handle};
 use super::leases::Blocked;
 use super::names::NameIn;
-use crate::archive::{Bringing, WriteIntent};
+use crate::archive::WriteIntent;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping, Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
-use crate::fuse::namespace::{Closing, Created, Entry, Invalidate, OpenDeposit, Stale};
+use crate::fuse::namespace::{Created, Entry, Invalidate, OpenDeposit, Stale};
 use crate::os::caller::Caller;
 
 /// A file that has been opened, with its handle.
@@ -421,80 +421,9 @@ impl Inner {
         }
     }
 
-    fn invalidate_attributes(&self, node: &Node) {
+    pub(super) fn invalidate_attributes(&self, node: &Node) {
         self.invalidator
             .invalidate(vec![Stale::Attributes(node.id)]);
-    }
-
-    /// After a process has closed a file. EINVAL or EFBIG: what it has written is refused as a sidecar.
-    pub(super) fn closed(&self, caller: &Caller, handle: FileHandle) -> ErrnoResult<()> {
-        match self.close(caller, handle, false)? {
-            Some(refused) => Err(refused),
-            None => Ok(()),
-        }
-    }
-
-    fn close(
-        &self,
-        caller: &Caller,
-        handle: FileHandle,
-        is_last: bool,
-    ) -> ErrnoResult<Option<Errno>> {
-        match self.handles.get(handle).as_deref() {
-            Some(Handle::File {
-                file,
-                writable: true,
-                opener,
-                node,
-                deposit,
-                closed,
-                mappable,
-                mapping,
-                ..
-            }) => {
-                if !is_last && mapping.is_some() {
-                    // A change by a mapping is in the attributes when close(2) returns.
-                    self.invalidate_attributes(node);
-                }
-                // Every descriptor of the file sends a FLUSH when it is closed, so that the last one has usually
-                // left nothing to do here.
-                let state = match node.learnt.sidecar_of() {
-                    Some(_) if !mappable => ContentState::of(file),
-                    _ => None,
-                };
-                if is_last && state.is_some() && *closed.lock() == state {
-                    return Ok(None);
-                }
-                let bringing = match deposit {
-                    Some(_) => Bringing::Deposit,
-                    None => Bringing::Other,
-                };
-                let how = Closing { bringing, is_last };
-                let by = self.context(caller);
-                let refused = self.namespace.file_closed(&by, node, opener, how)?;
-                *closed.lock() = state.filter(|_| refused.is_none());
-                Ok(refused)
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// After the last process has closed a file: removes its handle, which the caller drops after the reply.
-    /// A sidecar may have been written through a mapping after it was closed.
-    pub(super) fn release_file(
-        &self,
-        caller: &Caller,
-        handle: FileHandle,
-    ) -> (ErrnoResult<()>, Option<Arc<Handle>>) {
-        let closed = self.close(caller, handle, true);
-        let handle = self.handles.remove(handle);
-        if closed.is_ok()
-            && let Some(Handle::File { change, .. }) = handle.as_deref()
-            && let Some(change) = change.lock().take()
-        {
-            change.done();
-        }
-        (closed.map(|_| ()), handle)
     }
 
     /// Opens a directory. The kernel may cache the listing of one inside an item: it drops the listing when
