@@ -80,12 +80,12 @@ pub use names::WORLD;
 pub use outside::WorldEntry;
 pub use prefix_listing::{PAGE as PREFIX_PAGE, PrefixListing};
 
+use crate::formats::tree_name::is_year;
 use found::Searches;
 use generated::GeneratedTexts;
 use just_minted::JustMinted;
 use labels::Labels;
 use level_stamps::LevelStamps;
-use names::is_year;
 pub use sidecars::Closing;
 use sidecars::mark_sidecar;
 use spellings::Spellings;

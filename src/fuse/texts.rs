@@ -2,19 +2,8 @@
 //! Nothing else uses it.
 
 use super::namespace::found::{name_of_link, named_by_link, query_of};
-use super::namespace::outside::{Outside, outside};
 use crate::formats::item::Names;
 use crate::formats::search::SearchQuery;
-
-/// The path of the level, or of the item with its modifier, that a name below a level means. None if it is not part of
-/// an identifier.
-#[must_use]
-pub fn meaning(level: &str, name: &str) -> Option<(String, bool)> {
-    Some(match outside(level, name)? {
-        Outside::Level(path) => (path, true),
-        Outside::Item(path) => (path, false),
-    })
-}
 
 /// The query of a path below `.find`.
 #[must_use]

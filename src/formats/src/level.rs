@@ -12,11 +12,13 @@
 
 use std::fmt;
 
-use ibi::ibip::{check_prefix, prefix_key};
+use ibi::ibip::prefix_key;
 use ibi::message::{Localize, Message};
 use ibi::pairs::{percent_decode, percent_encode};
-use ibi::rep::{check_component, component_key};
-use ibi::{Ibip, Rep, display_message, message};
+use ibi::rep::component_key;
+use ibi::{display_message, message};
+
+use crate::tree_name::LevelPath;
 
 /// The media type of the text.
 pub const MEDIA_TYPE: &str = "text/x-ibi-level";
@@ -25,23 +27,8 @@ pub const MOST_NAMES: usize = 4_096;
 
 /// The first line: the name of the format, and its version.
 const FIRST: &str = "level 1";
-/// The longest accepted name, in bytes.
-const LONGEST_NAME: usize = 255;
 /// The longest accepted place, in bytes.
 const LONGEST_PLACE: usize = 1024;
-/// The number of components of a level whose names are those of items.
-const YEAR: usize = 3;
-
-/// A directory above items.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum LevelPath {
-    /// The directory of all items.
-    Root,
-    /// One to three components of a rep.
-    Rep(String),
-    /// The prefix of IBIps.
-    Prefix(String),
-}
 
 /// The known attributes of a directory above items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,93 +109,6 @@ display_message!(LevelError);
 impl std::error::Error for LevelError {}
 
 impl LevelPath {
-    /// Parses a path, which is empty for the root. None if it can be none above items.
-    #[must_use]
-    pub fn parse(path: &str) -> Option<LevelPath> {
-        if path.is_empty() {
-            return Some(LevelPath::Root);
-        }
-        if path.len() > (LONGEST_NAME + 1) * YEAR {
-            return None;
-        }
-        if !path.contains(['.', '/']) && check_prefix(path).is_ok() {
-            return Some(LevelPath::Prefix(path.to_owned()));
-        }
-        let mut depth = 0;
-        for component in path.split('/') {
-            depth += 1;
-            if depth > YEAR || check_component(depth, component).is_err() {
-                return None;
-            }
-        }
-        Some(LevelPath::Rep(path.to_owned()))
-    }
-
-    /// The path as it is spelled, empty for the root.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        match self {
-            LevelPath::Root => "",
-            LevelPath::Rep(path) | LevelPath::Prefix(path) => path,
-        }
-    }
-
-    /// Its last component, empty for the root.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        let path = self.as_str();
-        path.rsplit_once('/').map_or(path, |(_, name)| name)
-    }
-
-    /// Returns what all spellings of the path share.
-    #[must_use]
-    pub fn key(&self) -> String {
-        match self {
-            LevelPath::Root => String::new(),
-            LevelPath::Rep(path) => {
-                let parts: Vec<String> = path.split('/').map(component_key).collect();
-                parts.join("/")
-            }
-            LevelPath::Prefix(prefix) => prefix_key(prefix),
-        }
-    }
-
-    /// Whether the names below it are those of items.
-    #[must_use]
-    pub fn has_items(&self) -> bool {
-        match self {
-            LevelPath::Root => false,
-            LevelPath::Rep(path) => path.split('/').count() >= YEAR,
-            LevelPath::Prefix(_) => true,
-        }
-    }
-
-    /// The level with this name below it. None if no level can have it.
-    #[must_use]
-    pub fn below(&self, name: &str) -> Option<LevelPath> {
-        if name.is_empty() || name.len() > LONGEST_NAME || name.contains('/') {
-            return None;
-        }
-        match self {
-            LevelPath::Root => LevelPath::parse(name),
-            LevelPath::Rep(path) => LevelPath::parse(&format!("{path}/{name}")),
-            LevelPath::Prefix(_) => None,
-        }
-    }
-
-    /// Returns what all spellings of an item's identifier share, by its name below this level. None if it has none.
-    #[must_use]
-    pub fn item_key(&self, name: &str) -> Option<String> {
-        if !self.has_items() || name.contains('/') || name.len() > LONGEST_NAME {
-            return None;
-        }
-        let text = format!("{}/{name}", self.as_str());
-        match self {
-            LevelPath::Prefix(_) => Ibip::parse(&text).ok().map(|ibip| ibip.canonical()),
-            _ => Rep::parse(&text).ok().map(|rep| rep.canonical()),
-        }
-    }
-
     /// The place of a name below this level in its list, the same for all spellings. None if nothing can have it.
     #[must_use]
     pub fn order(&self, name: &str, kind: NameKind) -> Option<String> {

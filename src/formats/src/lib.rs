@@ -8,6 +8,7 @@
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`bag`]: the texts of a BagIt bag.
 //! - [`inventory`]: what is in an item, as a text that an Archive publishes.
+//! - [`tree_name`]: the grammar of names in the tree of an Archive.
 //! - [`level`]: what is below a level of an Archive, as a text that it publishes.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
@@ -53,4 +54,5 @@ pub mod registration;
 pub mod resolution;
 pub mod search;
 pub mod table;
+pub mod tree_name;
 pub mod webdav;

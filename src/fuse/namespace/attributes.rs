@@ -6,9 +6,9 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::invalidation::Context;
-use super::names::is_year;
 use super::{Namespace, authors};
 use crate::archive::tree::shown_to_declare;
+use crate::formats::tree_name::is_year;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};

@@ -2,17 +2,17 @@
 
 use std::os::fd::OwnedFd;
 
-use super::names::{below, is_year};
 use super::requests::Sibling;
 use super::{Entry, NameLifetime, Namespace};
 use crate::archive::Stranger;
 use crate::archive::store::{Item, Remembered};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
+use crate::formats::tree_name::{LevelPath, below, is_year, split_request};
 use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
-use ibi::relation::{Request, from_portable, split_name};
+use ibi::relation::{Request, from_portable};
 use ibi::{AliasPair, Ibi, Ibip, Rep};
 
 impl Namespace {
@@ -109,8 +109,8 @@ impl Namespace {
         } else {
             None
         };
-        let (base, tail) = split_name(portable.as_deref().unwrap_or(name))?;
-        Some((base.to_owned(), Request::parse_tail(tail).ok()?))
+        let (base, request) = split_request(portable.as_deref().unwrap_or(name))?;
+        Some((base.to_owned(), request?))
     }
 
     /// Reads at once what is asked for to follow the relations of a name, see `Store::near`.
@@ -119,12 +119,8 @@ impl Namespace {
             return Ok(None);
         };
         let ibi = match &parent.kind {
-            NodeKind::Level(path) if is_year(path) => {
-                Rep::parse(&below(path, &base)).ok().map(Ibi::Rep)
-            }
-            NodeKind::Prefix(prefix) => {
-                Ibip::parse(&format!("{prefix}/{base}")).ok().map(Ibi::Ibip)
-            }
+            NodeKind::Level(path) => LevelPath::Rep(path.clone()).item(&base),
+            NodeKind::Prefix(prefix) => LevelPath::Prefix(prefix.clone()).item(&base),
             _ => None,
         };
         let store = self.archive.store();

@@ -6,19 +6,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
-use super::names::{WORLD, below, is_year, level_below, text};
+use super::names::{WORLD, text};
 use super::staged_directories::is_staged_directory;
 use super::virtual_entries::link_target;
 use super::{Entry, NameLifetime, Namespace, Stale};
 use crate::archive::store::Item;
 use crate::archive::tree::Creator;
 use crate::formats::item::Names;
+use crate::formats::tree_name::{below, component_below, is_year, split_request};
 use crate::fuse::descriptors::Pinning;
 use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, Real, View};
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 use crate::os::caller::Caller;
-use ibi::relation::{Request, split_name};
 use ibi::{Ibi, Ibip, ParseError, Rep, ibip, rep};
 
 /// The seconds for which it holds that a directory is that of an item, in a store that hosts share.
@@ -65,7 +65,7 @@ impl Namespace {
 
     /// A level in its recorded spelling is the real directory; in another spelling it is a link to it.
     fn find_level(&self, path: &str, parent: BorrowedFd<'_>, name: &str) -> ErrnoResult<Entry> {
-        if rep::check_component(level_below(path), name).is_err() {
+        if rep::check_component(component_below(path), name).is_err() {
             return Err(Errno::NOENT);
         }
         let below = below(path, name);
@@ -250,7 +250,7 @@ impl Namespace {
                     NodeKind::Level(path) => path.as_str(),
                     _ => "",
                 };
-                rep::check_component(level_below(path), name).map_err(|error| {
+                rep::check_component(component_below(path), name).map_err(|error| {
                     log::debug!("refused: {error}");
                     Errno::INVAL
                 })?;
@@ -407,8 +407,8 @@ impl Namespace {
 /// EINVAL.
 fn refused(name: &str, error: &ParseError) -> Errno {
     log::debug!("refused: {error}");
-    match split_name(name) {
-        Some((_, tail)) if Request::parse_tail(tail).is_ok() => Errno::NOENT,
+    match split_request(name) {
+        Some((_, Some(_))) => Errno::NOENT,
         _ => Errno::INVAL,
     }
 }

@@ -9,8 +9,8 @@ use rustix::fs::FileType;
 use rustix::io::Errno;
 
 use super::Namespace;
-use super::names::{below, is_year, level_below};
 use crate::archive::tree::Place;
+use crate::formats::tree_name::{below, component_below, is_year};
 use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -31,7 +31,7 @@ pub struct DirectoryEntry {
 
 /// Whether a level shows a name of its directory.
 fn is_in_level(path: &str, name: &CStr, kind: FileType) -> bool {
-    let level = level_below(path);
+    let level = component_below(path);
     name.to_str().is_ok_and(|name| {
         matches!(kind, FileType::Directory | FileType::Unknown)
             && rep::check_component(level, name).is_ok()

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::names::is_year;
 use super::requests::{Sibling, relative_of};
 use super::staged_directories::is_staged_directory;
 use super::timer::Timer;
 use super::{Context, Entry, Namespace};
 use crate::archive::tree::{Filled, Owner, Place};
 use crate::archive::{ArchiveError, Begun, Relative};
+use crate::formats::tree_name::is_year;
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::Access;
 
 use super::Namespace;
-use super::names::is_year;
+use crate::formats::tree_name::is_year;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult};
 use crate::os::caller::Caller;

@@ -9,27 +9,6 @@ use crate::fuse::inside::ErrnoResult;
 /// The name in the root of the items of other Archives.
 pub const WORLD: &str = ".world";
 
-/// The path of a name in a level; the root's path is empty.
-pub(super) fn below(path: &str, name: &str) -> String {
-    match path {
-        "" => name.to_owned(),
-        path => format!("{path}/{name}"),
-    }
-}
-
-/// Returns which of the four components of a rep the names in a level are, counted from 1.
-pub(super) fn level_below(path: &str) -> usize {
-    match path {
-        "" => 1,
-        path => path.split('/').count() + 1,
-    }
-}
-
-/// Whether a level is the third, in which items lie.
-pub(super) fn is_year(path: &str) -> bool {
-    path.split('/').count() == 3
-}
-
 /// A name as text. No identifier has a byte outside ASCII: ENOENT for a name that is not UTF-8.
 pub(super) fn text(name: &OsStr) -> ErrnoResult<&str> {
     name.to_str().ok_or(Errno::NOENT)
@@ -57,21 +36,6 @@ pub(super) fn resolve_dots(directory: &str, target: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_are_counted_by_their_components() {
-        for (path, component, year) in [
-            ("", 1, false),
-            ("iconet.com.br", 2, false),
-            ("iconet.com.br/banon", 3, false),
-            ("iconet.com.br/banon/2001", 4, true),
-        ] {
-            assert_eq!(level_below(path), component, "{path:?}");
-            assert_eq!(is_year(path), year, "{path:?}");
-        }
-        assert_eq!(below("", "a"), "a");
-        assert_eq!(below("a/b", "c"), "a/b/c");
-    }
 
     #[test]
     fn a_name_that_is_not_text_does_not_exist() {

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use super::names::{below, is_year, level_below, text};
+use super::names::text;
 use super::virtual_entries::{link_outside, link_target, name_in};
 use super::{Entry, Namespace};
 use crate::formats::item::Names;
+use crate::formats::tree_name::{LevelPath, TreeName};
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
-use ibi::relation::{Request, from_portable, split_name};
-use ibi::{Ibi, Ibip, Rep, ibip, rep};
+use ibi::Ibi;
+use ibi::relation::from_portable;
 
 /// The form of `.world`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,15 +26,6 @@ pub enum WorldEntry {
     Directory,
     /// A link to the directory at which it mounts.
     Link(PathBuf),
-}
-
-/// The place that a name of an item that is not held here leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outside {
-    /// A level above the item, by its path.
-    Level(String),
-    /// The item, or what its modifier leads to, by its path.
-    Item(String),
 }
 
 impl Namespace {
@@ -78,89 +70,29 @@ impl Namespace {
             .then(|| from_portable(name))
             .flatten();
         let outside = outside(path, portable.as_deref().unwrap_or(name)).ok_or(Errno::NOENT)?;
-        match outside {
-            Outside::Level(path) => self.cached_entry(View::Rep, NodeKind::Outside(path)),
-            // The item is here, and known to have nothing of the kind.
-            Outside::Item(_) if self.sibling(parent, name)?.is_some() => Err(Errno::NOENT),
-            Outside::Item(path) => {
-                let view = if is_prefix(path.split('/').next().unwrap_or_default()) {
-                    View::Ibip
-                } else {
-                    View::Rep
-                };
-                self.virtual_entry(view, NodeKind::Link(link_outside(view, &path)))
+        let (ibi, request) = match outside {
+            TreeName::Level(level) => {
+                let kind = NodeKind::Outside(level.as_str().to_owned());
+                return self.cached_entry(View::Rep, kind);
             }
+            TreeName::Item(ibi) => (ibi, None),
+            TreeName::Sibling(ibi, request) => (ibi, Some(request)),
+        };
+        // The item is here, and known to have nothing of the kind.
+        if self.sibling(parent, name)?.is_some() {
+            return Err(Errno::NOENT);
         }
+        let view = match ibi {
+            Ibi::Rep(_) => View::Rep,
+            Ibi::Ibip(_) => View::Ibip,
+        };
+        let tail = request.map(|request| request.to_string());
+        let path = format!("{ibi}{}", tail.unwrap_or_default());
+        self.virtual_entry(view, NodeKind::Link(link_outside(view, &path)))
     }
-}
-
-/// Whether a name in the root is a prefix of IBIps, and not the first component of reps.
-fn is_prefix(name: &str) -> bool {
-    !name.contains('.') && ibip::check_prefix(name).is_ok()
 }
 
 /// Returns what a name means below a path; None if it is not part of an identifier.
-pub(crate) fn outside(path: &str, name: &str) -> Option<Outside> {
-    let whole = below(path, name);
-    if path.is_empty() && is_prefix(name) {
-        return Some(Outside::Level(whole));
-    }
-    let parse: fn(&str) -> Option<Ibi> = if is_prefix(path) {
-        |text| Ibip::parse(text).ok().map(Ibi::Ibip)
-    } else if is_year(path) {
-        |text| Rep::parse(text).ok().map(Ibi::Rep)
-    } else {
-        let is_level = rep::check_component(level_below(path), name).is_ok();
-        return is_level.then_some(Outside::Level(whole));
-    };
-    if parse(&whole).is_some() {
-        return Some(Outside::Item(whole));
-    }
-    let (base, tail) = split_name(name)?;
-    let request = Request::parse_tail(tail).ok()?;
-    let item = below(path, base);
-    parse(&item)?;
-    Some(Outside::Item(format!("{item}{request}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_of_items_lead_out() {
-        let level = |path: &str| Some(Outside::Level(path.to_owned()));
-        let item = |path: &str| Some(Outside::Item(path.to_owned()));
-        for (path, name, expected) in [
-            ("", "8JMKD3MGP8W", level("8JMKD3MGP8W")),
-            ("", "6RPa7umaZ", level("6RPa7umaZ")),
-            ("", "sid.inpe.br", level("sid.inpe.br")),
-            ("", "no", level("no")),
-            ("no", "esnotes8JMK", level("no/esnotes8JMK")),
-            ("", ".Trash-0", None),
-            ("", ".git", None),
-            ("", "a:b", None),
-            ("sid.inpe.br", "mtc-m18@80", level("sid.inpe.br/mtc-m18@80")),
-            ("a.b/c", "2009", level("a.b/c/2009")),
-            ("a.b/c", "x", None),
-            ("a.b/c/2009", "02.16.17.46", item("a.b/c/2009/02.16.17.46")),
-            (
-                "a.b/c/2009",
-                "02.16.17.46!",
-                item("a.b/c/2009/02.16.17.46!"),
-            ),
-            ("a.b/c/2009", "02.30.17.46", None),
-            ("a.b/c/2009", "doc", None),
-            ("8JMKD3MGP8W", "34PGRBS", item("8JMKD3MGP8W/34PGRBS")),
-            (
-                "8JMKD3MGP8W",
-                "34PGRBS?GetLastEdition+GetMetadata(bibtex)",
-                item("8JMKD3MGP8W/34PGRBS!:(bibtex)"),
-            ),
-            ("8JMKD3MGP8W", "34PGRBS+(", None),
-            ("8JMKD3MGP8W", ".34PGRBS.x1y2z3", None),
-        ] {
-            assert_eq!(outside(path, name), expected, "{path} {name}");
-        }
-    }
+pub(crate) fn outside(path: &str, name: &str) -> Option<TreeName> {
+    LevelPath::parse(path)?.meaning(name)
 }

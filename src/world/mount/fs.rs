@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use tokio::runtime::Handle;
 
 use crate::formats::inventory::EntryKind;
+use crate::formats::tree_name::LevelPath;
 use crate::world::mount::backing::{CachedFileBackings, ReadRoute};
 use crate::world::mount::namespace::{
     ForeignEntries, ForeignTree, OpenedContent, STATUS, target_of,
@@ -155,7 +156,7 @@ impl WorldInner {
             flags: 0,
         };
         match kind {
-            ForeignNodeKind::Root | ForeignNodeKind::Level(_) | ForeignNodeKind::Prefix(_) => {
+            ForeignNodeKind::Level(path) => {
                 match (self.namespace.level_stat(kind), &self.namespace.levels) {
                     (Some(stat), _) => {
                         let modified = time(stat.modified);
@@ -168,7 +169,7 @@ impl WorldInner {
                     }
                     (None, Some(_)) => of(FileType::Directory, 0o555, 0, 2),
                     // The kernel lets a user read the root's attribute only if the user may read the root.
-                    (None, None) if matches!(kind, ForeignNodeKind::Root) => {
+                    (None, None) if *path == LevelPath::Root => {
                         of(FileType::Directory, 0o555, 0, 2)
                     }
                     // Nothing lists their entries.
@@ -207,11 +208,7 @@ impl WorldInner {
             ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => KEPT_BRIEFLY,
             // It is looked up at each use.
             ForeignNodeKind::Unseen(..) => Duration::ZERO,
-            ForeignNodeKind::Root | ForeignNodeKind::Level(_) | ForeignNodeKind::Prefix(_)
-                if self.namespace.levels.is_some() =>
-            {
-                KEPT_BRIEFLY
-            }
+            ForeignNodeKind::Level(_) if self.namespace.levels.is_some() => KEPT_BRIEFLY,
             _ => KEPT,
         }
     }

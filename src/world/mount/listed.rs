@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use crate::formats::level::{LevelName, LevelPath, LevelStat, NameKind};
+use crate::formats::level::{LevelName, LevelStat, NameKind};
+use crate::formats::tree_name::LevelPath;
 use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind, ForeignView};
 use crate::world::remote::levels::{Levels, ListingSays, RemoteListing};
 use crate::world::trouble::Trouble;
 
 /// The level that a node is.
-pub(crate) fn path_of(kind: &ForeignNodeKind) -> Option<LevelPath> {
+pub(crate) fn path_of(kind: &ForeignNodeKind) -> Option<&LevelPath> {
     match kind {
-        ForeignNodeKind::Root => Some(LevelPath::Root),
-        ForeignNodeKind::Level(path) => Some(LevelPath::Rep(path.clone())),
-        ForeignNodeKind::Prefix(prefix) => Some(LevelPath::Prefix(prefix.clone())),
+        ForeignNodeKind::Level(path) => Some(path),
         _ => None,
     }
 }
@@ -24,12 +23,12 @@ pub(crate) fn lookup_now(
     kind: &ForeignNodeKind,
 ) -> Option<Result<ForeignNodeKind, Trouble>> {
     let path = path_of(kind)?;
-    if levels.held(&path).is_some()
-        && let Some(known) = levels.now(&path)
+    if levels.held(path).is_some()
+        && let Some(known) = levels.now(path)
     {
         return Some(known.map(|listing| spelled(kind, &listing.path)));
     }
-    let above = match levels.now(&path_of(&parent.kind)?)? {
+    let above = match levels.now(path_of(&parent.kind)?)? {
         Ok(above) => above,
         Err(trouble) => return Some(Err(trouble)),
     };
@@ -40,7 +39,7 @@ pub(crate) fn lookup_now(
         }
         // A prefix whose items all have a rep is not listed.
         ListingSays::Missing if matches!(path, LevelPath::Prefix(_)) => levels
-            .now(&path)
+            .now(path)
             .map(|known| known.map(|listing| spelled(kind, &listing.path))),
         ListingSays::Missing => Some(Err(Trouble::Missing)),
         ListingSays::Nothing => None,
@@ -54,7 +53,7 @@ pub(crate) async fn lookup(
 ) -> Result<ForeignNodeKind, Trouble> {
     match path_of(&kind) {
         Some(path) => {
-            let listing = levels.find(&path).await?;
+            let listing = levels.find(path).await?;
             Ok(spelled(&kind, &listing.path))
         }
         None => Ok(kind),
@@ -74,7 +73,7 @@ fn spelled(kind: &ForeignNodeKind, recorded: &LevelPath) -> ForeignNodeKind {
 /// Returns what is known of a level.
 pub(crate) fn stat(levels: &Levels, kind: &ForeignNodeKind) -> Option<LevelStat> {
     let path = path_of(kind)?;
-    if let Some(listing) = levels.held(&path) {
+    if let Some(listing) = levels.held(path) {
         return Some(listing.stat);
     }
     let above = match path.as_str().rsplit_once('/') {
@@ -93,16 +92,9 @@ pub(crate) fn stat(levels: &Levels, kind: &ForeignNodeKind) -> Option<LevelStat>
 /// The node of a name in a listing. None if it can be none.
 pub(crate) fn node_of(listing: &RemoteListing, name: &LevelName) -> Option<ForeignNodeKind> {
     match name.kind {
-        NameKind::Level(_) => Some(match listing.path.below(&name.name)? {
-            LevelPath::Prefix(prefix) => ForeignNodeKind::Prefix(prefix),
-            LevelPath::Rep(path) => ForeignNodeKind::Level(path),
-            LevelPath::Root => return None,
-        }),
+        NameKind::Level(_) => listing.path.below(&name.name).map(ForeignNodeKind::Level),
         NameKind::Item => {
-            let view = match listing.path {
-                LevelPath::Prefix(_) => ForeignView::Ibip,
-                _ => ForeignView::Rep,
-            };
+            let view = ForeignView::below(&listing.path);
             Some(ForeignNodeKind::Unseen(
                 listing.path.item_key(&name.name)?,
                 view,

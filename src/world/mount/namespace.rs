@@ -14,8 +14,9 @@ use parking_lot::Mutex;
 
 use crate::formats::inventory::EntryKind;
 use crate::formats::item::Names;
-use crate::formats::level::{LevelPath, LevelStat};
+use crate::formats::level::LevelStat;
 use crate::formats::links::read_in_ibip_tree;
+use crate::formats::tree_name::{LevelPath, TreeName};
 use crate::os::deep::split;
 use crate::world::cache::Cache;
 use crate::world::mount::listed;
@@ -31,8 +32,7 @@ use crate::world::remote::related::{RelatedAnswer, RelatedItems, RelatedQuestion
 use crate::world::remote::requests::RemoteServers;
 use crate::world::trouble::Trouble;
 use ibi::pairs::percent_encode;
-use ibi::relation::{Request, split_name};
-use ibi::{Ibi, Ibip, Rep, ibip, rep};
+use ibi::{Ibi, Ibip, Rep};
 
 /// The attribute of the root that says what the process holds and has done.
 pub(crate) const STATUS: &str = "user.ibi.status";
@@ -242,7 +242,7 @@ impl ForeignTree {
                     inventory::ROOT,
                 )?))
             }
-            (ForeignNodeKind::Root, Some(levels)) => {
+            (ForeignNodeKind::Level(LevelPath::Root), Some(levels)) => {
                 let asked = levels.find(&LevelPath::Root);
                 if let Ok(Err(trouble)) = tokio::time::timeout(ROOT_TIMEOUT, asked).await {
                     log::debug!("the root: {trouble}");
@@ -261,14 +261,14 @@ impl ForeignTree {
             None if matches!(node.kind, ForeignNodeKind::Unseen(..)) => return None,
             None => return Some(self.list_known(node).map(ForeignEntries::All)),
         };
-        let listing = levels.now(&listed::path_of(&node.kind)?)?;
+        let listing = levels.now(listed::path_of(&node.kind)?)?;
         Some(listing.map(ForeignEntries::Level))
     }
 
     /// The entries of a directory. Those of a level are fetched while they are listed.
     pub(crate) async fn list(&self, node: &ForeignNode) -> Result<ForeignEntries, Trouble> {
         match (self.levels_of(&node.kind), listed::path_of(&node.kind)) {
-            (Some(levels), Some(path)) => Ok(ForeignEntries::Level(levels.find(&path).await?)),
+            (Some(levels), Some(path)) => Ok(ForeignEntries::Level(levels.find(path).await?)),
             _ => {
                 let kind = self.learn(node.kind.clone()).await?;
                 let node = ForeignNode { id: node.id, kind };
@@ -362,7 +362,7 @@ impl ForeignTree {
     /// An attribute that is read by its name and not listed, so that no program copies it.
     pub(crate) fn attribute(&self, node: &ForeignNode, name: &OsStr) -> Option<Vec<u8>> {
         let name = name.to_str()?.strip_prefix("user.ibi.")?;
-        if let (ForeignNodeKind::Root, "status") = (&node.kind, name) {
+        if let (ForeignNodeKind::Level(LevelPath::Root), "status") = (&node.kind, name) {
             return Some(self.status().into_bytes());
         }
         let ForeignNodeKind::Inside(inside) = &node.kind else {
@@ -470,12 +470,15 @@ fn places(inventory: &ForeignInventory) -> Vec<(ForeignNodeKind, Vec<u8>)> {
     let names = inventory.names();
     let rep = names.rep().map(|rep| {
         let [host, word, year, date] = rep.components();
-        let above = ForeignNodeKind::Level(format!("{host}/{word}/{year}"));
-        (above, date.as_bytes().to_vec())
+        let above = LevelPath::Rep(format!("{host}/{word}/{year}"));
+        (ForeignNodeKind::Level(above), date.as_bytes().to_vec())
     });
     let ibip = names.ibip().map(|ibip| {
-        let above = ForeignNodeKind::Prefix(ibip.prefix().to_owned());
-        (above, ibip.suffix().as_bytes().to_vec())
+        let above = LevelPath::Prefix(ibip.prefix().to_owned());
+        (
+            ForeignNodeKind::Level(above),
+            ibip.suffix().as_bytes().to_vec(),
+        )
     });
     rep.into_iter().chain(ibip).collect()
 }
@@ -525,25 +528,18 @@ fn link_target(view: ForeignView, names: &Names) -> Vec<u8> {
 }
 
 pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, Trouble> {
-    let text = || name.to_str().ok_or(Trouble::Missing);
     match &parent.kind {
-        ForeignNodeKind::Root => {
-            let name = text()?;
-            if !name.contains('.') && ibip::check_prefix(name).is_ok() {
-                Ok(NameMeaning::Known(ForeignNodeKind::Prefix(name.to_owned())))
-            } else {
-                level("", name)
-            }
-        }
-        ForeignNodeKind::Level(path) if path.split('/').count() == 3 => {
-            of_item(path, text()?, ForeignView::Rep, |text| {
-                Rep::parse(text).ok().map(Ibi::Rep)
+        ForeignNodeKind::Level(level) => {
+            let name = name.to_str().ok_or(Trouble::Missing)?;
+            let view = ForeignView::below(level);
+            Ok(match level.meaning(name).ok_or(Trouble::Missing)? {
+                TreeName::Level(level) => NameMeaning::Known(ForeignNodeKind::Level(level)),
+                TreeName::Item(ibi) => NameMeaning::Item(ibi, view),
+                TreeName::Sibling(ibi, request) => {
+                    NameMeaning::Related(RelatedQuestion::of(&ibi, request), view)
+                }
             })
         }
-        ForeignNodeKind::Level(path) => level(path, text()?),
-        ForeignNodeKind::Prefix(prefix) => of_item(prefix, text()?, ForeignView::Ibip, |text| {
-            Ibip::parse(text).ok().map(Ibi::Ibip)
-        }),
         ForeignNodeKind::Inside(found) => {
             if found.entry.kind != EntryKind::Directory {
                 return Err(Trouble::NotDirectory);
@@ -561,44 +557,6 @@ pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, T
         // The kernel looks the item up then.
         ForeignNodeKind::Unseen(..) => Err(Trouble::Changed),
     }
-}
-
-fn level(path: &str, name: &str) -> Result<NameMeaning, Trouble> {
-    let number = if path.is_empty() {
-        1
-    } else {
-        path.split('/').count() + 1
-    };
-    if rep::check_component(number, name).is_err() {
-        return Err(Trouble::Missing);
-    }
-    let below = if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}/{name}")
-    };
-    Ok(NameMeaning::Known(ForeignNodeKind::Level(below)))
-}
-
-/// A name below a year or a prefix: that of an item, or with a modifier.
-fn of_item(
-    above: &str,
-    name: &str,
-    view: ForeignView,
-    parse: impl Fn(&str) -> Option<Ibi>,
-) -> Result<NameMeaning, Trouble> {
-    if let Some(ibi) = parse(&format!("{above}/{name}")) {
-        return Ok(NameMeaning::Item(ibi, view));
-    }
-    let (first, tail) = split_name(name).ok_or(Trouble::Missing)?;
-    let request = Request::parse_tail(tail).map_err(|_| Trouble::Missing)?;
-    let ibi = parse(&format!("{above}/{first}")).ok_or(Trouble::Missing)?;
-    let wanted = match request {
-        Request::Modifier(modifier) => RelatedQuestion::Modifier(format!("{ibi}{modifier}")),
-        Request::FileList(Some(modifier)) => RelatedQuestion::Files(format!("{ibi}{modifier}")),
-        Request::FileList(None) => RelatedQuestion::Files(ibi.to_string()),
-    };
-    Ok(NameMeaning::Related(wanted, view))
 }
 
 #[cfg(test)]
@@ -620,31 +578,11 @@ mod tests {
 
     #[test]
     fn names_are_those_of_a_store() {
-        let level = |path: &str| ForeignNodeKind::Level(path.to_owned());
-        let prefix = |prefix: &str| ForeignNodeKind::Prefix(prefix.to_owned());
+        let level = |path: &str| ForeignNodeKind::Level(LevelPath::parse(path).expect("a level"));
         for (parent, name, expected) in [
-            (
-                ForeignNodeKind::Root,
-                "8JMKD3MGP8W",
-                "Prefix(\"8JMKD3MGP8W\")",
-            ),
-            (ForeignNodeKind::Root, "6RPa7umaZ", "Prefix(\"6RPa7umaZ\")"),
-            (
-                ForeignNodeKind::Root,
-                "sid.inpe.br",
-                "Level(\"sid.inpe.br\")",
-            ),
-            (ForeignNodeKind::Root, "no", "Level(\"no\")"),
-            (level("no"), "esnotes8JMK", "Level(\"no/esnotes8JMK\")"),
-            (ForeignNodeKind::Root, ".Trash-0", "Missing"),
-            (ForeignNodeKind::Root, ".world", "Missing"),
-            (
-                level("sid.inpe.br"),
-                "mtc-m18@80",
-                "Level(\"sid.inpe.br/mtc-m18@80\")",
-            ),
-            (level("a.b/c"), "2009", "Level(\"a.b/c/2009\")"),
-            (level("a.b/c"), "x", "Missing"),
+            (level(""), "8JMKD3MGP8W", "Level(Prefix(\"8JMKD3MGP8W\"))"),
+            (level("no"), "esnotes8JMK", "Level(Rep(\"no/esnotes8JMK\"))"),
+            (level(""), ".world", "Missing"),
             (
                 level("a.b/c/2009"),
                 "02.16.17.46",
@@ -660,19 +598,17 @@ mod tests {
                 "02.16.17.46?GetLastEdition+GetFileList",
                 "Files(\"a.b/c/2009/02.16.17.46!\") Rep",
             ),
-            (level("a.b/c/2009"), "99.16.17.46", "Missing"),
-            (prefix("8JMKD3MGP8W"), "34PGRBS", "8JMKD3MGP8W/34PGRBS Ibip"),
+            (level("8JMKD3MGP8W"), "34PGRBS", "8JMKD3MGP8W/34PGRBS Ibip"),
             (
-                prefix("8JMKD3MGP8W"),
+                level("8JMKD3MGP8W"),
                 "34PGRBS:(bibtex)",
                 "Modifier(\"8JMKD3MGP8W/34PGRBS:(bibtex)\") Ibip",
             ),
             (
-                prefix("8JMKD3MGP8W"),
+                level("8JMKD3MGP8W"),
                 "34PGRBS?GetFileList",
                 "Files(\"8JMKD3MGP8W/34PGRBS\") Ibip",
             ),
-            (prefix("8JMKD3MGP8W"), "34PGRBS+(", "Missing"),
             (ForeignNodeKind::Link(b"x".to_vec()), "a", "NotDirectory"),
         ] {
             assert_eq!(meaning(parent.clone(), name), expected, "{parent:?} {name}");

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
 use crate::formats::inventory::{Entry, EntryKind};
+use crate::formats::tree_name::LevelPath;
 use crate::world::remote::items::{ForeignItem, Slot};
 use crate::world::remote::related::RelatedQuestion;
 
@@ -67,12 +68,8 @@ impl ForeignText {
 /// A kind of node.
 #[derive(Clone, Debug)]
 pub(crate) enum ForeignNodeKind {
-    /// The mount's root.
-    Root,
-    /// One to three components of a rep.
-    Level(String),
-    /// The prefix of IBIps.
-    Prefix(String),
+    /// A directory above items.
+    Level(LevelPath),
     /// An item's directory, or something in it.
     Inside(Inside),
     /// An item in the listing of a level, by its canonical identifier, before it is looked up.
@@ -97,6 +94,14 @@ pub(crate) struct ForeignNode {
 struct NodeKey(Vec<u8>);
 
 impl ForeignView {
+    /// The form of the items below a level.
+    pub(crate) fn below(level: &LevelPath) -> ForeignView {
+        match level {
+            LevelPath::Prefix(_) => ForeignView::Ibip,
+            _ => ForeignView::Rep,
+        }
+    }
+
     fn word(self) -> &'static [u8] {
         match self {
             ForeignView::Rep => b"rep",
@@ -124,9 +129,9 @@ impl NodeKey {
             }
         };
         match kind {
-            ForeignNodeKind::Root => add(&[b"root"]),
-            ForeignNodeKind::Level(path) => add(&[b"level", path.as_bytes()]),
-            ForeignNodeKind::Prefix(prefix) => add(&[b"prefix", prefix.as_bytes()]),
+            ForeignNodeKind::Level(LevelPath::Root) => add(&[b"root"]),
+            ForeignNodeKind::Level(LevelPath::Rep(path)) => add(&[b"level", path.as_bytes()]),
+            ForeignNodeKind::Level(LevelPath::Prefix(path)) => add(&[b"prefix", path.as_bytes()]),
             // It becomes the item's directory.
             ForeignNodeKind::Unseen(item, view) => return NodeKey::of_directory(item, *view, b""),
             ForeignNodeKind::Link(target) => add(&[b"link", target]),
@@ -183,7 +188,7 @@ impl Default for Nodes {
     fn default() -> Nodes {
         let root = ForeignNode {
             id: ROOT,
-            kind: ForeignNodeKind::Root,
+            kind: ForeignNodeKind::Level(LevelPath::Root),
         };
         let mut table = Table::default();
         table.numbers.insert(NodeKey::of(&root.kind), ROOT);
@@ -262,13 +267,11 @@ mod tests {
     #[test]
     fn a_node_has_one_number_until_it_is_forgotten() {
         let nodes = Nodes::default();
-        let level = || ForeignNodeKind::Level("a.b".to_owned());
+        let level = || ForeignNodeKind::Level(LevelPath::Rep("a.b".to_owned()));
+        let prefix = ForeignNodeKind::Level(LevelPath::Prefix("a.b".to_owned()));
         let first = nodes.remember(level()).id;
         assert_eq!(nodes.remember(level()).id, first);
-        assert_ne!(
-            nodes.remember(ForeignNodeKind::Prefix("a.b".to_owned())).id,
-            first
-        );
+        assert_ne!(nodes.remember(prefix).id, first);
         nodes.forget(first, 1);
         assert!(nodes.get(first).is_some());
         nodes.forget(first, 1);

@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::formats::level::{
-    LevelName, LevelPage, LevelPath, LevelStat, ListOrder, MEDIA_TYPE, NameKind,
-};
+use crate::formats::level::{LevelName, LevelPage, LevelStat, ListOrder, MEDIA_TYPE, NameKind};
 use crate::formats::query::encoded;
+use crate::formats::tree_name::LevelPath;
 use crate::world::cache::{Cache, CachedText};
 use crate::world::remote::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, written};
 use crate::world::remote::requests::{LOOKUP_TIMEOUT, PageAnswer, Paged, RemoteServers, SentPage};

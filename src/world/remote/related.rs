@@ -19,6 +19,7 @@ use crate::world::remote::requests::{ItemAnswer, LOOKUP_TIMEOUT, Located};
 use crate::world::remote::sources::SourceNumber;
 use crate::world::trouble::Trouble;
 use ibi::Ibi;
+use ibi::relation::Request;
 
 /// The bytes of answers that are kept in memory.
 const MOST_KEPT: u64 = 64 << 20;
@@ -39,6 +40,15 @@ pub(crate) enum RelatedQuestion {
 }
 
 impl RelatedQuestion {
+    /// The question that is asked beside an item.
+    pub(crate) fn of(ibi: &Ibi, request: Request) -> RelatedQuestion {
+        match request {
+            Request::Modifier(modifier) => RelatedQuestion::Modifier(format!("{ibi}{modifier}")),
+            Request::FileList(Some(modifier)) => RelatedQuestion::Files(format!("{ibi}{modifier}")),
+            Request::FileList(None) => RelatedQuestion::Files(ibi.to_string()),
+        }
+    }
+
     /// The identifier with its modifier.
     fn name(&self) -> &str {
         match self {

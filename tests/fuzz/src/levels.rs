@@ -1,6 +1,7 @@
 //! Levels that another Archive sends.
 
-use ibifs::formats::level::{LevelPage, LevelPath, MOST_NAMES};
+use ibifs::formats::level::{LevelPage, MOST_NAMES};
+use ibifs::formats::tree_name::LevelPath;
 
 use super::sentence;
 

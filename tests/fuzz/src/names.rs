@@ -1,19 +1,19 @@
 //! Names in the mount: below levels and prefixes, with modifiers, in the portable spelling, and below `.find`.
 
 use ibi::Ibi;
-use ibi::relation::{Request, from_portable, portable_name, split_name};
+use ibi::relation::{from_portable, portable_name, split_name};
 use ibifs::formats::item::Names;
-use ibifs::{fuse, world};
+use ibifs::formats::tree_name::{LevelPath, TreeName};
+use ibifs::fuse;
 
 use super::text;
 
-/// Each component of a path is looked up below the one before, in the mount of a store and in that of other Archives:
-/// it means the same in both, and what it means is named so.
+/// Each component of a path is looked up below the one before, and what it means is named so.
 pub fn check(data: &[u8]) {
     let Some(text) = text(data) else {
         return;
     };
-    let mut level = String::new();
+    let mut level = LevelPath::Root;
     for name in text.split('/') {
         // No program can look these up.
         if matches!(name, "" | "." | "..") || name.contains('\0') {
@@ -21,46 +21,26 @@ pub fn check(data: &[u8]) {
         }
         portable(name);
         below_find(name);
-        let meaning = fuse::texts::meaning(&level, name);
-        let in_world = world::texts::meaning(&level, name);
-        match (meaning, in_world) {
-            (Some((path, true)), other) => {
-                assert_eq!(Some((path.clone(), true)), other);
-                level = path;
+        match level.meaning(name) {
+            Some(TreeName::Level(below)) => {
+                assert_eq!(LevelPath::parse(below.as_str()).as_ref(), Some(&below));
+                assert_eq!(below.name(), name);
+                level = below;
             }
-            (Some((path, false)), Some((other, false))) => {
-                assert_eq!(parsed(&path), parsed(&other), "{path} and {other}");
-                named_again(&level, &path);
+            Some(TreeName::Sibling(ibi, request)) => {
+                let (base, _) = split_name(name).expect("a modifier");
+                let meaning = Some(TreeName::Sibling(ibi, request.clone()));
+                assert_eq!(level.meaning(&format!("{base}{request}")), meaning);
+                let plain = from_portable(&portable_name(base, &request));
+                assert_eq!(level.meaning(&plain.expect("a portable name")), meaning);
                 return;
             }
-            (None, None) => return,
-            (one, other) => panic!("{level:?} {name:?}: {one:?} and {other:?}"),
+            Some(TreeName::Item(ibi)) => {
+                assert_eq!(ibi.to_string(), format!("{}/{name}", level.as_str()));
+                return;
+            }
+            None => return,
         }
-    }
-}
-
-/// The identifier of a path, and what is asked for behind it.
-fn parsed(path: &str) -> (Ibi, Option<Request>) {
-    let (ibi, request) = match split_name(path) {
-        Some((ibi, tail)) => (ibi, Some(Request::parse_tail(tail).expect("a request"))),
-        None => (path, None),
-    };
-    (Ibi::parse(ibi).expect("an identifier"), request)
-}
-
-/// What an item's name means has that meaning as a name, and in the portable spelling.
-fn named_again(level: &str, path: &str) {
-    let name = path
-        .strip_prefix(level)
-        .and_then(|name| name.strip_prefix('/'));
-    let name = name.expect("below its level");
-    let again = fuse::texts::meaning(level, name).expect("a meaning");
-    assert_eq!(again, (path.to_owned(), false));
-    if let (_, Some(request)) = parsed(path) {
-        let (base, _) = split_name(name).expect("a modifier");
-        let plain = from_portable(&portable_name(base, &request)).expect("a portable name");
-        let again = fuse::texts::meaning(level, &plain).expect("a meaning");
-        assert_eq!(parsed(&again.0), parsed(path));
     }
 }
 

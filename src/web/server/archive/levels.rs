@@ -6,7 +6,8 @@ use crate::archive::ArchiveError;
 use crate::archive::store::{ItemId, key_after_level, key_after_prefix, level_bounds};
 use crate::archive::tree::{Published, shown_to_declare};
 use crate::formats::item::Names;
-use crate::formats::level::{LevelPath, LevelStat};
+use crate::formats::level::LevelStat;
+use crate::formats::tree_name::LevelPath;
 use ibi::ibip::prefix_key;
 
 /// The number of items that are read from the index at a time.

@@ -9,6 +9,7 @@ use fuser::{FileType, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
 
 use super::{GENERATION, WorldInner, errno, type_of};
+use crate::formats::tree_name::LevelPath;
 use crate::world::mount::listed::node_of;
 use crate::world::mount::namespace::{ForeignEntries, ForeignEntry};
 use crate::world::mount::nodes::ForeignNodeKind;
@@ -186,7 +187,8 @@ impl WorldInner {
                     }
                     // The kernel counts no lookup of these.
                     None => {
-                        let attr = self.attributes(directory.id, &ForeignNodeKind::Root);
+                        let attr =
+                            self.attributes(directory.id, &ForeignNodeKind::Level(LevelPath::Root));
                         let number = INodeNo(directory.id);
                         reply.add(number, next, name, &Duration::ZERO, &attr, GENERATION)
                     }

@@ -5,8 +5,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, Response, StatusCode};
 
 use super::reply::{Path, failed, refuse, text_of, validated};
-use crate::formats::level::{LevelName, LevelPage, LevelPath, ListOrder, MEDIA_TYPE, NameKind};
+use crate::formats::level::{LevelName, LevelPage, ListOrder, MEDIA_TYPE, NameKind};
 use crate::formats::query::percent_decoded;
+use crate::formats::tree_name::LevelPath;
 use crate::web::server::answer::Refusal;
 use crate::web::server::archive::Site;
 use crate::web::server::archive::levels::{Member, Members, visible};

@@ -7,13 +7,13 @@ use crate::archive::tree::Dependencies;
 use crate::archive::{ArchiveError, Related};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
-use crate::formats::level::LevelPath;
+use crate::formats::tree_name::{LevelPath, split_request};
 use crate::web::server::answer::{self, Refusal};
 use crate::web::server::archive::content::{failed, refuse};
 use crate::web::server::archive::levels::visible;
 use crate::web::server::archive::{Site, act};
 use ibi::Rep;
-use ibi::relation::{Language, Request, Step, from_portable, split_name};
+use ibi::relation::{Language, Request, Step, from_portable};
 
 /// The thing that a path names.
 pub(super) enum Target {
@@ -91,12 +91,8 @@ fn identified(
 ) -> Result<Option<Identified>, Refusal> {
     let plain = from_portable(name);
     let plain = plain.as_deref().unwrap_or(name);
-    let (base, request) = match split_name(plain) {
-        None => (plain, None),
-        Some((base, tail)) => match Request::parse_tail(tail) {
-            Ok(request) => (base, Some(request)),
-            Err(_) => return Ok(None),
-        },
+    let Some((base, request)) = split_request(plain) else {
+        return Ok(None);
     };
     let text = format!("{above}/{base}");
     if count == 4 && Rep::parse(&text).is_err() {
