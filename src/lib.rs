@@ -6,9 +6,11 @@
 //! - [`formats`]: what is read and written as text or bytes. No clock, disk, socket or database. A package, in `src/formats/`.
 //! - [`os`]: what only Unix knows: acting as a caller, opening files of others, descriptor limits. A package, in `src/os/`.
 //! - [`sql`]: connections to SQLite and PostgreSQL, schemas, errors of databases. A package, in `src/sql/`.
+//! - [`http`]: an HTTP client, and a server that limits what each client may take. A package, in `src/http/`.
+//! - [`resolver`]: the resolver and its registry. A package, in `src/resolver/`.
 //! - [`archive`]: the Archive: index, directory tree, mint, relate, check, backup, transfer.
 //! - [`fuse`]: the mounted filesystem.
-//! - [`web`]: the services over HTTP, the resolver, and the HTTP client.
+//! - [`web`]: the services of an Archive over HTTP.
 //! - [`world`]: items of other Archives as files.
 //! - [`command`]: the command line, its output and its languages.
 #![cfg_attr(
@@ -25,7 +27,9 @@ pub mod archive;
 pub mod command;
 pub mod fuse;
 pub use ibifs_formats as formats;
+use ibifs_http as http;
 use ibifs_os as os;
+pub use ibifs_resolver as resolver;
 pub use ibifs_sql as sql;
 pub mod web;
 pub mod world;

@@ -12,7 +12,7 @@
 //!
 //! The modules by their subjects:
 //!
-//! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `clock`, `facts`, `own_files`, `one_database`, `full_disk`.
+//! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `facts`, `own_files`, `one_database`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
 //! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes).
@@ -28,7 +28,6 @@ mod access;
 mod actor;
 mod admission;
 mod check;
-mod clock;
 mod dates;
 mod describe;
 mod directory;
@@ -76,10 +75,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+pub use crate::os::clock::{Clock, SystemClock};
 pub use access::ReadableContent;
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
-pub use clock::{Clock, SystemClock};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use directory::PublicDirectory;
 pub use error::{ArchiveError, Holder};

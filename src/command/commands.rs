@@ -44,7 +44,7 @@ use crate::command::cli::{Command, NetworkOptions};
 use crate::command::exit::{Exit, Failure};
 use crate::command::progress::ProgressLine;
 use crate::command::terminal::ManyLines;
-use crate::web::client::Network;
+use crate::http::client::Network;
 use ibi::message;
 use ibi::message::Localize;
 use ibi::relation::Language;

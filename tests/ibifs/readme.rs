@@ -227,8 +227,15 @@ fn the_architecture_names_the_libraries() {
     let page = read("ARCHITECTURE.md");
     let (_, after) = page.split_once("\n## Libraries").expect("the libraries");
     let (used, not_used) = after.split_once("\nNot used").expect("two tables");
-    let manifests =
-        ["", "src/formats/", "src/os/", "src/sql/"].map(|it| read(&format!("{it}Cargo.toml")));
+    let manifests = [
+        "",
+        "src/formats/",
+        "src/http/",
+        "src/os/",
+        "src/resolver/",
+        "src/sql/",
+    ]
+    .map(|it| read(&format!("{it}Cargo.toml")));
     let dependencies = manifests.iter().flat_map(|manifest| {
         let (_, after) = manifest
             .split_once("\n[dependencies]\n")

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::{NetworkOptions, Output, value};
 use crate::formats::base_url::BaseUrl;
-use crate::web::registry::RegistryPlace;
-use crate::web::server::resolver::PeerResolver;
+use crate::resolver::registry::RegistryPlace;
+use crate::resolver::service::PeerResolver;
 
 /// `ibifs serve`
 #[derive(Debug, Args)]

@@ -15,9 +15,9 @@ use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::citation::style_names;
 use crate::formats::search::Searched;
+use crate::resolver::registry::RegistryPlace;
+use crate::resolver::service::PeerResolver;
 use crate::sql::index_url::{IndexPlace, IndexUrl, NamedBy, without_password};
-use crate::web::registry::RegistryPlace;
-use crate::web::server::resolver::PeerResolver;
 
 /// The reason why a value is refused. [`super::refusal`] prints it in the chosen language.
 #[derive(Debug)]

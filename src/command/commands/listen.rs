@@ -8,7 +8,7 @@ use crate::command::cli::{LogForm, Monitoring};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::formats::base_url::{BaseUrl, Scheme};
-use crate::web::server::{AccessLog, AccessLogFormat, AccessLogTarget, MetricsSocket, Tls};
+use crate::http::server::{AccessLog, AccessLogFormat, AccessLogTarget, MetricsSocket, Tls};
 use ibi::message;
 
 pub(super) fn cannot_give_up(error: &std::io::Error) -> Failure {

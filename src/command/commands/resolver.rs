@@ -16,10 +16,11 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::federation::FederatedArchive;
 use crate::formats::item::Names;
 use crate::formats::name_spaces::NameSpaces;
+use crate::http::server;
 use crate::os::caller::Caller;
-use crate::web::registry::{ArchiveKey, Registry, RegistryError, RegistryPlace};
-use crate::web::server::resolver::ListSource;
-use crate::web::server::{self, resolver};
+use crate::resolver::registry::{ArchiveKey, Registry, RegistryError, RegistryPlace};
+use crate::resolver::service as resolver;
+use crate::resolver::service::ListSource;
 use ibi::message::Message;
 use ibi::{Ibi, message};
 

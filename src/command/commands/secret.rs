@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::failed_at;
 use crate::command::exit::{Exit, Failure};
-use crate::web::registry::ArchiveKey;
+use crate::resolver::registry::ArchiveKey;
 use ibi::message;
 
 /// The mode bits of users other than the owner, all of which must be off.

@@ -14,10 +14,10 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::base_url::BaseUrl;
-use crate::web::client::announcement::Announcement;
-use crate::web::registry::Inclusion;
-use crate::web::server::archive::{Receiver, Site};
-use crate::web::server::{self, SiteClock, Started};
+use crate::http::server::{self, SiteClock, Started};
+use crate::resolver::registry::Inclusion;
+use crate::web::announcement::Announcement;
+use crate::web::archive::{self, Receiver, Site};
 use ibi::message::Message;
 use ibi::{Timestamp, message};
 
@@ -110,7 +110,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
                 listen::metrics_line(door.metrics)
             )
         });
-        server::archive::started(site, announcements, report)
+        archive::started(site, announcements, report)
     });
     listened.map_err(|error| listen::cannot_listen(options.listen, &error))?;
     refused.map_or(Ok(Exit::Done), Err)

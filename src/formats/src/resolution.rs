@@ -3,6 +3,7 @@
 
 mod persistent;
 
+use crate::base_url::BaseUrl;
 use crate::item::{Names, State};
 use crate::query::encoded;
 use ibi::Ibi;
@@ -10,6 +11,12 @@ use ibi::pairs::{Pairs, Value};
 use ibi::relation::{Language, Request, Step};
 
 pub use persistent::{Persistent, PersistentUrlError, item_of};
+
+/// Returns the URL of the Archive service with these names, at the URL of its Archive.
+#[must_use]
+pub fn service_url(url: &BaseUrl, service: &Names) -> String {
+    url.at(&encoded(service.preferred().as_bytes()))
+}
 
 /// The query that all Archives get in one round.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,9 @@
-//! The parts that are particular to Linux, for the Archive and its front ends. Knows nothing of items or identifiers.
+//! The parts that are particular to Linux, for the Archive and its front ends. Knows nothing of items or identifiers,
+//! of `ibi` only what a time is.
 //!
 //! Each module uses modules above it in this list, never one below.
 //!
+//! - [`clock`]: a source of the current time.
 //! - [`system_files`]: files of the kernel and of the administrator of the machine.
 //! - [`credentials`]: what a thread takes of a caller, and gives back.
 //! - [`umask`]: the umask of a thread.
@@ -42,6 +44,7 @@ pub mod access_times;
 pub mod answering;
 pub mod caller;
 pub mod charging;
+pub mod clock;
 pub mod confinement;
 mod credentials;
 pub mod deep;

@@ -16,7 +16,7 @@ use crate::archive::transfer::{
 };
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
-use crate::web::client::Network;
+use crate::http::client::Network;
 use crate::world::copy::download::{Stopped, download};
 use crate::world::copy::found::{CopyRequest, Digests, ItemToCopy, digest_of};
 use crate::world::copy::held::{HeldCopy, is_same};

@@ -19,9 +19,9 @@ use rustix::net::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 
+use crate::http::client::Network;
 use crate::os::directory::Directory;
 use crate::os::opening::{self, by_descriptor};
-use crate::web::client::Network;
 use crate::world::mount::keeping::{self, KeepProgress};
 use crate::world::mount::messages::{
     Answer, KeepAction, KeepError, LONGEST, ProcessTask, Question,

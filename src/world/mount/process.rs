@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::fuse::mount::{Attachment, MountError, wake};
-use crate::web::client::Network;
+use crate::http::client::Network;
 use crate::world::cache::Cache;
 use crate::world::mount::fs::WorldFs;
 use crate::world::mount::keeping;

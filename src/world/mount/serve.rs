@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::fuse::mount::{
     MountError, Watcher, block_signals, check_fuse, check_mount_point, unmount, wait_for_signal,
 };
-use crate::web::client::Network;
+use crate::http::client::Network;
 use crate::world::cache::{Cache, CacheError};
 use crate::world::mount::asking;
 use crate::world::mount::asking::AskError;

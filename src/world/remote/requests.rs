@@ -15,9 +15,9 @@ use crate::formats::fixity::Digest;
 use crate::formats::inventory::{CHUNK, FileEntry, MEDIA_TYPE};
 use crate::formats::query::encoded;
 use crate::formats::resolution::item_of;
-use crate::web::client::archive_service::Reach;
-use crate::web::client::fetch::{Fetch, Fetched};
-use crate::web::client::{Client, ClientError, Network};
+use crate::http::client::Reach;
+use crate::http::client::fetch::{Fetch, Fetched};
+use crate::http::client::{Client, ClientError, Network};
 use crate::world::remote::breaker::Breaker;
 use crate::world::trouble::Trouble;
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ibifs::web::texts::{Headers, Sent};
+use ibifs::web::texts::{Headers, Sent, client, log_lines};
 
 use super::{text, two_lines};
 
@@ -20,10 +20,10 @@ pub fn check(data: &[u8]) {
         }
     }
     // What another peer than a proxy says is not believed.
-    assert_eq!(headers.client(PEER, &[PROXY]), (PEER, vec![PEER]));
-    let (client, way) = headers.client(PROXY, &[PROXY]);
+    assert_eq!(client(headers.map(), PEER, &[PROXY]), (PEER, vec![PEER]));
+    let (reader, way) = client(headers.map(), PROXY, &[PROXY]);
     assert_eq!(way.last(), Some(&PROXY));
-    assert!(way.contains(&client), "{client} of {way:?}");
+    assert!(way.contains(&reader), "{reader} of {way:?}");
     let languages = headers.languages();
     let different: HashSet<String> = languages.iter().map(ToString::to_string).collect();
     assert!(different.len() == languages.len() && languages.len() <= 64);
@@ -31,7 +31,7 @@ pub fn check(data: &[u8]) {
     let Some(target) = text(target) else {
         return;
     };
-    let Some([combined, json]) = headers.log_lines(target, client) else {
+    let Some([combined, json]) = log_lines(headers.map(), target, reader) else {
         return;
     };
     for line in [&combined, &json] {

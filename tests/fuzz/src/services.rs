@@ -7,7 +7,7 @@ use ibifs::formats::oai::OaiArguments;
 use ibifs::formats::query::{FormFields, Query};
 use ibifs::formats::registration::{RegistrationAnswer, RegistrationRequest, verb_of};
 use ibifs::formats::resolution::{AnswerMeaning, ArchiveQuery, Persistent};
-use ibifs::web::registry::Inclusion;
+use ibifs::resolver::registry::Inclusion;
 
 use super::{sentence, text, two_lines};
 

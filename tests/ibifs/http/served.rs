@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Stdio};
 
-use ibifs::web::registry::{Registry, RegistryPlace};
+use ibifs::resolver::registry::{Registry, RegistryPlace};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::TestEnv;

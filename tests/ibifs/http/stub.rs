@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ibifs::formats::query::Query;
-use ibifs::web::registry::{Inclusion, Registry};
+use ibifs::resolver::registry::{Inclusion, Registry};
 
 use ibifs::archive::{Clock, SystemClock};
 

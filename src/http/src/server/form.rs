@@ -1,0 +1,40 @@
+//! The fields of a form in the body of a POST request.
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::HEAD_TIMEOUT;
+use super::answer::{self, Refusal};
+
+/// Reads the encoded fields: at most `most` bytes, within the timeout of a request head.
+pub async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, Refusal> {
+    let refuse = |status: StatusCode, sentence: &str| Box::new(answer::refusal(status, sentence));
+    let kind = parts.headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        return Err(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "the arguments in a body are of the type application/x-www-form-urlencoded",
+        ));
+    }
+    let read = Limited::new(body, most).collect();
+    match tokio::time::timeout(HEAD_TIMEOUT, read).await {
+        Ok(Ok(body)) => String::from_utf8(body.to_bytes().to_vec())
+            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8")),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("a body has at most {} KiB", most / 1024),
+        )),
+        Ok(Err(_)) => Err(refuse(
+            StatusCode::BAD_REQUEST,
+            "the body of the request is incomplete",
+        )),
+        Err(_) => Err(refuse(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body must be sent within 10 seconds",
+        )),
+    }
+}
