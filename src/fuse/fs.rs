@@ -3,15 +3,14 @@
 //! Inside items requests go to `inside`, above and beside them to `namespace`, which decides what each of
 //! them means. The kernel checks permissions (`default_permissions`), does file locks and, where it can,
 //! reads and writes files (FUSE passthrough). The names that a change makes stale in its cache go through
-//! `invalidator`.
+//! `invalidator`. `protocol` alone replies; the other modules return an `Outcome`, and are tested
+//! without a kernel.
 
-mod answer;
 mod background;
 mod backing;
 mod close;
 mod convert;
 mod data_path;
-mod fair_queue;
 mod handles;
 mod invalidator;
 mod io;
@@ -22,12 +21,12 @@ mod mount_root;
 mod names;
 mod negotiation;
 mod open;
-mod placement;
+mod outcome;
 mod protocol;
 mod readdirplus;
 mod refusals;
+mod scheduler;
 mod surplus;
-mod worker_pool;
 
 use std::ffi::OsStr;
 use std::sync::{Arc, OnceLock};
@@ -44,14 +43,14 @@ use crate::os::access_times::AccessTimes;
 use crate::os::caller::Caller;
 use backing::Backings;
 pub use data_path::{DataPath, Reason};
-use fair_queue::FairQueue;
 use handles::Handles;
 use invalidator::Invalidator;
 use leases::Leases;
 pub use mount_root::MountRoot;
 use readdirplus::ReaddirplusHeuristic;
+use scheduler::Scheduler;
+pub use scheduler::threads;
 use surplus::Surplus;
-use worker_pool::WorkerPool;
 
 /// The virtual attribute of the mount's root that says how files are read and written.
 pub const DATA: &str = "user.ibi.data";
@@ -64,10 +63,6 @@ pub const HELD: &str = "user.ibi.held";
 pub struct Ibifs {
     inner: Arc<Inner>,
     leases: Leases,
-    /// Requests that take a processor for long.
-    generating: FairQueue,
-    /// Requests that may wait for a disk for long.
-    syncing: FairQueue,
     at_end: fn(),
 }
 
@@ -89,16 +84,7 @@ pub struct Inner {
     readdirplus: ReaddirplusHeuristic,
     surplus: Surplus,
     access_times: Arc<AccessTimes>,
-    pool: Arc<WorkerPool>,
-}
-
-/// Returns the number of threads that take requests.
-pub fn threads() -> usize {
-    processors().clamp(2, 8) * 2
-}
-
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(2, usize::from)
+    scheduler: Scheduler,
 }
 
 impl Ibifs {
@@ -113,7 +99,7 @@ impl Ibifs {
         root: &Arc<OnceLock<MountRoot>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
-        let pool = WorkerPool::start(threads(), processors(), placement)?;
+        let scheduler = Scheduler::start(placement)?;
         let path = if passthrough {
             DataPath::Untried
         } else {
@@ -126,17 +112,15 @@ impl Ibifs {
             handles: Handles::new(descriptors::limit() / 8),
             // A quarter, as for nodes that have handles: directories and open files need the others.
             surplus: Surplus::start(server, descriptors::limit() / 4, Arc::clone(&notifier))?,
-            invalidator: Invalidator::start(notifier, root, Arc::clone(&pool))?,
+            invalidator: Invalidator::start(notifier, root, scheduler.clone())?,
             backings: Backings::new(path, server),
             access_times: Arc::new(access_times),
             readdirplus: ReaddirplusHeuristic::default(),
-            pool,
+            scheduler,
         };
         Ok(Ibifs {
             inner: Arc::new(inner),
             leases: Leases::start()?,
-            generating: FairQueue::for_processors(processors().clamp(2, 4)),
-            syncing: FairQueue::for_disk(threads() / 2),
             at_end,
         })
     }

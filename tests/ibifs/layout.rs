@@ -466,7 +466,7 @@ fn what_a_request_starts_is_not_bound() {
         "fuse/fs/invalidator.rs",
         "fuse/fs/leases.rs",
         "fuse/fs/surplus.rs",
-        "fuse/fs/worker_pool.rs",
+        "fuse/fs/scheduler/worker_pool.rs",
         "archive/operations/check/scan.rs",
         "archive/store/harvest.rs",
         // Only a thread of another runtime, as the web service has them, starts one.

@@ -271,7 +271,7 @@ fn the_architecture_names_the_libraries() {
 #[test]
 fn the_constants_of_the_worker_pool_name_their_rows() {
     for source in ["worker_pool", "placement"] {
-        constants_name_rows(&read(&format!("src/fuse/fs/{source}.rs")));
+        constants_name_rows(&read(&format!("src/fuse/fs/scheduler/{source}.rs")));
     }
 }
 

@@ -7,8 +7,9 @@ use fuser::{FileHandle, INodeNo};
 use rustix::io::Errno;
 
 use super::Inner;
-use super::answer::{Answer, Wait};
 use super::names::NameIn;
+use super::outcome::{Outcome, Wait};
+use super::scheduler::JobQueue;
 use crate::fuse::inside::{self, ErrnoResult, Removal};
 use crate::os::caller::Caller;
 use crate::os::serving::Server;
@@ -24,8 +25,8 @@ impl Inner {
         caller: &Caller,
         handle: FileHandle,
         content_only: bool,
-    ) -> Answer<()> {
-        Answer::later(Wait::Disk, caller.uid, move |inner| {
+    ) -> Outcome<()> {
+        Outcome::later(Wait::Queue(JobQueue::Disk), caller.uid, move |inner| {
             inner.with_file(handle, |file| inside::sync(file, content_only))
         })
     }
@@ -36,8 +37,8 @@ impl Inner {
         caller: &Caller,
         (number, handle): (INodeNo, FileHandle),
         content_only: bool,
-    ) -> Answer<()> {
-        Answer::later(Wait::Disk, caller.uid, move |inner| {
+    ) -> Outcome<()> {
+        Outcome::later(Wait::Queue(JobQueue::Disk), caller.uid, move |inner| {
             let node = inner.node(number)?;
             if node.is_in_item() {
                 inner.with_file(handle, |file| inside::sync(file, content_only))
@@ -54,8 +55,8 @@ impl Inner {
         handle: FileHandle,
         (offset, length): (u64, u64),
         mode: i32,
-    ) -> Answer<()> {
-        Answer::later(Wait::Disk, caller.uid, move |inner| {
+    ) -> Outcome<()> {
+        Outcome::later(Wait::Queue(JobQueue::Disk), caller.uid, move |inner| {
             inner.with_file(handle, |file| {
                 inside::allocate(file, mode, offset, length, &caller)
             })
@@ -69,9 +70,9 @@ impl Inner {
         (from_handle, from_offset): (FileHandle, u64),
         (to_handle, to_offset): (FileHandle, u64),
         length: u64,
-    ) -> Answer<usize> {
+    ) -> Outcome<usize> {
         let length = inside::copied_at_once(length);
-        Answer::later(Wait::Disk, caller.uid, move |inner| {
+        Outcome::later(Wait::Queue(JobQueue::Disk), caller.uid, move |inner| {
             inner.with_file(from_handle, |from| {
                 inner.with_file(to_handle, |to| {
                     inside::copy_range(from, from_offset, to, to_offset, length, &caller)
@@ -86,15 +87,17 @@ impl Inner {
         &self,
         caller: Caller,
         (parent, name): NameIn<'_>,
-    ) -> ErrnoResult<Answer<()>> {
+    ) -> ErrnoResult<Outcome<()>> {
         if self.namespace.server() == Server::Kernel {
             let removed = self.remove(&caller, (parent, name), Removal::Rmdir);
-            return removed.map(Answer::Now);
+            return removed.map(Outcome::Now);
         }
         let name = name.to_owned();
-        Ok(Answer::later(Wait::Disk, caller.uid, move |inner| {
-            inner.remove_once_closed(&caller, (parent, &name))
-        }))
+        Ok(Outcome::later(
+            Wait::Queue(JobQueue::Disk),
+            caller.uid,
+            move |inner| inner.remove_once_closed(&caller, (parent, &name)),
+        ))
     }
 
     /// Removes a directory; again while it holds only files that are being closed.

@@ -19,7 +19,7 @@ use std::time::Duration;
 use fuser::{INodeNo, Notifier};
 
 use super::mount_root::MountRoot;
-use super::worker_pool::WorkerPool;
+use super::scheduler::Scheduler;
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::processors;
 
@@ -47,7 +47,7 @@ pub(super) struct Invalidator {
     /// The names that are invalidated after the next reply.
     after_reply: Arc<Mutex<Vec<Stale>>>,
     notifier: Arc<OnceLock<Notifier>>,
-    pool: Arc<WorkerPool>,
+    scheduler: Scheduler,
     /// The threads; 0 for one that has not run yet.
     threads: Arc<[AtomicU32; THREADS]>,
 }
@@ -60,7 +60,7 @@ impl Invalidate for Invalidator {
         }
         let (progress, waiting) = channel();
         if self.queue.send(Invalidation { stale, progress }).is_ok() {
-            self.pool.about_to_wait();
+            self.scheduler.about_to_wait();
             self.wait(&waiting);
         }
     }
@@ -76,7 +76,7 @@ impl Invalidator {
     pub(super) fn start(
         notifier: Arc<OnceLock<Notifier>>,
         root: &Arc<OnceLock<MountRoot>>,
-        pool: Arc<WorkerPool>,
+        scheduler: Scheduler,
     ) -> std::io::Result<Invalidator> {
         let (queue, received) = channel();
         let received = Arc::new(Mutex::new(received));
@@ -101,7 +101,7 @@ impl Invalidator {
             queue,
             after_reply: Arc::default(),
             notifier,
-            pool,
+            scheduler,
             threads,
         })
     }

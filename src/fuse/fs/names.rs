@@ -7,7 +7,8 @@ use fuser::INodeNo;
 use rustix::io::Errno;
 
 use super::Inner;
-use super::answer::{Answer, Wait};
+use super::outcome::{Outcome, Wait};
+use super::scheduler::JobQueue;
 use crate::fuse::inside::{ErrnoResult, Removal};
 use crate::fuse::namespace::{Entry, MkdirResult};
 use crate::os::caller::Caller;
@@ -36,18 +37,20 @@ impl Inner {
         caller: Caller,
         (parent, name): NameIn<'_>,
         mode: (u32, u32),
-    ) -> ErrnoResult<Answer<Entry>> {
+    ) -> ErrnoResult<Outcome<Entry>> {
         let _charged = charging::charge_to(caller.charged_user());
         let made = self.change(format_args!("mkdir"), &caller, (parent, name), || {
             let (parent, by) = (self.node(parent)?, self.context(&caller));
             self.namespace.make_directory(&by, &parent, name, mode)
         })?;
         Ok(match made {
-            MkdirResult::Done(entry) => Answer::Now(entry),
-            MkdirResult::Minting(minting) => Answer::later(Wait::Date, caller.uid, move |inner| {
-                let _charged = charging::charge_to(caller.charged_user());
-                inner.namespace.mint(&inner.context(&caller), &minting)
-            }),
+            MkdirResult::Done(entry) => Outcome::Now(entry),
+            MkdirResult::Minting(minting) => {
+                Outcome::later(Wait::Queue(JobQueue::Date), caller.uid, move |inner| {
+                    let _charged = charging::charge_to(caller.charged_user());
+                    inner.namespace.mint(&inner.context(&caller), &minting)
+                })
+            }
         })
     }
 

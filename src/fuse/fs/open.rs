@@ -9,11 +9,12 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::Inner;
-use super::answer::{Answer, Wait};
 use super::backing::{Backing, Route};
 use super::handles::{Directory, Handle};
 use super::leases::Blocked;
 use super::names::NameIn;
+use super::outcome::{Outcome, Wait};
+use super::scheduler::JobQueue;
 use crate::archive::WriteIntent;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping, Node, NodeKind};
@@ -30,7 +31,7 @@ pub(super) struct OpenFile {
 
 /// A file that has been opened for a request. [`Inner::register`] gives it a handle, right before the reply, which opens
 /// the backing file of the kernel.
-pub(super) enum Opened {
+pub(super) enum OpenedNode {
     /// A virtual file, which has a handle already.
     Virtual(OpenFile),
     /// A real file.
@@ -62,16 +63,18 @@ impl Inner {
         caller: Caller,
         number: INodeNo,
         flags: i32,
-    ) -> ErrnoResult<Answer<Opened>> {
+    ) -> ErrnoResult<Outcome<OpenedNode>> {
         let node = self.node(number)?;
         if let NodeKind::Generated(_) = node.kind {
-            return Ok(Answer::later(Wait::Processor, caller.uid, move |inner| {
-                inner.try_open(&caller, &node, flags).map_err(Errno::from)
-            }));
+            return Ok(Outcome::later(
+                Wait::Queue(JobQueue::Processor),
+                caller.uid,
+                move |inner| inner.try_open(&caller, &node, flags).map_err(Errno::from),
+            ));
         }
         match self.try_open(&caller, &node, flags) {
             Err(Blocked::Lease) if flags & libc::O_NONBLOCK == 0 => {}
-            opened => return Ok(Answer::Now(opened?)),
+            opened => return Ok(Outcome::Now(opened?)),
         }
         let met = Arc::clone(&node);
         let attempt = move |inner: &Inner| {
@@ -79,7 +82,7 @@ impl Inner {
             opened.map_err(Errno::from)
         };
         let wait = Wait::Lease(Box::new(attempt));
-        Ok(Answer::later(wait, caller.uid, move |inner| {
+        Ok(Outcome::later(wait, caller.uid, move |inner| {
             inner.try_open(&caller, &node, flags).map_err(Errno::from)
         }))
     }
@@ -89,16 +92,20 @@ impl Inner {
         &self,
         caller: Caller,
         number: INodeNo,
-    ) -> ErrnoResult<Answer<(Arc<Node>, Attr)>> {
+    ) -> ErrnoResult<Outcome<(Arc<Node>, Attr)>> {
         let node = self.node(number)?;
         let NodeKind::Generated(generated) = node.kind else {
             let attr = self.namespace.attributes(&node)?;
-            return Ok(Answer::Now((node, attr)));
+            return Ok(Outcome::Now((node, attr)));
         };
-        Ok(Answer::later(Wait::Processor, caller.uid, move |inner| {
-            let attr = inner.namespace.generated_attributes(&caller, generated)?;
-            Ok((node, attr))
-        }))
+        Ok(Outcome::later(
+            Wait::Queue(JobQueue::Processor),
+            caller.uid,
+            move |inner| {
+                let attr = inner.namespace.generated_attributes(&caller, generated)?;
+                Ok((node, attr))
+            },
+        ))
     }
 
     /// Opens a directory: later where all names are read at once, and there may be many.
@@ -106,14 +113,16 @@ impl Inner {
         &self,
         caller: Caller,
         number: INodeNo,
-    ) -> ErrnoResult<Answer<OpenFile>> {
+    ) -> ErrnoResult<Outcome<OpenFile>> {
         let node = self.node(number)?;
         if node.is_in_item() || self.namespace.is_listed_in_parts(&node) {
-            return Ok(Answer::Now(self.open_listing(&caller, node)?));
+            return Ok(Outcome::Now(self.open_listing(&caller, node)?));
         }
-        Ok(Answer::later(Wait::Processor, caller.uid, move |inner| {
-            inner.open_listing(&caller, node)
-        }))
+        Ok(Outcome::later(
+            Wait::Queue(JobQueue::Processor),
+            caller.uid,
+            move |inner| inner.open_listing(&caller, node),
+        ))
     }
 
     /// Sets attributes: later if another program has a lease on a file whose size changes.
@@ -123,16 +132,16 @@ impl Inner {
         number: INodeNo,
         handle: Option<FileHandle>,
         change: AttributeChange,
-    ) -> ErrnoResult<Answer<(Arc<Node>, Attr)>> {
+    ) -> ErrnoResult<Outcome<(Arc<Node>, Attr)>> {
         let node = self.node(number)?;
         match self.set_attributes_unleased(&caller, &node, handle, &change) {
             Err(Blocked::Lease) => {}
-            changed => return Ok(Answer::Now((node, changed?))),
+            changed => return Ok(Outcome::Now((node, changed?))),
         }
         let met = Arc::clone(&node);
         let attempt = move |inner: &Inner| inner.open_content(&caller, &met, libc::O_WRONLY);
         let wait = Wait::Lease(Box::new(attempt));
-        Ok(Answer::later(wait, caller.uid, move |inner| {
+        Ok(Outcome::later(wait, caller.uid, move |inner| {
             let changed = inner.set_attributes_unleased(&caller, &node, handle, &change);
             Ok((node, changed?))
         }))
@@ -169,7 +178,7 @@ impl Inner {
         (parent, name): NameIn<'_>,
         flags: i32,
         mode: (u32, u32),
-    ) -> ErrnoResult<(Entry, Opened)> {
+    ) -> ErrnoResult<(Entry, OpenedNode)> {
         let created = self.change(format_args!("create"), caller, (parent, name), || {
             let parent = self.node(parent)?;
             self.make_file(caller, &parent, name, flags, mode)
@@ -185,7 +194,7 @@ impl Inner {
         name: &OsStr,
         flags: i32,
         (mode, umask): (u32, u32),
-    ) -> ErrnoResult<(Entry, Opened)> {
+    ) -> ErrnoResult<(Entry, OpenedNode)> {
         self.handles.check(caller.uid)?;
         let by = &self.context(caller);
         let created = self
@@ -198,10 +207,10 @@ impl Inner {
         } = created;
         let node = &entry.node;
         let opened = if node.real.is_none() {
-            Opened::Virtual(self.open_virtual(caller, node, access_of(flags))?)
+            OpenedNode::Virtual(self.open_virtual(caller, node, access_of(flags))?)
         } else {
             let (_, change) = self.begin_change(caller, node, flags, true)?;
-            Opened::Real(OpenedFile {
+            OpenedNode::Real(OpenedFile {
                 file,
                 node: Arc::clone(node),
                 deposit,
@@ -215,15 +224,22 @@ impl Inner {
     }
 
     /// Opens a file. If a lease blocks it, nothing has changed.
-    fn try_open(&self, caller: &Caller, node: &Arc<Node>, flags: i32) -> Result<Opened, Blocked> {
+    fn try_open(
+        &self,
+        caller: &Caller,
+        node: &Arc<Node>,
+        flags: i32,
+    ) -> Result<OpenedNode, Blocked> {
         let access = access_of(flags);
         self.handles.check(caller.uid)?;
         if node.real.is_none() {
-            return Ok(Opened::Virtual(self.open_virtual(caller, node, access)?));
+            return Ok(OpenedNode::Virtual(
+                self.open_virtual(caller, node, access)?,
+            ));
         }
         let (_unleased, change) = self.begin_change(caller, node, flags, false)?;
         let opened = self.open_content(caller, node, flags);
-        Ok(Opened::Real(OpenedFile {
+        Ok(OpenedNode::Real(OpenedFile {
             file: opened.map_err(Blocked::of)?,
             node: Arc::clone(node),
             deposit: None,
@@ -237,12 +253,12 @@ impl Inner {
     /// Gives a file that has been opened its handle; `register` registers it for passthrough.
     pub(super) fn register(
         &self,
-        opened: Opened,
+        opened: OpenedNode,
         register: impl FnOnce(BorrowedFd<'_>) -> std::io::Result<BackingId>,
     ) -> OpenFile {
         let opened = match opened {
-            Opened::Virtual(opened) => return opened,
-            Opened::Real(opened) => opened,
+            OpenedNode::Virtual(opened) => return opened,
+            OpenedNode::Real(opened) => opened,
         };
         self.access_times.apply_to(&opened.file);
         let routed = self.route(&opened, register);

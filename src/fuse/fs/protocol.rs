@@ -39,14 +39,14 @@ impl Filesystem for Ibifs {
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let found = self.look_up(&caller(request), parent, name);
         reply::entry(reply, self.noting((parent, name), found));
     }
 
     fn forget(&self, _request: &Request, number: INodeNo, lookups: u64) {
         self.forget_node(NodeId(number.0), lookups);
-        self.pool.forgot();
+        self.scheduler.forgot();
     }
 
     fn getattr(
@@ -56,7 +56,7 @@ impl Filesystem for Ibifs {
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let attributes = self.attributes(caller(request), number);
         self.answer(attributes, |_, found| reply::attributes(reply, found));
     }
@@ -79,7 +79,7 @@ impl Filesystem for Ibifs {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let change = AttributeChange {
             mode,
             uid,
@@ -93,7 +93,7 @@ impl Filesystem for Ibifs {
     }
 
     fn readlink(&self, request: &Request, number: INodeNo, reply: ReplyData) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let target = self
             .node(number)
             .and_then(|node| self.namespace.read_link(&node));
@@ -110,7 +110,7 @@ impl Filesystem for Ibifs {
         device: u32,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
         let made = self.make_node(&caller(request), name, device, mode);
         reply::entry(reply, self.noting(name, made));
@@ -125,14 +125,14 @@ impl Filesystem for Ibifs {
         umask: u32,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
         let made = self.make_directory(caller(request), name, mode);
         self.answer(made, |_, made| reply::entry(reply, made));
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         reply::empty(
             reply,
             self.remove(&caller(request), (parent, name), Removal::Unlink),
@@ -141,7 +141,7 @@ impl Filesystem for Ibifs {
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let removed = self.remove_directory(caller(request), (parent, name));
         self.answer(removed, |inner, removed| {
             reply::empty(reply, removed);
@@ -157,7 +157,7 @@ impl Filesystem for Ibifs {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let (name, target) = ((parent, name), target.as_os_str().as_bytes());
         let made = self.make_link(&caller(request), name, target);
         reply::entry(reply, self.noting(name, made));
@@ -173,7 +173,7 @@ impl Filesystem for Ibifs {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let (from, to) = ((parent, name), (new_parent, new_name));
         let renamed = self.rename_name(&caller(request), from, to, flags.bits());
         reply::empty(reply, renamed);
@@ -188,7 +188,7 @@ impl Filesystem for Ibifs {
         new_name: &OsStr,
         reply: ReplyEntry,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let name = (new_parent, new_name);
         let made = self.make_hard_link(&caller(request), number, name);
         reply::entry(reply, self.noting(name, made));
@@ -196,7 +196,7 @@ impl Filesystem for Ibifs {
     }
 
     fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let opened = self.open_file(caller(request), number, flags.0);
         self.answer(opened, |inner, opened| {
             reply::open_file(inner, reply, opened)
@@ -213,7 +213,7 @@ impl Filesystem for Ibifs {
         flags: i32,
         reply: ReplyCreate,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let (name, mode) = ((parent, name), (mode, umask));
         let caller = caller(request);
         let _charged = charging::charge_to(caller.charged_user());
@@ -232,7 +232,7 @@ impl Filesystem for Ibifs {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let _worker = self.pool.work_ahead();
+        let _worker = self.scheduler.begin_transfer();
         reply::data(reply, self.read_file(handle, offset, size as usize));
     }
 
@@ -248,7 +248,7 @@ impl Filesystem for Ibifs {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let _worker = self.pool.work_for_the_same_payer();
+        let _worker = self.scheduler.begin_write();
         let place = WritePlace::new(offset, flags, write_flags);
         let written = self.write_file(&caller(request), handle, place, bytes);
         reply::written(reply, written);
@@ -262,7 +262,7 @@ impl Filesystem for Ibifs {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let caller = caller(request);
         let _charged = charging::charge_to(caller.charged_user());
         reply::empty(reply, self.closed(&caller, handle));
@@ -278,7 +278,7 @@ impl Filesystem for Ibifs {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let closed = self.release_file(&caller(request), handle);
         // Closing the descriptor may take time, for which no process waits.
         reply::empty(reply, closed.0);
@@ -293,13 +293,13 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work_on_disk();
+        let _worker = self.scheduler.begin_transfer();
         let synced = self.sync(&caller(request), handle, content_only);
         self.answer(Ok(synced), |_, synced| reply::empty(reply, synced));
     }
 
     fn opendir(&self, request: &Request, number: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let opened = self.open_directory(caller(request), number);
         self.answer(opened, |_, opened| reply::open(reply, opened));
     }
@@ -312,7 +312,7 @@ impl Filesystem for Ibifs {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let listed = self.list(handle, offset, |_, line| reply::add_line(&mut reply, &line));
         reply::listing(reply, listed);
     }
@@ -325,7 +325,7 @@ impl Filesystem for Ibifs {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let directory = NodeId(number.0);
         let add = |line: &Line<'_>, attr: &Attr, entry: Option<&Entry>| {
             reply::add_line_with_node(&mut reply, line, attr, entry)
@@ -342,7 +342,7 @@ impl Filesystem for Ibifs {
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let handle = self.handles.remove(handle);
         reply.ok();
         drop(handle);
@@ -356,13 +356,13 @@ impl Filesystem for Ibifs {
         content_only: bool,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work_on_disk();
+        let _worker = self.scheduler.begin_transfer();
         let synced = self.sync_directory(&caller(request), (number, handle), content_only);
         self.answer(Ok(synced), |_, synced| reply::empty(reply, synced));
     }
 
     fn statfs(&self, request: &Request, number: INodeNo, reply: ReplyStatfs) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let node = self.node(number);
         let found = node.and_then(|node| self.namespace.statistics(&node));
         reply::statistics(reply, found);
@@ -378,7 +378,7 @@ impl Filesystem for Ibifs {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let name = (number, name);
         reply::empty(reply, self.set_xattr(&caller(request), name, value, flags));
     }
@@ -391,14 +391,14 @@ impl Filesystem for Ibifs {
         size: u32,
         reply: ReplyXattr,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let node = self.node(number);
         let value = node.and_then(|node| self.xattr(&node, name, size as usize));
         reply::xattr(reply, size, value);
     }
 
     fn listxattr(&self, request: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let names = self.node(number).and_then(|node| {
             let namespace = &self.namespace;
             namespace.xattr_names(&caller(request), &node, size as usize)
@@ -407,7 +407,7 @@ impl Filesystem for Ibifs {
     }
 
     fn removexattr(&self, request: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         reply::empty(reply, self.remove_xattr(&caller(request), (number, name)));
     }
 
@@ -421,7 +421,7 @@ impl Filesystem for Ibifs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let allocated = self.allocate(caller(request), handle, (offset, length), mode);
         self.answer(Ok(allocated), |_, done| reply::empty(reply, done));
     }
@@ -435,7 +435,7 @@ impl Filesystem for Ibifs {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let position = self.with_file(handle, |file| inside::seek(file, offset, whence));
         reply::offset(reply, position);
     }
@@ -453,7 +453,7 @@ impl Filesystem for Ibifs {
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         // The kernel does not know that the source is read.
         self.invalidator
             .invalidate(vec![Stale::Attributes(NodeId(source.0))]);
@@ -473,7 +473,7 @@ impl Filesystem for Ibifs {
         _output_size: u32,
         reply: ReplyIoctl,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         let done = self.control(&caller(request), (number, handle), command, input);
         reply::ioctl(reply, done);
     }
@@ -488,7 +488,7 @@ impl Filesystem for Ibifs {
         _flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        let _worker = self.pool.work(request.pid());
+        let _worker = self.scheduler.begin(request.pid());
         // The kernel then answers for itself: a regular file is always ready.
         reply.error(errno(Errno::NOSYS));
     }

@@ -1,6 +1,6 @@
 //! The processors on which threads run: where another thread is, binding a thread to it, and back.
 //!
-//! Decides nothing; see `fuse/fs/placement.rs`.
+//! Decides nothing; see `fuse/fs/scheduler/placement.rs`.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

@@ -15,7 +15,7 @@ use crate::fuse::fs::Inner;
 use crate::fuse::fs::convert::{errno, file_attr, file_type};
 use crate::fuse::fs::lifetimes;
 use crate::fuse::fs::listing::Line;
-use crate::fuse::fs::open::{OpenFile, Opened};
+use crate::fuse::fs::open::{OpenFile, OpenedNode};
 use crate::fuse::inode::Node;
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::Entry;
@@ -63,13 +63,13 @@ pub(super) fn open(reply: ReplyOpen, result: ErrnoResult<OpenFile>) {
 }
 
 /// Registers a file with its reply.
-pub(super) fn open_file(inner: &Inner, reply: ReplyOpen, result: ErrnoResult<Opened>) {
+pub(super) fn open_file(inner: &Inner, reply: ReplyOpen, result: ErrnoResult<OpenedNode>) {
     let opened = result.map(|opened| inner.register(opened, |file| reply.open_backing(file)));
     open(reply, opened);
 }
 
 /// Registers a file that was made with its reply.
-pub(super) fn create(inner: &Inner, reply: ReplyCreate, result: ErrnoResult<(Entry, Opened)>) {
+pub(super) fn create(inner: &Inner, reply: ReplyCreate, result: ErrnoResult<(Entry, OpenedNode)>) {
     let (entry, opened) = match result {
         Ok((entry, opened)) => (entry, opened),
         Err(error) => return reply.error(errno(error)),

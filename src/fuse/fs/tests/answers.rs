@@ -10,14 +10,16 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::fixture::Adapter;
-use crate::fuse::fs::answer::Answer;
-use crate::fuse::fs::fair_queue::FairQueue;
+use crate::fuse::fs::outcome::{Outcome, Wait};
+use crate::fuse::fs::scheduler::{JobQueue, Scheduler};
 use crate::fuse::inode::NodeKind;
 use crate::fuse::inside::{AttributeChange, ErrnoResult};
 use crate::os::opening;
 
-fn is_later<T>(answer: ErrnoResult<Answer<T>>) -> Option<bool> {
-    answer.ok().map(|answer| matches!(answer, Answer::Later(_)))
+fn is_later<T>(answer: ErrnoResult<Outcome<T>>) -> Option<bool> {
+    answer
+        .ok()
+        .map(|answer| matches!(answer, Outcome::Later(_)))
 }
 
 #[test]
@@ -66,7 +68,8 @@ fn what_takes_long_is_answered_later() {
 #[test]
 fn a_pool_of_one_thread_answers_one_after_the_other() {
     let mut adapter = Adapter::new();
-    adapter.generating = FairQueue::for_processors(1);
+    let inner = Arc::get_mut(&mut adapter.inner).expect("no job has it");
+    inner.scheduler = Scheduler::with_one_thread().expect("a thread");
     let (item, rep) = adapter.mint();
     std::fs::write(adapter.archive.file(&item, "doc/report.txt"), "").expect("a file");
     let number = adapter.number(&format!("{rep}?GetFileList"));
@@ -112,10 +115,9 @@ fn a_job_that_is_refused_its_turn_is_answered_with_the_errno() {
     for at in 0..most + 2 {
         let answered = answered.clone();
         let gate = Arc::clone(&gate);
-        let answer: Answer<()> =
-            Answer::later(crate::fuse::fs::answer::Wait::Processor, 7, move |_| {
-                gate.lock().recv().map_err(|_| Errno::IO)
-            });
+        let answer: Outcome<()> = Outcome::later(Wait::Queue(JobQueue::Processor), 7, move |_| {
+            gate.lock().recv().map_err(|_| Errno::IO)
+        });
         adapter.answer(Ok(answer), move |_, done| {
             answered.send((at, done)).expect("heard");
         });
@@ -133,7 +135,7 @@ fn a_mint_goes_on_after_its_request() {
     let adapter = Adapter::new();
     let name = (adapter.number(".mint"), OsStr::new("report"));
     let made = adapter.make_directory(adapter.caller, name, (0o755, 0));
-    let Ok(Answer::Later(_)) = &made else {
+    let Ok(Outcome::Later(_)) = &made else {
         panic!("not minted");
     };
     let (sender, receiver) = channel();
@@ -175,7 +177,7 @@ fn a_request_that_a_lease_blocks_is_answered_when_it_is_released() {
     assert_eq!(refused.err(), Some(opening::LEASED));
     let (answered, answers) = channel();
     let opened = adapter.open_file(caller, number, libc::O_RDONLY);
-    assert!(matches!(opened, Ok(Answer::Later(_))));
+    assert!(matches!(opened, Ok(Outcome::Later(_))));
     adapter.answer(opened, move |inner, opened| {
         let opened = opened.map(|opened| inner.register(opened, |_| Err(Errno::PERM.into())));
         let handle = opened.map(|opened| opened.handle);
@@ -195,7 +197,7 @@ fn a_request_that_a_lease_blocks_is_answered_when_it_is_released() {
         ..AttributeChange::default()
     };
     let changed = adapter.set_attributes(caller, number, None, change);
-    assert!(matches!(changed, Ok(Answer::Later(_))));
+    assert!(matches!(changed, Ok(Outcome::Later(_))));
     lease(&leased, libc::F_UNLCK);
     let (_, attr) = adapter.wait(changed).expect("changed");
     assert_eq!(attr.size, 2);

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 
 use super::fixture::Adapter;
 use crate::fuse::fs::DATA;
-use crate::fuse::fs::answer::Answer;
 use crate::fuse::fs::io::WritePlace;
+use crate::fuse::fs::outcome::Outcome;
 use crate::fuse::inside::AttributeChange;
 
 #[test]
@@ -84,7 +84,7 @@ fn a_file_is_registered_once_with_its_reply_and_no_more_if_that_is_refused() {
         let count = Cell::new(0);
         for _ in 0..2 {
             let opened = adapter.open_file(adapter.caller, number, libc::O_RDONLY);
-            let Ok(Answer::Now(opened)) = opened else {
+            let Ok(Outcome::Now(opened)) = opened else {
                 panic!("not opened at once");
             };
             let opened = adapter.register(opened, |_| {
@@ -131,7 +131,7 @@ fn attributes_are_set_by_handle_and_by_name() {
             ..AttributeChange::default()
         };
         let changed = adapter.set_attributes(adapter.caller, number, handle, change);
-        let Ok(Answer::Now((_, attr))) = changed else {
+        let Ok(Outcome::Now((_, attr))) = changed else {
             panic!("not changed at once");
         };
         let asked = adapter.wait(adapter.attributes(adapter.caller, number));

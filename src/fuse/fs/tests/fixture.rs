@@ -12,8 +12,8 @@ use rustix::io::Errno;
 use crate::archive::operations::testing::TestArchive;
 use crate::archive::store::Item;
 use crate::fuse::fs::Ibifs;
-use crate::fuse::fs::answer::Answer;
 use crate::fuse::fs::open::OpenFile;
+use crate::fuse::fs::outcome::Outcome;
 use crate::fuse::inode::ROOT;
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::{Entry, Namespace, Options};
@@ -111,7 +111,10 @@ impl Adapter {
     }
 
     /// Waits for an answer.
-    pub(super) fn wait<T: Send + 'static>(&self, answer: ErrnoResult<Answer<T>>) -> ErrnoResult<T> {
+    pub(super) fn wait<T: Send + 'static>(
+        &self,
+        answer: ErrnoResult<Outcome<T>>,
+    ) -> ErrnoResult<T> {
         let (send, received) = channel();
         self.answer(answer, move |_, found| send.send(found).expect("heard"));
         received.recv_timeout(LONGEST).expect("an answer")

@@ -3,47 +3,43 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use super::scheduler::JobQueue;
 use super::{Ibifs, Inner};
 use crate::fuse::inside::ErrnoResult;
-use crate::os::processors;
 
 /// The answer to a request that is not refused.
-pub(super) enum Answer<T> {
+pub(super) enum Outcome<T> {
     /// The answer.
     Now(T),
     /// The job that finds it.
     Later(Later<T>),
 }
 
-/// A job that finds an answer, and what it waits for first.
+/// A job that finds an answer, and the event for which it waits first.
 pub(super) struct Later<T> {
     wait: Wait,
     user: u32,
     work: Box<dyn FnOnce(&Inner) -> ErrnoResult<T> + Send>,
 }
 
-/// The reason why a request is not answered at once.
+/// The event for which a request waits.
 pub(super) enum Wait {
-    /// It takes a processor for long.
-    Processor,
-    /// It may wait for a disk for long.
-    Disk,
-    /// It may wait for a date, in a thread of its own.
-    Date,
-    /// Another program has a lease on a file. The function opens the file without blocking; the open file prevents new
-    /// conflicting leases.
+    /// The user's turn.
+    Queue(JobQueue),
+    /// The end of another program's lease on a file. The function opens the file without blocking; the open file
+    /// prevents new conflicting leases.
     Lease(Box<dyn Fn(&Inner) -> ErrnoResult<OwnedFd> + Send>),
 }
 
-impl<T> Answer<T> {
+impl<T> Outcome<T> {
     /// An answer that a user gets when it is this user's turn.
     pub(super) fn later(
         wait: Wait,
         user: u32,
         work: impl FnOnce(&Inner) -> ErrnoResult<T> + Send + 'static,
-    ) -> Answer<T> {
+    ) -> Outcome<T> {
         let work = Box::new(work);
-        Answer::Later(Later { wait, user, work })
+        Outcome::Later(Later { wait, user, work })
     }
 }
 
@@ -52,13 +48,13 @@ impl Ibifs {
     /// dropped, which answers EIO.
     pub(super) fn answer<T: 'static>(
         &self,
-        answer: ErrnoResult<Answer<T>>,
+        answer: ErrnoResult<Outcome<T>>,
         reply: impl FnOnce(&Inner, ErrnoResult<T>) + Send + 'static,
     ) {
         let Later { wait, user, work } = match answer {
-            Ok(Answer::Now(value)) => return reply(&self.inner, Ok(value)),
+            Ok(Outcome::Now(value)) => return reply(&self.inner, Ok(value)),
             Err(errno) => return reply(&self.inner, Err(errno)),
-            Ok(Answer::Later(later)) => later,
+            Ok(Outcome::Later(later)) => later,
         };
         let inner = Arc::clone(&self.inner);
         let job = move |turn: ErrnoResult<()>| {
@@ -66,13 +62,7 @@ impl Ibifs {
             reply(&inner, found);
         };
         match wait {
-            Wait::Processor => self.generating.run(user, Box::new(job)),
-            Wait::Disk => self.syncing.run_here_or_queued(user, Box::new(job)),
-            Wait::Date => {
-                if let Err(error) = processors::spawn_unbound("mint", move || job(Ok(()))) {
-                    log::error!("cannot mint: {error}");
-                }
-            }
+            Wait::Queue(queue) => self.scheduler.run(queue, user, Box::new(job)),
             Wait::Lease(attempt) => {
                 let inner = Arc::clone(&self.inner);
                 let attempt = move || attempt(&inner);

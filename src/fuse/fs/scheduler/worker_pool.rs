@@ -14,9 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::placement::{Asker, Following, Place, Placement, PlacementWatch};
+use super::placement::{Asker, PlacedWorker, Placement, PlacementWatch};
 use crate::os::caller::check_thread;
-use crate::os::charging;
 
 // The constants name the rows of `tests/bench/RESULTS.md` that pay for them.
 
@@ -71,7 +70,8 @@ pub(super) struct WorkerPool {
     watchdog_sleeps: AtomicBool,
     watchdog_lock: Mutex<()>,
     watchdog_signal: Condvar,
-    placement: Placement,
+    /// None if no worker is bound.
+    placement: Option<Placement>,
 }
 
 /// The state of one worker. Its end, which comes with the mount's, unparks all others.
@@ -82,8 +82,7 @@ struct Worker {
     since: Instant,
     finished: Instant,
     parked_after_forget: Option<Instant>,
-    place: Arc<Place>,
-    following: Following,
+    place: Option<PlacedWorker>,
 }
 
 thread_local! {
@@ -101,9 +100,10 @@ impl Drop for Worker {
 
 impl Worker {
     fn note_begin(&mut self, now: Instant, asker: Asker) {
-        let placement = &self.pool.placement;
         let waited = now.saturating_duration_since(self.finished);
-        placement.note(&self.place, &mut self.following, asker, now, waited);
+        if let (Some(placement), Some(place)) = (&self.pool.placement, &mut self.place) {
+            placement.note(place, asker, now, waited);
+        }
         self.idle += waited;
         self.requests += 1;
         if self.requests < WINDOW {
@@ -137,7 +137,7 @@ impl Worker {
 }
 
 /// A request in a worker. When it is dropped the worker may park.
-pub(super) struct RequestGuard<'a> {
+pub(in crate::fuse::fs) struct RequestGuard<'a> {
     pool: &'a WorkerPool,
     began: Instant,
 }
@@ -180,30 +180,8 @@ impl WorkerPool {
         Ok(pool)
     }
 
-    /// A request begins, for which this thread waits: this worker charges no user.
-    pub(super) fn work(self: &Arc<Self>, caller: u32) -> RequestGuard<'_> {
-        charging::stop();
-        self.begin(Asker::Waits(caller))
-    }
-
-    /// A request to read data begins.
-    pub(super) fn work_ahead(self: &Arc<Self>) -> RequestGuard<'_> {
-        charging::stop();
-        self.begin(Asker::GoesOn)
-    }
-
-    /// A request to sync begins.
-    pub(super) fn work_on_disk(self: &Arc<Self>) -> RequestGuard<'_> {
-        charging::stop();
-        self.begin(Asker::GoesOn)
-    }
-
-    /// A request to write data begins: if the one before was of the same user, this worker still charges that user.
-    pub(super) fn work_for_the_same_payer(self: &Arc<Self>) -> RequestGuard<'_> {
-        self.begin(Asker::GoesOn)
-    }
-
-    fn begin(self: &Arc<Self>, asker: Asker) -> RequestGuard<'_> {
+    /// A request begins.
+    pub(super) fn begin(self: &Arc<Self>, asker: Asker) -> RequestGuard<'_> {
         let began = Instant::now();
         self.busy.fetch_add(1, Ordering::Relaxed);
         WORKER.with_borrow_mut(|worker| match worker {
@@ -216,8 +194,7 @@ impl WorkerPool {
                     since: began,
                     finished: began,
                     parked_after_forget: None,
-                    place: self.placement.join(),
-                    following: Following::new(began),
+                    place: self.placement.as_ref().map(|it| it.join(began)),
                 });
                 self.seen.fetch_add(1, Ordering::Relaxed);
             }
@@ -268,7 +245,8 @@ impl WorkerPool {
 
     fn park(&self, most: Duration) {
         // The one that stays is the one on the processor of the process that asks.
-        if WORKER.with_borrow(|worker| worker.as_ref().is_some_and(|it| it.place.is_bound())) {
+        let is_bound = |worker: &Worker| worker.place.as_ref().is_some_and(PlacedWorker::is_bound);
+        if WORKER.with_borrow(|worker| worker.as_ref().is_some_and(is_bound)) {
             return;
         }
         let mut permits = self.permits.lock();
@@ -303,7 +281,7 @@ impl WorkerPool {
         }
     }
 
-    /// To be called before a request waits for others: another worker must take those.
+    /// Before a request waits for others.
     pub(super) fn about_to_wait(&self) {
         self.unpark(1);
     }
@@ -315,7 +293,9 @@ impl WorkerPool {
         let mut placement = PlacementWatch::default();
         while !self.is_over.load(Ordering::Relaxed) {
             std::thread::sleep(STUCK);
-            placement.look(&self.placement, STUCK);
+            if let Some(placed) = &self.placement {
+                placement.look(placed, STUCK);
+            }
             let finished = self.finished.load(Ordering::Relaxed);
             let busy = self.busy.load(Ordering::Relaxed);
             if finished != before {
@@ -354,7 +334,7 @@ mod tests {
                     loop {
                         let request = requests.lock().recv();
                         let Ok(time) = request else { return };
-                        let _worker = pool.work(1);
+                        let _worker = pool.begin(Asker::Waits(1));
                         if !time.is_zero() {
                             std::thread::sleep(time);
                         }

@@ -24,7 +24,7 @@ const MOST_WAITING: usize = 1024;
 const STAYS: Duration = Duration::from_secs(1);
 
 /// Answers a request, or refuses it.
-pub(super) type Job = Box<dyn FnOnce(ErrnoResult<()>) + Send>;
+pub(in crate::fuse::fs) type Job = Box<dyn FnOnce(ErrnoResult<()>) + Send>;
 
 #[derive(Default)]
 struct QueuedJobs {
@@ -73,6 +73,7 @@ struct Shared {
 }
 
 /// The queue, and its limits.
+#[derive(Clone)]
 pub(super) struct FairQueue {
     shared: Arc<Shared>,
     most: usize,
@@ -163,8 +164,7 @@ impl FairQueue {
         let (given, is_last) = (Arc::clone(&held), self.is_last);
         let spawned = processors::spawn_unbound("queued", move || {
             if is_last {
-                // SAFETY: takes no pointer; 0 is the calling thread.
-                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+                processors::give_way();
             }
             let mut next = given.lock().take().map(|job| (user, job));
             while let Some((user, job)) = next {

@@ -74,7 +74,7 @@ enum Step {
 
 /// The requests that one worker has taken in succession.
 #[derive(Debug)]
-pub(super) struct Following {
+struct Following {
     caller: u32,
     run: u32,
     since: Instant,
@@ -82,7 +82,7 @@ pub(super) struct Following {
 }
 
 impl Following {
-    pub(super) fn new(now: Instant) -> Following {
+    fn new(now: Instant) -> Following {
         Following {
             caller: 0,
             run: 0,
@@ -125,7 +125,7 @@ impl Following {
 
 /// One worker, as the watchdog sees it.
 #[derive(Debug)]
-pub(super) struct Place {
+struct Place {
     thread: Pid,
     /// The thread whose processor that is.
     caller: AtomicU32,
@@ -138,9 +138,22 @@ pub(super) struct Place {
 }
 
 impl Place {
+    fn is_bound(&self) -> bool {
+        self.is_bound.load(Ordering::Relaxed)
+    }
+}
+
+/// A worker that may be bound.
+#[derive(Debug)]
+pub(super) struct PlacedWorker {
+    place: Arc<Place>,
+    following: Following,
+}
+
+impl PlacedWorker {
     /// Whether the worker serves one process alone, on the processor of that.
     pub(super) fn is_bound(&self) -> bool {
-        self.is_bound.load(Ordering::Relaxed)
+        self.place.is_bound()
     }
 }
 
@@ -208,22 +221,22 @@ pub(super) struct Placement {
     places: Mutex<Vec<Arc<Place>>>,
     hold_off: Mutex<HoldOff>,
     halting: Arc<Halting>,
-    is_possible: bool,
 }
 
 impl Placement {
-    pub(super) fn new(is_wanted: bool) -> Placement {
+    /// None if it is not wanted, or not possible.
+    pub(super) fn new(is_wanted: bool) -> Option<Placement> {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Placement {
+        let is_possible = is_wanted && processors > 1 && processors::can_bind();
+        is_possible.then(|| Placement {
             places: Mutex::default(),
             hold_off: Mutex::default(),
             halting: Arc::default(),
-            is_possible: is_wanted && processors > 1 && processors::can_bind(),
-        }
+        })
     }
 
     /// The calling thread as a worker.
-    pub(super) fn join(&self) -> Arc<Place> {
+    pub(super) fn join(&self, now: Instant) -> PlacedWorker {
         let place = Arc::new(Place {
             thread: processors::own_thread(),
             caller: AtomicU32::new(0),
@@ -233,23 +246,23 @@ impl Placement {
             bound_at: AtomicUsize::new(0),
         });
         self.places.lock().push(Arc::clone(&place));
-        place
+        PlacedWorker {
+            place,
+            following: Following::new(now),
+        }
     }
 
     /// A worker, the calling thread, has taken a request.
     pub(super) fn note(
         &self,
-        place: &Place,
-        following: &mut Following,
+        worker: &mut PlacedWorker,
         asker: Asker,
         now: Instant,
         waited: Duration,
     ) {
-        if !self.is_possible {
-            return;
-        }
+        let place = &worker.place;
         place.requests.fetch_add(1, Ordering::Relaxed);
-        match following.next(asker, now, waited, place.is_bound()) {
+        match worker.following.next(asker, now, waited, place.is_bound()) {
             Step::Stay => {}
             Step::Leave => self.leave(place),
             Step::Follow(caller) => self.follow(place, caller, now),
@@ -317,9 +330,6 @@ pub(super) struct PlacementWatch {
 impl PlacementWatch {
     /// To be called every `interval`.
     pub(super) fn look(&mut self, placement: &Placement, interval: Duration) {
-        if !placement.is_possible {
-            return;
-        }
         Halting::measure(&placement.halting);
         let places = placement.places.lock().clone();
         self.seen.resize(places.len(), Seen::default());
@@ -478,11 +488,10 @@ mod tests {
 
     #[test]
     fn a_bound_worker_without_requests_is_unbound() {
-        let placement = Placement::new(true);
-        if !placement.is_possible {
+        let Some(placement) = Placement::new(true) else {
             return;
-        }
-        let place = placement.join();
+        };
+        let place = placement.join(Instant::now()).place;
         let own = place.thread.as_raw_nonzero().get().unsigned_abs();
         placement.follow(&place, own, Instant::now());
         assert!(!place.is_bound(), "before it is known that processors halt");
@@ -500,6 +509,6 @@ mod tests {
 
     #[test]
     fn a_mount_may_bind_no_thread() {
-        assert!(!Placement::new(false).is_possible);
+        assert!(Placement::new(false).is_none());
     }
 }
