@@ -507,7 +507,7 @@ fn shrink(mut operations: Vec<Operation>, difference: &str) -> Vec<Operation> {
 #[test]
 fn random_operations_answer_as_the_model_does() {
     let seed = seed();
-    let count = switch("IBIFS_TEST_OPERATIONS").unwrap_or(40_000) as usize;
+    let count = switch("IBIFS_TEST_OPERATIONS").unwrap_or(15_000) as usize;
     let mut random = Random::new(Rng::from_seed(seed));
     let mut trial = Trial::start();
     let mut all = Vec::new();

@@ -22,7 +22,7 @@
 //!
 //! `IBIFS_TEST_SEED` replays a run as far as the machine allows: the same operations with the same
 //! items, cut off at the same step. `IBIFS_TEST_CYCLES` is the number of cycles for both formats
-//! together, 200 if it is not set. Images lie in the directory for temporary files, best in memory.
+//! together, 40 if it is not set. Images lie in the directory for temporary files, best in memory.
 //!
 //! A cut here ends the filesystem, not the disk: whatever the filesystem has handed to the disk is
 //! kept, and a disk that lies about its own cache is not shown.
@@ -40,7 +40,7 @@ use rig::{Rig, Tally};
 const CYCLES_OF_A_STORE: usize = 20;
 
 fn cut_again_and_again(format: Format) {
-    let cycles = switch("IBIFS_TEST_CYCLES").map_or(100, |cycles| cycles as usize) / 2;
+    let cycles = switch("IBIFS_TEST_CYCLES").map_or(40, |cycles| cycles as usize) / 2;
     let mut rng = Rng::from_seed(seed());
     let mut tally = Tally::default();
     let started = std::time::Instant::now();

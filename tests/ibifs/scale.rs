@@ -148,9 +148,15 @@ fn many_relations_take_no_longer_each() {
         env.sh("ibifs reindex S");
         let show = "ibifs show --store S x.org/y/2001/01.01.00.00";
         env.prints(&format!("{show} | grep -c translation"), &count.to_string());
-        best_of(3, || drop(env.sh(&format!("{show} > /dev/null"))))
+        // Of the processor: what else the machine does changes it little.
+        let took = env.sh(&format!(
+            "TIMEFORMAT='%U %S'; for i in 1 2 3; do {{ time {show} > /dev/null; }} 2>&1; done | awk '{{ print $1 + $2 }}' | sort -n | head -n 1"
+        ));
+        took.parse::<f64>().expect("seconds")
     };
     let (few, many) = (shown(2_000), shown(8_000));
-    println!("shown with 2,000 relations in {few:.2} s, with 8,000 in {many:.2} s");
+    println!(
+        "shown with 2,000 relations in {few:.2} s of the processor, with 8,000 in {many:.2} s"
+    );
     assert!(many < 7.0 * few, "{few:.2} s and {many:.2} s");
 }

@@ -1,8 +1,8 @@
 //! Every durable step of every change: the daemon is killed before it, or it fails, and what was
 //! promised holds.
 //!
-//! A change is made again and again from the same store, stopped at its first, second, third durable
-//! step and so on, until it ends without having come to the step.
+//! A change is made again and again from the same store, stopped at one durable step after the other, until it
+//! ends without having come to the step. Usually some of the steps are tried, with `IBIFS_TEST_STEPS=1` all.
 
 mod claim;
 mod copies;
@@ -16,3 +16,10 @@ mod kill;
 mod network;
 mod operations;
 mod supervisor;
+
+use crate::support::switch;
+
+/// The distance from one step that is tried to the next.
+fn stride(usually: usize) -> usize {
+    switch("IBIFS_TEST_STEPS").map_or(usually, |_| 1)
+}

@@ -3,8 +3,9 @@
 
 use std::process::{Command, Stdio};
 
+use super::stride;
 use super::supervisor::{Supervised, What};
-use crate::support::{TestEnv, switch};
+use crate::support::TestEnv;
 
 /// No claim has so many steps.
 const MANY: usize = 1000;
@@ -77,8 +78,7 @@ fn stops_at(env: &TestEnv, is_mounted: bool, at: usize, what: What) -> bool {
 #[track_caller]
 fn at_steps(is_mounted: bool, what: What) {
     let env = fixture();
-    let stride = switch("IBIFS_TEST_STEPS").map_or(3, |_| 1);
-    let steps = (1..MANY).step_by(stride);
+    let steps = (1..MANY).step_by(stride(3));
     let count = steps
         .take_while(|at| stops_at(&env, is_mounted, *at, what))
         .count();

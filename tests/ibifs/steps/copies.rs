@@ -3,8 +3,9 @@
 
 use std::process::{Command, Stdio};
 
+use super::stride;
 use super::supervisor::{Supervised, What};
-use crate::support::{TestEnv, switch};
+use crate::support::TestEnv;
 
 /// No copy has so many steps.
 const MANY: usize = 1000;
@@ -68,8 +69,7 @@ fn stops_at(env: &TestEnv, at: usize, what: What) -> bool {
 #[track_caller]
 fn at_steps(what: What) {
     let env = stores();
-    let stride = switch("IBIFS_TEST_STEPS").map_or(5, |_| 1);
-    let steps = (1..MANY).step_by(stride);
+    let steps = (1..MANY).step_by(stride(5));
     let count = steps.take_while(|at| stops_at(&env, *at, what)).count();
     println!("{what:?}: stopped at {count} steps");
     assert!(count > 2, "it has steps");

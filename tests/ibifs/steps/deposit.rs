@@ -1,6 +1,7 @@
 //! `ibifs mint --from` is killed before each of its durable steps, in the store and in the directory.
 
 use super::fixture::Fixture;
+use super::stride;
 use super::supervisor::{Supervised, What};
 
 /// No deposit has so many steps.
@@ -16,7 +17,7 @@ fn at_each_step(prepare: &str, directory: &str, place: &str) {
         "mkdir -p like/doc/sub like/empty; echo 1 > like/doc/one; echo 2 > like/doc/sub/two; echo 3 > like/three
          ln like/three like/doc/hard; ln -s three like/link; chmod 750 like; touch -d @5 like like/doc",
     );
-    for at in 1..MANY {
+    for at in (1..MANY).step_by(stride(4)) {
         fixture.put_back();
         env.sh(&format!("{prepare}; cp -a like {directory}"));
         let mut command = fixture.command(&["mint", place, "--from", directory]);

@@ -5,8 +5,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Output, Stdio};
 
+use super::stride;
 use super::supervisor::{Supervised, What};
-use crate::support::{TestEnv, switch};
+use crate::support::TestEnv;
 
 /// No hand-over has so many steps.
 const MANY: usize = 1000;
@@ -303,11 +304,6 @@ fn end(service: Option<Child>) {
         let _ = service.kill();
         let _ = service.wait();
     }
-}
-
-/// One, if all steps are to be stopped.
-fn stride(usually: usize) -> usize {
-    switch("IBIFS_TEST_STEPS").map_or(usually, |_| 1)
 }
 
 /// A transfer that was begun and is cancelled, with the receiver or without it.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::fixture::Fixture;
 use super::operations::{self, Operation};
+use super::stride;
 use super::supervisor::What;
 
 /// How long a daemon may go on with a change after its caller has gone on.
@@ -22,7 +23,7 @@ fn at_each_step_of(operation: &Operation) {
     let name = operation.name;
     let fixture = Fixture::new("");
     let mut longest = Duration::ZERO;
-    for at in 1..MANY {
+    for at in (1..MANY).step_by(stride(3)) {
         fixture.put_back();
         let daemon = fixture.mount();
         daemon.arm(at, What::Kill);
@@ -78,7 +79,7 @@ fn at_each_step_of(operation: &Operation) {
 fn at_each_step_of_command(prepare: &str, arguments: &[&str], again: impl Fn(&Fixture, &str)) {
     let name = format!("ibifs {}", arguments.join(" "));
     let fixture = Fixture::new(prepare);
-    for at in 1..MANY {
+    for at in (1..MANY).step_by(stride(3)) {
         fixture.put_back();
         let (supervised, output) = fixture.supervised(arguments, at, What::Kill);
         let reached = supervised.reached();
@@ -233,7 +234,7 @@ fn no_crash_is_taken_for_a_copy() {
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
     for arguments in [&["mint", "S"][..], &["mount", "S", "M"]] {
-        for at in 1..MANY {
+        for at in (1..MANY).step_by(stride(3)) {
             fixture.put_back();
             assert!(complaint(fixture.run(&["mint", "S"])).contains(copied));
             let (supervised, _) = fixture.supervised(arguments, at, What::Kill);
