@@ -395,6 +395,14 @@ pub fn uri_in(text: &str) -> Option<String> {
     (uri.len() > "https://".len()).then(|| uri.to_owned())
 }
 
+/// Whether a name can be that of a field of BibTeX or refer.
+fn is_field_name(name: &str) -> bool {
+    name.starts_with(|sign: char| sign.is_ascii_alphabetic())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+}
+
 /// Whether a text has the form of a DOI: `10.1000/182`.
 fn is_doi(text: &str) -> bool {
     let parts = text

@@ -6,7 +6,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::{Description, PersonName};
+use super::{Description, PersonName, is_field_name};
 use crate::metadata::{Element, RecordKind};
 
 /// Whose BibTeX it is.
@@ -164,7 +164,7 @@ fn fields(description: &Description, dialect: Dialect) -> Vec<(String, String)> 
     if dialect == Dialect::Inpe {
         for (name, value) in record.fields() {
             let is_written = KEPT.contains(&name) || OTHERWISE.contains(&name);
-            if !is_written && is_name(name) && name != "affiliation" {
+            if !is_written && name.len() <= 40 && is_field_name(name) && name != "affiliation" {
                 add(name, tex(value));
             }
         }
@@ -181,15 +181,6 @@ fn fields(description: &Description, dialect: Dialect) -> Vec<(String, String)> 
         }
     }
     fields
-}
-
-/// Whether a name can be that of a field.
-fn is_name(name: &str) -> bool {
-    name.starts_with(|sign: char| sign.is_ascii_alphabetic())
-        && name.len() <= 40
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
 /// A text in TeX.

@@ -1,6 +1,6 @@
 //! refer: tagged lines, with the fields `%@name` of URLib for what has no tag.
 
-use super::Description;
+use super::{Description, is_field_name};
 use crate::metadata::Element;
 
 /// Kept fields and their tags; those of URLib where refer has none.
@@ -72,7 +72,7 @@ pub(super) fn write(description: &Description) -> String {
             add(&tag.to_string(), value);
         } else if let Some(sign) = name.strip_prefix('%') {
             add(sign, value);
-        } else if !OTHERWISE.contains(&name) && is_name(name) {
+        } else if !OTHERWISE.contains(&name) && is_field_name(name) {
             add(&format!("@{name}"), value);
         }
     }
@@ -101,11 +101,4 @@ pub(super) fn write(description: &Description) -> String {
     add("@ibi", &description.ibi);
     add("U", &description.url);
     text
-}
-
-fn is_name(name: &str) -> bool {
-    name.starts_with(|sign: char| sign.is_ascii_alphabetic())
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
