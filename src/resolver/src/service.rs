@@ -24,6 +24,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::archive_service::ArchiveService;
 use crate::registry::{RESOLVER_SERVICE, Registry, RegistryError};
@@ -237,21 +238,23 @@ pub async fn go_on(resolver: Arc<Resolver>) {
             alive::go_on(Arc::clone(&resolver), registrations.lookups.clone()).await;
         }
     };
-    let lists = federation::go_on(Arc::clone(&resolver));
-    let peers = peers::go_on(Arc::clone(&resolver));
+    let mut lists = JoinSet::new();
+    federation::start(&resolver, &mut lists);
+    peers::start(&resolver, &mut lists);
+    let reading = async {
+        while let Some(ended) = lists.join_next().await {
+            if let Err(error) = ended {
+                log::error!("{error}");
+            }
+        }
+    };
     let remembering = async {
         loop {
             tokio::time::sleep(WRITE_EVERY).await;
             write_memory(&resolver).await;
         }
     };
-    tokio::join!(
-        keep_up(Arc::clone(&resolver)),
-        trying,
-        lists,
-        peers,
-        remembering
-    );
+    tokio::join!(keep_up(Arc::clone(&resolver)), trying, reading, remembering);
 }
 
 /// Does what is done when the resolver ends.

@@ -148,16 +148,10 @@ impl ListSource {
     }
 }
 
-/// Reads each list again whenever its interval has passed.
-pub(super) async fn go_on(resolver: Arc<Resolver>) {
-    let mut tasks = JoinSet::new();
+/// Starts reading each list again whenever its interval has passed.
+pub(super) fn start(resolver: &Arc<Resolver>, tasks: &mut JoinSet<()>) {
     for (at, source) in resolver.lists.iter().enumerate() {
-        tasks.spawn(follow(Arc::clone(&resolver), at, source.clone()));
-    }
-    while let Some(ended) = tasks.join_next().await {
-        if let Err(error) = ended {
-            log::error!("{error}");
-        }
+        tasks.spawn(follow(Arc::clone(resolver), at, source.clone()));
     }
 }
 

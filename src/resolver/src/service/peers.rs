@@ -177,16 +177,10 @@ impl Resolver {
     }
 }
 
-/// Reads the list of each peer again and again.
-pub(super) async fn go_on(resolver: Arc<Resolver>) {
-    let mut tasks = JoinSet::new();
+/// Starts reading the list of each peer again and again.
+pub(super) fn start(resolver: &Arc<Resolver>, tasks: &mut JoinSet<()>) {
     for (at, (peer, serial)) in resolver.peers.iter().cloned().enumerate() {
-        tasks.spawn(follow(Arc::clone(&resolver), at, peer, serial));
-    }
-    while let Some(ended) = tasks.join_next().await {
-        if let Err(error) = ended {
-            log::error!("{error}");
-        }
+        tasks.spawn(follow(Arc::clone(resolver), at, peer, serial));
     }
 }
 
