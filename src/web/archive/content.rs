@@ -52,19 +52,36 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
     } else {
         None
     };
+    answer_below(&handle, &parts, b"col", |site, version, parts| {
+        find(site, version, parts)
+    })
+    .await
+}
+
+/// The function that finds what a request is answered with, in the version of the index, and whether that depends on the
+/// languages of the reader.
+type Find = fn(&Arc<Site>, Option<i64>, &Parts) -> Result<(ContentReply, bool), Refusal>;
+
+/// Answers a request below a directory such as `col/`.
+pub(super) async fn answer_below(
+    handle: &SiteHandle,
+    parts: &Arc<Parts>,
+    above: &[u8],
+    find: Find,
+) -> Response<Body> {
     let version = handle.index_version().await;
-    let cached = version.and_then(|version| open_cached(&handle.site, version, &parts, b"col"));
+    let cached = version.and_then(|version| open_cached(&handle.site, version, parts, above));
     let found = match cached {
         Some(found) => Ok((found, false)),
         None => {
-            let client = handle.site.client(&parts);
-            let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
+            let client = handle.site.client(parts);
+            let (site, parts) = (Arc::clone(&handle.site), Arc::clone(parts));
             let found = move || find(&site, version, &parts);
             let found = handle.site.aside(client, found).await;
             found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
         }
     };
-    send(&handle.site, &parts, found).await
+    send(&handle.site, parts, found).await
 }
 
 /// Returns whether words are searched for.
@@ -78,7 +95,7 @@ fn is_path_of_search(path: &Path) -> bool {
 }
 
 /// Sends what a request is answered with, and whether that depends on the languages of the reader.
-pub(super) async fn send(
+async fn send(
     site: &Arc<Site>,
     parts: &Parts,
     found: Result<(ContentReply, bool), Refusal>,
@@ -145,12 +162,7 @@ pub(super) async fn send(
 
 /// A file of an item by its rep below a directory such as `col/`, if it can be opened without waiting for the index or
 /// a disk.
-pub(super) fn open_cached(
-    site: &Site,
-    version: i64,
-    request: &Parts,
-    above: &[u8],
-) -> Option<ContentReply> {
+fn open_cached(site: &Site, version: i64, request: &Parts, above: &[u8]) -> Option<ContentReply> {
     if digest::is_wanted(request) || digest::pieces_wanted(request).is_some() {
         return None;
     }

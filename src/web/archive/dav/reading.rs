@@ -13,8 +13,8 @@ use crate::archive::store::Item;
 use crate::http::server::answer::Refusal;
 use crate::http::server::languages;
 use crate::web::archive::content::{
-    ContentReply, Path, PathEnd, TEXT_NAME, digest_of, failed, no_file, open_cached, read_path,
-    redirect, send,
+    ContentReply, Path, PathEnd, TEXT_NAME, answer_below, digest_of, failed, no_file, read_path,
+    redirect,
 };
 use crate::web::archive::file::Source;
 use crate::web::archive::{Site, SiteHandle, act, pages};
@@ -22,20 +22,7 @@ use crate::web::archive::{Site, SiteHandle, act, pages};
 /// Answers GET or HEAD.
 pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
     let parts = Arc::new(request.into_parts().0);
-    let version = handle.index_version().await;
-    let cached =
-        version.and_then(|version| open_cached(&handle.site, version, &parts, PATH.as_bytes()));
-    let found = match cached {
-        Some(found) => Ok((found, false)),
-        None => {
-            let client = handle.site.client(&parts);
-            let (site, parts) = (Arc::clone(&handle.site), Arc::clone(&parts));
-            let found = move || reply(&site, version, &parts);
-            let found = handle.site.aside(client, found).await;
-            found.unwrap_or_else(|refusal| Err(Box::new(refusal)))
-        }
-    };
-    send(&handle.site, &parts, found).await
+    answer_below(&handle, &parts, PATH.as_bytes(), reply).await
 }
 
 fn reply(
