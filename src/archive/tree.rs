@@ -10,6 +10,7 @@
 //! Each module uses modules above it in this list, never one below.
 //!
 //! - [`action`]: the actions that an error names.
+//! - [`entry_stat`]: permission bits and times of entries.
 //! - [`place`]: where items lie, and the errors of operations on them.
 //! - [`new_directory`]: mode and owner of a directory that is made.
 //! - [`root`]: the open store directory.
@@ -35,6 +36,7 @@
 mod abilities;
 mod action;
 mod arriving;
+mod entry_stat;
 mod files;
 mod handover;
 mod items;
@@ -61,6 +63,7 @@ pub use crate::os::entries::each_entry_of;
 pub use abilities::Lack;
 pub use action::Action;
 pub use arriving::LIFETIME;
+pub use entry_stat::{entry_stat, times};
 pub use handover::HANDOVER;
 pub use levels::shown_to_declare;
 pub use listing::Directories;

@@ -5,8 +5,8 @@ use super::public::is_refusal;
 use super::publish::{inspect_published, publish};
 use super::{ArchiveError, ReadAs};
 use crate::archive::tree::{Action, OpenItem, Place, Published};
+use crate::formats::entry::EntryStat;
 use crate::formats::item::Names;
-use crate::formats::level::LevelStat;
 
 /// A directory of an item, open for reading its names.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ impl ReadAs<'_> {
     }
 
     /// Returns what is known of a level of reps, of all items if its path is empty, if the reader may get there.
-    pub fn visible_level(&self, path: &str) -> Result<Option<LevelStat>, ArchiveError> {
+    pub fn visible_level(&self, path: &str) -> Result<Option<EntryStat>, ArchiveError> {
         match self.acting(|| self.tree.stat_level(path)) {
             Ok(stat) => Ok(Some(stat)),
             Err(error) if is_refusal(error.errno()) => Ok(None),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, XattrFlags};
 use rustix::io::Errno;
 
 use super::files::{open_file, read_through};
@@ -14,7 +14,7 @@ use super::reading::is_portable;
 use super::work::make_directories;
 use super::{PackageError, Problem};
 use crate::archive::tree::Action;
-use crate::archive::tree::{SIDECAR, mark_strangers, open_far};
+use crate::archive::tree::{SIDECAR, mark_strangers, open_far, times};
 use crate::formats::mtree::{MtreeEntry, MtreeKind};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, Entry};
@@ -162,9 +162,9 @@ impl Filler<'_> {
     /// The permission bits; set-user-ID and set-group-ID only together with the owner.
     fn mode(&self, entry: &MtreeEntry) -> u32 {
         if self.options.same_owner {
-            entry.mode
+            entry.stat.mode.into()
         } else {
-            entry.mode & !0o6000
+            entry.stat.without_set_ids().mode.into()
         }
     }
 
@@ -186,24 +186,13 @@ impl Filler<'_> {
                 rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty())?;
             }
         }
-        rustix::fs::futimens(file, &times(entry))
+        rustix::fs::futimens(file, &times(entry.stat))
     }
 
     fn set_special_metadata(&self, entry: &MtreeEntry, made: &Entry) -> Result<(), Errno> {
         if let Some((uid, gid)) = self.owner(entry) {
             made.set_owner(uid, gid)?;
         }
-        made.set_times(&times(entry))
-    }
-}
-
-fn times(entry: &MtreeEntry) -> Timestamps {
-    let time = Timespec {
-        tv_sec: entry.seconds,
-        tv_nsec: entry.nanoseconds.into(),
-    };
-    Timestamps {
-        last_access: time,
-        last_modification: time,
+        made.set_times(&times(entry.stat))
     }
 }

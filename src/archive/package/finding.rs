@@ -11,8 +11,8 @@ use crate::archive::finding::findings;
 use crate::archive::store::StoreError;
 use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
+use crate::formats::entry::LineError;
 use crate::formats::item::SidecarError;
-use crate::formats::mtree::MtreeError;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 
@@ -230,8 +230,8 @@ impl From<TreeError> for PackageError {
     }
 }
 
-impl From<MtreeError> for PackageError {
-    fn from(error: MtreeError) -> PackageError {
+impl From<LineError> for PackageError {
+    fn from(error: LineError) -> PackageError {
         PackageError::broken(MTREE, error)
     }
 }

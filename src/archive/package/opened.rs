@@ -14,11 +14,13 @@ use super::digests::{Contents, differing};
 use super::files::{DIRECTORY, open_file, read_small};
 use super::identity::PackageIdentity;
 use super::naming::{MTREE, PAYLOAD};
+use super::reading::entry;
 use super::rules::Fault;
 use super::unpack::holds_bag;
 use super::{PackageError, Problem, bagit, object, ocfl, validity};
 use crate::archive::tree::{Action, SIDECAR, joined, open_far};
 use crate::formats::bag;
+use crate::formats::entry::stays_below;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
@@ -318,24 +320,16 @@ fn entries(
         };
         let file = open_file(root, &content.path).and_then(rustix::fs::fstat);
         let stat = file.map_err(PackageError::io(Action::Read, &content.path))?;
-        let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
-        if !below.split(|byte| *byte == b'/').all(is_name) {
+        if !stays_below(below) {
             return Err(PackageError::file(path, Problem::Stray));
         }
-        entries.push(MtreeEntry {
-            path: below.to_vec(),
-            kind: MtreeKind::File {
-                contents: path.clone(),
-                size: u64::try_from(stat.st_size).unwrap_or_default(),
-            },
-            mode: stat.st_mode & 0o777,
-            uid: stat.st_uid,
-            gid: stat.st_gid,
-            seconds: stat.st_mtime,
-            nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
-            inode: None,
-            attributes: Vec::new(),
-        });
+        let kind = MtreeKind::File {
+            contents: path.clone(),
+            size: u64::try_from(stat.st_size).unwrap_or_default(),
+        };
+        let mut entry = entry(below.to_vec(), kind, &stat);
+        entry.stat.mode &= 0o777;
+        entries.push(entry);
     }
     Ok(entries)
 }

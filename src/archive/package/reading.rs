@@ -15,10 +15,11 @@ use super::{PackageError, Problem};
 use crate::archive::Archive;
 use crate::archive::scrub;
 use crate::archive::store::Item;
-use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, joined};
+use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, entry_stat, joined};
+use crate::formats::entry::{Attribute, EntryStat};
 use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
-use crate::formats::mtree::{self, Attribute, MtreeEntry, MtreeKind};
+use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
 
 /// The number of bytes that are copied at once.
 const BLOCK: usize = 1 << 20;
@@ -187,8 +188,8 @@ impl Stager<'_, '_> {
             let entry = &mut file.entry;
             let written = Written {
                 size: file.digests.length,
-                seconds: entry.seconds,
-                nanoseconds: entry.nanoseconds,
+                seconds: entry.stat.modified.0,
+                nanoseconds: entry.stat.modified.1,
             };
             let (known, note) = (self.manifest.get(path), self.notes.get(path));
             if fixity::judge(known, note, &file.digests.sha256, &written) == Verdict::Damaged {
@@ -327,7 +328,10 @@ impl Stager<'_, '_> {
                     contents: payload.as_bytes().to_vec(),
                     size: bytes.len() as u64,
                 },
-                mode: 0o644,
+                stat: EntryStat {
+                    mode: 0o644,
+                    ..root.stat
+                },
                 attributes: Vec::new(),
                 ..root
             });
@@ -360,15 +364,13 @@ fn errno(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-fn entry(path: Vec<u8>, kind: MtreeKind, stat: &Stat) -> MtreeEntry {
+pub(super) fn entry(path: Vec<u8>, kind: MtreeKind, stat: &Stat) -> MtreeEntry {
     MtreeEntry {
         path,
         kind,
-        mode: stat.st_mode & 0o7777,
+        stat: entry_stat(stat),
         uid: stat.st_uid,
         gid: stat.st_gid,
-        seconds: stat.st_mtime,
-        nanoseconds: u32::try_from(stat.st_mtime_nsec).unwrap_or_default(),
         inode: None,
         attributes: Vec::new(),
     }

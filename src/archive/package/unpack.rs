@@ -16,6 +16,7 @@ use super::pax::Pax;
 use super::work::{make_directories, new_file};
 use crate::archive::tree::Action;
 use crate::formats::bag::DECLARATION;
+use crate::formats::entry::stays_below;
 use crate::formats::fixity::shown;
 use crate::os::directory::Directory;
 use crate::os::writing;
@@ -272,8 +273,7 @@ impl Unpacking<'_> {
         }
         let name = name.strip_prefix(b"./").unwrap_or(name);
         let name = name.strip_suffix(b"/").unwrap_or(name);
-        let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0);
-        if name.len() > LONGEST_PATH || !name.split(|byte| *byte == b'/').all(is_name) {
+        if name.len() > LONGEST_PATH || !stays_below(name) {
             let what = message!("its path does not stay in the directory where it is unpacked");
             return Err(PackageError::broken(&shown, what));
         }

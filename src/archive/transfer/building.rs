@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, XattrFlags};
 use rustix::io::Errno;
 
 use super::inventory::{Inventory, InventoryEntry, InventoryKind};
@@ -12,7 +12,7 @@ use super::outcome::TransferError;
 use super::skip::Skip;
 use crate::archive::backup;
 use crate::archive::store::Item;
-use crate::archive::tree::{Action, Tree};
+use crate::archive::tree::{Action, Tree, times};
 use crate::formats::fixity::{Digest, shown};
 use crate::os::deep::split;
 use ibi::message;
@@ -91,7 +91,7 @@ impl<'a> Building<'a> {
             InventoryKind::Link(target) => {
                 rustix::fs::symlinkat(&target[..], &parent, name).map_err(failed)?;
                 let flags = AtFlags::SYMLINK_NOFOLLOW;
-                rustix::fs::utimensat(&parent, name, &times(entry), flags).map_err(failed)
+                rustix::fs::utimensat(&parent, name, &times(entry.stat), flags).map_err(failed)
             }
             InventoryKind::Same(first) => {
                 let (above, last) = split(first);
@@ -148,17 +148,6 @@ impl<'a> Building<'a> {
     }
 }
 
-fn times(entry: &InventoryEntry) -> Timestamps {
-    let time = Timespec {
-        tv_sec: entry.modified.0,
-        tv_nsec: entry.modified.1.into(),
-    };
-    Timestamps {
-        last_access: time,
-        last_modification: time,
-    }
-}
-
 /// Sets the attributes, permission bits and modification time of a file or directory.
 fn set_metadata(directory: &Tree, entry: &InventoryEntry) -> Result<(), Errno> {
     let file = directory.open_far(&entry.path, OFlags::RDONLY | OFlags::NONBLOCK)?;
@@ -170,6 +159,6 @@ pub(super) fn set_metadata_of(file: &OwnedFd, entry: &InventoryEntry) -> Result<
     for (name, value) in &entry.attributes {
         rustix::fs::fsetxattr(file, &name[..], value, XattrFlags::empty())?;
     }
-    rustix::fs::fchmod(file, Mode::from_raw_mode(entry.mode))?;
-    rustix::fs::futimens(file, &times(entry))
+    rustix::fs::fchmod(file, Mode::from_raw_mode(entry.stat.mode.into()))?;
+    rustix::fs::futimens(file, &times(entry.stat))
 }

@@ -1,9 +1,7 @@
 //! The content of an item as a text, for Archives that communicate over HTTP only.
 //!
-//! The text has a line for each entry, with words separated by spaces and percent-encoded paths: the kind,
-//! the permission bits in octal, the modification time, the path, and what the kind requires. A directory
-//! stands before its entries, and a file before its further names. The text is not trusted: a path that leads
-//! out of the item, and any other kind, is rejected.
+//! The text has a line for each entry (see [`crate::formats::entry`]), and after it one for each of its extended
+//! attributes. A directory stands before its entries, and a file before its further names.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -14,18 +12,18 @@ use rustix::io::Errno;
 
 use super::not_sent::{NotSent, mode_without_list};
 use crate::archive::backup::{UserAttributes, attributes_of};
-use crate::archive::tree::{SIDECAR, Tree, each_entry_of, joined};
+use crate::archive::tree::{SIDECAR, Tree, each_entry_of, entry_stat, joined};
+use crate::formats::entry::{
+    Entry, EntryLine, EntryStat, EntryText, LONGEST_NAME, LineError, check_path, check_target,
+    parse_size,
+};
 use crate::formats::fixity::{Digest, Manifest, shown};
-use ibi::message::{Localize, Message};
+use ibi::message;
+use ibi::message::Message;
 use ibi::pairs::{percent_decode, percent_encode};
-use ibi::{display_message, message};
 
 /// The longest attribute value that Linux stores, in bytes.
 const LONGEST_VALUE: usize = 65_536;
-/// The longest accepted path, in bytes.
-const LONGEST_PATH: usize = 65_536;
-/// The longest accepted name, in bytes.
-const LONGEST_NAME: usize = 255;
 
 /// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,20 +38,8 @@ pub enum InventoryKind {
     Same(Vec<u8>),
 }
 
-/// One entry of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InventoryEntry {
-    /// Its path in the item.
-    pub path: Vec<u8>,
-    /// Its kind.
-    pub kind: InventoryKind,
-    /// Permission bits.
-    pub mode: u32,
-    /// Modification time: seconds since 1970, and nanoseconds.
-    pub modified: (i64, u32),
-    /// Extended attributes of users.
-    pub attributes: UserAttributes,
-}
+/// One entry of an item, with the extended attributes of users, without set-user-ID and set-group-ID bits.
+pub type InventoryEntry = Entry<InventoryKind>;
 
 /// Everything in an item except its sidecar.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,27 +47,6 @@ pub struct Inventory {
     /// The entries; each follows those that it depends on.
     pub entries: Vec<InventoryEntry>,
 }
-
-/// An error in the text of an inventory, with its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InventoryError {
-    line: usize,
-    what: Message,
-}
-
-impl Localize for InventoryError {
-    fn message(&self) -> Message {
-        message!(
-            "line {line} of the inventory: {what}",
-            line = self.line,
-            what = self.what
-        )
-    }
-}
-
-display_message!(InventoryError);
-
-impl std::error::Error for InventoryError {}
 
 impl Inventory {
     /// The inventory of an item's directory; `manifest` has the digests of its files.
@@ -122,13 +87,16 @@ impl Inventory {
     /// # Errors
     /// An invalid line; a path that occurs twice, has `..`, has no directory before it, or is that of the
     /// sidecar; an attribute that is not a user's.
-    pub fn parse(text: &str) -> Result<Inventory, InventoryError> {
+    pub fn parse(text: &str) -> Result<Inventory, LineError> {
         let mut inventory = Inventory::default();
         let mut known = SeenPaths::default();
         for (at, line) in text.lines().enumerate() {
-            let fault = |what| InventoryError { line: at + 1, what };
-            let words: Vec<&str> = line.split(' ').collect();
-            if let ["attribute", name, value] = words[..] {
+            let fault = |what| LineError {
+                text: EntryText::Inventory,
+                line: at + 1,
+                what,
+            };
+            if let ["attribute", name, value] = line.split(' ').collect::<Vec<_>>()[..] {
                 let last = inventory.entries.last_mut();
                 let last = last.ok_or(fault(message!("an attribute without an entry")))?;
                 let attribute = (percent_decode(name), percent_decode(value));
@@ -136,7 +104,7 @@ impl Inventory {
                 last.attributes.push(attribute);
                 continue;
             }
-            let entry = parse_entry(&words).ok_or(fault(message!("it is not an entry")))?;
+            let entry = parse_entry(line).ok_or(fault(message!("it is not an entry")))?;
             known.take(&entry).map_err(fault)?;
             inventory.entries.push(entry);
         }
@@ -179,15 +147,14 @@ impl Inventory {
 impl fmt::Display for Inventory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for entry in &self.entries {
-            let (seconds, nanoseconds) = entry.modified;
             let (word, more) = match &entry.kind {
                 InventoryKind::Directory => ("directory", String::new()),
                 InventoryKind::File(digest, size) => ("file", format!(" {digest} {size}")),
                 InventoryKind::Link(target) => ("link", format!(" {}", percent_encode(target))),
                 InventoryKind::Same(first) => ("same", format!(" {}", percent_encode(first))),
             };
-            let (mode, path) = (entry.mode, percent_encode(&entry.path));
-            writeln!(f, "{word} {mode:o} {seconds}.{nanoseconds:09} {path}{more}")?;
+            let path = percent_encode(&entry.path);
+            writeln!(f, "{word} {} {path}{more}", entry.stat)?;
             for (name, value) in &entry.attributes {
                 let (name, value) = (percent_encode(name), percent_encode(value));
                 writeln!(f, "attribute {name} {value}")?;
@@ -223,13 +190,17 @@ impl Lister<'_> {
         if !matches!(kind, InventoryKind::Same(_)) {
             self.not_sent.count(&item, stat, &attributes);
         }
-        let mode = mode_without_list(stat.st_mode, &attributes);
+        let mode = mode_without_list(stat.st_mode, &attributes) & 0o1777;
         attributes.retain(|(name, _)| name.starts_with(b"user."));
         attributes.sort();
-        let entry = entry(path, kind, stat, attributes);
-        self.entries.push(InventoryEntry {
-            mode: mode & entry.mode,
-            ..entry
+        self.entries.push(Entry {
+            path,
+            kind,
+            stat: EntryStat {
+                mode: u16::try_from(mode).unwrap_or(0),
+                ..entry_stat(stat)
+            },
+            attributes,
         });
     }
 
@@ -324,6 +295,9 @@ impl SeenPaths {
         }
         if !is_root {
             check_path(path)?;
+            if path == SIDECAR.as_bytes() {
+                return Err(message!("the sidecar is sent apart"));
+            }
             let parent = path.iter().rposition(|byte| *byte == b'/');
             let parent = parent.map_or(&b""[..], |cut| &path[..cut]);
             if !self.directories.contains(parent) {
@@ -336,31 +310,12 @@ impl SeenPaths {
         match &entry.kind {
             InventoryKind::Directory => drop(self.directories.insert(path.clone())),
             InventoryKind::File(..) => drop(self.files.insert(path.clone())),
-            InventoryKind::Link(target) if target.is_empty() || target.contains(&0) => {
-                return Err(message!("the link leads nowhere"));
-            }
-            InventoryKind::Link(_) => {}
+            InventoryKind::Link(target) => check_target(target)?,
             InventoryKind::Same(first) if !self.files.contains(first) => {
                 return Err(message!("the file of this name is not before it"));
             }
             InventoryKind::Same(_) => {}
         }
-        Ok(())
-    }
-}
-
-/// Rejects a path that cannot be that of an entry of the item.
-fn check_path(path: &[u8]) -> Result<(), Message> {
-    if path.len() > LONGEST_PATH || path.contains(&0) {
-        return Err(message!("it is not a path"));
-    }
-    if path == SIDECAR.as_bytes() {
-        return Err(message!("the sidecar is sent apart"));
-    }
-    let leaves = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.len() > LONGEST_NAME;
-    if path.split(|byte| *byte == b'/').any(leaves) {
-        Err(message!("the path leaves the item"))
-    } else {
         Ok(())
     }
 }
@@ -376,46 +331,25 @@ fn check_attribute((name, value): &(Vec<u8>, Vec<u8>)) -> Result<(), Message> {
     }
 }
 
-fn parse_entry(words: &[&str]) -> Option<InventoryEntry> {
-    let [word, mode, time, path, more @ ..] = words else {
-        return None;
-    };
-    let kind = match (*word, more) {
+fn parse_entry(line: &str) -> Option<InventoryEntry> {
+    let line = EntryLine::parse(line)?;
+    let kind = match (line.kind, &line.more[..]) {
         ("directory", []) => InventoryKind::Directory,
         ("file", [digest, size]) => {
-            InventoryKind::File(Digest::parse(digest.as_bytes())?, size.parse().ok()?)
+            InventoryKind::File(Digest::parse(digest.as_bytes())?, parse_size(size)?)
         }
         ("link", [target]) => InventoryKind::Link(percent_decode(target)),
         ("same", [first]) => InventoryKind::Same(percent_decode(first)),
         _ => return None,
     };
-    let mode = u32::from_str_radix(mode, 8).ok();
-    let (seconds, nanoseconds) = time.split_once('.')?;
-    let nanoseconds: u32 = nanoseconds.parse().ok()?;
-    Some(InventoryEntry {
-        path: percent_decode(path),
+    // The owner may be another user here.
+    let has_set_ids = line.stat != line.stat.without_set_ids();
+    (!has_set_ids).then_some(Entry {
+        path: line.path,
         kind,
-        // No set-user-ID or set-group-ID bit: the owner may be another user here.
-        mode: mode.filter(|mode| *mode <= 0o1777)?,
-        modified: (seconds.parse().ok()?, nanoseconds.min(999_999_999)),
-        attributes: UserAttributes::new(),
+        stat: line.stat,
+        attributes: Vec::new(),
     })
-}
-
-fn entry(
-    path: Vec<u8>,
-    kind: InventoryKind,
-    stat: &Stat,
-    attributes: UserAttributes,
-) -> InventoryEntry {
-    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
-    InventoryEntry {
-        path,
-        kind,
-        mode: stat.st_mode & 0o1777,
-        modified: (stat.st_mtime, nanoseconds),
-        attributes,
-    }
 }
 
 #[cfg(test)]

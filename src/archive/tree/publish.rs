@@ -10,6 +10,7 @@ use super::Action;
 use super::place::failed;
 use super::validator::Fingerprint;
 use super::{OpenItem, Place, Tree, TreeError};
+use crate::formats::entry::EntryStat;
 use crate::os::access_lists;
 use crate::os::entries::{each_entry_of, next_entries_of};
 use crate::os::opening;
@@ -175,10 +176,8 @@ fn mode_without_list(file: impl AsFd, mode: u32) -> Result<u32, Errno> {
 pub struct PublicStat {
     /// Its kind.
     pub kind: PublicKind,
-    /// Its permissions, as `chmod` has them, without its access control list.
-    pub mode: u16,
-    /// The time of the last change of its content, in seconds since 1970 and nanoseconds.
-    pub modified: (i64, u32),
+    /// Its permissions, without its access control list, and the time of the last change of its content.
+    pub stat: EntryStat,
     /// The same for all names of a file. None for one with a single name.
     pub identity: Option<u64>,
 }
@@ -229,8 +228,10 @@ impl OpenItem {
         };
         Ok(PublicStat {
             kind,
-            mode: u16::try_from(mode).unwrap_or(0),
-            modified: (modified.tv_sec, modified.tv_nsec),
+            stat: EntryStat {
+                mode: u16::try_from(mode).unwrap_or(0),
+                modified: (modified.tv_sec, modified.tv_nsec),
+            },
             identity: has_names.then_some(attributes.stx_ino),
         })
     }

@@ -8,10 +8,11 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
+use super::entry_stat::entry_stat;
 use super::place::{Place, TreeError, failed};
 use super::root::{Tree, open_beneath};
 use super::small::{SMALL_FILE_LIMIT, read_small_in};
-use crate::formats::level::LevelStat;
+use crate::formats::entry::EntryStat;
 
 /// An item's directory, opened for reading. The permissions of the caller at the time of each read apply
 /// below it; the levels above it are not checked again.
@@ -62,7 +63,7 @@ impl Tree {
     }
 
     /// Reads what is known of a level of reps, all items if its path is empty, with the rights of the calling thread.
-    pub fn stat_level(&self, path: &str) -> Result<LevelStat, TreeError> {
+    pub fn stat_level(&self, path: &str) -> Result<EntryStat, TreeError> {
         let found = self.areas().and_then(|areas| {
             // A search of `.` needs the right to pass.
             let path = if path.is_empty() { "." } else { path };
@@ -70,13 +71,7 @@ impl Tree {
             rustix::fs::fstat(&found)
         });
         let stat = found.map_err(failed(Action::Read, path))?;
-        Ok(LevelStat {
-            mode: u16::try_from(stat.st_mode & 0o7777).unwrap_or(0),
-            modified: (
-                stat.st_mtime,
-                u32::try_from(stat.st_mtime_nsec).unwrap_or(0),
-            ),
-        })
+        Ok(entry_stat(&stat))
     }
 
     /// Opens an item for reading, with the rights of the calling thread. EACCES where a level above the item

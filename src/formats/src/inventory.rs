@@ -1,23 +1,23 @@
 //! The contents of an item, as a text that an Archive publishes, so that a client can show all of the item's names
 //! without a further request.
 //!
-//! The text is ASCII, in pages. A page begins with `inventory 1` and the item's names as the pair `ibi`. Then it has a
-//! line for each entry, with words separated by spaces: the kind, the permission bits in octal, the time of the last
-//! change in seconds and nanoseconds, the path, and what the kind requires: of a file its size, its version, and its
-//! recorded digest or `-`, which `,pieces` follows if the digests of its pieces are recorded. Bytes are percent-encoded. The item's own
-//! directory is `.`; it comes first, then come the texts, and the others follow in the order of their paths, where that
-//! of a directory ends with a slash. The last line is `end`, or `more` and the path after which the next page begins. A text without it was
-//! cut off.
-//!
-//! The text is not trusted: a path that leads out of the item, and any other kind, is refused.
+//! The text has pages, see [`super::entry`]. A page begins with `inventory 1` and the item's names as the pair `ibi`. A
+//! kind requires, of a file, its size, its version, and its recorded digest or `-`, which `,pieces` follows if the
+//! digests of its pieces are recorded. The item's own directory is `.`; it comes first, then come the texts, and the
+//! others follow in the order of their paths, where that of a directory ends with a slash. The next page begins after a
+//! path.
 
 use std::fmt;
 
+use super::entry::{
+    self, EntryLine, EntryText, LineError, PageReader, check_path, check_target, parse_size,
+    write_end,
+};
 use super::fixity::Digest;
 use super::item::Names;
-use ibi::message::{Localize, Message};
+use ibi::message;
+use ibi::message::Message;
 use ibi::pairs::{Pairs, percent_decode, percent_encode};
-use ibi::{display_message, message};
 
 /// The media type of the text.
 pub const MEDIA_TYPE: &str = "text/x-ibi-inventory";
@@ -26,14 +26,8 @@ pub const CHUNK: u64 = 4 << 20;
 /// The most entries of one page.
 pub const MOST_ENTRIES: usize = 20_000;
 
-/// The first line: the name of the format, and its version.
-const FIRST: &str = "inventory 1";
 /// The mark after the digest of a file whose pieces have recorded digests.
 const PIECES: &str = ",pieces";
-/// The longest accepted path, in bytes.
-const LONGEST_PATH: usize = 65_536;
-/// The longest accepted name, in bytes.
-const LONGEST_NAME: usize = 255;
 
 /// A kind of entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,19 +61,8 @@ pub struct FileEntry {
     pub identity: Option<u64>,
 }
 
-/// One entry of an item.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// Its path in the item, without a slash at its end.
-    pub path: Vec<u8>,
-    /// Its kind.
-    pub kind: EntryKind,
-    /// Permission bits, as `chmod` has them, without set-user-ID and set-group-ID: who copies the entry would give these
-    /// rights of their own.
-    pub mode: u16,
-    /// Time of the last change: seconds since 1970, and nanoseconds.
-    pub modified: (i64, u32),
-}
+/// One entry of an item. It has no extended attributes.
+pub type Entry = entry::Entry<EntryKind>;
 
 /// A page of an inventory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,27 +75,6 @@ pub struct Page {
     pub next: Option<Vec<u8>>,
 }
 
-/// An error in a page, and its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageError {
-    line: usize,
-    what: Message,
-}
-
-impl Localize for PageError {
-    fn message(&self) -> Message {
-        message!(
-            "line {line} of the inventory: {what}",
-            line = self.line,
-            what = self.what
-        )
-    }
-}
-
-display_message!(PageError);
-
-impl std::error::Error for PageError {}
-
 impl Entry {
     /// The path by which entries are ordered: that of a directory ends with a slash.
     fn place(&self) -> Vec<u8> {
@@ -124,60 +86,21 @@ impl Entry {
     }
 
     fn parse(line: &str) -> Option<Entry> {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [kind, mode, time, path, more @ ..] = words.as_slice() else {
-            return None;
-        };
-        let mode = u16::from_str_radix(mode, 8).ok()?;
-        let (seconds, nanoseconds) = time.split_once('.')?;
-        let modified = (seconds.parse().ok()?, nanoseconds.parse().ok()?);
-        let path = match *path {
-            "." => Vec::new(),
-            path => percent_decode(path),
-        };
-        let kind = match (*kind, more) {
+        let line = EntryLine::parse(line)?;
+        let kind = match (line.kind, &line.more[..]) {
             ("directory", []) => EntryKind::Directory,
-            ("file", [size, version, digest, more @ ..]) => {
-                let (digest, has_pieces) = match digest.strip_suffix(PIECES) {
-                    Some(digest) => (digest, true),
-                    None => (*digest, false),
-                };
-                let digest = match digest {
-                    "-" if !has_pieces => None,
-                    digest => Some(Digest::parse(digest.as_bytes())?),
-                };
-                let identity = match more {
-                    [] => None,
-                    [identity] => Some(identity.parse().ok()?),
-                    _ => return None,
-                };
-                let is_tag = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-                if version.is_empty() || !version.bytes().all(is_tag) {
-                    return None;
-                }
-                EntryKind::File(FileEntry {
-                    size: size
-                        .parse()
-                        .ok()
-                        .filter(|size| i64::try_from(*size).is_ok())?,
-                    version: (*version).to_owned(),
-                    digest,
-                    has_pieces,
-                    identity,
-                })
-            }
+            ("file", more) => EntryKind::File(FileEntry::parse(more)?),
             ("text", [text]) => EntryKind::Text(percent_decode(text)),
             ("link", [target]) => EntryKind::Link(percent_decode(target)),
             ("fifo", []) => EntryKind::Fifo,
             ("socket", []) => EntryKind::Socket,
             _ => return None,
         };
-        let is_time = modified.1 < 1_000_000_000;
-        (mode <= 0o7777 && is_time).then_some(Entry {
-            path,
+        Some(Entry {
+            path: line.path,
             kind,
-            mode: mode & 0o1777,
-            modified,
+            stat: line.stat.without_set_ids(),
+            attributes: Vec::new(),
         })
     }
 
@@ -189,24 +112,44 @@ impl Entry {
                 _ => Err(message!("the item is not a directory")),
             };
         }
-        if path.len() > LONGEST_PATH || path.contains(&0) {
-            return Err(message!("it is not a path"));
-        }
-        let leaves = |name: &[u8]| matches!(name, b"" | b"." | b"..") || name.len() > LONGEST_NAME;
-        if path.split(|byte| *byte == b'/').any(leaves) {
-            return Err(message!("the path leaves the item"));
-        }
+        check_path(path)?;
         match &self.kind {
-            EntryKind::Link(target)
-                if target.is_empty() || target.contains(&0) || target.len() > 4095 =>
-            {
-                Err(message!("the link leads nowhere"))
-            }
+            EntryKind::Link(target) => check_target(target),
             EntryKind::Text(_) if path.contains(&b'/') => {
                 Err(message!("a text is not in a directory of the item"))
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl FileEntry {
+    fn parse(words: &[&str]) -> Option<FileEntry> {
+        let [size, version, digest, more @ ..] = words else {
+            return None;
+        };
+        let (digest, has_pieces) = match digest.strip_suffix(PIECES) {
+            Some(digest) => (digest, true),
+            None => (*digest, false),
+        };
+        let digest = match digest {
+            "-" if !has_pieces => None,
+            digest => Some(Digest::parse(digest.as_bytes())?),
+        };
+        let identity = match more {
+            [] => None,
+            [identity] => Some(identity.parse().ok()?),
+            _ => return None,
+        };
+        let is_tag = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_version = !version.is_empty() && version.bytes().all(is_tag);
+        is_version.then_some(FileEntry {
+            size: parse_size(size)?,
+            version: (*version).to_owned(),
+            digest,
+            has_pieces,
+            identity,
+        })
     }
 }
 
@@ -220,12 +163,11 @@ impl fmt::Display for Entry {
             EntryKind::Fifo => "fifo",
             EntryKind::Socket => "socket",
         };
-        let ((seconds, nanoseconds), mode) = (self.modified, self.mode);
         let path = match self.path.as_slice() {
             [] => ".".to_owned(),
             path => percent_encode(path),
         };
-        write!(f, "{word} {mode:o} {seconds}.{nanoseconds:09} {path}")?;
+        write!(f, "{word} {} {path}", self.stat)?;
         match &self.kind {
             EntryKind::File(file) => {
                 write!(f, " {} {} ", file.size, file.version)?;
@@ -247,64 +189,60 @@ impl fmt::Display for Entry {
     }
 }
 
+/// A page, and the place of its last entry that is not a text.
+struct Reader(Page, Vec<u8>);
+
+impl PageReader for Reader {
+    const TEXT: EntryText = EntryText::Inventory;
+    const FIRST: &str = "inventory 1";
+
+    fn begin(line: &str) -> Option<Reader> {
+        let pairs = Pairs::parse(line.as_bytes()).ok()?;
+        let page = Page {
+            names: Names::from_value(pairs.get("ibi")?).ok()?,
+            entries: Vec::new(),
+            next: None,
+        };
+        Some(Reader(page, Vec::new()))
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), Message> {
+        let Reader(page, last) = self;
+        let entry = Entry::parse(line).ok_or_else(|| message!("it is not an entry"))?;
+        entry.check()?;
+        let (is_text, place) = (matches!(entry.kind, EntryKind::Text(_)), entry.place());
+        let is_after = if is_text {
+            last.is_empty()
+        } else {
+            place > *last
+        };
+        if !page.entries.is_empty() && !is_after {
+            return Err(message!("the entries are not in order"));
+        }
+        if page.entries.len() >= MOST_ENTRIES {
+            return Err(message!("the page has too many entries"));
+        }
+        if !is_text {
+            *last = place;
+        }
+        page.entries.push(entry);
+        Ok(())
+    }
+
+    // A page after itself would be read without end.
+    fn can_go_on(&self, place: &[u8]) -> bool {
+        place == self.1
+    }
+}
+
 impl Page {
     /// Parses a page.
     ///
     /// # Errors
     /// A line that is not valid, entries that are not in order, or a page that was cut off.
-    pub fn parse(text: &[u8]) -> Result<Page, PageError> {
-        let fault = |line, what| PageError { line, what };
-        let text = str::from_utf8(text).map_err(|_| fault(1, message!("it is not text")))?;
-        let mut lines = text.lines().zip(1..);
-        if lines.next().map(|(line, _)| line) != Some(FIRST) {
-            return Err(fault(1, message!("it is no inventory of a known version")));
-        }
-        let names = lines.next().and_then(|(line, _)| {
-            let pairs = Pairs::parse(line.as_bytes()).ok()?;
-            Names::from_value(pairs.get("ibi")?).ok()
-        });
-        let names = names.ok_or_else(|| fault(2, message!("the item is not named")))?;
-        let (mut entries, mut last) = (Vec::new(), Vec::new());
-        for (line, number) in lines {
-            let next = match line.split_once(' ') {
-                None if line == "end" => Some(None),
-                Some(("more", after)) => Some(Some(percent_decode(after))),
-                _ => None,
-            };
-            if let Some(next) = next {
-                // A page after itself would be read without end.
-                if next.as_ref().is_some_and(|next| *next != last) {
-                    return Err(fault(number, message!("the next page begins elsewhere")));
-                }
-                return Ok(Page {
-                    names,
-                    entries,
-                    next,
-                });
-            }
-            let entry = Entry::parse(line);
-            let entry = entry.ok_or_else(|| fault(number, message!("it is not an entry")))?;
-            entry.check().map_err(|what| fault(number, what))?;
-            let is_text = matches!(entry.kind, EntryKind::Text(_));
-            let place = entry.place();
-            if !entries.is_empty()
-                && if is_text {
-                    !last.is_empty()
-                } else {
-                    place <= last
-                }
-            {
-                return Err(fault(number, message!("the entries are not in order")));
-            }
-            if entries.len() >= MOST_ENTRIES {
-                return Err(fault(number, message!("the page has too many entries")));
-            }
-            if !is_text {
-                last = place;
-            }
-            entries.push(entry);
-        }
-        Err(fault(0, message!("the end is missing")))
+    pub fn parse(text: &[u8]) -> Result<Page, LineError> {
+        let (Reader(page, _), next) = Reader::read(text)?;
+        Ok(Page { next, ..page })
     }
 
     /// The path after which the page behind these entries begins.
@@ -320,14 +258,11 @@ impl Page {
 
 impl fmt::Display for Page {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{FIRST}\nibi {}", self.names)?;
+        writeln!(f, "{}\nibi {}", Reader::FIRST, self.names)?;
         for entry in &self.entries {
             writeln!(f, "{entry}")?;
         }
-        match &self.next {
-            Some(path) => writeln!(f, "more {}", percent_encode(path)),
-            None => writeln!(f, "end"),
-        }
+        write_end(f, self.next.as_deref())
     }
 }
 
@@ -370,7 +305,7 @@ mod tests {
         let head = "inventory 1\nibi {ibip 8JMKD3MGP8W/34PGRBS}\n";
         let text = format!("{head}directory 7755 1.0 doc\nfile 6755 1.0 doc/x 0 1 -\nend\n");
         let page = Page::parse(text.as_bytes()).expect("a page");
-        let modes = page.entries.iter().map(|entry| entry.mode);
+        let modes = page.entries.iter().map(|entry| entry.stat.mode);
         assert_eq!(modes.collect::<Vec<_>>(), [0o1755, 0o755]);
     }
 

@@ -1,23 +1,20 @@
 //! The names directly below a level of an Archive, as a text that it publishes, so that a client can list the Archive
 //! level by level, as its mount does.
 //!
-//! The text is ASCII, in pages. A page begins with `level 1` and a line `of` with the permission bits in octal, the time
-//! of the last change in seconds and nanoseconds, and the path of the level as it is recorded: `.` for the root. Then it
-//! has a line for each name: `level` or `prefix` with the same three words, or `item` with the name alone. Bytes are
-//! percent-encoded. Names come in the order of their bytes in lower case, where that of a level ends with a slash;
-//! prefixes, in upper case, come last. The last line is `end`, or `more` and the place at which the next page begins. A
-//! text without it was cut off.
-//!
-//! The text is not trusted: a name that cannot be below the level is refused.
+//! The text has pages, see [`super::entry`]. A page begins with `level 1` and an entry `of`, whose path is that of the
+//! level as it is recorded: `.` for the root. Then it has an entry `level` or `prefix` for each name, or `item` with the
+//! name alone. Names come in the order of their bytes in lower case, where that of a level ends with a slash; prefixes,
+//! in upper case, come last. A name that cannot be below the level is refused.
 
 use std::fmt;
 
 use ibi::ibip::prefix_key;
-use ibi::message::{Localize, Message};
+use ibi::message;
+use ibi::message::Message;
 use ibi::pairs::{percent_decode, percent_encode};
 use ibi::rep::component_key;
-use ibi::{display_message, message};
 
+use crate::entry::{EntryLine, EntryStat, EntryText, LineError, PageReader, write_end};
 use crate::tree_name::LevelPath;
 
 /// The media type of the text.
@@ -25,25 +22,14 @@ pub const MEDIA_TYPE: &str = "text/x-ibi-level";
 /// The most names of one page.
 pub const MOST_NAMES: usize = 4_096;
 
-/// The first line: the name of the format, and its version.
-const FIRST: &str = "level 1";
 /// The longest accepted place, in bytes.
 const LONGEST_PLACE: usize = 1024;
-
-/// The known attributes of a directory above items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelStat {
-    /// Permission bits, as `chmod` has them.
-    pub mode: u16,
-    /// Time of the last change: seconds since 1970, and nanoseconds.
-    pub modified: (i64, u32),
-}
 
 /// A kind of name below a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameKind {
     /// A further level of reps, or in the root a prefix of IBIps.
-    Level(LevelStat),
+    Level(EntryStat),
     /// An item.
     Item,
 }
@@ -63,7 +49,7 @@ pub struct LevelPage {
     /// The level, as it is recorded.
     pub path: LevelPath,
     /// Its attributes.
-    pub stat: LevelStat,
+    pub stat: EntryStat,
     /// The names.
     pub names: Vec<LevelName>,
     /// The beginning of the next page, as the Archive understands it.
@@ -87,27 +73,6 @@ impl ListOrder {
     }
 }
 
-/// An error in a page, and its line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LevelError {
-    line: usize,
-    what: Message,
-}
-
-impl Localize for LevelError {
-    fn message(&self) -> Message {
-        message!(
-            "line {line} of the level: {what}",
-            line = self.line,
-            what = self.what
-        )
-    }
-}
-
-display_message!(LevelError);
-
-impl std::error::Error for LevelError {}
-
 impl LevelPath {
     /// The place of a name below this level in its list, the same for all spellings. None if nothing can have it.
     #[must_use]
@@ -123,29 +88,42 @@ impl LevelPath {
     }
 }
 
-impl LevelStat {
-    fn parse(mode: &str, time: &str) -> Option<LevelStat> {
-        let mode = u16::from_str_radix(mode, 8).ok()?;
-        let (seconds, nanoseconds) = time.split_once('.')?;
-        let modified = (seconds.parse().ok()?, nanoseconds.parse().ok()?);
-        // As of entries of an item: no set-user-ID and set-group-ID.
-        let is_good = mode <= 0o7777 && modified.1 < 1_000_000_000;
-        is_good.then_some(LevelStat {
-            mode: mode & 0o1777,
-            modified,
-        })
-    }
-}
+/// A page, and the order of its names.
+struct Reader(LevelPage, ListOrder);
 
-impl fmt::Display for LevelStat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, nanoseconds) = self.modified;
-        write!(f, "{:o} {seconds}.{nanoseconds:09}", self.mode)
-    }
-}
+impl PageReader for Reader {
+    const TEXT: EntryText = EntryText::Level;
+    const FIRST: &str = "level 1";
 
-fn text_of(word: &str) -> Option<String> {
-    String::from_utf8(percent_decode(word)).ok()
+    fn begin(line: &str) -> Option<Reader> {
+        let line = EntryLine::parse(line)?;
+        let is_head = line.kind == "of" && line.more.is_empty();
+        let page = LevelPage {
+            path: LevelPath::parse(str::from_utf8(&line.path).ok()?)?,
+            stat: line.stat.without_set_ids(),
+            names: Vec::new(),
+            next: None,
+        };
+        is_head.then(|| Reader(page, ListOrder::default()))
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), Message> {
+        let Reader(page, order) = self;
+        let name = read_name(&page.path, line);
+        let name = name.ok_or_else(|| message!("it is no name of the level"))?;
+        if !order.add(&page.path, &name) {
+            return Err(message!("the names are not in order"));
+        }
+        if page.names.len() >= MOST_NAMES {
+            return Err(message!("the page has too many names"));
+        }
+        page.names.push(name);
+        Ok(())
+    }
+
+    fn can_go_on(&self, place: &[u8]) -> bool {
+        !place.is_empty() && place.len() <= LONGEST_PLACE
+    }
 }
 
 impl LevelPage {
@@ -153,79 +131,30 @@ impl LevelPage {
     ///
     /// # Errors
     /// A line that is not valid, a name that cannot be below the level, or a page that was cut off.
-    pub fn parse(text: &[u8]) -> Result<LevelPage, LevelError> {
-        let fault = |line, what| LevelError { line, what };
-        let text = str::from_utf8(text).map_err(|_| fault(1, message!("it is not text")))?;
-        let mut lines = text.lines().zip(1..);
-        if lines.next().map(|(line, _)| line) != Some(FIRST) {
-            return Err(fault(1, message!("it is no level of a known version")));
-        }
-        let head = lines.next().and_then(|(line, _)| read_head(line));
-        let (path, stat) = head.ok_or_else(|| fault(2, message!("the level is not named")))?;
-        let (mut names, mut order) = (Vec::new(), ListOrder::default());
-        for (line, number) in lines {
-            let next = match line.split_once(' ') {
-                None if line == "end" => Some(None),
-                Some(("more", place)) => Some(Some(percent_decode(place))),
-                _ => None,
-            };
-            if let Some(next) = next {
-                let is_place = |place: &Vec<u8>| !place.is_empty() && place.len() <= LONGEST_PLACE;
-                if next.as_ref().is_some_and(|next| !is_place(next)) {
-                    return Err(fault(number, message!("the next page begins elsewhere")));
-                }
-                return Ok(LevelPage {
-                    path,
-                    stat,
-                    names,
-                    next,
-                });
-            }
-            let name = read_name(&path, line);
-            let name = name.ok_or_else(|| fault(number, message!("it is no name of the level")))?;
-            if !order.add(&path, &name) {
-                return Err(fault(number, message!("the names are not in order")));
-            }
-            if names.len() >= MOST_NAMES {
-                return Err(fault(number, message!("the page has too many names")));
-            }
-            names.push(name);
-        }
-        Err(fault(0, message!("the end is missing")))
+    pub fn parse(text: &[u8]) -> Result<LevelPage, LineError> {
+        let (Reader(page, _), next) = Reader::read(text)?;
+        Ok(LevelPage { next, ..page })
     }
-}
-
-fn read_head(line: &str) -> Option<(LevelPath, LevelStat)> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let ["of", mode, time, path] = words[..] else {
-        return None;
-    };
-    let path = match path {
-        "." => String::new(),
-        path => text_of(path)?,
-    };
-    Some((LevelPath::parse(&path)?, LevelStat::parse(mode, time)?))
 }
 
 fn read_name(path: &LevelPath, line: &str) -> Option<LevelName> {
-    let words: Vec<&str> = line.split(' ').collect();
-    match words[..] {
-        [word @ ("level" | "prefix"), mode, time, name] if !path.has_items() => {
-            let name = text_of(name)?;
-            let is_prefix = matches!(path.below(&name)?, LevelPath::Prefix(_));
-            let stat = LevelStat::parse(mode, time)?;
-            (is_prefix == (word == "prefix")).then_some(LevelName {
-                name,
-                kind: NameKind::Level(stat),
-            })
-        }
-        ["item", name] => {
-            let (name, kind) = (text_of(name)?, NameKind::Item);
-            path.item_key(&name)?;
-            Some(LevelName { name, kind })
-        }
-        _ => None,
+    if let Some(("item", name)) = line.split_once(' ')
+        && !name.contains(' ')
+    {
+        let name = String::from_utf8(percent_decode(name)).ok()?;
+        path.item_key(&name)?;
+        let kind = NameKind::Item;
+        return Some(LevelName { name, kind });
     }
+    let line = EntryLine::parse(line).filter(|line| line.more.is_empty())?;
+    let name = String::from_utf8(line.path).ok()?;
+    let word = match path.below(&name)? {
+        _ if path.has_items() => return None,
+        LevelPath::Prefix(_) => "prefix",
+        _ => "level",
+    };
+    let kind = NameKind::Level(line.stat.without_set_ids());
+    (line.kind == word).then_some(LevelName { name, kind })
 }
 
 impl fmt::Display for LevelPage {
@@ -234,7 +163,7 @@ impl fmt::Display for LevelPage {
             LevelPath::Root => ".".to_owned(),
             path => percent_encode(path.as_str().as_bytes()),
         };
-        writeln!(f, "{FIRST}\nof {} {path}", self.stat)?;
+        writeln!(f, "{}\nof {} {path}", Reader::FIRST, self.stat)?;
         for LevelName { name, kind } in &self.names {
             let word = match self.path.below(name) {
                 Some(LevelPath::Prefix(_)) => "prefix",
@@ -246,10 +175,7 @@ impl fmt::Display for LevelPage {
                 NameKind::Item => writeln!(f, "item {name}")?,
             }
         }
-        match &self.next {
-            Some(place) => writeln!(f, "more {}", percent_encode(place)),
-            None => writeln!(f, "end"),
-        }
+        write_end(f, self.next.as_deref())
     }
 }
 
@@ -343,7 +269,7 @@ mod tests {
             Some("a.b/c/2009/02.16.17.46")
         );
         assert_eq!(year.item_key("02.16.17.46!"), None);
-        let stat = LevelStat {
+        let stat = EntryStat {
             mode: 0o755,
             modified: (1, 0),
         };

@@ -7,6 +7,7 @@
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`bag`]: the texts of a BagIt bag.
+//! - [`entry`]: an entry of an item, as a line of a text.
 //! - [`inventory`]: what is in an item, as a text that an Archive publishes.
 //! - [`tree_name`]: the grammar of names in the tree of an Archive.
 //! - [`level`]: what is below a level of an Archive, as a text that it publishes.
@@ -34,6 +35,7 @@ pub mod bag;
 pub mod base_url;
 pub mod citation;
 pub mod description;
+pub mod entry;
 pub mod federation;
 pub mod file_text;
 pub mod fixity;

@@ -6,9 +6,12 @@
 //! that in the item, with any bytes. bsdtar(1) can read it, except for the extended attributes, for which
 //! mtree(5) has no keyword. No input or output.
 
+use crate::entry::{
+    Attribute, EntryStat, EntryText, LineError, parse_mode, parse_time, stays_below,
+};
 use crate::fixity::abridged;
-use ibi::message::{Localize, Message};
-use ibi::{display_message, message};
+use ibi::message;
+use ibi::message::Message;
 
 /// The first line, which identifies the format.
 const SIGNATURE: &str = "#mtree";
@@ -20,24 +23,17 @@ pub struct MtreeEntry {
     pub path: Vec<u8>,
     /// Its kind.
     pub kind: MtreeKind,
-    /// Permission bits, including set-user-ID, set-group-ID and sticky.
-    pub mode: u32,
+    /// Permission bits, including set-user-ID, set-group-ID and sticky, and the modification time.
+    pub stat: EntryStat,
     /// User number of the owner.
     pub uid: u32,
     /// Group number.
     pub gid: u32,
-    /// Modification time: seconds since 1970.
-    pub seconds: i64,
-    /// Modification time: nanoseconds.
-    pub nanoseconds: u32,
     /// Files with the same number are one file with several names.
     pub inode: Option<u64>,
     /// Extended attributes, including access control lists.
     pub attributes: Vec<Attribute>,
 }
-
-/// The name of an extended attribute, and its value.
-pub type Attribute = (Vec<u8>, Vec<u8>);
 
 /// The kind of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,23 +52,6 @@ pub enum MtreeKind {
     /// A FIFO.
     Fifo,
 }
-
-/// An error in a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MtreeError {
-    line: usize,
-    what: Message,
-}
-
-impl Localize for MtreeError {
-    fn message(&self) -> Message {
-        message!("line {line}: {what}", line = self.line, what = self.what)
-    }
-}
-
-display_message!(MtreeError);
-
-impl std::error::Error for MtreeError {}
 
 /// The text of the entries, one line each, in their order, after a comment of one line.
 #[must_use]
@@ -97,9 +76,10 @@ fn line(entry: &MtreeEntry) -> String {
         MtreeKind::Link(target) => format!("type=link link={}", encode(target)),
         MtreeKind::Fifo => "type=fifo".to_owned(),
     };
+    let EntryStat { mode, modified } = entry.stat;
     let mut line = format!(
-        "{path} {kind} mode={:04o} uid={} gid={} time={}.{:09}",
-        entry.mode, entry.uid, entry.gid, entry.seconds, entry.nanoseconds
+        "{path} {kind} mode={mode:04o} uid={} gid={} time={}.{:09}",
+        entry.uid, entry.gid, modified.0, modified.1
     );
     if let Some(inode) = entry.inode {
         line.push_str(&format!(" inode={inode}"));
@@ -122,11 +102,12 @@ pub fn comments(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 /// # Errors
 /// The first invalid line: a path that is not below the item, a repeated path, a keyword that is missing
 /// or has an invalid value. Unknown keywords are ignored.
-pub fn parse(bytes: &[u8]) -> Result<Vec<MtreeEntry>, MtreeError> {
+pub fn parse(bytes: &[u8]) -> Result<Vec<MtreeEntry>, LineError> {
     let mut entries: Vec<MtreeEntry> = Vec::new();
     let mut known = std::collections::BTreeSet::new();
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-        let fault = |what: Message| MtreeError {
+        let fault = |what: Message| LineError {
+            text: EntryText::Mtree,
             line: number + 1,
             what,
         };
@@ -195,15 +176,25 @@ fn read(text: &str) -> Result<MtreeEntry, Message> {
             Ok(0)
         }
     };
-    let (seconds, nanoseconds) = time(value("time")?)?;
+    let (mode, time) = (value("mode")?, value("time")?);
+    let modified = parse_time(time).ok_or_else(|| {
+        message!(
+            "time={text} is not of the shape seconds.nanoseconds",
+            text = abridged(time.as_bytes())
+        )
+    })?;
+    let mode = parse_mode(mode).ok_or_else(|| {
+        message!(
+            "mode={text} are not permission bits in octal digits",
+            text = abridged(mode.as_bytes())
+        )
+    })?;
     Ok(MtreeEntry {
         path,
         kind,
-        mode: mode(value("mode")?)?,
+        stat: EntryStat { mode, modified },
         uid: owner("uid")?,
         gid: owner("gid")?,
-        seconds,
-        nanoseconds,
         inode: given
             .contains_key("inode")
             .then(|| number("inode"))
@@ -218,35 +209,11 @@ fn below_item(path: &[u8]) -> Result<Vec<u8>, Message> {
         b"." => return Ok(Vec::new()),
         path => path.strip_prefix(b"./").unwrap_or_default(),
     };
-    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
-    if path.split(|byte| *byte == b'/').all(is_name) {
+    if stays_below(path) {
         Ok(path.to_owned())
     } else {
         Err(message!("it begins with no path of the shape ./a/b"))
     }
-}
-
-fn mode(text: &str) -> Result<u32, Message> {
-    let mode = u32::from_str_radix(text, 8).ok();
-    let mode = mode.filter(|mode| *mode <= 0o7777);
-    mode.ok_or_else(|| {
-        message!(
-            "mode={text} are not permission bits in octal digits",
-            text = abridged(text.as_bytes())
-        )
-    })
-}
-
-fn time(text: &str) -> Result<(i64, u32), Message> {
-    let parts = text.split_once('.').unwrap_or((text, "0"));
-    let parsed = parts.0.parse::<i64>().ok().zip(parts.1.parse::<u32>().ok());
-    let parsed = parsed.filter(|(_, nanoseconds)| *nanoseconds < 1_000_000_000);
-    parsed.ok_or_else(|| {
-        message!(
-            "time={text} is not of the shape seconds.nanoseconds",
-            text = abridged(text.as_bytes())
-        )
-    })
 }
 
 /// Letters, digits and some punctuation unchanged, every other byte as `\ooo`.
@@ -291,11 +258,12 @@ mod tests {
         MtreeEntry {
             path: path.to_owned(),
             kind,
-            mode: 0o4755,
+            stat: EntryStat {
+                mode: 0o4755,
+                modified: (-1, 5),
+            },
             uid: 1000,
             gid: 0,
-            seconds: -1,
-            nanoseconds: 5,
             inode: None,
             attributes: Vec::new(),
         }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use crate::entry::stays_below;
 use crate::fixity::abridged;
 use crate::item::{Names, State};
 use ibi::message::{Localize, Message};
@@ -264,8 +265,7 @@ fn relations(text: &str) -> Result<Vec<(RelationKind, Names)>, Message> {
 /// can be given.
 fn target(text: &str) -> Result<Vec<u8>, Message> {
     let path = percent_decode(text);
-    let is_name = |name: &[u8]| !matches!(name, b"" | b"." | b"..");
-    if path.split(|byte| *byte == b'/').all(is_name) && !path.contains(&0) {
+    if stays_below(&path) {
         Ok(path)
     } else {
         Err(message!(

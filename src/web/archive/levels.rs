@@ -5,8 +5,8 @@ use super::{Site, act};
 use crate::archive::ArchiveError;
 use crate::archive::store::{ItemId, key_after_level, key_after_prefix, level_bounds};
 use crate::archive::tree::{Published, shown_to_declare};
+use crate::formats::entry::EntryStat;
 use crate::formats::item::Names;
-use crate::formats::level::LevelStat;
 use crate::formats::tree_name::LevelPath;
 use ibi::ibip::prefix_key;
 
@@ -21,7 +21,7 @@ const MOST_LOOKED_AT: usize = 1000;
 /// A member of a level.
 pub(super) enum Member {
     /// A level of reps, or a prefix.
-    Level(LevelPath, LevelStat),
+    Level(LevelPath, EntryStat),
     /// An item, its name below the level, and its directory.
     Item(Names, String, Box<Published>),
 }
@@ -205,7 +205,7 @@ impl Members {
     }
 
     /// Returns what is known of a level of reps, if it is listed.
-    fn stat(&mut self, site: &Site, path: &str) -> Result<Option<LevelStat>, ArchiveError> {
+    fn stat(&mut self, site: &Site, path: &str) -> Result<Option<EntryStat>, ArchiveError> {
         let path = LevelPath::Rep(path.to_owned());
         let (stat, count) = visible(site, &path, false)?;
         self.looked_at += count;
@@ -320,7 +320,7 @@ pub(super) fn visible(
     site: &Site,
     path: &LevelPath,
     is_listed: bool,
-) -> Result<(Option<LevelStat>, usize), ArchiveError> {
+) -> Result<(Option<EntryStat>, usize), ArchiveError> {
     let directory = match path {
         // The directory has the spelling that is recorded.
         LevelPath::Rep(path) => match site.archive.store().spelling_of_level(path)? {

@@ -189,8 +189,7 @@ impl ItemToCopy {
             contents.entries.push(InventoryEntry {
                 path: entry.path.clone(),
                 kind,
-                mode: u32::from(entry.mode) & 0o1777,
-                modified: entry.modified,
+                stat: entry.stat.without_set_ids(),
                 attributes: Vec::new(),
             });
         }

@@ -61,7 +61,7 @@ impl HeldCopy {
         let opened = self.directory.as_ref()?.open_far(&entry.path, flags).ok()?;
         let found = rustix::fs::fstat(&opened).ok()?;
         let is_file = is(&found, FileType::RegularFile);
-        let is_alike = size(&found) == file.size && modified(&found) == entry.modified;
+        let is_alike = size(&found) == file.size && modified(&found) == entry.stat.modified;
         (is_file && (is_alike || file.size > CHUNK)).then(|| opened.into())
     }
 }
@@ -126,9 +126,9 @@ pub(crate) fn is_same(found: &ItemToCopy, store: &Local) -> Result<bool, Transfe
             EntryKind::Fifo | EntryKind::Socket => false,
         };
         let is_link = matches!(entry.kind, EntryKind::Link(_));
-        let mode = u32::from(entry.mode) & 0o1777;
+        let mode = u32::from(entry.stat.mode) & 0o1777;
         if !is_alike
-            || modified(&stat) != entry.modified
+            || modified(&stat) != entry.stat.modified
             || !is_link && stat.st_mode & 0o7777 != mode
         {
             return Ok(false);

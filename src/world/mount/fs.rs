@@ -192,12 +192,12 @@ impl WorldInner {
                     EntryKind::Fifo => (FileType::NamedPipe, 0),
                     EntryKind::Socket => (FileType::Socket, 0),
                 };
-                let modified = time(entry.modified);
+                let modified = time(entry.stat.modified);
                 FileAttr {
                     atime: modified,
                     mtime: modified,
                     ctime: modified,
-                    ..of(kind, entry.mode, size, inside.links)
+                    ..of(kind, entry.stat.mode, size, inside.links)
                 }
             }
         }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::formats::level::{LevelName, LevelStat, NameKind};
+use crate::formats::entry::EntryStat;
+use crate::formats::level::{LevelName, NameKind};
 use crate::formats::tree_name::LevelPath;
 use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind, ForeignView};
 use crate::world::remote::levels::{Levels, ListingSays, RemoteListing};
@@ -71,7 +72,7 @@ fn spelled(kind: &ForeignNodeKind, recorded: &LevelPath) -> ForeignNodeKind {
 }
 
 /// Returns what is known of a level.
-pub(crate) fn stat(levels: &Levels, kind: &ForeignNodeKind) -> Option<LevelStat> {
+pub(crate) fn stat(levels: &Levels, kind: &ForeignNodeKind) -> Option<EntryStat> {
     let path = path_of(kind)?;
     if let Some(listing) = levels.held(path) {
         return Some(listing.stat);

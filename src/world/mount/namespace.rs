@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use crate::formats::entry::EntryStat;
 use crate::formats::inventory::EntryKind;
 use crate::formats::item::Names;
-use crate::formats::level::LevelStat;
 use crate::formats::links::read_in_ibip_tree;
 use crate::formats::tree_name::{LevelPath, TreeName};
 use crate::os::deep::split;
@@ -219,7 +219,7 @@ impl ForeignTree {
     }
 
     /// Returns what an Archive says of a level.
-    pub(crate) fn level_stat(&self, kind: &ForeignNodeKind) -> Option<LevelStat> {
+    pub(crate) fn level_stat(&self, kind: &ForeignNodeKind) -> Option<EntryStat> {
         listed::stat(self.levels.as_ref()?, kind)
     }
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::formats::level::{LevelName, LevelPage, LevelStat, ListOrder, MEDIA_TYPE, NameKind};
+use crate::formats::entry::EntryStat;
+use crate::formats::level::{LevelName, LevelPage, ListOrder, MEDIA_TYPE, NameKind};
 use crate::formats::query::encoded;
 use crate::formats::tree_name::LevelPath;
 use crate::world::cache::{Cache, CachedText};
@@ -48,7 +49,7 @@ pub(crate) struct RemoteListing {
     /// The level in the spelling that is recorded.
     pub(crate) path: LevelPath,
     /// Its known attributes.
-    pub(crate) stat: LevelStat,
+    pub(crate) stat: EntryStat,
     pages: Vec<Arc<ListedPage>>,
     order: ListOrder,
     /// The memory that the names take, in bytes.

@@ -1,11 +1,10 @@
-//! What is imported: tables, and the text that says of a package's files what its format cannot.
+//! Tables of what is imported.
 
-use ibifs::formats::{mtree, table};
+use ibifs::formats::table;
 
-use super::{plain, sentence};
+use super::plain;
 
-/// Every fault of a table is a sentence, and names the lines in their order; entries that can be read are
-/// written as what reads back to them.
+/// Every fault of a table is a sentence, and names the lines in their order.
 pub fn check(data: &[u8]) {
     let table = table::parse(data);
     for fault in &table.faults {
@@ -13,11 +12,4 @@ pub fn check(data: &[u8]) {
     }
     let lines: Vec<u64> = table.rows.iter().map(|row| row.line).collect();
     assert!(lines.is_sorted(), "{lines:?}");
-    match mtree::parse(data) {
-        Ok(entries) => {
-            let text = mtree::text("fuzz", &entries);
-            assert_eq!(mtree::parse(&text), Ok(entries));
-        }
-        Err(error) => sentence(&error),
-    }
 }

@@ -7,14 +7,13 @@
 pub mod answers;
 pub mod databases;
 pub mod descriptions;
+pub mod entries;
 pub mod facts;
 pub mod federations;
 pub mod harvests;
 pub mod headers;
 pub mod identifiers;
 pub mod imports;
-pub mod inventories;
-pub mod levels;
 pub mod links;
 pub mod manifests;
 pub mod metadata;
@@ -29,7 +28,6 @@ pub mod queries;
 pub mod searches;
 pub mod services;
 pub mod sidecars;
-pub mod transfers;
 
 use std::fmt::Display;
 
@@ -37,18 +35,17 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 26] = [
+pub const TARGETS: [(&str, Check); 24] = [
     ("answers", answers::check),
     ("databases", databases::check),
     ("descriptions", descriptions::check),
+    ("entries", entries::check),
     ("facts", facts::check),
     ("federations", federations::check),
     ("harvests", harvests::check),
     ("headers", headers::check),
     ("identifiers", identifiers::check),
     ("imports", imports::check),
-    ("inventories", inventories::check),
-    ("levels", levels::check),
     ("links", links::check),
     ("manifests", manifests::check),
     ("metadata", metadata::check),
@@ -63,7 +60,6 @@ pub const TARGETS: [(&str, Check); 26] = [
     ("searches", searches::check),
     ("services", services::check),
     ("sidecars", sidecars::check),
-    ("transfers", transfers::check),
 ];
 
 /// An error becomes a sentence that can be shown on a terminal: no control characters, and short

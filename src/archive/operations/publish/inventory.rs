@@ -91,8 +91,8 @@ fn of(path: &[u8], kind: EntryKind, stat: &PublicStat) -> Entry {
     Entry {
         path: path.to_vec(),
         kind,
-        mode: stat.mode,
-        modified: stat.modified,
+        stat: stat.stat,
+        attributes: Vec::new(),
     }
 }
 

@@ -46,8 +46,8 @@ fn add_digests(site: &Site, item: &Item, page: &mut Page) {
         if let EntryKind::File(file) = &mut entry.kind {
             let written = Written {
                 size: file.size,
-                seconds: entry.modified.0,
-                nanoseconds: entry.modified.1,
+                seconds: entry.stat.modified.0,
+                nanoseconds: entry.stat.modified.1,
             };
             file.digest = recorded.get(&entry.path, &written);
             file.has_pieces = file
