@@ -2,11 +2,12 @@
 //!
 //! Each module uses modules above it in this list, never one below.
 //!
+//! - [`fresh`]: an answer that is remembered, and when it is asked for again.
 //! - [`breaker`]: hosts that do not answer are left alone for a while.
 //! - [`inventory`]: what is in an item, in memory.
 //! - [`requests`]: requests to resolvers and Archives.
 //! - [`sources`]: whom to ask, in which order.
-//! - [`items`]: the items that are known, and how old that knowledge is.
+//! - [`items`]: the items that are known.
 //! - [`related`]: what modifiers lead to.
 //! - [`levels`]: what an Archive lists above its items.
 //! - [`mod@file`]: a file of an Archive, and its pieces.
@@ -16,6 +17,7 @@
 mod breaker;
 pub(crate) mod content;
 pub(crate) mod file;
+pub(crate) mod fresh;
 pub(crate) mod inventory;
 pub(crate) mod items;
 pub(crate) mod levels;

@@ -292,7 +292,7 @@ impl WorldInner {
         if found.entry.kind != EntryKind::Directory {
             return Ok(kind.clone());
         }
-        let item = found.slot.item().ok_or(Trouble::Changed)?;
+        let item = found.slot.value().ok_or(Trouble::Changed)?;
         let position = item.inventory.position(&found.entry.path);
         let position = position.ok_or(Trouble::Changed)?;
         let entry = Arc::clone(item.inventory.entry(position));

@@ -63,7 +63,7 @@ pub(crate) async fn fetch(
     progress: &Arc<KeepProgress>,
 ) -> Result<KeptFiles, KeepError> {
     let slot = namespace.items.find(ibi).await?;
-    let item = slot.item().ok_or(KeepError::Missing)?;
+    let item = slot.value().ok_or(KeepError::Missing)?;
     let (cache, content) = (&namespace.cache, &namespace.content);
     // Pins are counted one after the other, so that together they keep the limit.
     let _turn = if is_pinned {

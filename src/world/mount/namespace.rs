@@ -25,8 +25,9 @@ use crate::world::mount::nodes::{
     ForeignNode, ForeignNodeKind, ForeignText, ForeignView, Inside, Nodes,
 };
 use crate::world::remote::content::{RemoteContent, RemoteFile};
+use crate::world::remote::fresh::HostClock;
 use crate::world::remote::inventory::{self, ForeignInventory, Position};
-use crate::world::remote::items::{ForeignItem, ForeignItems, Slot};
+use crate::world::remote::items::{ForeignItem, ForeignItems, ItemSlot};
 use crate::world::remote::levels::{Levels, RemoteListing};
 use crate::world::remote::related::{RelatedAnswer, RelatedItems, RelatedQuestion};
 use crate::world::remote::requests::RemoteServers;
@@ -112,7 +113,8 @@ impl ForeignTree {
         number: u64,
     ) -> ForeignTree {
         let remote = Arc::new(remote);
-        let items = Arc::new(ForeignItems::new(Arc::clone(&remote), Arc::clone(&cache)));
+        let (servers, files) = (Arc::clone(&remote), Arc::clone(&cache));
+        let items = Arc::new(ForeignItems::new(servers, files, Arc::new(HostClock)));
         ForeignTree {
             nodes: Nodes::default(),
             related: Arc::new(RelatedItems::new(Arc::clone(&items))),
@@ -130,7 +132,12 @@ impl ForeignTree {
     pub(crate) fn listing(self, archive: &str) -> ForeignTree {
         let (remote, cache) = (Arc::clone(&self.remote), Arc::clone(&self.cache));
         ForeignTree {
-            levels: Some(Arc::new(Levels::new(archive, remote, cache))),
+            levels: Some(Arc::new(Levels::new(
+                archive,
+                remote,
+                cache,
+                Arc::clone(self.items.clock()),
+            ))),
             ..self
         }
     }
@@ -207,7 +214,7 @@ impl ForeignTree {
         })
     }
 
-    fn root_of(&self, slot: Arc<Slot>, view: ForeignView) -> Result<Arc<ForeignNode>, Trouble> {
+    fn root_of(&self, slot: Arc<ItemSlot>, view: ForeignView) -> Result<Arc<ForeignNode>, Trouble> {
         let inside = inside(&slot, view, inventory::ROOT)?;
         Ok(self.nodes.remember(ForeignNodeKind::Inside(inside)))
     }
@@ -295,7 +302,7 @@ impl ForeignTree {
                 _ => Err(Trouble::Unlisted),
             };
         };
-        let item = found.slot.item().ok_or(Trouble::Changed)?;
+        let item = found.slot.value().ok_or(Trouble::Changed)?;
         let position = item.inventory.position(&found.entry.path);
         let position = position.ok_or(Trouble::Changed)?;
         let below = item.inventory.below(position).iter();
@@ -368,10 +375,10 @@ impl ForeignTree {
         let ForeignNodeKind::Inside(inside) = &node.kind else {
             return None;
         };
-        let item = inside.slot.item().unwrap_or(Arc::clone(&inside.item));
+        let item = inside.slot.value().unwrap_or(Arc::clone(&inside.item));
         let names = item.inventory.names();
         let text = match name {
-            "age" => item.age().as_secs().to_string(),
+            "age" => inside.slot.age().as_secs().to_string(),
             "archive" => item.base.clone(),
             "source" if inside.entry.path.is_empty() => item.url(),
             "source" => item.file_url(&inside.entry.path),
@@ -408,7 +415,7 @@ impl ForeignTree {
     /// it knows of the directory itself.
     pub(crate) fn stale(
         &self,
-        slot: &Slot,
+        slot: &ItemSlot,
         before: &ForeignItem,
         after: Option<&ForeignItem>,
     ) -> Vec<ForeignStale> {
@@ -484,8 +491,8 @@ fn places(inventory: &ForeignInventory) -> Vec<(ForeignNodeKind, Vec<u8>)> {
 }
 
 /// Returns what is at a position of an item, by the first name of its file.
-fn inside(slot: &Arc<Slot>, view: ForeignView, position: Position) -> Result<Inside, Trouble> {
-    let item = slot.item().ok_or(Trouble::Missing)?;
+fn inside(slot: &Arc<ItemSlot>, view: ForeignView, position: Position) -> Result<Inside, Trouble> {
+    let item = slot.value().ok_or(Trouble::Missing)?;
     let (first, links) = item.inventory.first_name(position);
     let entry = Arc::clone(item.inventory.entry(first));
     Ok(Inside {
@@ -548,7 +555,7 @@ pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, T
                 [] => name.as_bytes().to_vec(),
                 above => [above, b"/", name.as_bytes()].concat(),
             };
-            let item = found.slot.item().ok_or(Trouble::Missing)?;
+            let item = found.slot.value().ok_or(Trouble::Missing)?;
             let position = item.inventory.position(&path).ok_or(Trouble::Missing)?;
             let inside = inside(&found.slot, found.view, position)?;
             Ok(NameMeaning::Known(ForeignNodeKind::Inside(inside)))

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::formats::inventory::{Entry, EntryKind};
 use crate::formats::tree_name::LevelPath;
-use crate::world::remote::items::{ForeignItem, Slot};
+use crate::world::remote::items::{ForeignItem, ItemSlot};
 use crate::world::remote::related::RelatedQuestion;
 
 /// The number of the root.
@@ -28,7 +28,7 @@ pub(crate) enum ForeignView {
 #[derive(Clone, Debug)]
 pub(crate) struct Inside {
     /// The item.
-    pub(crate) slot: Arc<Slot>,
+    pub(crate) slot: Arc<ItemSlot>,
     /// The form by which it is seen.
     pub(crate) view: ForeignView,
     /// The item as it was when the node was made.

@@ -1,13 +1,9 @@
-//! The items that are known, and how old that knowledge is.
-//!
-//! An answer about an item counts for a minute. Then the Archive is asked again, once for all who look meanwhile, while
-//! the old answer is given. Without an answer the old one stays. That an item is missing counts for a minute, too.
+//! The items that are known, for as long as `fresh` says.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
@@ -17,6 +13,7 @@ use crate::formats::inventory::Page;
 use crate::formats::item::Names;
 use crate::os::memory;
 use crate::world::cache::{Cache, CachedText};
+use crate::world::remote::fresh::{AnswerClock, Fresh, FreshTable, Recalled};
 use crate::world::remote::inventory::ForeignInventory;
 use crate::world::remote::requests::{
     ItemAnswer, LOOKUP_TIMEOUT, Located, RemoteServers, SentPage,
@@ -26,10 +23,6 @@ use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::pairs::{percent_decode, percent_encode};
 
-/// The time for which an answer counts.
-pub(crate) const FRESH: Duration = Duration::from_secs(60);
-/// The time for which an Archive that did not answer is not asked again about an item.
-pub(crate) const PAUSE: Duration = Duration::from_secs(5);
 /// The bytes of inventories held in memory before those that were not used for the longest time are forgotten. In
 /// memory they take two to three times as much as the text.
 const MOST_HELD: usize = 128 << 20;
@@ -49,13 +42,6 @@ pub(crate) struct ForeignItem {
     name: String,
     /// Each page's beginning and entity tag.
     pages: Vec<(Vec<u8>, String)>,
-    /// The time at which the Archive last said that it is so, in Unix seconds.
-    confirmed: AtomicI64,
-    /// The time at which the Archive was last asked.
-    asked: Mutex<Option<Instant>>,
-    is_asking: AtomicBool,
-    /// The time at which it was last looked up, in Unix seconds.
-    used: AtomicI64,
     held: HeldBytes,
 }
 
@@ -83,12 +69,6 @@ impl Drop for HeldBytes {
 }
 
 impl ForeignItem {
-    /// Returns for how long the Archive has not confirmed it.
-    pub(crate) fn age(&self) -> Duration {
-        let seconds = unix_seconds() - self.confirmed.load(Ordering::Relaxed);
-        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-    }
-
     /// The URL of its page.
     pub(crate) fn url(&self) -> String {
         format!("{}/{}", self.base, self.name)
@@ -101,46 +81,11 @@ impl ForeignItem {
     }
 }
 
-pub(crate) fn unix_seconds() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| {
-        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
-    })
-}
-
-#[derive(Debug, Clone)]
-enum State {
-    Unknown,
-    Missing(Instant),
-    Known(Arc<ForeignItem>),
-}
-
-/// All that is known of one identifier.
-#[derive(Debug)]
-pub(crate) struct Slot {
-    key: String,
-    state: Mutex<State>,
-    /// Only one lookup asks at a time.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl Slot {
-    /// The item as it is known at the moment.
-    pub(crate) fn item(&self) -> Option<Arc<ForeignItem>> {
-        match &*self.state.lock() {
-            State::Known(item) => Some(Arc::clone(item)),
-            _ => None,
-        }
-    }
-
-    /// The identifier in its canonical spelling.
-    pub(crate) fn key(&self) -> &str {
-        &self.key
-    }
-}
+/// All that is known of one identifier; its key is the canonical spelling.
+pub(crate) type ItemSlot = Fresh<ForeignItem>;
 
 /// Called with the slot of an item that has changed, with the item before and after.
-pub(crate) type OnChange = Box<dyn Fn(&Slot, &ForeignItem, Option<&ForeignItem>) + Send + Sync>;
+pub(crate) type OnChange = Box<dyn Fn(&ItemSlot, &ForeignItem, Option<&ForeignItem>) + Send + Sync>;
 
 /// All items that are known.
 pub(crate) struct ForeignItems {
@@ -148,7 +93,7 @@ pub(crate) struct ForeignItems {
     cache: Arc<Cache>,
     /// The servers that are asked. Their answers count for no others.
     scope: String,
-    slots: Mutex<HashMap<String, Arc<Slot>>>,
+    known: FreshTable<ForeignItem>,
     sources: SourceOrder,
     on_change: OnceLock<OnChange>,
     /// The bytes of all inventories in memory.
@@ -164,12 +109,16 @@ impl fmt::Debug for ForeignItems {
 
 impl ForeignItems {
     /// No items yet.
-    pub(crate) fn new(remote: Arc<RemoteServers>, cache: Arc<Cache>) -> ForeignItems {
+    pub(crate) fn new(
+        remote: Arc<RemoteServers>,
+        cache: Arc<Cache>,
+        clock: Arc<dyn AnswerClock>,
+    ) -> ForeignItems {
         ForeignItems {
             scope: remote.scope(),
             remote,
             cache,
-            slots: Mutex::default(),
+            known: FreshTable::new(MOST_SLOTS, clock),
             sources: SourceOrder::default(),
             on_change: OnceLock::new(),
             bytes_held: Arc::default(),
@@ -184,73 +133,48 @@ impl ForeignItems {
 
     /// Returns the number of items that are known.
     pub(crate) fn len(&self) -> usize {
-        let slots = self.slots.lock();
-        slots.values().filter(|slot| slot.item().is_some()).count()
+        self.known.values().len()
     }
 
-    fn slot(&self, key: &str) -> Arc<Slot> {
-        let mut slots = self.slots.lock();
-        if let Some(slot) = slots.get(key) {
-            return Arc::clone(slot);
-        }
-        if slots.len() >= MOST_SLOTS {
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
-        }
-        let slot = Arc::new(Slot {
-            key: key.to_owned(),
-            state: Mutex::new(State::Unknown),
-            turn: tokio::sync::Mutex::default(),
-        });
-        slots.insert(key.to_owned(), Arc::clone(&slot));
-        slot
+    /// The clock by which answers grow old.
+    pub(crate) fn clock(&self) -> &Arc<dyn AnswerClock> {
+        self.known.clock()
     }
 
     /// Returns what is known of an identifier without a request. None if a request is needed.
-    pub(crate) fn now(self: &Arc<Self>, ibi: &Ibi) -> Option<Result<Arc<Slot>, Trouble>> {
-        let slot = self.slot(&ibi.canonical());
-        let state = slot.state.lock().clone();
-        match state {
-            State::Known(item) => {
-                item.used.store(unix_seconds(), Ordering::Relaxed);
-                self.keep_fresh(&slot, &item);
-                Some(Ok(slot))
+    pub(crate) fn now(self: &Arc<Self>, ibi: &Ibi) -> Option<Result<Arc<ItemSlot>, Trouble>> {
+        let slot = self.known.slot(&ibi.canonical());
+        match slot.recall() {
+            Recalled::Nothing => return None,
+            Recalled::Missing => return Some(Err(Trouble::Missing)),
+            Recalled::Known(_) => {}
+            Recalled::Due(item) => {
+                let (items, slot) = (Arc::clone(self), Arc::clone(&slot));
+                tokio::spawn(async move { items.confirm(&slot, &item).await });
             }
-            State::Missing(since) if since.elapsed() < FRESH => Some(Err(Trouble::Missing)),
-            _ => None,
         }
+        Some(Ok(slot))
     }
 
     /// The item of an identifier.
-    pub(crate) async fn find(self: &Arc<Self>, ibi: &Ibi) -> Result<Arc<Slot>, Trouble> {
+    pub(crate) async fn find(self: &Arc<Self>, ibi: &Ibi) -> Result<Arc<ItemSlot>, Trouble> {
         if let Some(known) = self.now(ibi) {
             return known;
         }
-        let slot = self.slot(&ibi.canonical());
+        let slot = self.known.slot(&ibi.canonical());
         let until = Instant::now() + LOOKUP_TIMEOUT;
-        let turn = tokio::time::timeout_at(until.into(), slot.turn.lock()).await;
-        let Ok(_turn) = turn else {
-            return Err(Trouble::Unreachable("no answer in time".to_owned()));
-        };
+        let _turn = slot.turn(until).await?;
         if let Some(known) = self.now(ibi) {
             return known;
         }
-        if let Some(item) = self.cached(slot.key(), ibi) {
-            *slot.state.lock() = State::Known(item);
+        if let Some((item, confirmed)) = self.cached(slot.key(), ibi) {
+            slot.know(item, confirmed);
             self.shed();
             return self.now(ibi).unwrap_or(Err(Trouble::Missing));
         }
-        match self.fetch(ibi, until).await {
-            Ok(item) => {
-                *slot.state.lock() = State::Known(Arc::new(item));
-                self.shed();
-                Ok(Arc::clone(&slot))
-            }
-            Err(Trouble::Missing) => {
-                *slot.state.lock() = State::Missing(Instant::now());
-                Err(Trouble::Missing)
-            }
-            Err(trouble) => Err(trouble),
-        }
+        slot.settle(self.fetch(ibi, until).await)?;
+        self.shed();
+        Ok(Arc::clone(&slot))
     }
 
     /// The name of an item in the cache.
@@ -266,9 +190,8 @@ impl ForeignItems {
     /// An item that is known, or in the cache.
     pub(crate) fn held(&self, ibi: &Ibi) -> Option<Arc<ForeignItem>> {
         let key = ibi.canonical();
-        let known = self.slots.lock().get(&key).cloned();
-        let known = known.and_then(|slot| slot.item());
-        known.or_else(|| self.cached(&key, ibi))
+        let known = self.known.held(&key);
+        known.or_else(|| Some(Arc::new(self.cached(&key, ibi)?.0)))
     }
 
     /// Returns the servers that it asks.
@@ -322,31 +245,15 @@ impl ForeignItems {
         ibi: &Ibi,
         pages: &[SentPage],
     ) -> Result<ForeignItem, Trouble> {
-        let confirmed = unix_seconds();
-        let item = self.item_of(base, name, ibi, confirmed, pages)?;
-        let text = written(base, name, confirmed, pages);
+        let item = self.item_of(base, name, ibi, pages)?;
+        let text = written(base, name, self.clock().unix_seconds(), pages);
         self.cache
             .put(CachedText::Item, &self.key_of(&ibi.canonical()), &text);
         Ok(item)
     }
 
-    /// Asks in the background whether an item is still as it was, if that was confirmed too long ago.
-    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<ForeignItem>) {
-        if item.age() < FRESH || item.asked.lock().is_some_and(|at| at.elapsed() < PAUSE) {
-            return;
-        }
-        if item.is_asking.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        *item.asked.lock() = Some(Instant::now());
-        let (items, slot, item) = (Arc::clone(self), Arc::clone(slot), Arc::clone(item));
-        tokio::spawn(async move {
-            items.confirm(&slot, &item).await;
-            item.is_asking.store(false, Ordering::Release);
-        });
-    }
-
-    async fn confirm(self: &Arc<Self>, slot: &Arc<Slot>, item: &Arc<ForeignItem>) {
+    /// Asks whether an item is still as it was.
+    async fn confirm(self: &Arc<Self>, slot: &ItemSlot, item: &ForeignItem) {
         let Ok(ibi) = Ibi::parse(slot.key()) else {
             return;
         };
@@ -356,8 +263,8 @@ impl ForeignItems {
             .await;
         let fetched = match is_same {
             Ok(true) => {
-                item.confirmed.store(unix_seconds(), Ordering::Relaxed);
-                return self.keep_time(slot.key(), item);
+                slot.confirm();
+                return self.keep_time(slot);
             }
             Ok(false) => {
                 let until = Instant::now() + LOOKUP_TIMEOUT;
@@ -367,45 +274,39 @@ impl ForeignItems {
             Err(Trouble::Missing) => self.fetch(&ibi, Instant::now() + LOOKUP_TIMEOUT).await,
             Err(trouble) => Err(trouble),
         };
-        match fetched {
-            Ok(new) => {
-                let new = Arc::new(new);
-                *slot.state.lock() = State::Known(Arc::clone(&new));
-                if let Some(on_change) = self.on_change.get() {
-                    on_change(slot, item, Some(&new));
-                }
-            }
+        let new = match slot.settle(fetched) {
+            Ok(new) => Some(new),
             Err(Trouble::Missing) => {
-                *slot.state.lock() = State::Missing(Instant::now());
-                self.cache
-                    .drop_text(CachedText::Item, &self.key_of(slot.key()));
-                if let Some(on_change) = self.on_change.get() {
-                    on_change(slot, item, None);
-                }
+                let name = self.key_of(slot.key());
+                self.cache.drop_text(CachedText::Item, &name);
+                None
             }
-            Err(trouble) => log::info!("{}: {trouble}", slot.key()),
+            Err(trouble) => return log::info!("{}: {trouble}", slot.key()),
+        };
+        if let Some(on_change) = self.on_change.get() {
+            on_change(slot, item, new.as_deref());
         }
     }
 
-    fn keep_time(&self, key: &str, item: &ForeignItem) {
-        let name = self.key_of(key);
+    fn keep_time(&self, slot: &ItemSlot) {
+        let name = self.key_of(slot.key());
         let Some(text) = self.cache.get(CachedText::Item, &name) else {
             return;
         };
         if let Some(cut) = text.iter().position(|byte| *byte == b'\n') {
-            let time = item.confirmed.load(Ordering::Relaxed).to_string();
-            let text = [time.as_bytes(), &text[cut..]].concat();
+            let text = [slot.confirmed().to_string().as_bytes(), &text[cut..]].concat();
             self.cache.put(CachedText::Item, &name, &text);
         }
     }
 
-    fn cached(&self, key: &str, ibi: &Ibi) -> Option<Arc<ForeignItem>> {
+    /// An item as the cache has it, and the time in Unix seconds at which its Archive last said so.
+    fn cached(&self, key: &str, ibi: &Ibi) -> Option<(ForeignItem, i64)> {
         let text = self.cache.get(CachedText::Item, &self.key_of(key))?;
         let item = self.read_cached(&text, ibi);
         if item.is_none() {
             self.cache.drop_text(CachedText::Item, &self.key_of(key));
         }
-        item.map(Arc::new)
+        item
     }
 
     /// Forgets the items that were not used for the longest time, while there are many. The names of those that the
@@ -420,30 +321,8 @@ impl ForeignItems {
             return;
         }
         *shed_at = Some(Instant::now());
-        let mut excess = held - MOST_HELD;
-        let mut slots = self.slots.lock();
-        let mut known: Vec<(i64, Arc<Slot>, Arc<ForeignItem>)> = slots
-            .values()
-            .filter_map(|slot| {
-                let item = slot.item()?;
-                Some((item.used.load(Ordering::Relaxed), Arc::clone(slot), item))
-            })
-            .collect();
-        known.sort_by_key(|(used, ..)| *used);
-        let mut in_use = Vec::new();
-        for (_, slot, item) in known {
-            if excess == 0 {
-                break;
-            }
-            excess = excess.saturating_sub(item.held.bytes);
-            // One reference is here, the other one in the map.
-            if Arc::strong_count(&slot) == 2 {
-                slots.remove(slot.key());
-            } else {
-                in_use.push((slot, item));
-            }
-        }
-        drop(slots);
+        let excess = held - MOST_HELD;
+        let in_use = self.known.shed(excess, |item| item.held.bytes);
         if let Some(on_change) = self.on_change.get() {
             for (slot, item) in in_use {
                 on_change(&slot, &item, None);
@@ -547,9 +426,10 @@ pub(crate) fn is_named(names: &Names, ibi: &Ibi) -> bool {
 }
 
 impl ForeignItems {
-    fn read_cached(&self, text: &[u8], ibi: &Ibi) -> Option<ForeignItem> {
+    fn read_cached(&self, text: &[u8], ibi: &Ibi) -> Option<(ForeignItem, i64)> {
         let (confirmed, base, name, pages) = read_written(text)?;
-        self.item_of(&base, &name, ibi, confirmed, &pages).ok()
+        let item = self.item_of(&base, &name, ibi, &pages).ok()?;
+        Some((item, confirmed))
     }
 
     fn item_of(
@@ -557,7 +437,6 @@ impl ForeignItems {
         base: &str,
         name: &str,
         ibi: &Ibi,
-        confirmed: i64,
         sent: &[SentPage],
     ) -> Result<ForeignItem, Trouble> {
         let broken = |what: &dyn fmt::Display| Trouble::Broken(format!("{base}: {what}"));
@@ -578,10 +457,6 @@ impl ForeignItems {
                 .iter()
                 .map(|page| (page.after.clone(), page.tag.clone()))
                 .collect(),
-            confirmed: AtomicI64::new(confirmed),
-            asked: Mutex::default(),
-            is_asking: AtomicBool::new(false),
-            used: AtomicI64::new(unix_seconds()),
             held: HeldBytes::new(
                 sent.iter().map(|page| page.text.len()).sum(),
                 &self.bytes_held,

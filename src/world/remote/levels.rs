@@ -1,22 +1,17 @@
 //! The names below the levels of one Archive, as it lists them, and how old that knowledge is.
 //!
-//! A level is fetched in pages, when a listing gets there. An answer about a level counts for a minute. Then the
-//! Archive is asked again, once for all lookups meanwhile, while the old answer is given. Without an answer the old
-//! one stays. That a level is not there counts for a minute, too.
+//! A level is fetched in pages, when a listing gets there, and counts for as long as `fresh` says.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
+use std::time::Instant;
 
 use crate::formats::entry::EntryStat;
 use crate::formats::level::{LevelName, LevelPage, ListOrder, MEDIA_TYPE, NameKind};
 use crate::formats::query::encoded;
 use crate::formats::tree_name::LevelPath;
 use crate::world::cache::{Cache, CachedText};
-use crate::world::remote::items::{FRESH, PAUSE, cache_name, read_written, unix_seconds, written};
+use crate::world::remote::fresh::{AnswerClock, Fresh, FreshTable, Recalled};
+use crate::world::remote::items::{cache_name, read_written, written};
 use crate::world::remote::requests::{LOOKUP_TIMEOUT, PageAnswer, Paged, RemoteServers, SentPage};
 use crate::world::trouble::Trouble;
 
@@ -56,11 +51,6 @@ pub(crate) struct RemoteListing {
     weight: usize,
     /// The beginning of the next page.
     next: Option<Vec<u8>>,
-    /// The time at which the Archive last said that it is so, in Unix seconds.
-    confirmed: AtomicI64,
-    /// The time at which the Archive was last asked.
-    asked: Mutex<Option<Instant>>,
-    is_asking: AtomicBool,
 }
 
 /// The answer of a listing about a name.
@@ -80,7 +70,7 @@ fn broken(what: impl std::fmt::Display) -> Trouble {
 
 impl RemoteListing {
     /// The listing that begins with a page.
-    fn begin(asked: &LevelPath, confirmed: i64, sent: &SentPage) -> Result<RemoteListing, Trouble> {
+    fn begin(asked: &LevelPath, sent: &SentPage) -> Result<RemoteListing, Trouble> {
         let page = LevelPage::parse(&sent.text).map_err(broken)?;
         let begun = RemoteListing {
             path: page.path.clone(),
@@ -89,9 +79,6 @@ impl RemoteListing {
             order: ListOrder::default(),
             weight: 0,
             next: None,
-            confirmed: AtomicI64::new(confirmed),
-            asked: Mutex::default(),
-            is_asking: AtomicBool::new(false),
         };
         if begun.path.key() != asked.key() {
             return Err(broken(format!("it is not '{}'", asked.as_str())));
@@ -109,9 +96,6 @@ impl RemoteListing {
             order: self.order.clone(),
             weight: self.weight,
             next: None,
-            confirmed: AtomicI64::new(self.confirmed.load(Ordering::Relaxed)),
-            asked: Mutex::new(*self.asked.lock()),
-            is_asking: AtomicBool::new(false),
         };
         copy.and(page, sent)
     }
@@ -182,11 +166,6 @@ impl RemoteListing {
         }
     }
 
-    fn age(&self) -> Duration {
-        let seconds = unix_seconds() - self.confirmed.load(Ordering::Relaxed);
-        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
-    }
-
     /// Its pages as they were sent.
     fn sent(&self) -> Vec<SentPage> {
         let after = self.pages.iter().skip(1).map(|page| Some(&page.after));
@@ -209,30 +188,7 @@ impl RemoteListing {
     }
 }
 
-#[derive(Clone, Debug)]
-enum State {
-    Unknown,
-    Missing(Instant),
-    Known(Arc<RemoteListing>),
-}
-
-#[derive(Debug)]
-struct Slot {
-    path: LevelPath,
-    key: String,
-    state: Mutex<State>,
-    /// Only one lookup asks at a time.
-    turn: tokio::sync::Mutex<()>,
-}
-
-impl Slot {
-    fn listing(&self) -> Option<Arc<RemoteListing>> {
-        match &*self.state.lock() {
-            State::Known(listing) => Some(Arc::clone(listing)),
-            _ => None,
-        }
-    }
-}
+type LevelSlot = Fresh<RemoteListing>;
 
 /// The levels of an Archive.
 #[derive(Debug)]
@@ -241,43 +197,28 @@ pub(crate) struct Levels {
     base: String,
     remote: Arc<RemoteServers>,
     cache: Arc<Cache>,
-    slots: Mutex<HashMap<String, Arc<Slot>>>,
+    known: FreshTable<RemoteListing>,
 }
 
 impl Levels {
     /// The levels of the Archive at this URL. Nothing is known of them yet.
-    pub(crate) fn new(base: &str, remote: Arc<RemoteServers>, cache: Arc<Cache>) -> Levels {
+    pub(crate) fn new(
+        base: &str,
+        remote: Arc<RemoteServers>,
+        cache: Arc<Cache>,
+        clock: Arc<dyn AnswerClock>,
+    ) -> Levels {
         Levels {
             base: base.trim_end_matches('/').to_owned(),
             remote,
             cache,
-            slots: Mutex::default(),
+            known: FreshTable::new(MOST_SLOTS, clock),
         }
-    }
-
-    fn slot(&self, path: &LevelPath) -> Arc<Slot> {
-        let key = path.key();
-        let mut slots = self.slots.lock();
-        if let Some(slot) = slots.get(&key) {
-            return Arc::clone(slot);
-        }
-        if slots.len() >= MOST_SLOTS {
-            slots.retain(|_, slot| Arc::strong_count(slot) > 1);
-        }
-        let slot = Arc::new(Slot {
-            path: path.clone(),
-            key: key.clone(),
-            state: Mutex::new(State::Unknown),
-            turn: tokio::sync::Mutex::default(),
-        });
-        slots.insert(key, Arc::clone(&slot));
-        slot
     }
 
     /// Returns what is in memory of a level, however old it is.
     pub(crate) fn held(&self, path: &LevelPath) -> Option<Arc<RemoteListing>> {
-        let slots = self.slots.lock();
-        slots.get(&path.key())?.listing()
+        self.known.held(&path.key())
     }
 
     /// The first page of a level, or more, without a request. None if that takes one.
@@ -285,15 +226,16 @@ impl Levels {
         self: &Arc<Self>,
         path: &LevelPath,
     ) -> Option<Result<Arc<RemoteListing>, Trouble>> {
-        let slot = self.slot(path);
-        let state = slot.state.lock().clone();
-        match state {
-            State::Known(listing) => {
-                self.keep_fresh(&slot, &listing);
+        let slot = self.known.slot(&path.key());
+        match slot.recall() {
+            Recalled::Nothing => None,
+            Recalled::Missing => Some(Err(Trouble::Missing)),
+            Recalled::Known(listing) => Some(Ok(listing)),
+            Recalled::Due(listing) => {
+                let (levels, old) = (Arc::clone(self), Arc::clone(&listing));
+                tokio::spawn(async move { levels.confirm(&slot, &old).await });
                 Some(Ok(listing))
             }
-            State::Missing(since) if since.elapsed() < FRESH => Some(Err(Trouble::Missing)),
-            _ => None,
         }
     }
 
@@ -305,27 +247,23 @@ impl Levels {
         if let Some(known) = self.now(path) {
             return known;
         }
-        let slot = self.slot(path);
+        let slot = self.known.slot(&path.key());
         let until = Instant::now() + LOOKUP_TIMEOUT;
-        let _turn = turn(&slot, until).await?;
+        let _turn = slot.turn(until).await?;
         if let Some(known) = self.now(path) {
             return known;
         }
-        if let Some(listing) = self.cached(&slot) {
-            self.know(&slot, listing);
+        if let Some((listing, confirmed)) = self.cached(path, &slot) {
+            self.keep(&slot, slot.know(listing, confirmed));
             if let Some(known) = self.now(path) {
                 return known;
             }
         }
         let page = self.page(path, b"", until).await;
-        match page.and_then(|page| RemoteListing::begin(path, unix_seconds(), &page)) {
-            Ok(listing) => Ok(self.know(&slot, listing)),
-            Err(Trouble::Missing) => {
-                self.lose(&slot);
-                Err(Trouble::Missing)
-            }
-            Err(trouble) => Err(trouble),
-        }
+        self.settle(
+            &slot,
+            page.and_then(|page| RemoteListing::begin(path, &page)),
+        )
     }
 
     /// A listing with one more page.
@@ -336,10 +274,10 @@ impl Levels {
         let Some(next) = &listing.next else {
             return Ok(Arc::clone(listing));
         };
-        let slot = self.slot(&listing.path);
+        let slot = self.known.slot(&listing.path.key());
         let until = Instant::now() + LOOKUP_TIMEOUT;
-        let _turn = turn(&slot, until).await?;
-        if let Some(known) = slot.listing()
+        let _turn = slot.turn(until).await?;
+        if let Some(known) = slot.value()
             && is_longer(&known, listing)
         {
             return Ok(known);
@@ -350,11 +288,9 @@ impl Levels {
             page => page,
         };
         let longer = listing.with(&page?)?;
-        let is_current = slot
-            .listing()
-            .is_some_and(|known| Arc::ptr_eq(&known, listing));
-        if is_current {
-            return Ok(self.know(&slot, longer));
+        let current = slot.value();
+        if current.is_some_and(|known| Arc::ptr_eq(&known, listing)) {
+            return Ok(self.keep(&slot, slot.know(longer, slot.confirmed())));
         }
         Ok(Arc::new(longer))
     }
@@ -366,47 +302,51 @@ impl Levels {
         until: Instant,
     ) -> Result<SentPage, Trouble> {
         let url = self.url(path);
-        let untold = || Trouble::Unsupported(format!("{}: the Archive lists nothing", self.base));
         match self
             .remote
             .page(&paged(&url), after, None, until, &mut None)
             .await
         {
             Ok(PageAnswer::Page(page)) => Ok(page),
-            Ok(PageAnswer::Text(_) | PageAnswer::Same) => Err(untold()),
+            Ok(PageAnswer::Text(_) | PageAnswer::Same) => Err(self.untold()),
             // An Archive that has no root does not list its items.
-            Err(Trouble::Missing) if *path == LevelPath::Root => Err(untold()),
+            Err(Trouble::Missing) if *path == LevelPath::Root => Err(self.untold()),
             Err(trouble) => Err(trouble),
         }
     }
 
-    /// Keeps what is known now of a level.
-    fn know(&self, slot: &Slot, listing: RemoteListing) -> Arc<RemoteListing> {
-        let listing = Arc::new(listing);
-        *slot.state.lock() = State::Known(Arc::clone(&listing));
+    /// Caches what is known now of a level.
+    fn keep(&self, slot: &LevelSlot, listing: Arc<RemoteListing>) -> Arc<RemoteListing> {
         if listing.is_complete() {
-            let confirmed = listing.confirmed.load(Ordering::Relaxed);
-            let text = written(
-                &self.base,
-                listing.path.as_str(),
-                confirmed,
-                &listing.sent(),
-            );
-            self.cache
-                .put(CachedText::Level, &self.cache_name(slot), &text);
+            let (path, confirmed) = (listing.path.as_str(), slot.confirmed());
+            let text = written(&self.base, path, confirmed, &listing.sent());
+            let name = self.cache_name(slot);
+            self.cache.put(CachedText::Level, &name, &text);
         }
         self.shed();
         listing
     }
 
-    fn lose(&self, slot: &Slot) {
-        *slot.state.lock() = State::Missing(Instant::now());
-        self.cache
-            .drop_text(CachedText::Level, &self.cache_name(slot));
+    /// Remembers what a server has said of a level.
+    fn settle(
+        &self,
+        slot: &LevelSlot,
+        answer: Result<RemoteListing, Trouble>,
+    ) -> Result<Arc<RemoteListing>, Trouble> {
+        let settled = slot.settle(answer);
+        if let Err(Trouble::Missing) = &settled {
+            let name = self.cache_name(slot);
+            self.cache.drop_text(CachedText::Level, &name);
+        }
+        Ok(self.keep(slot, settled?))
     }
 
-    fn cache_name(&self, slot: &Slot) -> String {
-        cache_name(&format!("{} {}", self.base, slot.key))
+    fn cache_name(&self, slot: &LevelSlot) -> String {
+        cache_name(&format!("{} {}", self.base, slot.key()))
+    }
+
+    fn untold(&self) -> Trouble {
+        Trouble::Unsupported(format!("{}: the Archive lists nothing", self.base))
     }
 
     fn url(&self, path: &LevelPath) -> String {
@@ -417,82 +357,47 @@ impl Levels {
         }
     }
 
-    /// The level as the cache has it.
-    fn cached(&self, slot: &Slot) -> Option<RemoteListing> {
+    /// The level as the cache has it, and the time in Unix seconds at which its Archive last said so.
+    fn cached(&self, path: &LevelPath, slot: &LevelSlot) -> Option<(RemoteListing, i64)> {
         let text = self.cache.get(CachedText::Level, &self.cache_name(slot))?;
         let (confirmed, base, _, pages) = read_written(&text)?;
         let (first, further) = pages.split_first()?;
         if base != self.base {
             return None;
         }
-        let mut listing = RemoteListing::begin(&slot.path, confirmed, first).ok()?;
+        let mut listing = RemoteListing::begin(path, first).ok()?;
         for page in further {
             listing = listing.with(page).ok()?;
         }
-        listing.is_complete().then_some(listing)
+        listing.is_complete().then_some((listing, confirmed))
     }
 
-    /// Asks in the background whether a level is still as it was, if that was confirmed too long ago.
-    fn keep_fresh(self: &Arc<Self>, slot: &Arc<Slot>, listing: &Arc<RemoteListing>) {
-        if listing.age() < FRESH || listing.asked.lock().is_some_and(|at| at.elapsed() < PAUSE) {
-            return;
-        }
-        if listing.is_asking.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        *listing.asked.lock() = Some(Instant::now());
-        let (levels, slot, listing) = (Arc::clone(self), Arc::clone(slot), Arc::clone(listing));
-        tokio::spawn(async move {
-            levels.confirm(&slot, &listing).await;
-            listing.is_asking.store(false, Ordering::Release);
-        });
-    }
-
-    async fn confirm(&self, slot: &Slot, listing: &RemoteListing) {
-        let url = self.url(&slot.path);
+    /// Asks whether a level is still as it was.
+    async fn confirm(&self, slot: &LevelSlot, listing: &RemoteListing) {
+        let (path, url) = (&listing.path, self.url(&listing.path));
         let pages = listing.pages.iter();
         let pages = pages.map(|page| (page.after.as_slice(), page.tag.as_str()));
         let changed = match self.remote.are_same(&paged(&url), pages).await {
-            Ok(true) => {
-                listing.confirmed.store(unix_seconds(), Ordering::Relaxed);
-                return;
-            }
+            Ok(true) => return slot.confirm(),
             Ok(false) => {
                 let until = Instant::now() + LOOKUP_TIMEOUT;
-                let page = self.page(&slot.path, b"", until).await;
-                page.and_then(|page| RemoteListing::begin(&slot.path, unix_seconds(), &page))
+                let page = self.page(path, b"", until).await;
+                page.and_then(|page| RemoteListing::begin(path, &page))
             }
+            Err(Trouble::Missing) if *path == LevelPath::Root => Err(self.untold()),
             Err(trouble) => Err(trouble),
         };
-        match changed {
-            Ok(new) => drop(self.know(slot, new)),
-            Err(Trouble::Missing) if slot.path != LevelPath::Root => self.lose(slot),
-            Err(trouble) => log::info!("{url}: {trouble}"),
+        if let Err(trouble) = self.settle(slot, changed) {
+            log::info!("{url}: {trouble}");
         }
     }
 
     /// Forgets levels while there are many. An open listing goes on with what it has.
     fn shed(&self) {
-        let weight = |slot: &Slot| slot.listing().map_or(0, |listing| listing.weight);
-        let mut slots = self.slots.lock();
-        let mut held: usize = slots.values().map(|slot| weight(slot)).sum();
-        if held <= MOST_HELD {
-            return;
-        }
-        slots.retain(|_, slot| {
-            if Arc::strong_count(slot) == 1 && held > MOST_HELD {
-                held -= weight(slot);
-                return false;
-            }
-            true
-        });
+        let held: usize = self.known.values().iter().map(|level| level.weight).sum();
+        let excess = held.saturating_sub(MOST_HELD);
+        self.known.shed(excess, |level| level.weight);
     }
-}
-
-/// Waits until no other lookup asks for a level.
-async fn turn(slot: &Slot, until: Instant) -> Result<tokio::sync::MutexGuard<'_, ()>, Trouble> {
-    let turn = tokio::time::timeout_at(until.into(), slot.turn.lock()).await;
-    turn.map_err(|_| Trouble::Unreachable("no answer in time".to_owned()))
 }
 
 /// Whether a listing has the pages of another one, and more.
@@ -536,7 +441,7 @@ mod tests {
             "",
             "level 755 1.000000000 A.org\nlevel 755 1.000000000 c.org\nmore lx\n",
         );
-        let begun = RemoteListing::begin(&LevelPath::Root, 0, &first).expect("a level");
+        let begun = RemoteListing::begin(&LevelPath::Root, &first).expect("a level");
         for (name, expected) in [
             ("c.org", "c.org"),
             ("a.org", "A.org"),
@@ -559,7 +464,7 @@ mod tests {
     #[test]
     fn what_an_archive_may_not_say_is_refused() {
         let first = page("", "", "level 755 1.0 a.org\nmore lx\n");
-        let begun = RemoteListing::begin(&LevelPath::Root, 0, &first).expect("a level");
+        let begun = RemoteListing::begin(&LevelPath::Root, &first).expect("a level");
         for bad in [
             page("lx", "", "level 755 1.0 A.org\nend\n"),
             page("lx", "", "level 755 1.0 b.org\nmore lx\n"),
@@ -569,6 +474,6 @@ mod tests {
             assert!(begun.with(&bad).is_err(), "{bad:?}");
         }
         let other = page("", "a.org", "end\n");
-        assert!(RemoteListing::begin(&LevelPath::Root, 0, &other).is_err());
+        assert!(RemoteListing::begin(&LevelPath::Root, &other).is_err());
     }
 }

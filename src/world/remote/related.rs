@@ -1,20 +1,18 @@
 //! The other item, or the text, that a name with a modifier or with `?GetFileList` leads to.
 //!
-//! An answer is current for a minute. The next lookup still returns it, while the Archive is queried again; while no
-//! server answers, every lookup returns it. Answers are held in memory, up to a limit in bytes.
+//! Answers are held in memory, up to a limit in bytes, for as long as `fresh` says.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use parking_lot::Mutex;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use crate::formats::inventory::{Entry, EntryKind, Page};
 use crate::formats::item::Names;
-use crate::world::remote::items::{FRESH, ForeignItems};
+use crate::world::remote::fresh::{Fresh, Recalled};
+use crate::world::remote::items::ForeignItems;
 use crate::world::remote::requests::{ItemAnswer, LOOKUP_TIMEOUT, Located};
 use crate::world::remote::sources::SourceNumber;
 use crate::world::trouble::Trouble;
@@ -66,15 +64,15 @@ pub(crate) enum RelatedAnswer {
     Text(Arc<[u8]>),
 }
 
-type Answered = (Instant, Result<RelatedAnswer, Trouble>);
+type RelatedSlot = Arc<Fresh<RelatedAnswer>>;
 
 #[derive(Clone, Debug)]
 struct ByLength;
 
-impl Weighter<RelatedQuestion, Answered> for ByLength {
-    fn weight(&self, wanted: &RelatedQuestion, (_, answer): &Answered) -> u64 {
-        let text = match answer {
-            Ok(RelatedAnswer::Text(text)) => text.len(),
+impl Weighter<RelatedQuestion, RelatedSlot> for ByLength {
+    fn weight(&self, wanted: &RelatedQuestion, answer: &RelatedSlot) -> u64 {
+        let text = match answer.value().as_deref() {
+            Some(RelatedAnswer::Text(text)) => text.len(),
             _ => 0,
         };
         OVERHEAD + (text + wanted.name().len()) as u64
@@ -84,9 +82,7 @@ impl Weighter<RelatedQuestion, Answered> for ByLength {
 /// The answers that are known.
 pub(crate) struct RelatedItems {
     items: Arc<ForeignItems>,
-    known: Cache<RelatedQuestion, Answered, ByLength>,
-    /// The questions that are being asked in the background.
-    asking: Mutex<HashSet<RelatedQuestion>>,
+    known: Cache<RelatedQuestion, RelatedSlot, ByLength>,
 }
 
 impl fmt::Debug for RelatedItems {
@@ -101,7 +97,6 @@ impl RelatedItems {
         RelatedItems {
             items,
             known: Cache::with_weighter(EXPECTED, MOST_KEPT, ByLength),
-            asking: Mutex::default(),
         }
     }
 
@@ -110,14 +105,22 @@ impl RelatedItems {
         self: &Arc<Self>,
         wanted: &RelatedQuestion,
     ) -> Option<Result<RelatedAnswer, Trouble>> {
-        let (when, answer) = self.known.get(wanted)?;
-        if when.elapsed() >= FRESH {
-            if answer.is_err() {
-                return None;
+        let slot = self.known.get(wanted)?;
+        let answer = match slot.recall() {
+            Recalled::Nothing => return None,
+            Recalled::Missing => return Some(Err(Trouble::Missing)),
+            Recalled::Known(answer) => answer,
+            Recalled::Due(answer) => {
+                let (related, wanted) = (Arc::clone(self), wanted.clone());
+                tokio::spawn(async move {
+                    if let Err(trouble) = related.ask(&wanted, slot).await {
+                        log::info!("{}: {trouble}", wanted.name());
+                    }
+                });
+                answer
             }
-            self.ask_in_background(wanted);
-        }
-        Some(answer)
+        };
+        Some(Ok(RelatedAnswer::clone(&answer)))
     }
 
     /// The answer.
@@ -127,33 +130,27 @@ impl RelatedItems {
     ) -> Result<RelatedAnswer, Trouble> {
         match self.now(wanted) {
             Some(answer) => answer,
-            None => self.ask(wanted).await,
-        }
-    }
-
-    fn ask_in_background(self: &Arc<Self>, wanted: &RelatedQuestion) {
-        if !self.asking.lock().insert(wanted.clone()) {
-            return;
-        }
-        let (related, wanted) = (Arc::clone(self), wanted.clone());
-        tokio::spawn(async move {
-            if let Err(trouble) = related.ask(&wanted).await {
-                log::info!("{}: {trouble}", wanted.name());
+            None => {
+                let slot = Fresh::new(wanted.name(), Arc::clone(self.items.clock()));
+                self.ask(wanted, Arc::new(slot)).await
             }
-            related.asking.lock().remove(&wanted);
-        });
+        }
     }
 
-    async fn ask(&self, wanted: &RelatedQuestion) -> Result<RelatedAnswer, Trouble> {
+    async fn ask(
+        &self,
+        wanted: &RelatedQuestion,
+        slot: RelatedSlot,
+    ) -> Result<RelatedAnswer, Trouble> {
         let answer = match wanted {
             RelatedQuestion::Modifier(name) => self.modifier(name).await,
             RelatedQuestion::Files(name) => self.files(name).await,
         };
+        let answer = slot.settle(answer);
         if matches!(answer, Ok(_) | Err(Trouble::Missing)) {
-            let known = (Instant::now(), answer.clone());
-            self.known.insert(wanted.clone(), known);
+            self.known.insert(wanted.clone(), slot);
         }
-        answer
+        answer.map(|answer| RelatedAnswer::clone(&answer))
     }
 
     async fn modifier(&self, name: &str) -> Result<RelatedAnswer, Trouble> {
@@ -181,7 +178,7 @@ impl RelatedItems {
         };
         let ibi = Ibi::parse(&name).map_err(|error| Trouble::Unsupported(error.to_string()))?;
         let slot = self.items.find(&ibi).await?;
-        let item = slot.item().ok_or(Trouble::Missing)?;
+        let item = slot.value().ok_or(Trouble::Missing)?;
         Ok(RelatedAnswer::Text(list(item.inventory.entries())?.into()))
     }
 }
