@@ -12,10 +12,12 @@
 //! - [`levels`]: what an Archive lists above its items.
 //! - [`mod@file`]: a file of an Archive, and its pieces.
 //! - [`pace`]: whether what is read arrives.
+//! - [`fetching`]: a download that goes on where it was cut.
 //! - [`content`]: the bytes of files, verified.
 
 mod breaker;
 pub(crate) mod content;
+pub(crate) mod fetching;
 pub(crate) mod file;
 pub(crate) mod fresh;
 pub(crate) mod inventory;

@@ -17,10 +17,11 @@ use crate::archive::transfer::{
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
 use crate::http::client::Network;
-use crate::world::copy::download::{Stopped, download};
+use crate::world::copy::download::download;
 use crate::world::copy::found::{CopyRequest, Digests, ItemToCopy, digest_of};
 use crate::world::copy::held::{HeldCopy, is_same};
 use crate::world::remote::content::RemoteFile;
+use crate::world::remote::fetching::Stopped;
 use crate::world::remote::inventory::Position;
 use crate::world::remote::items::ask;
 use crate::world::remote::requests::{RemoteServers, SentPage};

@@ -16,9 +16,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
-use crate::world::cache::{Cache, CachedText, InUse};
+use crate::world::cache::{Cache, CachedText, InUse, Reserved};
+use crate::world::remote::fetching::{Arriving, MOST_ATTEMPTS, Stopped, fetch, receive};
 use crate::world::remote::file::FilePiece;
-use crate::world::remote::pace::{PAUSE, Pace};
+use crate::world::remote::pace::Pace;
 use crate::world::remote::requests::{RemoteServers, WINDOW, pieces};
 use crate::world::trouble::Trouble;
 
@@ -30,23 +31,8 @@ const MOST_RECENT: usize = 8;
 const AHEAD: u64 = 3;
 /// The time for which a file is not read again for which a read has waited in vain.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The number of times that a piece is fetched if it differs from its digest.
-const MOST_ATTEMPTS: u32 = 2;
 /// The most files whose digests are kept in memory.
 const MOST_FILES: usize = 4096;
-
-/// The part of a download that has arrived.
-#[derive(Default)]
-struct Arrived {
-    /// Its length in bytes.
-    length: u64,
-    /// The digest of all of them.
-    digest: Sha256,
-    /// Those that are not in the cache.
-    piece: Vec<u8>,
-    /// The digests of the pieces before.
-    digests: Vec<Digest>,
-}
 
 type PieceDigests = Arc<Mutex<HashMap<u64, Digest>>>;
 type Turns = HashMap<(String, Option<u64>), Arc<tokio::sync::Mutex<()>>>;
@@ -367,41 +353,23 @@ impl RemoteContent {
         if file.failed.lock().is_some_and(|at| at.elapsed() < AGAIN) {
             return Err(Trouble::Broken("it did not answer a moment ago".to_owned()));
         }
-        let mut pace = Pace::begin();
-        let (mut attempts, mut arrived) = (0, Arrived::default());
-        loop {
-            let had = arrived.length;
-            let fetched = if is_whole {
-                let fetched = self.fetch_whole(file, &mut arrived, &mut pace).await;
-                fetched.map(|()| None)
-            } else {
-                let fetched = self.fetch_piece(file, number, &mut arrived, &mut pace);
-                fetched.await.map(Some)
-            };
-            match fetched {
-                Ok(Some(piece)) => return Ok(piece),
-                Ok(None) => return Box::pin(self.fetch(file, number, false)).await,
-                Err(Trouble::Broken(what)) => {
-                    attempts += 1;
-                    arrived = Arrived::default();
-                    log::warn!("{}: {what}", file.url);
-                    if attempts >= MOST_ATTEMPTS {
-                        return Err(Trouble::Broken(what));
-                    }
-                }
-                // It goes on where the connection was cut.
-                Err(Trouble::Unreachable(_)) if arrived.length > had && !pace.is_over() => {}
-                Err(Trouble::Unreachable(what)) => {
-                    if pace.is_over() {
-                        log::warn!("{}: {what}", file.url);
-                        *file.failed.lock() = Some(Instant::now());
-                        // Not EHOSTUNREACH: programs know EIO as the error of a read.
-                        return Err(Trouble::Broken(what));
-                    }
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(trouble) => return Err(trouble),
+        let mut arriving = ArrivingContent {
+            content: self,
+            file,
+            number: (!is_whole).then_some(number),
+            arrived: Arrived::default(),
+        };
+        match fetch(&file.url, &mut arriving).await {
+            Ok(Some(piece)) => Ok(piece),
+            Ok(None) => Box::pin(self.fetch(file, number, false)).await,
+            Err(Stopped::Trouble(Trouble::Unreachable(what))) => {
+                log::warn!("{}: {what}", file.url);
+                *file.failed.lock() = Some(Instant::now());
+                // Not EHOSTUNREACH: programs know EIO as the error of a read.
+                Err(Trouble::Broken(what))
             }
+            Err(Stopped::Trouble(trouble)) => Err(trouble),
+            Err(Stopped::Disk(error)) => Err(Trouble::Broken(format!("the cache: {error}"))),
         }
     }
 
@@ -423,38 +391,27 @@ impl RemoteContent {
         Ok(())
     }
 
-    /// Fetches a piece and compares it with its digest.
-    async fn fetch_piece(
+    /// Keeps the bytes of a piece, if they have its digest or else the one that their Archive announces.
+    async fn accept(
         &self,
         file: &RemoteFile,
         number: u64,
-        arrived: &mut Arrived,
-        pace: &mut Pace,
+        (bytes, found): (Bytes, Digest),
+        announced: Option<Digest>,
+        reserved: Option<Reserved>,
     ) -> Result<FilePiece, Trouble> {
-        if !file.is_short() {
-            self.ask_digests(file, number, pace).await?;
-        }
-        let (start, size) = (number * CHUNK, file.piece_size(number));
-        let reserved = self.cache.reserve(size);
-        let announced = self
-            .receive(file, (start, start + size), arrived, pace)
-            .await?;
-        let (bytes, digest) = (std::mem::take(&mut arrived.piece), &arrived.digest);
-        let found = Digest(digest.clone().finalize().into());
         let known = self.digest(file, number);
         if known.or(announced) != Some(found) {
             // The digests may have been damaged on the way as well.
             self.unlearn(file);
-            return Err(Trouble::Broken(
-                "the bytes differ from their digest".to_owned(),
-            ));
+            let what = "the bytes differ from their digest";
+            return Err(Trouble::Broken(what.to_owned()));
         }
         if known.is_none() {
             self.learn(file, number, &[found]);
         }
-        let bytes = Bytes::from(bytes);
         self.keep_recent(found, bytes.clone());
-        if let Ok(reserved) = reserved {
+        if let Some(reserved) = reserved {
             let (cache, bytes) = (Arc::clone(&self.cache), bytes.clone());
             let put =
                 tokio::task::spawn_blocking(move || cache.put_piece(reserved, &found, &bytes));
@@ -471,69 +428,6 @@ impl RemoteContent {
         recent.push_back((digest, bytes));
     }
 
-    /// Fetches a file whose digest was recorded, and compares it as a whole. Its pieces are in the cache then, as far as
-    /// there is room, and their digests are known.
-    async fn fetch_whole(
-        &self,
-        file: &RemoteFile,
-        arrived: &mut Arrived,
-        pace: &mut Pace,
-    ) -> Result<(), Trouble> {
-        self.receive(file, (0, file.size()), arrived, pace).await?;
-        if !arrived.piece.is_empty() {
-            let digest = self.put(&mut arrived.piece).await;
-            arrived.digests.push(digest);
-        }
-        let found = Digest(arrived.digest.clone().finalize().into());
-        if file.entry.digest != Some(found) {
-            let what = "the file differs from the digest that its Archive has recorded";
-            return Err(Trouble::Broken(what.to_owned()));
-        }
-        self.learn(file, 0, &arrived.digests);
-        Ok(())
-    }
-
-    /// Receives the bytes of a range that have not arrived yet. The pieces before the last one go to the cache. Returns the
-    /// digest of the file that its Archive announces.
-    async fn receive(
-        &self,
-        file: &RemoteFile,
-        (start, end): (u64, u64),
-        arrived: &mut Arrived,
-        pace: &mut Pace,
-    ) -> Result<Option<Digest>, Trouble> {
-        let range = (start + arrived.length, end);
-        let asked = self
-            .remote
-            .bytes(&file.url, &file.entry, range, pace.until());
-        let (mut answer, announced) = asked.await?;
-        let whole = usize::try_from(CHUNK).unwrap_or(usize::MAX);
-        while start + arrived.length < end {
-            let part = answer.next(pace.left()).await;
-            let part = part.map_err(|error| Trouble::Unreachable(error.to_string()))?;
-            let Some(mut part) = part else {
-                let what = "fewer bytes than were announced";
-                return Err(Trouble::Unreachable(what.to_owned()));
-            };
-            pace.took(part.len());
-            if arrived.length + part.len() as u64 > end - start {
-                return Err(Trouble::Broken("more bytes than were announced".to_owned()));
-            }
-            arrived.length += part.len() as u64;
-            arrived.digest.update(&part);
-            while !part.is_empty() {
-                if arrived.piece.len() == whole {
-                    let digest = self.put(&mut arrived.piece).await;
-                    arrived.digests.push(digest);
-                }
-                let room = whole - arrived.piece.len();
-                let next = part.split_to(room.min(part.len()));
-                arrived.piece.extend_from_slice(&next);
-            }
-        }
-        Ok(announced)
-    }
-
     async fn put(&self, piece: &mut Vec<u8>) -> Digest {
         let bytes = Bytes::from(std::mem::take(piece));
         let cache = Arc::clone(&self.cache);
@@ -545,5 +439,110 @@ impl RemoteContent {
             digest
         });
         put.await.unwrap_or(Digest([0; 32]))
+    }
+}
+
+/// The part of a download that has arrived.
+#[derive(Default)]
+struct Arrived {
+    /// Its length in bytes.
+    length: u64,
+    /// The digest of all of them.
+    digest: Sha256,
+    /// Those that are not in the cache.
+    piece: Vec<u8>,
+    /// The digests of the pieces before.
+    digests: Vec<Digest>,
+}
+
+impl Arrived {
+    fn digest(&self) -> Digest {
+        Digest(self.digest.clone().finalize().into())
+    }
+}
+
+/// A piece of a file, or a whole file whose digest was recorded, that arrives in the cache.
+struct ArrivingContent<'a> {
+    content: &'a RemoteContent,
+    file: &'a RemoteFile,
+    /// The number of the piece. None for the whole file.
+    number: Option<u64>,
+    arrived: Arrived,
+}
+
+impl ArrivingContent<'_> {
+    async fn receive(
+        &mut self,
+        (start, end): (u64, u64),
+        pace: &mut Pace,
+    ) -> Result<Option<Digest>, Stopped> {
+        let (remote, file) = (&self.content.remote, self.file);
+        let range = (start + self.arrived.length, end);
+        receive(remote, (&file.url, &file.entry), range, self, pace).await
+    }
+
+    /// Fetches a file and compares it as a whole. Its pieces are in the cache then, as far as there is room, and their
+    /// digests are known.
+    async fn whole(&mut self, pace: &mut Pace) -> Result<(), Stopped> {
+        self.receive((0, self.file.size()), pace).await?;
+        let (content, arrived) = (self.content, &mut self.arrived);
+        if !arrived.piece.is_empty() {
+            let digest = content.put(&mut arrived.piece).await;
+            arrived.digests.push(digest);
+        }
+        if self.file.entry.digest != Some(arrived.digest()) {
+            let what = "the file differs from the digest that its Archive has recorded";
+            return Err(Trouble::Broken(what.to_owned()).into());
+        }
+        content.learn(self.file, 0, &arrived.digests);
+        Ok(())
+    }
+}
+
+impl Arriving for ArrivingContent<'_> {
+    type Done = Option<FilePiece>;
+
+    fn taken(&self) -> u64 {
+        self.arrived.length
+    }
+
+    fn start_over(&mut self) {
+        self.arrived = Arrived::default();
+    }
+
+    async fn rest(&mut self, pace: &mut Pace) -> Result<Option<FilePiece>, Stopped> {
+        let (content, file) = (self.content, self.file);
+        let Some(number) = self.number else {
+            self.whole(pace).await?;
+            return Ok(None);
+        };
+        if !file.is_short() {
+            content.ask_digests(file, number, pace).await?;
+        }
+        let (start, size) = (number * CHUNK, file.piece_size(number));
+        let reserved = content.cache.reserve(size).ok();
+        let announced = self.receive((start, start + size), pace).await?;
+        let bytes = Bytes::from(std::mem::take(&mut self.arrived.piece));
+        let found = (bytes, self.arrived.digest());
+        let accepted = content.accept(file, number, found, announced, reserved);
+        Ok(Some(accepted.await?))
+    }
+
+    /// The pieces before the last one go to the cache.
+    async fn take(&mut self, mut bytes: Bytes, _pace: &mut Pace) -> Result<(), Stopped> {
+        let whole = usize::try_from(CHUNK).unwrap_or(usize::MAX);
+        let arrived = &mut self.arrived;
+        arrived.length += bytes.len() as u64;
+        arrived.digest.update(&bytes);
+        while !bytes.is_empty() {
+            if arrived.piece.len() == whole {
+                let digest = self.content.put(&mut arrived.piece).await;
+                arrived.digests.push(digest);
+            }
+            let room = whole - arrived.piece.len();
+            let next = bytes.split_to(room.min(bytes.len()));
+            arrived.piece.extend_from_slice(&next);
+        }
+        Ok(())
     }
 }
