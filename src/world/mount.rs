@@ -6,6 +6,7 @@
 //! - [`messages`]: what the process of a cache is asked, and what it answers.
 //! - [`mounts`]: the mounts of this process.
 //! - [`nodes`]: the nodes that the kernel knows.
+//! - [`meaning`]: the meaning of a name in a directory, and of a link.
 //! - [`listed`]: the directories above items, as an Archive lists them.
 //! - [`namespace`]: which node a name means.
 //! - [`turns`]: how many reads of a user wait.
@@ -24,6 +25,7 @@ mod control;
 mod fs;
 mod keeping;
 mod listed;
+mod meaning;
 pub(super) mod messages;
 mod mounts;
 mod namespace;

@@ -3,6 +3,10 @@
 //! The levels above an item answer to every name that may be part of an identifier, without a request, and list
 //! nothing; those of one Archive answer and list what it lists. An item is asked for when it is looked up; what is in it
 //! needs no further request.
+//!
+//! - [`changes`]: names and directories that the kernel must forget.
+
+mod changes;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -14,26 +18,25 @@ use parking_lot::Mutex;
 
 use crate::formats::entry::EntryStat;
 use crate::formats::inventory::EntryKind;
-use crate::formats::item::Names;
-use crate::formats::links::read_in_ibip_tree;
-use crate::formats::tree_name::{LevelPath, TreeName};
+use crate::formats::tree_name::LevelPath;
 use crate::os::deep::split;
 use crate::world::cache::Cache;
 use crate::world::mount::listed;
+use crate::world::mount::meaning::{NameMeaning, asked, inside, link_target, target_of};
 use crate::world::mount::mounts::Mounts;
-use crate::world::mount::nodes::{
-    ForeignNode, ForeignNodeKind, ForeignText, ForeignView, Inside, Nodes,
-};
+use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind, ForeignText, ForeignView, Nodes};
 use crate::world::remote::content::{RemoteContent, RemoteFile};
 use crate::world::remote::fresh::HostClock;
-use crate::world::remote::inventory::{self, ForeignInventory, Position};
-use crate::world::remote::items::{ForeignItem, ForeignItems, ItemSlot};
+use crate::world::remote::inventory;
+use crate::world::remote::items::{ForeignItems, ItemSlot};
 use crate::world::remote::levels::{Levels, RemoteListing};
 use crate::world::remote::related::{RelatedAnswer, RelatedItems, RelatedQuestion};
 use crate::world::remote::requests::RemoteServers;
 use crate::world::trouble::Trouble;
+use ibi::Ibi;
 use ibi::pairs::percent_encode;
-use ibi::{Ibi, Ibip, Rep};
+
+pub(crate) use changes::ForeignStale;
 
 /// The attribute of the root that says what the process holds and has done.
 pub(crate) const STATUS: &str = "user.ibi.status";
@@ -41,9 +44,6 @@ pub(crate) const STATUS: &str = "user.ibi.status";
 const LONGEST_LIST: usize = 16 << 10;
 /// The time that a look at the root waits for its attributes.
 const ROOT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The longest target of a link, in bytes.
-const LONGEST_LINK: usize = 4095;
-
 /// The content of a node, as a program can read it.
 #[derive(Clone, Debug)]
 pub(crate) enum OpenedContent {
@@ -69,16 +69,6 @@ pub(crate) enum ForeignEntries {
     All(Vec<ForeignEntry>),
     /// Those of a level, as far as they have been fetched.
     Level(Arc<RemoteListing>),
-}
-
-/// The thing that a name asks for.
-pub(crate) enum NameMeaning {
-    /// A node that is known.
-    Known(ForeignNodeKind),
-    /// An item.
-    Item(Ibi, ForeignView),
-    /// The item that a modifier leads to, or the list of files.
-    Related(RelatedQuestion, ForeignView),
 }
 
 /// The names of all items.
@@ -410,42 +400,6 @@ impl ForeignTree {
             within(self.remote.silent().into_iter())
         )
     }
-
-    /// Returns what the kernel must forget when an item has changed: by the node of a directory, a name in it, or what
-    /// it knows of the directory itself.
-    pub(crate) fn stale(
-        &self,
-        slot: &ItemSlot,
-        before: &ForeignItem,
-        after: Option<&ForeignItem>,
-    ) -> Vec<ForeignStale> {
-        let mut stale = Vec::new();
-        let Some(after) = after else {
-            for (above, name) in places(&before.inventory) {
-                let above = self.nodes.number(&above);
-                stale.extend(above.map(|above| ForeignStale::Name(above, name)));
-            }
-            return stale;
-        };
-        for view in [ForeignView::Rep, ForeignView::Ibip] {
-            let number = |path: &[u8]| self.nodes.directory(slot.key(), view, path);
-            for entry in before.inventory.entries() {
-                let now = after.inventory.position(&entry.path);
-                if now.is_some_and(|at| after.inventory.entry(at) == entry) {
-                    continue;
-                }
-                if entry.kind == EntryKind::Directory {
-                    stale.extend(number(&entry.path).map(ForeignStale::Directory));
-                }
-                let (above, name) = split(&entry.path);
-                if !name.is_empty() {
-                    let name = name.to_vec();
-                    stale.extend(number(above).map(|above| ForeignStale::Name(above, name)));
-                }
-            }
-        }
-        stale
-    }
 }
 
 /// Words, as many of them as an attribute can have beside others.
@@ -461,164 +415,4 @@ fn within(words: impl Iterator<Item = String>) -> String {
         text.push_str(&word);
     }
     text
-}
-
-/// A thing that the kernel must forget.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ForeignStale {
-    /// A name in a directory.
-    Name(u64, Vec<u8>),
-    /// The attributes of a directory.
-    Directory(u64),
-}
-
-/// Returns where an item is: the directories above it, and its names there.
-fn places(inventory: &ForeignInventory) -> Vec<(ForeignNodeKind, Vec<u8>)> {
-    let names = inventory.names();
-    let rep = names.rep().map(|rep| {
-        let [host, word, year, date] = rep.components();
-        let above = LevelPath::Rep(format!("{host}/{word}/{year}"));
-        (ForeignNodeKind::Level(above), date.as_bytes().to_vec())
-    });
-    let ibip = names.ibip().map(|ibip| {
-        let above = LevelPath::Prefix(ibip.prefix().to_owned());
-        (
-            ForeignNodeKind::Level(above),
-            ibip.suffix().as_bytes().to_vec(),
-        )
-    });
-    rep.into_iter().chain(ibip).collect()
-}
-
-/// Returns what is at a position of an item, by the first name of its file.
-fn inside(slot: &Arc<ItemSlot>, view: ForeignView, position: Position) -> Result<Inside, Trouble> {
-    let item = slot.value().ok_or(Trouble::Missing)?;
-    let (first, links) = item.inventory.first_name(position);
-    let entry = Arc::clone(item.inventory.entry(first));
-    Ok(Inside {
-        slot: Arc::clone(slot),
-        view,
-        entry,
-        item,
-        links,
-    })
-}
-
-/// The target of a link in an item, as the tree in which it is seen needs it.
-pub(crate) fn target_of(inside: &Inside) -> Option<Vec<u8>> {
-    let EntryKind::Link(target) = &inside.entry.kind else {
-        return None;
-    };
-    if inside.view == ForeignView::Rep || !target.starts_with(b".") {
-        return Some(target.clone());
-    }
-    let depth = inside
-        .entry
-        .path
-        .iter()
-        .filter(|byte| **byte == b'/')
-        .count();
-    let names = inside.item.inventory.names();
-    let rep = names.rep().map(Rep::components);
-    let read = read_in_ibip_tree(target, depth, rep, names.ibip().map(Ibip::prefix));
-    (read.len() <= LONGEST_LINK).then_some(read)
-}
-
-/// A link from beside an item to another item.
-fn link_target(view: ForeignView, names: &Names) -> Vec<u8> {
-    let (climb, name) = match (view, names.ibip()) {
-        (ForeignView::Ibip, Some(ibip)) => ("..", ibip.to_string()),
-        (ForeignView::Ibip, None) => ("..", names.preferred()),
-        (ForeignView::Rep, _) => ("../../..", names.preferred()),
-    };
-    format!("{climb}/{name}").into_bytes()
-}
-
-pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, Trouble> {
-    match &parent.kind {
-        ForeignNodeKind::Level(level) => {
-            let name = name.to_str().ok_or(Trouble::Missing)?;
-            let view = ForeignView::below(level);
-            Ok(match level.meaning(name).ok_or(Trouble::Missing)? {
-                TreeName::Level(level) => NameMeaning::Known(ForeignNodeKind::Level(level)),
-                TreeName::Item(ibi) => NameMeaning::Item(ibi, view),
-                TreeName::Sibling(ibi, request) => {
-                    NameMeaning::Related(RelatedQuestion::of(&ibi, request), view)
-                }
-            })
-        }
-        ForeignNodeKind::Inside(found) => {
-            if found.entry.kind != EntryKind::Directory {
-                return Err(Trouble::NotDirectory);
-            }
-            let path = match found.entry.path.as_slice() {
-                [] => name.as_bytes().to_vec(),
-                above => [above, b"/", name.as_bytes()].concat(),
-            };
-            let item = found.slot.value().ok_or(Trouble::Missing)?;
-            let position = item.inventory.position(&path).ok_or(Trouble::Missing)?;
-            let inside = inside(&found.slot, found.view, position)?;
-            Ok(NameMeaning::Known(ForeignNodeKind::Inside(inside)))
-        }
-        ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::NotDirectory),
-        // The kernel looks the item up then.
-        ForeignNodeKind::Unseen(..) => Err(Trouble::Changed),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn node(kind: ForeignNodeKind) -> ForeignNode {
-        ForeignNode { id: 2, kind }
-    }
-
-    fn meaning(kind: ForeignNodeKind, name: &str) -> String {
-        match asked(&node(kind), OsStr::new(name)) {
-            Ok(NameMeaning::Known(kind)) => format!("{kind:?}"),
-            Ok(NameMeaning::Item(ibi, view)) => format!("{ibi} {view:?}"),
-            Ok(NameMeaning::Related(wanted, view)) => format!("{wanted:?} {view:?}"),
-            Err(trouble) => format!("{trouble:?}"),
-        }
-    }
-
-    #[test]
-    fn names_are_those_of_a_store() {
-        let level = |path: &str| ForeignNodeKind::Level(LevelPath::parse(path).expect("a level"));
-        for (parent, name, expected) in [
-            (level(""), "8JMKD3MGP8W", "Level(Prefix(\"8JMKD3MGP8W\"))"),
-            (level("no"), "esnotes8JMK", "Level(Rep(\"no/esnotes8JMK\"))"),
-            (level(""), ".world", "Missing"),
-            (
-                level("a.b/c/2009"),
-                "02.16.17.46",
-                "a.b/c/2009/02.16.17.46 Rep",
-            ),
-            (
-                level("a.b/c/2009"),
-                "02.16.17.46!",
-                "Modifier(\"a.b/c/2009/02.16.17.46!\") Rep",
-            ),
-            (
-                level("a.b/c/2009"),
-                "02.16.17.46?GetLastEdition+GetFileList",
-                "Files(\"a.b/c/2009/02.16.17.46!\") Rep",
-            ),
-            (level("8JMKD3MGP8W"), "34PGRBS", "8JMKD3MGP8W/34PGRBS Ibip"),
-            (
-                level("8JMKD3MGP8W"),
-                "34PGRBS:(bibtex)",
-                "Modifier(\"8JMKD3MGP8W/34PGRBS:(bibtex)\") Ibip",
-            ),
-            (
-                level("8JMKD3MGP8W"),
-                "34PGRBS?GetFileList",
-                "Files(\"8JMKD3MGP8W/34PGRBS\") Ibip",
-            ),
-            (ForeignNodeKind::Link(b"x".to_vec()), "a", "NotDirectory"),
-        ] {
-            assert_eq!(meaning(parent.clone(), name), expected, "{parent:?} {name}");
-        }
-    }
 }

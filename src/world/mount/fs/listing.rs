@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use fuser::{FileType, INodeNo, ReplyDirectory, ReplyDirectoryPlus};
 use parking_lot::Mutex;
 
-use super::{GENERATION, WorldInner, errno, type_of};
+use super::attributes::type_of;
+use super::{GENERATION, WorldInner, errno};
 use crate::formats::tree_name::LevelPath;
 use crate::world::mount::listed::node_of;
 use crate::world::mount::namespace::{ForeignEntries, ForeignEntry};

@@ -1,0 +1,239 @@
+//! Texts in pages, as inventories and levels are.
+
+use std::time::{Duration, Instant};
+
+use hyper::header::{ACCEPT, ETAG, IF_NONE_MATCH};
+use tokio::sync::SemaphorePermit;
+
+use super::{LONGEST_TEXT, LOOKUP_TIMEOUT, RemoteServers, host, unreachable};
+use crate::formats::inventory::MEDIA_TYPE;
+use crate::formats::query::encoded;
+use crate::http::client::ClientError;
+use crate::http::client::fetch::{Fetch, Fetched};
+use crate::world::trouble::Trouble;
+
+/// The time that an inventory may take in all.
+const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);
+/// The longest page of an inventory, in bytes.
+const LONGEST_PAGE: usize = 16 << 20;
+/// The longest inventory, in bytes and pages.
+const LONGEST_INVENTORY: usize = 160 << 20;
+const MOST_PAGES: usize = 64;
+/// The bytes that are read of an inventory before it counts as large.
+const LARGE: usize = 1 << 20;
+
+/// A page of an inventory as it was sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SentPage {
+    /// The path after which it begins.
+    pub(crate) after: Vec<u8>,
+    /// Its entity tag, with the quotes.
+    pub(crate) tag: String,
+    /// The text.
+    pub(crate) text: Vec<u8>,
+}
+
+/// A text in pages that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paged<'a> {
+    /// The URL, without a query.
+    pub(crate) url: &'a str,
+    /// The query for the first page. Those for further pages have a value.
+    pub(crate) query: &'a str,
+    /// The media type of the pages.
+    pub(crate) media_type: &'a str,
+}
+
+/// The answer to a request for what is in an item.
+#[derive(Debug)]
+pub(crate) enum ItemAnswer {
+    /// All pages.
+    Pages(Vec<SentPage>),
+    /// The name leads to a text instead of an item.
+    Text(Vec<u8>),
+}
+
+/// The answer to a request for a page.
+pub(crate) enum PageAnswer {
+    /// A page.
+    Page(SentPage),
+    /// It has not changed.
+    Same,
+    /// Another text.
+    Text(Vec<u8>),
+}
+
+impl RemoteServers {
+    /// All pages of the inventory of a name at an Archive.
+    pub(crate) async fn describe(
+        &self,
+        base: &str,
+        name: &str,
+        until: Instant,
+    ) -> Result<ItemAnswer, Trouble> {
+        let url = format!("{base}/{}", encoded(name.as_bytes()));
+        let (asked, end) = (inventory_at(&url), Instant::now() + INVENTORY_TIMEOUT);
+        let (mut pages, mut length) = (Vec::new(), 0);
+        let (mut after, mut until) = (Vec::new(), until);
+        let mut turn = None;
+        loop {
+            let page = self.page(&asked, &after, None, until, &mut turn);
+            match page.await? {
+                PageAnswer::Text(text) => return Ok(ItemAnswer::Text(text)),
+                PageAnswer::Same => {
+                    return Err(Trouble::Broken(format!("{}: status 304", host(base))));
+                }
+                PageAnswer::Page(page) => {
+                    length += page.text.len();
+                    let next = next_of(&page.text);
+                    pages.push(page);
+                    let Some(next) = next else {
+                        return Ok(ItemAnswer::Pages(pages));
+                    };
+                    if length > LONGEST_INVENTORY || pages.len() >= MOST_PAGES || next <= after {
+                        let text = format!("{}: the inventory has no end", host(base));
+                        return Err(Trouble::Broken(text));
+                    }
+                    after = next;
+                }
+            }
+            until = (Instant::now() + LOOKUP_TIMEOUT).min(end);
+            if Instant::now() >= end {
+                return Err(unreachable(base, "the inventory takes too long"));
+            }
+        }
+    }
+
+    /// Whether the pages of an inventory are still what the Archive has.
+    pub(crate) async fn is_same(
+        &self,
+        base: &str,
+        name: &str,
+        pages: &[(Vec<u8>, String)],
+    ) -> Result<bool, Trouble> {
+        let url = format!("{base}/{}", encoded(name.as_bytes()));
+        let pages = pages
+            .iter()
+            .map(|(after, tag)| (after.as_slice(), tag.as_str()));
+        self.are_same(&inventory_at(&url), pages).await
+    }
+
+    /// Whether pages, each by its beginning and entity tag, are still what the Archive has.
+    pub(crate) async fn are_same(
+        &self,
+        asked: &Paged<'_>,
+        pages: impl Iterator<Item = (&[u8], &str)>,
+    ) -> Result<bool, Trouble> {
+        for (after, tag) in pages {
+            let until = Instant::now() + LOOKUP_TIMEOUT;
+            let mut turn = None;
+            let page = self.page(asked, after, Some(tag), until, &mut turn);
+            let answer = page.await?;
+            if !matches!(answer, PageAnswer::Same) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// A page, unless it is the one with this entity tag. One that is large waits for its turn, which lasts until all pages
+    /// are read.
+    pub(crate) async fn page<'a>(
+        &'a self,
+        asked: &Paged<'_>,
+        after: &[u8],
+        tag: Option<&str>,
+        until: Instant,
+        turn: &mut Option<SemaphorePermit<'a>>,
+    ) -> Result<PageAnswer, Trouble> {
+        let mut url = format!("{}?{}", asked.url, asked.query);
+        if !after.is_empty() {
+            url.push('=');
+            url.push_str(&encoded(after));
+        }
+        let mut fetch = Fetch::get(&url).with(ACCEPT, &format!("{}, text/plain", asked.media_type));
+        if let Some(tag) = tag {
+            fetch = fetch.with(IF_NONE_MATCH, tag);
+        }
+        let answer = self.look(&url, &fetch, until).await?;
+        match answer.status() {
+            200 => {}
+            304 => return Ok(PageAnswer::Same),
+            404 | 410 => return Err(Trouble::Missing),
+            status => return Err(unreachable(&url, format!("status {status}"))),
+        }
+        let kind = answer.header(hyper::header::CONTENT_TYPE).unwrap_or("");
+        let kind = kind.split(';').next().unwrap_or("").trim().to_owned();
+        let tag = answer.header(ETAG).unwrap_or("").to_owned();
+        let (is_page, is_text) = (kind == asked.media_type, kind != "text/html");
+        if !is_page && !is_text {
+            let text = format!("{}: the Archive does not tell what is there", host(&url));
+            return Err(Trouble::Unsupported(text));
+        }
+        let most = if is_page { LONGEST_PAGE } else { LONGEST_TEXT };
+        let text = tokio::time::timeout(INVENTORY_TIMEOUT, self.body(answer, most, turn)).await;
+        let text = text.map_err(|_| unreachable(&url, "it takes too long"))?;
+        let text = text.map_err(|error| match error {
+            ClientError::TooLong(_) => Trouble::Broken(format!("{}: {error}", host(&url))),
+            error => unreachable(&url, error),
+        })?;
+        Ok(if is_page {
+            PageAnswer::Page(SentPage {
+                after: after.to_vec(),
+                tag,
+                text,
+            })
+        } else {
+            PageAnswer::Text(text)
+        })
+    }
+
+    async fn body<'a>(
+        &'a self,
+        mut answer: Fetched,
+        most: usize,
+        turn: &mut Option<SemaphorePermit<'a>>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        while let Some(bytes) = answer.next(LOOKUP_TIMEOUT).await? {
+            if body.len() + bytes.len() > most {
+                return Err(ClientError::TooLong(most));
+            }
+            if body.len() > LARGE && turn.is_none() {
+                *turn = self.large.acquire().await.ok();
+            }
+            body.extend_from_slice(&bytes);
+        }
+        Ok(body)
+    }
+}
+
+/// The inventory of an item at this URL.
+fn inventory_at(url: &str) -> Paged<'_> {
+    Paged {
+        url,
+        query: "inventory",
+        media_type: MEDIA_TYPE,
+    }
+}
+
+/// The path after which the page behind this one begins, read without its entries.
+pub(crate) fn next_of(text: &[u8]) -> Option<Vec<u8>> {
+    let text = text.strip_suffix(b"\n")?;
+    let cut = text.iter().rposition(|byte| *byte == b'\n')?;
+    let last = str::from_utf8(&text[cut + 1..]).ok()?;
+    last.strip_prefix("more ").map(ibi::pairs::percent_decode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_named_in_the_last_line() {
+        assert_eq!(next_of(b"a\nmore doc/a%20b\n"), Some(b"doc/a b".to_vec()));
+        for none in [&b"a\nend\n"[..], b"more x", b"", b"\n"] {
+            assert_eq!(next_of(none), None);
+        }
+    }
+}
