@@ -490,3 +490,6 @@ impl fmt::Display for CacheUsage {
         )
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,3 +27,5 @@ pub(crate) mod pace;
 pub(crate) mod related;
 pub(crate) mod requests;
 pub(crate) mod sources;
+#[cfg(test)]
+pub(crate) mod testing;

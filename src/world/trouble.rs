@@ -80,3 +80,29 @@ impl fmt::Display for Trouble {
         self.message().fmt(f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_missing_thing_does_not_exist() {
+        let why = || "x".to_owned();
+        for (trouble, errno) in [
+            (Trouble::Missing, Errno::NOENT),
+            (Trouble::Unreachable(why()), Errno::HOSTUNREACH),
+            (Trouble::Broken(why()), Errno::IO),
+            (Trouble::Changed, Errno::STALE),
+            (Trouble::Unsupported(why()), Errno::OPNOTSUPP),
+            (Trouble::Loop, Errno::LOOP),
+            (Trouble::Full, Errno::NOSPC),
+            (Trouble::Unlisted, Errno::ACCESS),
+            (Trouble::NotDirectory, Errno::NOTDIR),
+            (Trouble::IsDirectory, Errno::ISDIR),
+            (Trouble::Invalid, Errno::INVAL),
+            (Trouble::Interrupted, Errno::INTR),
+        ] {
+            assert_eq!(trouble.errno(), errno, "{trouble}");
+        }
+    }
+}

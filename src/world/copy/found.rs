@@ -211,3 +211,97 @@ fn not_sent(entry: &Entry) -> TransferError {
     ))
     .into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ITEM: &str = "8JMKD3MGP8W/34PGRBS";
+    const SIDECAR_TEXT: &str = "text 644 1.0 .ibi ibi%20%7Bibip%208JMKD3MGP8W/34PGRBS%7D%0A";
+
+    fn found(lines: &str, identity: Option<Identity>) -> Result<ItemToCopy, Trouble> {
+        let text = format!("inventory 1\nibi {{ibip {ITEM}}}\ndirectory 755 1.0 .\n{lines}end\n");
+        let page = Page::parse(text.as_bytes()).expect("a page");
+        let name = ITEM.to_owned();
+        ItemToCopy::of_pages("http://a.org", vec![page], &CopyRequest { name, identity })
+    }
+
+    fn ibi(text: &str) -> Option<Identity> {
+        Ibi::parse(text).ok().map(Identity::Ibi)
+    }
+
+    #[test]
+    fn an_item_has_the_identity_that_is_asked_for() {
+        let alias = AliasPair::parse("LK47B6/x1").ok().map(Identity::Alias);
+        assert!(alias.is_some());
+        for (identity, is_good) in [
+            (None, true),
+            (ibi(ITEM), true),
+            (ibi("8JMKD3MGP8W/34PGRB2"), false),
+            (alias, false),
+        ] {
+            let found = found("", identity.clone());
+            assert_eq!(found.is_ok(), is_good, "{identity:?}");
+            assert!(matches!(found, Ok(_) | Err(Trouble::Broken(_))));
+        }
+    }
+
+    #[test]
+    fn a_sidecar_that_is_none_is_refused_and_a_missing_one_has_the_name_alone() {
+        let bare = found("", None).expect("an item");
+        assert!(String::from_utf8_lossy(bare.text()).contains(ITEM));
+        let good = found(&format!("{SIDECAR_TEXT}\n"), None).expect("an item");
+        assert_eq!(good.text(), b"ibi {ibip 8JMKD3MGP8W/34PGRBS}\n");
+        let bad = found("text 644 1.0 .ibi %7B\n", None);
+        assert!(matches!(bad, Err(Trouble::Broken(_))));
+    }
+
+    #[test]
+    fn a_fifo_is_not_copied() {
+        for (lines, is_copied) in [
+            ("file 644 1.0 a 1 1 -\n", true),
+            ("link 777 1.0 l a\n", true),
+            ("fifo 644 1.0 p\n", false),
+            ("socket 644 1.0 s\n", false),
+        ] {
+            let found = found(lines, None).expect("an item");
+            assert_eq!(found.check().is_ok(), is_copied, "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_file_with_two_names_is_fetched_once() {
+        let lines = format!(
+            "{SIDECAR_TEXT}\nfile 6755 1.5 a 1 v - 7\nfile 644 1.0 b 1 v - 7\nlink 777 1.0 l a\n"
+        );
+        let found = found(&lines, None).expect("an item");
+        let files: Vec<_> = found
+            .files()
+            .map(|(at, entry, _)| (at, entry.path.clone()))
+            .collect();
+        let [(position, path)] = &files[..] else {
+            panic!("{files:?}");
+        };
+        assert_eq!(path, b"a");
+        assert!(found.contents(&Digests::new()).is_err(), "it has not come");
+        let digests = Digests::from([(*position, digest_of(b"x"))]);
+        let contents = found.contents(&digests).expect("contents");
+        let kinds: Vec<_> = contents
+            .entries
+            .iter()
+            .map(|it| (&it.path[..], &it.kind))
+            .collect();
+        assert_eq!(
+            kinds[1],
+            (&b"a"[..], &InventoryKind::File(digest_of(b"x"), 1))
+        );
+        assert_eq!(kinds[2], (&b"b"[..], &InventoryKind::Same(b"a".to_vec())));
+        assert_eq!(kinds[3], (&b"l"[..], &InventoryKind::Link(b"a".to_vec())));
+        assert_eq!(kinds.len(), 4, "without the sidecar");
+        assert_eq!(
+            u32::from(contents.entries[1].stat.mode),
+            0o755,
+            "it is nobody's set-user-ID program"
+        );
+    }
+}

@@ -143,3 +143,47 @@ fn is_same(one: &InUse, other: &InUse) -> bool {
     let number = |whole: &InUse| whole.file.metadata().map(|about| about.ino()).ok();
     number(one).is_some() && number(one) == number(other)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_in_one_way_until_all_have_closed_it() {
+        let backings = CachedFileBackings {
+            ways: Mutex::default(),
+            is_off: AtomicBool::new(false),
+        };
+        let refused = |_: BorrowedFd<'_>| Err(std::io::ErrorKind::PermissionDenied.into());
+        let directory = crate::os::testing::TemporaryDirectory::new();
+        let cache = crate::world::cache::Cache::open(&directory.join("c"), None).expect("a cache");
+        let bytes = b"abc";
+        let digest = crate::formats::fixity::Digest(
+            sha2::Digest::finalize(sha2::Digest::chain_update(
+                <sha2::Sha256 as sha2::Digest>::new(),
+                bytes,
+            ))
+            .into(),
+        );
+        let reserved = cache.reserve(3).expect("room");
+        cache.put_piece(reserved, &digest, bytes);
+        let whole = || cache.whole(&[digest], 3);
+        assert!(whole().is_some());
+        let way = backings.open(1, || None, refused);
+        assert!(matches!(way, ReadRoute::Cached));
+        assert!(
+            matches!(backings.open(1, whole, refused), ReadRoute::Cached),
+            "as before"
+        );
+        assert!(backings.is_on(), "the kernel was not asked");
+        backings.close(1);
+        backings.close(1);
+        backings.close(1);
+        assert!(matches!(
+            backings.open(1, whole, refused),
+            ReadRoute::Cached
+        ));
+        assert!(!backings.is_on(), "the kernel refuses");
+        assert_eq!(backings.count(), 0);
+    }
+}

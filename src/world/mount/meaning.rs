@@ -165,4 +165,28 @@ mod tests {
             assert_eq!(meaning(parent.clone(), name), expected, "{parent:?} {name}");
         }
     }
+
+    #[test]
+    fn links_to_other_items_climb_out_of_their_tree() {
+        let names = |text: &str| Names::from(Ibi::parse(text).expect("an identifier"));
+        let (rep, ibip) = ("a.b/c/2009/02.16.17.46", "8JMKD3MGP8W/34PGRBS");
+        for (view, name, expected) in [
+            (ForeignView::Rep, rep, format!("../../../{rep}")),
+            (ForeignView::Rep, ibip, format!("../../../{ibip}")),
+            (ForeignView::Ibip, rep, format!("../{rep}")),
+            (ForeignView::Ibip, ibip, format!("../{ibip}")),
+        ] {
+            let target = link_target(view, &names(name));
+            assert_eq!(target, expected.into_bytes(), "{view:?} {name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_is_missing() {
+        let root = ForeignNodeKind::Level(LevelPath::Root);
+        let name = OsStr::from_bytes(b"8JMK\xff");
+        assert!(matches!(asked(&node(root), name), Err(Trouble::Missing)));
+        let unseen = ForeignNodeKind::Unseen("8JMKD3MGP8W/34PGRBS".to_owned(), ForeignView::Ibip);
+        assert_eq!(meaning(unseen, "a"), "Changed");
+    }
 }

@@ -280,4 +280,32 @@ mod tests {
         nodes.forget(ROOT, 100);
         assert!(nodes.get(ROOT).is_some());
     }
+
+    #[test]
+    fn a_text_is_known_by_its_bytes() {
+        let wanted = RelatedQuestion::Modifier("8JMKD3MGP8W/34PGRBS:".to_owned());
+        let text = ForeignText::new(wanted.clone(), b"abc");
+        assert!(text.is(b"abc") && !text.is(b"abd") && !text.is(b"abcd"));
+        let nodes = Nodes::default();
+        let of = |bytes| ForeignNodeKind::Text(ForeignText::new(wanted.clone(), bytes));
+        let first = nodes.remember(of(b"abc")).id;
+        assert_eq!(nodes.remember(of(b"abc")).id, first);
+        assert_ne!(
+            nodes.remember(of(b"abd")).id,
+            first,
+            "another text is another node"
+        );
+    }
+
+    #[test]
+    fn an_item_has_a_directory_in_each_tree() {
+        let nodes = Nodes::default();
+        let unseen = |view| ForeignNodeKind::Unseen("8JMKD3MGP8W/34PGRBS".to_owned(), view);
+        let ids = [ForeignView::Rep, ForeignView::Ibip].map(|view| nodes.remember(unseen(view)).id);
+        assert_ne!(ids[0], ids[1]);
+        let item = "8JMKD3MGP8W/34PGRBS";
+        assert_eq!(nodes.directory(item, ForeignView::Rep, b""), Some(ids[0]));
+        assert_eq!(nodes.directory(item, ForeignView::Rep, b"doc"), None);
+        assert_eq!(nodes.number_of(&unseen(ForeignView::Ibip)), ids[1]);
+    }
 }

@@ -42,3 +42,37 @@ impl WorldSettings {
         first.map_or_else(|| "ibi".to_owned(), BaseUrl::to_string)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_of_a_mount_is_the_first_service_that_is_asked() {
+        let urls = |all: &[&str]| -> Vec<BaseUrl> {
+            all.iter()
+                .map(|url| BaseUrl::parse(url).expect("a URL"))
+                .collect()
+        };
+        for (resolvers, archives, expected) in [
+            (&["http://r.org"][..], &["http://a.org"][..], "http://r.org"),
+            (&[], &["http://a.org", "http://b.org"], "http://a.org"),
+            (&[], &[], "ibi"),
+        ] {
+            let settings = WorldSettings {
+                resolvers: urls(resolvers),
+                archives: urls(archives),
+                is_listed: false,
+                flags: WorldSettings::FLAGS,
+                cache: PathBuf::new(),
+                limit: None,
+                allows_private: false,
+                allow_other: false,
+                ca_file: None,
+            };
+            assert_eq!(settings.source(), expected);
+        }
+        let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+        assert_eq!(WorldSettings::FLAGS, flags);
+    }
+}

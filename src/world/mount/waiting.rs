@@ -23,3 +23,20 @@ pub(crate) async fn for_thread<T>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_comes_late_is_given() {
+        let late = async {
+            tokio::time::sleep(INTERVAL + INTERVAL / 2).await;
+            Ok(7)
+        };
+        let thread = std::process::id();
+        assert_eq!(for_thread(thread, late).await, Ok(7));
+        let missing = async { Err::<u32, _>(Trouble::Missing) };
+        assert_eq!(for_thread(thread, missing).await, Err(Trouble::Missing));
+    }
+}

@@ -97,4 +97,14 @@ mod tests {
         }
         assert_eq!(breaker.silent(now).len(), MOST_HOSTS);
     }
+
+    #[test]
+    fn a_host_that_answers_is_asked_at_once_and_the_next_failure_is_its_first() {
+        let (breaker, now) = (Breaker::default(), Instant::now());
+        breaker.failed("a", now);
+        breaker.failed("a", now + SHORTEST);
+        breaker.answered("a");
+        assert!(!breaker.is_open("a", now + SHORTEST));
+        assert!(breaker.silent(now + SHORTEST).is_empty());
+    }
 }

@@ -107,3 +107,69 @@ impl FilePiece {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(size: u64, has_digest: bool, has_pieces: bool, version: &str) -> RemoteFile {
+        let entry = FileEntry {
+            size,
+            version: version.to_owned(),
+            digest: has_digest.then_some(crate::formats::fixity::Digest([0; 32])),
+            has_pieces,
+            identity: None,
+        };
+        RemoteFile::new("http://a.org/x".to_owned(), entry)
+    }
+
+    #[test]
+    fn a_file_has_pieces_of_four_mebibytes_and_a_rest() {
+        for (size, pieces, last) in [
+            (0, 0..0, 0),
+            (1, 0..1, 1),
+            (CHUNK, 0..1, CHUNK),
+            (CHUNK + 1, 0..2, 1),
+            (3 * CHUNK, 0..3, CHUNK),
+        ] {
+            let file = file(size, false, false, "1");
+            assert_eq!(file.pieces(), pieces, "{size}");
+            let end = file.pieces().end.saturating_sub(1);
+            assert_eq!(file.piece_size(end), last, "{size}");
+            assert_eq!(file.piece_size(9), 0);
+        }
+    }
+
+    #[test]
+    fn a_long_file_without_digests_of_pieces_is_fetched_as_a_whole() {
+        for (size, has_digest, has_pieces, is_whole) in [
+            (CHUNK, true, false, false),
+            (CHUNK + 1, true, false, true),
+            (CHUNK + 1, true, true, false),
+            (CHUNK + 1, false, false, false),
+        ] {
+            let file = file(size, has_digest, has_pieces, "1");
+            assert_eq!(
+                file.is_whole(),
+                is_whole,
+                "{size} {has_digest} {has_pieces}"
+            );
+        }
+        let keys = [
+            file(1, false, false, "1"),
+            file(1, false, false, "2"),
+            file(2, false, false, "1"),
+        ];
+        assert_ne!(keys[0].key(), keys[1].key(), "another version");
+        assert_ne!(keys[0].key(), keys[2].key(), "another size");
+    }
+
+    #[test]
+    fn a_part_beyond_the_end_of_a_piece_is_not_read() {
+        let piece = FilePiece::Memory(Bytes::from_static(b"abc"));
+        assert_eq!(piece.read(1, 2).expect("bytes"), b"bc");
+        for (offset, length) in [(1, 3), (4, 0), (9, 1)] {
+            assert!(piece.read(offset, length).is_err(), "{offset} {length}");
+        }
+    }
+}

@@ -171,4 +171,28 @@ mod tests {
             assert!(read(bad).is_err(), "{bad}");
         }
     }
+
+    #[test]
+    fn pages_of_several_items_and_paths_that_occur_twice_are_refused() {
+        let page = |item: &str, lines: &str| {
+            let text = format!("inventory 1\nibi {{ibip 8JMKD3MGP8W/{item}}}\n{lines}");
+            Page::parse(text.as_bytes()).expect("a page")
+        };
+        let first = || {
+            page(
+                "34PGRBS",
+                "directory 755 1.0 .\nfile 644 1.0 a 1 1 -\nmore a\n",
+            )
+        };
+        for (second, is_good) in [
+            (page("34PGRBS", "file 644 1.0 b 1 1 -\nend\n"), true),
+            (page("34PGRB2", "file 644 1.0 b 1 1 -\nend\n"), false),
+            (page("34PGRBS", "file 644 1.0 a 1 1 -\nend\n"), false),
+            (page("34PGRBS", "directory 755 1.0 .\nend\n"), false),
+        ] {
+            let found = ForeignInventory::of_pages(vec![first(), second]);
+            assert_eq!(found.is_ok(), is_good, "{found:?}");
+        }
+        assert!(ForeignInventory::of_pages(Vec::new()).is_err());
+    }
 }

@@ -476,4 +476,90 @@ mod tests {
         let other = page("", "a.org", "end\n");
         assert!(RemoteListing::begin(&LevelPath::Root, &other).is_err());
     }
+
+    use crate::world::remote::fresh::tests::SetClock;
+    use crate::world::remote::testing::{Peer, answer, cache};
+
+    fn sent(lines: &str) -> Vec<u8> {
+        let page = page("", "a.org", lines);
+        answer(
+            200,
+            "content-type: text/x-ibi-level\r\netag: \"1\"\r\n",
+            &page.text,
+        )
+    }
+
+    fn levels(peer: &Peer, cache: &Arc<Cache>, clock: &Arc<SetClock>) -> Arc<Levels> {
+        let clock = Arc::clone(clock) as Arc<dyn AnswerClock>;
+        Arc::new(Levels::new(
+            &peer.url,
+            peer.archive(),
+            Arc::clone(cache),
+            clock,
+        ))
+    }
+
+    #[tokio::test]
+    async fn a_level_is_fetched_page_by_page_and_once() {
+        let peer = Peer::answering(|head| match head {
+            head if head.contains("?level=x ") => sent("level 755 1.0 c\nend\n"),
+            _ => sent("level 755 1.0 b\nmore x\n"),
+        })
+        .await;
+        let ((_directory, cache), clock) = (cache(), SetClock::new());
+        let path = LevelPath::parse("a.org").expect("a level");
+        for _ in 0..2 {
+            let levels = levels(&peer, &cache, &clock);
+            let mut listing = levels.find(&path).await.expect("a level");
+            while !listing.is_complete() {
+                listing = levels.longer(&listing).await.expect("a level");
+            }
+            assert_eq!((listing.len(), peer.asked()), (2, 2));
+            assert!(
+                levels
+                    .now(&path)
+                    .expect("a level")
+                    .expect("a level")
+                    .is_complete()
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_level_is_missing_for_a_minute_and_an_archive_without_a_root_lists_nothing() {
+        let peer = Peer::answering(|_| answer(404, "", b"")).await;
+        let ((_directory, cache), clock) = (cache(), SetClock::new());
+        let levels = levels(&peer, &cache, &clock);
+        let path = LevelPath::parse("a.org").expect("a level");
+        for (seconds, asked) in [(0, 1), (59, 1), (1, 2)] {
+            clock.pass(seconds);
+            assert_eq!(levels.find(&path).await.err(), Some(Trouble::Missing));
+            assert_eq!(peer.asked(), asked, "{seconds}");
+        }
+        let root = levels.find(&LevelPath::Root).await;
+        assert!(matches!(root, Err(Trouble::Unsupported(_))));
+    }
+
+    #[tokio::test]
+    async fn a_level_that_is_the_same_counts_for_another_minute() {
+        let peer = Peer::answering(|head| match head.to_lowercase() {
+            head if head.contains("if-none-match") => answer(304, "", b""),
+            _ => sent("end\n"),
+        })
+        .await;
+        let ((_directory, cache), clock) = (cache(), SetClock::new());
+        let levels = levels(&peer, &cache, &clock);
+        let path = LevelPath::parse("a.org").expect("a level");
+        levels.find(&path).await.expect("a level");
+        clock.pass(60);
+        levels.now(&path).expect("a level").expect("a level");
+        let slot = levels.known.slot(&path.key());
+        for _ in 0..500 {
+            if slot.age() == std::time::Duration::ZERO {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        assert_eq!((slot.age(), peer.asked()), (std::time::Duration::ZERO, 2));
+    }
 }

@@ -65,4 +65,20 @@ mod tests {
         pace.took(1);
         assert!(!pace.is_over() && pace.until() > begun + READ_TIMEOUT);
     }
+
+    #[test]
+    fn a_download_has_ten_seconds_and_no_attempt_at_their_end() {
+        for (seconds, is_over) in [(0, false), (9, false), (10, true), (11, true)] {
+            let pace = Pace {
+                since: Instant::now() - Duration::from_secs(seconds),
+                bytes: 0,
+            };
+            assert_eq!(pace.is_over(), is_over, "{seconds}");
+        }
+        let nearly = Pace {
+            since: Instant::now() - READ_TIMEOUT + PAUSE / 2,
+            bytes: 0,
+        };
+        assert!(nearly.is_over(), "there is no time to wait and ask again");
+    }
 }

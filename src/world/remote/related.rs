@@ -238,3 +238,58 @@ async fn of_resolver(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::remote::fresh::AnswerClock;
+    use crate::world::remote::fresh::tests::SetClock;
+    use crate::world::remote::testing::{ITEM, Peer, answer, cache, inventory};
+
+    #[tokio::test]
+    async fn a_modifier_leads_to_an_item_or_a_text_for_a_minute() {
+        let peer = Peer::answering(|head| match head {
+            head if head.contains(":(bibtex)") || head.contains(":%28bibtex%29") => {
+                answer(200, "content-type: text/plain\r\n", b"@misc{}")
+            }
+            _ => inventory(ITEM, "1", "directory 755 1.0 .\nend\n"),
+        })
+        .await;
+        let ((_directory, cache), clock) = (cache(), SetClock::new());
+        let time = Arc::clone(&clock) as Arc<dyn AnswerClock>;
+        let items = Arc::new(ForeignItems::new(peer.archive(), cache, time));
+        let related = Arc::new(RelatedItems::new(items));
+        let edition = RelatedQuestion::Modifier(format!("{ITEM}!"));
+        let text = RelatedQuestion::Modifier(format!("{ITEM}:(bibtex)"));
+        assert!(related.now(&edition).is_none());
+        for _ in 0..2 {
+            let found = related.find(&edition).await.expect("an item");
+            assert!(matches!(found, RelatedAnswer::Item(names) if names.preferred() == ITEM));
+            let found = related.find(&text).await.expect("a text");
+            assert!(matches!(found, RelatedAnswer::Text(text) if *text == *b"@misc{}"));
+        }
+        assert_eq!(peer.asked(), 2);
+        clock.pass(60);
+        assert!(related.now(&edition).expect("the old answer").is_ok());
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(peer.asked(), 3);
+    }
+
+    #[tokio::test]
+    async fn the_list_of_files_has_no_directories_and_no_control_characters() {
+        let peer = Peer::answering(|_| {
+            let lines = "directory 755 1.0 .\ntext 644 1.0 .ibi x\ndirectory 755 1.0 doc\n\
+                         file 644 1.0 doc/a%0Ab%25 1 1 -\nlink 777 1.0 l doc\nend\n";
+            inventory(ITEM, "1", lines)
+        })
+        .await;
+        let (_directory, cache) = cache();
+        let items = Arc::new(ForeignItems::new(peer.archive(), cache, SetClock::new()));
+        let related = Arc::new(RelatedItems::new(items));
+        let found = related.find(&RelatedQuestion::Files(ITEM.to_owned())).await;
+        let Ok(RelatedAnswer::Text(text)) = found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(&*text, b"doc/a%0Ab%25\nl\n");
+    }
+}

@@ -349,4 +349,111 @@ mod tests {
             assert_eq!(host(url), expected);
         }
     }
+
+    use crate::world::remote::testing::{ITEM, Peer, announcing, answer};
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(5)
+    }
+
+    fn entry(size: u64) -> FileEntry {
+        FileEntry {
+            size,
+            version: "v".to_owned(),
+            digest: None,
+            has_pieces: false,
+            identity: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_resolver_leads_to_an_item_a_text_or_nothing() {
+        let item = "location: http://archive.example.org/8JMKD3MGP8W/34PGRBS\r\n";
+        let again = "location: /again\r\n";
+        let located = Located::Item("http://archive.example.org".to_owned(), ITEM.to_owned());
+        for (status, headers, expected) in [
+            (302, item, Ok(located)),
+            (404, "", Err(Trouble::Missing)),
+            (410, "", Err(Trouble::Missing)),
+            (508, "", Err(Trouble::Loop)),
+            (302, again, Err(Trouble::Loop)),
+        ] {
+            let peer = Peer::answering(move |_| answer(status, headers, b"")).await;
+            let found = peer.resolver().locate(ITEM, soon()).await;
+            assert_eq!(found, expected, "{status} {headers}");
+            let hops = if headers == again { MOST_HOPS } else { 1 };
+            assert_eq!(peer.asked(), hops, "{status} {headers}");
+        }
+        let peer = Peer::answering(|_| answer(200, "", b"")).await;
+        let found = peer.resolver().locate(ITEM, soon()).await;
+        assert!(matches!(found, Ok(Located::Text(_))), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn a_host_that_does_not_answer_is_asked_once() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        drop(listener);
+        let base = BaseUrl::parse(&url).expect("a URL");
+        let network = Network::new(None).expect("a network");
+        let remote = RemoteServers::new(&network, Vec::new(), vec![base], true);
+        for _ in 0..3 {
+            let found = remote.text(&format!("{url}/x"), soon()).await;
+            assert!(matches!(found, Err(Trouble::Unreachable(_))), "{found:?}");
+        }
+        assert_eq!((remote.requests(), remote.silent().len()), (1, 1));
+    }
+
+    #[tokio::test]
+    async fn a_status_tells_whether_an_open_file_has_changed() {
+        for (status, start, expected) in [
+            (206, 1, "ok"),
+            (200, 0, "ok"),
+            (200, 1, "Unreachable"),
+            (404, 0, "Changed"),
+            (412, 0, "Changed"),
+            (416, 0, "Changed"),
+            (503, 0, "Unreachable"),
+        ] {
+            let peer = Peer::answering(move |_| answer(status, "", b"abc")).await;
+            let (remote, file) = (peer.archive(), entry(3));
+            let asked = remote.bytes(&peer.url, &file, (start, 3), soon()).await;
+            let found = asked.map_or_else(|it| format!("{it:?}"), |_| "ok".to_owned());
+            assert!(found.starts_with(expected), "{status} {start}: {found}");
+            let asked = peer.last().to_lowercase();
+            assert!(asked.contains("if-match: \"v\"\r\n"), "{asked}");
+            assert!(
+                asked.contains(&format!("range: bytes={start}-2\r\n")),
+                "{asked}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn digests_that_are_none_are_refused() {
+        let digest = "5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1";
+        for (body, expected) in [
+            (format!("{digest}\n{digest}\n"), Some(2)),
+            (String::new(), None),
+            ("\n\n".to_owned(), None),
+            (format!("{digest}\nx\n"), None),
+            ("0".repeat(LONGEST_DIGESTS + 1), None),
+        ] {
+            let peer = Peer::answering(move |_| answer(200, "", body.as_bytes())).await;
+            let found = peer
+                .archive()
+                .digests(&peer.url, &entry(CHUNK * 2), 0, soon())
+                .await;
+            assert_eq!(found.ok().map(|it| it.len()), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_text_that_was_cut_off_is_no_text() {
+        for (length, is_whole) in [(3, true), (4, false)] {
+            let peer = Peer::answering(move |_| announcing(200, "", b"abc", length)).await;
+            let found = peer.archive().text(&peer.url, soon()).await;
+            assert_eq!(found.is_ok(), is_whole, "{length}");
+        }
+    }
 }

@@ -144,3 +144,25 @@ pub(super) fn type_of(kind: &ForeignNodeKind) -> FileType {
         _ => FileType::Directory,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_and_beyond_the_clock_are_shown() {
+        for (seconds, nanoseconds, expected) in [
+            (0, 0, Some(Duration::ZERO)),
+            (1, 5, Some(Duration::new(1, 5))),
+            (i64::MAX, 0, None),
+        ] {
+            let at = time((seconds, nanoseconds));
+            let since = at.duration_since(UNIX_EPOCH).ok();
+            assert_eq!(since, expected.or(since), "{seconds}");
+        }
+        let before = UNIX_EPOCH
+            .duration_since(time((-2, 500_000_000)))
+            .expect("before 1970");
+        assert_eq!(before, Duration::from_millis(1500));
+    }
+}

@@ -236,4 +236,92 @@ mod tests {
             assert_eq!(next_of(none), None);
         }
     }
+
+    use crate::world::remote::testing::{ITEM, Peer, answer, inventory};
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(5)
+    }
+
+    #[tokio::test]
+    async fn pages_are_asked_for_until_the_last_one() {
+        let peer = Peer::answering(|head| match head {
+            head if head.contains("?inventory=a ") => inventory(ITEM, "2", "end\n"),
+            _ => inventory(ITEM, "1", "directory 755 1.0 .\nmore a\n"),
+        })
+        .await;
+        let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
+        let Ok(ItemAnswer::Pages(pages)) = found else {
+            panic!("{found:?}");
+        };
+        let begun: Vec<_> = pages
+            .iter()
+            .map(|page| (&page.after[..], &page.tag[..]))
+            .collect();
+        assert_eq!(begun, [(&b""[..], "\"1\""), (b"a", "\"2\"")]);
+        assert_eq!(peer.asked(), 2);
+    }
+
+    #[tokio::test]
+    async fn an_inventory_without_an_end_is_refused() {
+        for next in ["b", "a", "%00"] {
+            let page = format!("more {next}\n");
+            let peer = Peer::answering(move |head| match head {
+                head if head.contains("?inventory ") => inventory(ITEM, "1", "more b\n"),
+                _ => inventory(ITEM, "2", &page),
+            })
+            .await;
+            let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
+            assert!(matches!(found, Err(Trouble::Broken(_))), "{next} {found:?}");
+            assert_eq!(peer.asked(), 2, "{next}");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_that_are_no_page_have_their_meaning() {
+        let html = "content-type: text/html; charset=utf-8\r\n";
+        for (status, headers, expected) in [
+            (404, "", "Missing"),
+            (410, "", "Missing"),
+            (500, "", "Unreachable"),
+            (403, "", "Unreachable"),
+            (304, "", "Broken"),
+            (200, html, "Unsupported"),
+        ] {
+            let peer = Peer::answering(move |_| answer(status, headers, b"")).await;
+            let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
+            let found = format!("{:?}", found.expect_err("trouble"));
+            assert!(found.starts_with(expected), "{status}: {found}");
+        }
+        let peer = Peer::answering(|_| answer(200, "content-type: text/plain\r\n", b"x")).await;
+        let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
+        assert!(matches!(found, Ok(ItemAnswer::Text(text)) if text == b"x"));
+    }
+
+    #[tokio::test]
+    async fn a_page_that_is_too_long_is_not_read_to_its_end() {
+        let text = vec![b'x'; LONGEST_TEXT + 1];
+        let peer =
+            Peer::answering(move |_| answer(200, "content-type: text/plain\r\n", &text)).await;
+        let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
+        assert!(matches!(found, Err(Trouble::Broken(_))), "{found:?}");
+    }
+
+    #[tokio::test]
+    async fn pages_are_the_same_if_the_archive_says_so_of_each() {
+        let peer = Peer::answering(|head| match head.to_lowercase() {
+            head if head.contains("if-none-match: \"1\"") => answer(304, "", b""),
+            _ => inventory(ITEM, "3", "end\n"),
+        })
+        .await;
+        let page = |tag: &str| (Vec::new(), tag.to_owned());
+        for (pages, expected) in [
+            (vec![page("\"1\"")], true),
+            (vec![page("\"1\""), page("\"1\"")], true),
+            (vec![page("\"1\""), page("\"2\"")], false),
+        ] {
+            let is_same = peer.archive().is_same(&peer.url, ITEM, &pages).await;
+            assert_eq!(is_same, Ok(expected), "{pages:?}");
+        }
+    }
 }
