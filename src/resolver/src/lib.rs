@@ -11,6 +11,10 @@
     )
 )]
 #![allow(rustdoc::private_intra_doc_links)]
+#![cfg_attr(
+    not(feature = "registration-2009"),
+    allow(dead_code, reason = "the protocol of 2009 alone uses it")
+)]
 
 mod archive_service;
 pub mod registry;

@@ -4,25 +4,18 @@
 //! It is one SQLite file, or a database of a server that several resolvers share; it is rarely written, and synced at
 //! every commit. No other lock is taken while its lock is held.
 
-mod actors;
-mod bounds;
-mod documents;
 mod error;
 mod guarded;
 mod inclusion;
 mod key;
-mod lapse;
-mod lists;
 mod makers;
 mod place;
-mod refusal;
+#[cfg(feature = "registration-2009")]
 mod registration;
 mod remembered;
-mod requester;
 mod schema;
 mod secret;
 mod signer;
-mod verbs;
 
 use parking_lot::{Mutex, MutexGuard};
 use std::os::fd::OwnedFd;
@@ -35,16 +28,16 @@ use ibifs_formats::item::Names;
 use ibifs_sql::engine::{Connection, Row, Sync, TransactionError, params};
 use ibifs_sql::error::StoreError;
 
-use bounds::Bounds;
 pub use error::RegistryError;
 pub use inclusion::{Inclusion, InclusionError, MOST_ANNOUNCED, PAIRS_READ, READ_HERE};
 pub use key::{ArchiveKey, KeyError};
-pub use lapse::{LAPSE_DAYS, ToTry};
-pub use lists::{ListedActor, ListedDocument};
 pub use makers::IdentifierMaker;
 pub use place::RegistryPlace;
-pub use registration::{RegistrationReply, ReplyStatus};
-pub use requester::{LookupError, Requester};
+#[cfg(feature = "registration-2009")]
+pub use registration::{
+    LAPSE_DAYS, ListedActor, ListedDocument, LookupError, RegistrationReply, ReplyStatus,
+    Requester, ToTry,
+};
 pub use signer::{RENEW, Signature};
 
 /// The identifier of every resolver's own service (ibi-resolution(7), "Inclusion").
@@ -95,7 +88,8 @@ pub struct Included {
 #[derive(Debug)]
 pub struct Registry {
     connection: Mutex<Connection>,
-    bounds: Bounds,
+    #[cfg(feature = "registration-2009")]
+    bounds: registration::Bounds,
     /// The path of a file leads through this descriptor until SQLite has closed it, above.
     _directory: Option<OwnedFd>,
 }
@@ -110,7 +104,8 @@ impl Registry {
         let (connection, directory) = place.open()?;
         Ok(Registry {
             connection: Mutex::new(connection),
-            bounds: Bounds::default(),
+            #[cfg(feature = "registration-2009")]
+            bounds: registration::Bounds::default(),
             _directory: directory,
         })
     }
@@ -118,11 +113,6 @@ impl Registry {
     /// From now on a request fails soon if the database is in a server that does not answer.
     pub fn answer_soon(&self) {
         self.lock().set_patience(SOON);
-    }
-
-    /// Computes in advance what the first request of the protocol of 2009 would otherwise wait for.
-    pub fn prepare(&self) {
-        secret::prepare();
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

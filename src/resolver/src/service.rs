@@ -1,18 +1,21 @@
 //! The resolver over HTTP: persistent URLs (ibi(7)), its own service (ibi-resolution(7)), and pages for
 //! people.
 
+#[cfg(feature = "registration-2009")]
 mod alive;
 mod archives;
 mod asking;
 mod failure;
 mod federation;
 mod inclusion;
+#[cfg(feature = "registration-2009")]
 mod lookups;
 mod measure;
 mod memory;
 mod pages;
 mod peers;
 mod publication;
+#[cfg(feature = "registration-2009")]
 mod registration;
 mod sources;
 mod tally;
@@ -47,7 +50,6 @@ use ibifs_http::server::{
 };
 use ibifs_os::clock::Clock;
 pub use peers::PeerResolver;
-use registration::Registrations;
 
 /// The most identifiers that are resolved at a time. Further requests wait.
 pub const MOST_RESOLUTIONS: usize = 256;
@@ -86,7 +88,8 @@ pub struct Resolver {
     room: Arc<Semaphore>,
     hashing: Semaphore,
     /// The state of the protocol of 2009. None if it is disabled.
-    registrations: Option<Registrations>,
+    #[cfg(feature = "registration-2009")]
+    registrations: Option<registration::Registrations>,
     proxies: Proxies,
 }
 
@@ -116,6 +119,7 @@ impl Resolver {
             turns: Semaphore::new(MOST_RESOLUTIONS),
             room: Arc::new(Semaphore::new(asking::MOST_PENDING)),
             hashing: Semaphore::new(inclusion::MOST_AT_ONCE),
+            #[cfg(feature = "registration-2009")]
             registrations: None,
             proxies: Proxies::new(&[]),
         };
@@ -126,11 +130,12 @@ impl Resolver {
     }
 
     /// Enables registrations by the protocol of 2009.
+    #[cfg(feature = "registration-2009")]
     #[must_use]
     pub fn registering(self) -> Resolver {
         self.registry.prepare();
         Resolver {
-            registrations: Some(Registrations::default()),
+            registrations: Some(registration::Registrations::default()),
             ..self
         }
     }
@@ -234,6 +239,7 @@ pub fn responder(resolver: Arc<Resolver>) -> Responder {
 /// The background tasks of the resolver.
 pub async fn go_on(resolver: Arc<Resolver>) {
     let trying = async {
+        #[cfg(feature = "registration-2009")]
         if let Some(registrations) = &resolver.registrations {
             alive::go_on(Arc::clone(&resolver), registrations.lookups.clone()).await;
         }
@@ -327,15 +333,21 @@ async fn dispatch(resolver: Arc<Resolver>, request: Request<Body>) -> Response<B
     prefix::answered(&resolver.url, request, |request| answered(within, request)).await
 }
 
+/// Whether a request belongs to the registration protocol of 2009: it is a POST, or has a verb.
+fn is_registration(method: &Method, query: &str) -> bool {
+    method == Method::POST || query.split('&').any(|pair| pair.starts_with("verb="))
+}
+
 /// Answers a request whose path has no prefix.
 async fn answered(resolver: Arc<Resolver>, mut request: Request<Body>) -> Response<Body> {
     languages::take_chosen(&mut request);
     if let Some(refusal) = answer::refused_method(request.method()) {
         return refusal;
     }
-    let path = request.uri().path().trim_matches('/');
-    let query = request.uri().query().unwrap_or_default();
-    if ["", RESOLVER_SERVICE].contains(&path) && registration::is_one(request.method(), query) {
+    #[cfg(feature = "registration-2009")]
+    if ["", RESOLVER_SERVICE].contains(&request.uri().path().trim_matches('/'))
+        && is_registration(request.method(), request.uri().query().unwrap_or_default())
+    {
         return registration::answer(&resolver, request).await;
     }
     if request.method() == Method::POST {

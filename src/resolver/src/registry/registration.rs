@@ -13,7 +13,7 @@
 //! - A registration "takes effect with its first document". Until then it excludes others for 30 days. After
 //!   that, another registration gets the same identifier with a password of its own. So an unused
 //!   registration does not block a host for ever.
-//! - A registration "lapses after two years with all URLs dead": see [`super::lapse`].
+//! - A registration "lapses after two years with all URLs dead": see [`lapse`].
 //! - All URLs, including those of other editions, must belong to the actor's own host and port ("if one URL
 //!   does not belong, the registration is not done"). A URL belongs to the host if it has the same name, or
 //!   if the two names share an address. The port is that of the URL's scheme if none is written. At most two
@@ -31,21 +31,34 @@
 //!   which it was registered, with URLs on the actor's host by name; or if an actor whose own it was has
 //!   transferred it. The actor whose own it is holds the document, even if another registered it first.
 
+mod actors;
+mod bounds;
+mod documents;
+mod lapse;
+mod lists;
+mod refusal;
+mod requester;
+mod verbs;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
 use super::Registry;
-use super::actors::ActorRow;
-use super::bounds::MOST_HOSTS;
-use super::refusal::{RuleViolation, VerbError};
-use super::requester::{HostLookup, Requester};
-use super::verbs::DocumentRequest;
+use actors::ActorRow;
+pub(super) use bounds::Bounds;
+use bounds::MOST_HOSTS;
 use ibi::{Ibi, Timestamp};
 use ibifs_formats::query::FormFields;
 use ibifs_formats::registration::{
     Document, RegistrationAnswer, RegistrationRequest, Verb, verb_of,
 };
 use ibifs_sql::error::DiskFault;
+pub use lapse::{LAPSE_DAYS, ToTry};
+pub use lists::{ListedActor, ListedDocument};
+use refusal::{RuleViolation, VerbError};
+use requester::HostLookup;
+pub use requester::{LookupError, Requester};
+use verbs::DocumentRequest;
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +89,11 @@ pub struct RegistrationReply {
 }
 
 impl Registry {
+    /// Computes in advance what the first request of the protocol of 2009 would otherwise wait for.
+    pub fn prepare(&self) {
+        super::secret::prepare();
+    }
+
     /// Executes the request that the parameters make up. Slow, and blocks the thread.
     #[must_use]
     pub fn answer(

@@ -13,8 +13,7 @@ use super::tally::{Alert, AnswerTally, RoundResult};
 use crate::archive_service::ArchiveService;
 use crate::registry::{IdentifierMaker, RegistryError};
 use ibi::Ibi;
-use ibi::message::Message;
-use ibi::relation::{Language, Request};
+use ibi::relation::Language;
 use ibifs_formats::item::State;
 use ibifs_formats::resolution::{AnswerMeaning, ArchiveQuery, Location, Persistent};
 use ibifs_http::server::threads;
@@ -98,7 +97,14 @@ async fn search(
     Resolution::Alert(Alert::Endless, persistent.question.ibi.clone())
 }
 
+/// Without the protocol of 2009 no actor registers a URL.
+#[cfg(not(feature = "registration-2009"))]
+async fn registered(_: &QueryRound<'_>) -> Result<Option<String>, RegistryError> {
+    Ok(None)
+}
+
 /// The URL that an actor has registered for the target.
+#[cfg(feature = "registration-2009")]
 async fn registered(round: &QueryRound<'_>) -> Result<Option<String>, RegistryError> {
     if round.resolver.registrations.is_none() {
         return Ok(None);
@@ -106,7 +112,10 @@ async fn registered(round: &QueryRound<'_>) -> Result<Option<String>, RegistryEr
     let Ok(ibi) = Ibi::parse(&round.question.ibi) else {
         return Ok(None);
     };
-    let is_list = matches!(round.question.request, Some(Request::FileList(_)));
+    let is_list = matches!(
+        round.question.request,
+        Some(ibi::relation::Request::FileList(_))
+    );
     let is_of_a_peer = round.resolver.archives.is_of_a_peer(&ibi);
     if is_list || round.question.filepath.is_some() || is_of_a_peer {
         return Ok(None);
@@ -121,8 +130,11 @@ async fn registered(round: &QueryRound<'_>) -> Result<Option<String>, RegistryEr
         }
     });
     let found = found.await;
-    let record = found
-        .unwrap_or_else(|error| Err(RegistryError::Broken(Message::foreign(error.to_string()))));
+    let record = found.unwrap_or_else(|error| {
+        Err(RegistryError::Broken(ibi::message::Message::foreign(
+            error.to_string(),
+        )))
+    });
     let steps = round.question.steps();
     Ok(record?.and_then(|record| {
         let url = record.url(steps, round.is_original_required, &round.languages);

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 
-use super::{MOST_RESOLUTIONS, Resolver, registration};
+use super::{MOST_RESOLUTIONS, Resolver, is_registration};
 use crate::registry::RESOLVER_SERVICE;
 use ibifs_formats::federation::PATH;
 use ibifs_http::server::metrics::{MetricKind, MetricsText, Monitored, RequestKinds};
@@ -15,7 +15,7 @@ pub(super) fn kinds(resolver: &Resolver) -> RequestKinds {
     RequestKinds {
         names: &KINDS,
         of: |method: &Method, path, query| match path.trim_end_matches('/') {
-            "" | RESOLVER_SERVICE if registration::is_one(method, query) => 0,
+            "" | RESOLVER_SERVICE if is_registration(method, query) => 0,
             RESOLVER_SERVICE if query.contains("servicesubject=") => 1,
             "" | PATH => 2,
             _ => 3,

@@ -76,11 +76,6 @@ impl Registrations {
     }
 }
 
-/// Whether a request belongs to this protocol: it is a POST, or has a verb.
-pub(super) fn is_one(method: &Method, query: &str) -> bool {
-    method == Method::POST || query.split('&').any(|pair| pair.starts_with("verb="))
-}
-
 /// Executes a request and answers in XML.
 pub(super) async fn answer(resolver: &Arc<Resolver>, request: Request<Body>) -> Response<Body> {
     if request.method() == Method::HEAD {

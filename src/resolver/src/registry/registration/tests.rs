@@ -10,9 +10,8 @@ use std::cell::RefCell;
 use quick_xml::events::Event;
 
 use super::*;
-use crate::registry::bounds::DAYS_TO_TAKE_EFFECT;
-use crate::registry::requester::LookupError;
 use crate::registry::tests::TestRegistry;
+use bounds::DAYS_TO_TAKE_EFFECT;
 use ibi::Ibi;
 use ibifs_formats::registration::Credentials;
 

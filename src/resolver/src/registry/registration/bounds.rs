@@ -9,7 +9,7 @@ pub(super) const DAYS_TO_TAKE_EFFECT: i64 = 30;
 
 /// The most registrations of each kind. An actor that has taken effect is not removed to make room.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(crate) struct Bounds {
     /// Actors.
     pub(super) actors: u64,
     /// Documents and copies of one actor.

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::RegistryError;
 use super::bounds::{DAYS_TO_TAKE_EFFECT, MOST_HOSTS};
 use super::requester::LookupError;
+use crate::registry::RegistryError;
 use ibi::distributor::WaitTooLong;
 use ibifs_formats::registration::RequestError;
 use ibifs_sql::engine::TransactionError;

@@ -1,8 +1,8 @@
 //! The registrations of the protocol of 2009 as the administrator of a resolver lists and removes them.
 
-use super::makers::{IdentifierMaker, is_of_an_archive};
 use super::verbs::Verbs;
-use super::{Registry, RegistryError};
+use crate::registry::makers::{IdentifierMaker, is_of_an_archive};
+use crate::registry::{Registry, RegistryError};
 use ibi::Ibi;
 use ibi::message;
 use ibifs_sql::engine::{Connection, params};

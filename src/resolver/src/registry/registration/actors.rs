@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::bounds::{Bounds, DAYS_TO_TAKE_EFFECT};
-use super::makers::{self, IdentifierMaker};
 use super::refusal::{RuleViolation, VerbError};
 use super::verbs::Verbs;
-use super::{Registry, RegistryError, secret};
+use crate::registry::makers::{self, IdentifierMaker};
+use crate::registry::{Registry, RegistryError, secret};
 use ibi::distributor::{Granularity, TemporalDistributor};
 use ibi::message;
 use ibi::{Ibi, Rep, RepPrefix, Timestamp};

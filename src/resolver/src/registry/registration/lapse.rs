@@ -5,7 +5,7 @@
 //! years, each has been tried in that time, and the actor has registered no document meanwhile.
 
 use super::verbs::Verbs;
-use super::{Registry, RegistryError};
+use crate::registry::{Registry, RegistryError};
 use ibi::Timestamp;
 use ibifs_formats::registration::WebUrl;
 use ibifs_sql::engine::params;

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use super::actors::ActorRow;
 use super::bounds::Bounds;
-use super::makers::IdentifierMaker;
 use super::refusal::{RuleViolation, VerbError};
 use super::verbs::{DocumentRequest, Verbs};
-use super::{Registry, RegistryError};
+use crate::registry::makers::IdentifierMaker;
+use crate::registry::{Registry, RegistryError};
 use ibi::message;
 use ibi::relation::{Language, MetadataFormat};
 use ibi::{Ibi, Timestamp};
