@@ -7,6 +7,12 @@ use super::scheduler::JobQueue;
 use super::{Ibifs, Inner};
 use crate::fuse::inside::ErrnoResult;
 
+/// Finds the answer of a job.
+type Work<T> = Box<dyn FnOnce(&Inner) -> ErrnoResult<T> + Send>;
+
+/// Opens a file without blocking. The open file prevents new conflicting leases.
+type UnleasedOpen = Box<dyn Fn(&Inner) -> ErrnoResult<OwnedFd> + Send>;
+
 /// The answer to a request that is not refused.
 pub(super) enum Outcome<T> {
     /// The answer.
@@ -19,16 +25,15 @@ pub(super) enum Outcome<T> {
 pub(super) struct Later<T> {
     wait: Wait,
     user: u32,
-    work: Box<dyn FnOnce(&Inner) -> ErrnoResult<T> + Send>,
+    work: Work<T>,
 }
 
 /// The event for which a request waits.
 pub(super) enum Wait {
     /// The user's turn.
     Queue(JobQueue),
-    /// The end of another program's lease on a file. The function opens the file without blocking; the open file
-    /// prevents new conflicting leases.
-    Lease(Box<dyn Fn(&Inner) -> ErrnoResult<OwnedFd> + Send>),
+    /// The end of another program's lease on a file.
+    Lease(UnleasedOpen),
 }
 
 impl<T> Outcome<T> {

@@ -199,7 +199,7 @@ impl Filesystem for Ibifs {
         let _worker = self.scheduler.begin(request.pid());
         let opened = self.open_file(caller(request), number, flags.0);
         self.answer(opened, |inner, opened| {
-            reply::open_file(inner, reply, opened)
+            reply::open_file(inner, reply, opened);
         });
     }
 
