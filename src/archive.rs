@@ -26,9 +26,9 @@ pub(crate) mod owner;
 pub(crate) mod package;
 pub(crate) mod piece_hasher;
 pub(crate) mod scrub;
-pub mod store;
+pub(crate) mod store;
 pub(crate) mod transfer;
-pub mod tree;
+pub(crate) mod tree;
 
 pub use operations::*;
 pub use package::{OcflInventory, texts};

@@ -23,15 +23,41 @@
 // The documentation is for readers of the source: `cargo doc --document-private-items`.
 #![allow(rustdoc::private_intra_doc_links)]
 
-pub mod archive;
+pub(crate) mod archive;
 pub mod command;
-pub mod fuse;
+pub(crate) mod fuse;
 pub use ibifs_formats as formats;
 use ibifs_http as http;
 use ibifs_os as os;
 pub use ibifs_resolver as resolver;
 pub use ibifs_sql as sql;
-pub mod web;
-pub mod world;
+pub(crate) mod web;
+pub(crate) mod world;
 
 pub use ::ibi;
+
+/// The parts of private modules that the tests and the fuzz targets use.
+#[doc(hidden)]
+pub mod outside {
+    pub mod archive {
+        pub mod store {
+            pub use crate::archive::store::{Item, Store};
+        }
+        pub mod tree {
+            pub use crate::archive::tree::Place;
+        }
+        pub use crate::archive::{
+            Archive, ArchiveError, CheckCode, CheckFinding, CheckReport, Clock, Facts,
+            HandoverRecord, Inventory, OcflInventory, Process, Setup, SystemClock, Tokens, texts,
+        };
+    }
+    pub mod fuse {
+        pub use crate::fuse::{mount, texts};
+    }
+    pub mod web {
+        pub use crate::web::texts;
+    }
+    pub mod world {
+        pub use crate::world::texts;
+    }
+}

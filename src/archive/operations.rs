@@ -76,7 +76,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use crate::os::clock::{Clock, SystemClock};
-pub use access::ReadableContent;
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
 pub use describe::{FileList, MetadataFiles, RunAs};
@@ -90,7 +89,6 @@ pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
-pub use open::StoreLock;
 pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
 use publish::NewestTimes;
 pub use publish::{Listing, PublicFile};
@@ -98,12 +96,12 @@ pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
 pub use resolve::{Claims, Related, Relations, matching_translation};
 pub use search::{
-    KeptSearch, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchPage,
-    SearchScope, SearchStop, TEXT_FILE, Texts, WrittenFiles,
+    KeptSearch, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchScope,
+    SearchStop, TEXT_FILE, WrittenFiles,
 };
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
-pub use status::{IndexState, Minted, PendingTransfer, Server, Status};
+pub use status::{PendingTransfer, Status};
 pub use views::{Depositor, Editor, ReadAs};
 
 use dates::DateLedger;

@@ -68,15 +68,12 @@ pub use crate::sql::error::{BesideError, DiskFault, FILE, StoreError};
 pub use accesses::{ACCESSES_FILE, Accesses};
 pub use beside::cache_file;
 pub use changes::{ChangeCounts, ChangeNumber};
-pub use claims::{Contested, OneSided};
 pub use compare::{Difference, DifferenceKind};
 pub use grants::{Grant, GrantTerms, GrantedItem};
-pub use harvest::{ChangePart, ChangedRecord, RecordChange};
-pub use harvest::{HARVEST_FILE, Harvest, HarvestPage, RecordState, Stamped, Window};
+pub use harvest::{ChangePart, RecordChange};
+pub use harvest::{HARVEST_FILE, Harvest, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Speaker, Unsettled};
-pub use levels::{
-    LevelRow, PrefixFound, PrefixRow, key_after_level, key_after_prefix, level_bounds,
-};
+pub use levels::{PrefixRow, key_after_level, key_after_prefix, level_bounds};
 pub use near::Remembered;
 pub use numbers::Counts;
 pub use pictures::{PICTURES_FILE, PictureCache};

@@ -60,9 +60,7 @@ mod walk;
 pub use crate::archive::owner::Owner;
 pub use crate::os::deep::{DeepEntry, clear, joined, open_far};
 pub use crate::os::entries::each_entry_of;
-pub use abilities::Lack;
 pub use action::Action;
-pub use arriving::LIFETIME;
 pub use entry_stat::{entry_stat, times};
 pub use handover::HANDOVER;
 pub use levels::shown_to_declare;
@@ -78,7 +76,7 @@ pub use sidecar::{mark_strangers, speaks_for_owner};
 pub use small::SMALL_FILE_LIMIT;
 pub use staging::StagedItem;
 pub use validator::{Dependencies, Fingerprint, Validator};
-pub use walk::{Visit, WalkEntry};
+pub use walk::WalkEntry;
 
 #[cfg(test)]
 mod tests;

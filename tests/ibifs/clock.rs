@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ibi::Timestamp;
-use ibifs::archive::{Archive, ArchiveError, CheckCode, Clock, Setup};
+use ibifs::outside::archive::{Archive, ArchiveError, CheckCode, Clock, Setup};
 
 use crate::support::{Rng, TestEnv, seed, switch};
 
@@ -63,7 +63,7 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
         }
         let minted = archive.reserve().and_then(|reservation| {
             archive
-                .depositor(&ibifs::archive::Process)
+                .depositor(&ibifs::outside::archive::Process)
                 .mint_reserved(&reservation.date, None, None)
         });
         match minted {
@@ -183,7 +183,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
     let mut names = BTreeSet::new();
     let mut mint = |archive: &Archive| {
         let item = archive
-            .depositor(&ibifs::archive::Process)
+            .depositor(&ibifs::outside::archive::Process)
             .mint(None, None)?;
         assert!(names.insert(item.names.preferred()), "{} twice", item.names);
         Ok::<String, ArchiveError>(item.names.preferred())
@@ -233,7 +233,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
             .expect("the item");
         archive
             .tree()
-            .sync_item(&ibifs::archive::tree::Place::of(&item.names))
+            .sync_item(&ibifs::outside::archive::tree::Place::of(&item.names))
             .expect("there");
     }
     // When their time comes, they are passed over.

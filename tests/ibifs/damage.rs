@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use ibi::relation::{Language, Modifier};
 use ibi::{Ibi, Timestamp};
-use ibifs::archive::store::Item;
-use ibifs::archive::{Archive, ArchiveError, CheckFinding, Clock};
 use ibifs::formats::item::State;
+use ibifs::outside::archive::store::Item;
+use ibifs::outside::archive::{Archive, ArchiveError, CheckFinding, Clock};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::CommandFactory;
-use ibifs::archive::CheckCode;
 use ibifs::command::cli::Cli;
-use ibifs::fuse::mount::Settings;
+use ibifs::outside::archive::CheckCode;
+use ibifs::outside::fuse::mount::Settings;
 
 use crate::language::report_untranslated;
 use crate::support::TestEnv;

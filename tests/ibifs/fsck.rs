@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use ibifs::archive::CheckCode;
+use ibifs::outside::archive::CheckCode;
 
 use crate::support::TestEnv;
 

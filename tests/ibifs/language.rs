@@ -9,9 +9,9 @@ use std::path::Path;
 use clap::CommandFactory;
 use clap::builder::StyledStr;
 use ibi::message::Message;
-use ibifs::archive::CheckCode;
 use ibifs::command::cli::{Cli, MountHelper};
 use ibifs::command::language::{Catalogue, PT_BR};
+use ibifs::outside::archive::CheckCode;
 
 use crate::support::TestEnv;
 use sources::Template;

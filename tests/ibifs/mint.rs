@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use ibifs::archive::{Archive, Setup, SystemClock};
+use ibifs::outside::archive::{Archive, Setup, SystemClock};
 
 use crate::support::TestEnv;
 
@@ -270,7 +270,7 @@ fn mint_by_threads() {
             scope.spawn(|| {
                 for _ in 0..250 {
                     archive
-                        .depositor(&ibifs::archive::Process)
+                        .depositor(&ibifs::outside::archive::Process)
                         .mint(None, None)
                         .expect("a mint");
                 }

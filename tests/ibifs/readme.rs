@@ -438,7 +438,7 @@ ibifs umount /srv/ibifs/archive; kill $(jobs -p); nginx -s stop
     let fstab = &blocks(guide, "```text")[0];
     let fields: Vec<&str> = fstab[0].split_whitespace().collect();
     assert_eq!(fields.len(), 6, "{fstab:?}");
-    ibifs::fuse::mount::Settings::parse(&[fields[3].to_owned()], |_| None)
+    ibifs::outside::fuse::mount::Settings::parse(&[fields[3].to_owned()], |_| None)
         .expect("options of fstab");
 }
 

@@ -18,10 +18,6 @@ pub trait Actor {
     /// Whether files of `uid` count as this user's own, as in a sticky directory.
     fn owns(&self, uid: u32) -> bool;
 
-    /// Runs `act` with the user's credentials. Returns false, without running it, if this process
-    /// cannot take them.
-    fn run(&self, act: &mut dyn FnMut()) -> bool;
-
     /// The user and primary group that own files which the user creates; None if they are not known.
     fn owner(&self) -> Option<(u32, u32)> {
         None
@@ -55,11 +51,6 @@ impl Actor for Process {
         geteuid().is_root() || geteuid().as_raw() == uid
     }
 
-    fn run(&self, act: &mut dyn FnMut()) -> bool {
-        act();
-        true
-    }
-
     fn owner(&self) -> Option<(u32, u32)> {
         Some((geteuid().as_raw(), getegid().as_raw()))
     }
@@ -75,10 +66,6 @@ impl Actor for Stranger {
     }
 
     fn owns(&self, _: u32) -> bool {
-        false
-    }
-
-    fn run(&self, _: &mut dyn FnMut()) -> bool {
         false
     }
 }
@@ -113,10 +100,6 @@ impl Actor for OwnerOnDisk {
 
     fn owns(&self, uid: u32) -> bool {
         self.uid == 0 || self.uid == uid
-    }
-
-    fn run(&self, _: &mut dyn FnMut()) -> bool {
-        false
     }
 
     fn owner(&self) -> Option<(u32, u32)> {
@@ -172,20 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn users_without_a_process_run_nothing() {
+    fn the_owner_of_what_a_user_creates_is_known_of_some() {
         let owner = OwnerOnDisk {
             uid: geteuid().as_raw(),
             gid: Some(7),
         };
-        for (actor, runs) in [
-            (&Process as &dyn Actor, true),
-            (&Stranger, false),
-            (&owner, false),
-        ] {
-            let mut has_run = false;
-            assert_eq!(actor.run(&mut || has_run = true), runs);
-            assert_eq!(has_run, runs);
-        }
         assert_eq!(owner.owner(), Some((owner.uid, 7)));
         assert_eq!(OwnerOnDisk { gid: None, ..owner }.owner(), None);
         assert_eq!(Stranger.owner(), None);

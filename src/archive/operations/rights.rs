@@ -34,10 +34,6 @@ impl Actor for Both<'_> {
         self.0.owns(uid) && self.1.owns(uid)
     }
 
-    fn run(&self, _: &mut dyn FnMut()) -> bool {
-        false
-    }
-
     fn owner(&self) -> Option<(u32, u32)> {
         self.1.owner()
     }

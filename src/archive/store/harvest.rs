@@ -261,11 +261,6 @@ impl Harvest {
         })
     }
 
-    /// The record of an item.
-    pub fn reported(&self, name: &str) -> Result<Option<Stamped>, StoreError> {
-        Ok(self.known(name)?.map(|(_, stamped)| stamped))
-    }
-
     fn known(&self, name: &str) -> Result<Option<ReportedRecord>, StoreError> {
         self.run(|connection| known_of(connection, name))
     }

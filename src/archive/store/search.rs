@@ -277,6 +277,7 @@ impl SearchIndex {
     }
 
     /// The number of items that are recorded.
+    #[cfg(test)]
     pub fn count(&self) -> Result<u64, StoreError> {
         let sql = "SELECT count(*) FROM entry";
         let count: i64 = self.run(|connection| connection.value(sql, &[]))?;

@@ -1,6 +1,6 @@
 //! What the process of `ibifs world` reads: questions of commands, its answers, its cache, headers of Archives.
 
-use ibifs::world::texts;
+use ibifs::outside::world::texts;
 
 use super::{text, two_lines};
 

@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use std::fmt::Display;
 
 use ibi::Ibi;
-use ibifs::archive::{HandoverRecord, Inventory, Tokens};
 use ibifs::formats::inventory::{MOST_ENTRIES, Page};
 use ibifs::formats::item::Names;
 use ibifs::formats::level::{LevelPage, MOST_NAMES};
 use ibifs::formats::mtree;
 use ibifs::formats::tree_name::LevelPath;
+use ibifs::outside::archive::{HandoverRecord, Inventory, Tokens};
 
 use super::{sentence, text};
 

@@ -1,6 +1,6 @@
 //! The Archive's own facts, `archive.ibi`.
 
-use ibifs::archive::Facts;
+use ibifs::outside::archive::Facts;
 
 use super::sentence;
 

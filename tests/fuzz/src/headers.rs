@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use ibifs::web::texts::{Headers, Sent, client, log_lines};
+use ibifs::outside::web::texts::{Headers, Sent, client, log_lines};
 
 use super::{text, two_lines};
 

@@ -1,8 +1,8 @@
 //! Manifests of bags and of scrubs, and inventories of OCFL objects.
 
-use ibifs::archive::OcflInventory;
 use ibifs::formats::bag::{DECLARED, Declaration, tags};
 use ibifs::formats::fixity::{manifest_text, notes_text, parse_manifest, parse_notes};
+use ibifs::outside::archive::OcflInventory;
 
 use super::plain;
 

@@ -4,7 +4,7 @@ use ibi::Ibi;
 use ibi::relation::{from_portable, portable_name, split_name};
 use ibifs::formats::item::Names;
 use ibifs::formats::tree_name::{LevelPath, TreeName};
-use ibifs::fuse;
+use ibifs::outside::fuse;
 
 use super::text;
 

@@ -1,6 +1,6 @@
 //! What `-o` and the user's languages say.
 
-use ibifs::fuse::mount::Settings;
+use ibifs::outside::fuse::mount::Settings;
 
 use super::{sentence, text, two_lines};
 

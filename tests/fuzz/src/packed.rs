@@ -4,7 +4,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ibifs::archive::texts::{format, is_zipped_bag, unpacked};
+use ibifs::outside::archive::texts::{format, is_zipped_bag, unpacked};
 
 use super::sentence;
 

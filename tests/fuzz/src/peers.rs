@@ -3,8 +3,8 @@
 use ibifs::formats::base_url::BaseUrl;
 use ibifs::formats::federation::{PublicKey, SignedList, SigningKey, signature_line};
 use ibifs::formats::name_spaces::NameSpaces;
+use ibifs::outside::web::texts::redirection;
 use ibifs::sql::index_url::{IndexUrl, without_password};
-use ibifs::web::texts::redirection;
 
 use super::{plain, sentence, text, two_lines};
 

@@ -3,7 +3,7 @@
 use ibi::Ibi;
 use ibifs::formats::file_text::{HEAD, TextKind, text_of};
 use ibifs::formats::item::Names;
-use ibifs::web::texts::previews;
+use ibifs::outside::web::texts::previews;
 
 /// The elements that a page may have of a text.
 const ELEMENTS: [&str; 26] = [

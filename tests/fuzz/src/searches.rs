@@ -1,7 +1,7 @@
 //! What a user searches for: in the mount, on a page, in a command.
 
 use ibifs::formats::search::{SearchField, SearchQuery};
-use ibifs::fuse::texts::query as query_below_find;
+use ibifs::outside::fuse::texts::query as query_below_find;
 use rusqlite::Connection;
 
 use super::text;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use ibifs::formats::query::Query;
 use ibifs::resolver::registry::{Inclusion, Registry};
 
-use ibifs::archive::{Clock, SystemClock};
+use ibifs::outside::archive::{Clock, SystemClock};
 
 /// What a stub does with a question.
 pub enum Reply {

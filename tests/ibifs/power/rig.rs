@@ -8,8 +8,8 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use ibifs::archive::store::Store;
 use ibifs::formats::item::State;
+use ibifs::outside::archive::store::Store;
 
 use super::check::{self, Directory};
 use super::client::Client;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use ibifs::archive::{Archive, CheckReport, SystemClock};
+use ibifs::outside::archive::{Archive, CheckReport, SystemClock};
 
 use super::supervisor::{Supervised, What};
 use crate::support::TestEnv;
@@ -187,7 +187,7 @@ impl Fixture {
             Ok(())
         });
         listed.expect("the index answers");
-        let say = |item: &ibifs::archive::store::Item| {
+        let say = |item: &ibifs::outside::archive::store::Item| {
             let relations = archive.store().relations_of(item.id);
             format!("{item:?} {:?}", relations.expect("the index answers"))
         };

@@ -248,9 +248,6 @@ fn a_caller_owns_what_its_user_owns() {
     let fixture = Fixture::new();
     let caller = fixture.caller;
     assert!(caller.owns(caller.uid));
-    let mut has_run = false;
-    assert!(caller.run(&mut || has_run = true));
-    assert!(has_run);
     assert_eq!(caller.owner(), Some((caller.uid, caller.gid)));
     let item = fixture.mint(None);
     fixture.write(&item, "a", "x");
