@@ -162,6 +162,7 @@ fn exactly_fourteen_compositions() {
             .count();
     }
     assert_eq!(found, 14);
+    assert_eq!(Modifier::compositions().count(), found);
 }
 
 #[test]
