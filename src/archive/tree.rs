@@ -10,7 +10,7 @@
 //! Each module uses modules above it in this list, never one below.
 //!
 //! - [`action`]: the actions that an error names.
-//! - [`entry_stat`]: permission bits and times of entries.
+//! - [`mod@entry_stat`]: permission bits and times of entries.
 //! - [`place`]: where items lie, and the errors of operations on them.
 //! - [`new_directory`]: mode and owner of a directory that is made.
 //! - [`root`]: the open store directory.

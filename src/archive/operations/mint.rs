@@ -18,29 +18,29 @@ use ibi::{Ibip, Rep, Timestamp};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relative {
     /// Its next edition.
-    EditionOf(Names),
+    Edition(Names),
     /// Its translation into a language.
-    TranslationOf(Names, Language),
+    Translation(Names, Language),
     /// Its metadata.
-    MetadataOf(Names),
+    Metadata(Names),
 }
 
 impl Relative {
     /// The existing item.
     pub fn source(&self) -> &Names {
         match self {
-            Relative::EditionOf(names)
-            | Relative::TranslationOf(names, _)
-            | Relative::MetadataOf(names) => names,
+            Relative::Edition(names)
+            | Relative::Translation(names, _)
+            | Relative::Metadata(names) => names,
         }
     }
 
     /// The relation that the existing item has to the new one.
     pub fn kind(&self) -> RelationKind {
         match self {
-            Relative::EditionOf(_) => RelationKind::NextEdition,
-            Relative::TranslationOf(_, language) => RelationKind::Translation(*language),
-            Relative::MetadataOf(_) => RelationKind::Metadata,
+            Relative::Edition(_) => RelationKind::NextEdition,
+            Relative::Translation(_, language) => RelationKind::Translation(*language),
+            Relative::Metadata(_) => RelationKind::Metadata,
         }
     }
 }
@@ -257,7 +257,7 @@ impl Archive {
     ) -> Result<Sidecar, ArchiveError> {
         let mut sidecar = Sidecar::new(names);
         sidecar.set_archive_service(&self.facts.service);
-        if let Some(Relative::TranslationOf(_, language)) = relative {
+        if let Some(Relative::Translation(_, language)) = relative {
             sidecar.set_language(language);
         }
         if let Some(relative) = relative {

@@ -22,7 +22,7 @@ use crate::sql::engine::{Connection, Sync, params};
 use crate::sql::index_url::IndexUrl;
 use ibi::message;
 
-pub use changes::{ChangePart, ChangedRecord, RecordChange};
+pub use changes::{ChangePart, RecordChange};
 
 /// File name of the database.
 pub const HARVEST_FILE: &str = "harvest.sqlite3";

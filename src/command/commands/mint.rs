@@ -39,13 +39,13 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
         &options.metadata_of,
         language,
     ) {
-        (Some(of), ..) => Some(Relative::EditionOf(item(of)?)),
-        (_, Some(of), _, Some(language)) => Some(Relative::TranslationOf(item(of)?, language)),
-        (_, _, Some(of), _) => Some(Relative::MetadataOf(item(of)?)),
+        (Some(of), ..) => Some(Relative::Edition(item(of)?)),
+        (_, Some(of), _, Some(language)) => Some(Relative::Translation(item(of)?, language)),
+        (_, _, Some(of), _) => Some(Relative::Metadata(item(of)?)),
         _ => None,
     };
     let inherited = match &relative {
-        Some(Relative::EditionOf(of)) if options.with_metadata => Some(Inherited::of(&access, of)?),
+        Some(Relative::Edition(of)) if options.with_metadata => Some(Inherited::of(&access, of)?),
         _ => None,
     };
     let names = match &deposit {
@@ -54,7 +54,7 @@ pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     };
     if let Some(inherited) = inherited {
         let mint_metadata = || {
-            let relative = Relative::MetadataOf(names.clone());
+            let relative = Relative::Metadata(names.clone());
             mint_through(&access, Some(&relative), Doc::Made)
         };
         inherited.copy_to(&access, &names, mint_metadata)?;
@@ -101,9 +101,9 @@ fn mint_through(
                     .check_relative(relative)?;
             }
             let tail = match relative {
-                Relative::EditionOf(_) => "!".to_owned(),
-                Relative::TranslationOf(_, language) => format!("+({language})"),
-                Relative::MetadataOf(_) => ":".to_owned(),
+                Relative::Edition(_) => "!".to_owned(),
+                Relative::Translation(_, language) => format!("+({language})"),
+                Relative::Metadata(_) => ":".to_owned(),
             };
             mount_point.join(format!("{}{tail}", relative.source().preferred()))
         }

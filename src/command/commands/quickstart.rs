@@ -95,12 +95,12 @@ fn fill(store: &Path) -> Result<(), Failure> {
     })?;
     let second = archive
         .depositor(&Process)
-        .mint(Some(&Relative::EditionOf(report.clone())), None)?
+        .mint(Some(&Relative::Edition(report.clone())), None)?
         .names;
     put(&second, "doc/report.txt", SECOND)?;
     archive.edit(&Process, |it| it.set_fact(&second, Fact::Language(english)))?;
     if let Ok(portuguese) = Language::parse("pt") {
-        let relative = Relative::TranslationOf(second.clone(), portuguese);
+        let relative = Relative::Translation(second.clone(), portuguese);
         let translation = archive
             .depositor(&Process)
             .mint(Some(&relative), None)?
@@ -110,7 +110,7 @@ fn fill(store: &Path) -> Result<(), Failure> {
     }
     let metadata = archive
         .depositor(&Process)
-        .mint(Some(&Relative::MetadataOf(second.clone())), None)?
+        .mint(Some(&Relative::Metadata(second.clone())), None)?
         .names;
     put(&metadata, "doc/reference.bib", RECORD)?;
     archive.close();

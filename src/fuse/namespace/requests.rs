@@ -52,9 +52,9 @@ pub(super) fn relative_of(names: &Names, request: &Request) -> Option<Relative> 
     };
     let names = names.clone();
     match single_step(modifier)? {
-        Step::LastEdition => Some(Relative::EditionOf(names)),
-        Step::Translation(Some(language)) => Some(Relative::TranslationOf(names, *language)),
-        Step::Metadata(None) => Some(Relative::MetadataOf(names)),
+        Step::LastEdition => Some(Relative::Edition(names)),
+        Step::Translation(Some(language)) => Some(Relative::Translation(names, *language)),
+        Step::Metadata(None) => Some(Relative::Metadata(names)),
         _ => None,
     }
 }
@@ -90,12 +90,9 @@ mod tests {
         let rep = Rep::parse("iconet.com.br/banon/2001/02.10.22.55").expect("a rep");
         let names = Names::from(Ibi::Rep(rep));
         let relative = |tail| relative_of(&names, &request(tail));
-        assert!(matches!(relative("!"), Some(Relative::EditionOf(_))));
-        assert!(matches!(
-            relative("+(pt)"),
-            Some(Relative::TranslationOf(..))
-        ));
-        assert!(matches!(relative(":"), Some(Relative::MetadataOf(_))));
+        assert!(matches!(relative("!"), Some(Relative::Edition(_))));
+        assert!(matches!(relative("+(pt)"), Some(Relative::Translation(..))));
+        assert!(matches!(relative(":"), Some(Relative::Metadata(_))));
         for tail in ["+", "!:", ":(oai_dc)", "?GetFileList"] {
             assert!(relative(tail).is_none(), "{tail}");
         }

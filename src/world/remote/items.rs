@@ -572,9 +572,12 @@ mod tests {
     async fn an_item_that_has_gone_is_missing_after_a_minute() {
         let is_gone = Arc::new(std::sync::atomic::AtomicBool::new(false));
         let gone = Arc::clone(&is_gone);
-        let peer = Peer::answering(move |_| match gone.load(Ordering::Relaxed) {
-            true => answer(404, "", b""),
-            false => inventory(ITEM, "1", ROOT),
+        let peer = Peer::answering(move |_| {
+            if gone.load(Ordering::Relaxed) {
+                answer(404, "", b"")
+            } else {
+                inventory(ITEM, "1", ROOT)
+            }
         })
         .await;
         let ((_directory, cache), clock) = (cache(), SetClock::new());

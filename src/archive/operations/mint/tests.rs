@@ -78,17 +78,17 @@ fn a_related_item_is_minted_with_the_relation_at_both_ends() {
     let pt = language("pt");
     let cases = [
         (
-            Relative::EditionOf(source.names.clone()),
+            Relative::Edition(source.names.clone()),
             "ibi.nextedition",
             "ibi.editionof",
         ),
         (
-            Relative::TranslationOf(source.names.clone(), pt),
+            Relative::Translation(source.names.clone(), pt),
             "ibi.translation(pt)",
             "ibi.translationof",
         ),
         (
-            Relative::MetadataOf(source.names.clone()),
+            Relative::Metadata(source.names.clone()),
             "ibi.metadata",
             "ibi.metadataof",
         ),
@@ -129,13 +129,13 @@ fn a_related_item_is_minted_with_the_relation_at_both_ends() {
 fn an_item_that_may_not_be_related_is_not_minted() {
     let archive = TestArchive::new();
     let source = archive.new_item();
-    let relative = Relative::EditionOf(source.names.clone());
+    let relative = Relative::Edition(source.names.clone());
     let refused = archive.depositor(&OTHER_USER).check_relative(&relative);
     assert!(
         matches!(refused, Err(ArchiveError::NotAllowed(_))),
         "{refused:?}"
     );
-    let unknown = Relative::EditionOf(elsewhere());
+    let unknown = Relative::Edition(elsewhere());
     let refused = archive.depositor(&Process).check_relative(&unknown);
     assert!(
         matches!(refused, Err(ArchiveError::Unknown { .. })),
@@ -191,12 +191,12 @@ fn a_relative_has_the_kind_of_its_pair() {
     let of = names("8JMKD3MGP8W/35MMLL8");
     let pt = language("pt");
     for (relative, kind) in [
-        (Relative::EditionOf(of.clone()), RelationKind::NextEdition),
+        (Relative::Edition(of.clone()), RelationKind::NextEdition),
         (
-            Relative::TranslationOf(of.clone(), pt),
+            Relative::Translation(of.clone(), pt),
             RelationKind::Translation(pt),
         ),
-        (Relative::MetadataOf(of.clone()), RelationKind::Metadata),
+        (Relative::Metadata(of.clone()), RelationKind::Metadata),
     ] {
         assert_eq!((relative.kind(), relative.source()), (kind, &of));
     }

@@ -389,8 +389,8 @@ fn a_relative_is_refused_before_a_date_is_used() {
         |actor: &dyn Actor, relative: &Relative| archive.depositor(actor).check_relative(relative);
     let names = || one.names.clone();
     for relative in [
-        Relative::EditionOf(names()),
-        Relative::TranslationOf(names(), pt),
+        Relative::Edition(names()),
+        Relative::Translation(names(), pt),
     ] {
         let refused = check(&Process, &relative);
         let Err(ArchiveError::HasOne { kind, target, .. }) = refused else {
@@ -400,9 +400,9 @@ fn a_relative_is_refused_before_a_date_is_used() {
         assert_eq!(*target, other.names);
     }
     for relative in [
-        Relative::MetadataOf(names()),
-        Relative::TranslationOf(names(), language("fr")),
-        Relative::EditionOf(other.names.clone()),
+        Relative::Metadata(names()),
+        Relative::Translation(names(), language("fr")),
+        Relative::Edition(other.names.clone()),
     ] {
         check(&Process, &relative).expect("free");
         let refused = check(&OTHER_USER, &relative);
@@ -411,7 +411,7 @@ fn a_relative_is_refused_before_a_date_is_used() {
             "{refused:?}"
         );
     }
-    let refused = check(&Process, &Relative::EditionOf(elsewhere()));
+    let refused = check(&Process, &Relative::Edition(elsewhere()));
     assert!(
         matches!(refused, Err(ArchiveError::Unknown { .. })),
         "{refused:?}"

@@ -43,8 +43,8 @@ fn virtual_attributes_say_what_the_item_is() {
     let fixture = Fixture::new();
     let item = fixture.mint(None);
     let names = item.names.clone();
-    let edition = fixture.mint(Some(&Relative::EditionOf(names.clone())));
-    let translation = fixture.mint(Some(&Relative::TranslationOf(names, pt())));
+    let edition = fixture.mint(Some(&Relative::Edition(names.clone())));
+    let translation = fixture.mint(Some(&Relative::Translation(names, pt())));
     for path in [rep(&item), ibip(&item)] {
         let node = fixture.node(&path);
         for (name, value) in [

@@ -23,9 +23,9 @@ fn modifiers_lead_to_related_items_in_their_tree() {
     });
     let item = fixture.mint(None);
     let names = item.names.clone();
-    let edition = fixture.mint(Some(&Relative::EditionOf(names.clone())));
-    let translation = fixture.mint(Some(&Relative::TranslationOf(names.clone(), pt())));
-    let metadata = fixture.mint(Some(&Relative::MetadataOf(names)));
+    let edition = fixture.mint(Some(&Relative::Edition(names.clone())));
+    let translation = fixture.mint(Some(&Relative::Translation(names.clone(), pt())));
+    let metadata = fixture.mint(Some(&Relative::Metadata(names)));
     let (in_rep, in_ibip) = (rep(&item), ibip(&item));
     for (tail, related) in [
         ("!", &edition),
@@ -71,7 +71,7 @@ fn modifiers_lead_to_related_items_in_their_tree() {
 fn entries_are_computed_without_a_caller() {
     let fixture = Fixture::new();
     let item = fixture.mint(None);
-    let edition = fixture.mint(Some(&Relative::EditionOf(item.names.clone())));
+    let edition = fixture.mint(Some(&Relative::Edition(item.names.clone())));
     let path = rep(&item);
     let (year, name) = split(&path);
     let year = fixture.node(year);
