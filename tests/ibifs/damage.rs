@@ -68,14 +68,13 @@ fn printed(store: &Path) -> Result<String, ArchiveError> {
         text += &format!("{:?}\n", archive.relations(item)?);
         text += &format!("{:?}\n", archive.store().aliases_of(item.id)?);
         if item.state != State::Deleted {
-            for signs in MODIFIERS {
-                let modifier = Modifier::parse(signs).expect(signs);
+            for modifier in Modifier::compositions() {
                 // Numbers of items mean nothing outside one index.
                 let related = match archive.resolve(&item.names, &modifier, &wanted) {
                     Ok(related) => format!("{related:?}"),
                     Err(error) => error.to_string(),
                 };
-                text += &format!("{signs} {}\n", without_numbers(&related));
+                text += &format!("{modifier} {}\n", without_numbers(&related));
             }
         }
     }
@@ -108,11 +107,6 @@ fn without_numbers(text: &str) -> String {
     }
     kept
 }
-
-/// The fourteen modifiers (ibi(7), "Modifiers").
-const MODIFIERS: [&str; 14] = [
-    ":", ":+", "!", "!+", "!:", "!+:", "!:+", "!+:+", "+", "+!", "+:", "+!:", "+:+", "+!:+",
-];
 
 /// Every name in the sound store.
 const NAMES: [&str; 13] = [

@@ -211,8 +211,8 @@ fn every_format_is_read_back() {
         let document = written.write(format);
         let read = crate::metadata::read_metadata_text(document.as_bytes());
         let read = read.unwrap_or_else(|error| panic!("{error}: {document}"));
-        same(&read.core, core, &all, &document);
         let word = format.word();
+        same(&read.core, core, &all, &format!("{word}: {document}"));
         // BibTeX has no day.
         let date = match format {
             DescriptionFormat::Bibtex | DescriptionFormat::BibInpe => "2009-02",
