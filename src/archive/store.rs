@@ -89,7 +89,7 @@ pub use write::Refill;
 const SOON: Duration = Duration::from_millis(1_500);
 
 /// The time that a command waits for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The use by other processes of a store that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Store {
 
     /// Connects to the server of an index.
     fn connect(url: &IndexUrl, purpose: OpenFor) -> Result<Store, StoreError> {
-        let server = Postgres::connect(url, PATIENCE)?;
+        let server = Postgres::connect(url, TIMEOUT)?;
         let connection = Connection::Postgres(Box::new(server));
         let rank = match purpose {
             OpenFor::Reading => {
@@ -192,7 +192,7 @@ impl Store {
 
     /// Limits the wait of each statement to what the callers of a service accept, if the index is in a server.
     pub fn answer_soon(&self) {
-        self.lock().set_patience(SOON);
+        self.lock().set_timeout(SOON);
     }
 
     fn over(connection: Connection, directory: Option<OwnedFd>) -> Store {

@@ -1,4 +1,4 @@
-//! The HTTP door, `ibifs serve` and `ibifs resolver`, asked with the programs that people ask with.
+//! The services over HTTP, `ibifs serve` and `ibifs resolver`, with the programs that people use.
 
 mod access_log;
 mod content;

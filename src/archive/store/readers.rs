@@ -16,7 +16,7 @@ use crate::sql::engine::{Connection, Sqlite};
 const READERS: usize = 5;
 
 /// The time that a reader waits while SQLite has the database for itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The connections, once they are open.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ impl Store {
     pub(super) fn open_readers(&self, directory: &OwnedFd) -> Result<(), StoreError> {
         let opened = (0..READERS).map(|_| {
             let connection = open(directory)?;
-            connection.busy_timeout(PATIENCE)?;
+            connection.busy_timeout(TIMEOUT)?;
             let connection = Connection::Sqlite(Sqlite::prepared(connection)?);
             Ok(RankedMutex::new(Rank::Index, connection))
         });
@@ -71,7 +71,7 @@ mod tests {
         std::thread::scope(|scope| {
             let _main = store.lock();
             scope.spawn(|| sender.send(store.reading().exists("SELECT 1 FROM item", &[])));
-            let answer = receiver.recv_timeout(PATIENCE).expect("an answer");
+            let answer = receiver.recv_timeout(TIMEOUT).expect("an answer");
             assert!(!answer.expect("read"));
         });
     }

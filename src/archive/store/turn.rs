@@ -19,7 +19,7 @@ impl Store {
         if let Some(url) = &self.url {
             let connected = match server.take() {
                 Some(connected) => connected,
-                None => Postgres::connect(url, self.lock().patience())?,
+                None => Postgres::connect(url, self.lock().timeout())?,
             };
             connected.take_turn()?;
             *server = Some(connected);

@@ -125,21 +125,21 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
     let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
     let metrics = listen::metrics(options.monitoring.metrics)?;
     let access_log = listen::access_log(&options.monitoring)?;
-    let door = server::Door {
+    let config = server::ServerConfig {
         listen: options.listen,
         proxies: &proxies,
         tls: tls.as_ref(),
         metrics: metrics.as_ref(),
         access_log: access_log.as_ref(),
     };
-    let listened = server::run(&door, |local| {
-        let socket = listen::socket_url(local, door.tls);
+    let listened = server::run(&config, |local| {
+        let socket = listen::socket_url(local, config.tls);
         let url = match (&options.url, &options.address) {
             (Some(url), _) => url.clone(),
             (None, Some(address)) => BaseUrl::of_address(address),
             (None, None) => BaseUrl::of_address(&local.to_string()),
         };
-        let url = listen::public_url(url, local, door.tls);
+        let url = listen::public_url(url, local, config.tls);
         let made = registry.take().map(|registry| {
             let clock = server::SiteClock::new(SystemClock);
             let made = resolver::Resolver::new(registry, url, &network, clock)?;
@@ -169,7 +169,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             return server::Started::nothing();
         }
         say(&if options.output.json {
-            print::listening_json(&made.url().short(), &socket, door.metrics)
+            print::listening_json(&made.url().short(), &socket, config.metrics)
         } else {
             let line = message!(
                 "resolving for {address} at {url}",
@@ -179,7 +179,7 @@ fn answer(options: &Resolver) -> Result<Exit, Failure> {
             format!(
                 "{}\n{}",
                 localized(&line),
-                listen::metrics_line(door.metrics)
+                listen::metrics_line(config.metrics)
             )
         })
         .unwrap_or_else(|failure| log::warn!("{failure}"));

@@ -55,17 +55,17 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     let tls = listen::tls(options.tls_cert.as_deref(), options.tls_key.as_deref())?;
     let metrics = listen::metrics(options.monitoring.metrics)?;
     let access_log = listen::access_log(&options.monitoring)?;
-    let door = server::Door {
+    let config = server::ServerConfig {
         listen: options.listen,
         proxies: &proxies,
         tls: tls.as_ref(),
         metrics: metrics.as_ref(),
         access_log: access_log.as_ref(),
     };
-    let listened = server::run(&door, |local| {
+    let listened = server::run(&config, |local| {
         // With port 0 the port is known only now.
-        let url = listen::public_url(url, local, door.tls);
-        let socket = listen::socket_url(local, door.tls);
+        let url = listen::public_url(url, local, config.tls);
+        let socket = listen::socket_url(local, config.tls);
         let announcements = match announcements(options, &facts, &url) {
             Ok(announcements) => announcements,
             Err(failure) => {
@@ -97,7 +97,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         }
         let site = Arc::new(site.receiving(receiver.take()));
         put(&if is_json {
-            print::listening_json(&site.url().short(), &socket, door.metrics)
+            print::listening_json(&site.url().short(), &socket, config.metrics)
         } else {
             let line = message!(
                 "serving {address} at {url}",
@@ -107,7 +107,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             format!(
                 "{}\n{}",
                 localized(&line),
-                listen::metrics_line(door.metrics)
+                listen::metrics_line(config.metrics)
             )
         });
         archive::started(site, announcements, report)

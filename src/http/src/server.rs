@@ -124,7 +124,7 @@ pub type BackgroundTask = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The way in which a service accepts connections.
 #[derive(Clone, Copy, Debug)]
-pub struct Door<'a> {
+pub struct ServerConfig<'a> {
     /// The address on which it listens.
     pub listen: SocketAddr,
     /// The proxies whose connections are those of many clients.
@@ -152,7 +152,7 @@ async fn serve(
     each: &[Answering],
     threads: &mut Threads,
     places: &Arc<Semaphore>,
-    door: &Door<'_>,
+    config: &ServerConfig<'_>,
     end: impl Future<Output = ()>,
 ) {
     let shares = Shares::new(MOST_OF_ONE_CLIENT);
@@ -168,10 +168,10 @@ async fn serve(
             next = next => next,
         };
         let share = match &accepted {
-            Ok((stream, peer)) if !door.proxies.has(peer.ip()) => {
+            Ok((stream, peer)) if !config.proxies.has(peer.ip()) => {
                 let share = shares.take(client_of(peer.ip()));
                 if share.is_none() {
-                    if door.tls.is_none() {
+                    if config.tls.is_none() {
                         // If the message does not fit into the socket buffer, it is dropped.
                         let _ = stream.try_write(TOO_MANY);
                     }
@@ -195,7 +195,7 @@ async fn serve(
         };
         let (at, thread) = threads.next();
         let (answering, watcher) = (each[at].clone(), graceful.watcher());
-        let tls = door.tls.map(Tls::acceptor);
+        let tls = config.tls.map(Tls::acceptor);
         thread.spawn(async move {
             let ended = connection(stream, tls, peer.ip(), answering, watcher).await;
             if let Err(error) = ended {
@@ -263,7 +263,7 @@ async fn answered(
 }
 
 /// Listens, and serves until the process receives SIGTERM or SIGINT. `start` receives the bound address.
-pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
+pub fn run(config: &ServerConfig<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
     ibifs_os::limits::raise_descriptor_limit();
     ibifs_os::memory::share_between_threads();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -273,7 +273,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
         .on_thread_start(ibifs_os::caller::act_as_process)
         .build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind(door.listen).await?;
+        let listener = TcpListener::bind(config.listen).await?;
         let local = listener.local_addr()?;
         let mut terminate = signal(SignalKind::terminate())?;
         let end = async {
@@ -283,7 +283,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             }
         };
         // Without TLS and log the signal ends the process, as a terminal expects that is closed.
-        let mut hangup = match (door.tls, door.access_log) {
+        let mut hangup = match (config.tls, config.access_log) {
             (None, None) => None,
             _ => Some(signal(SignalKind::hangup())?),
         };
@@ -292,14 +292,14 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             return Ok(());
         };
         // Started as the user that the service has become.
-        let log = match door.access_log {
-            Some(log) => Some(log.start(door.proxies)?),
+        let log = match config.access_log {
+            Some(log) => Some(log.start(config.proxies)?),
             None => None,
         };
         let reloading = async {
             if let Some(hangup) = &mut hangup {
                 while hangup.recv().await.is_some() {
-                    if let Some(tls) = door.tls {
+                    if let Some(tls) = config.tls {
                         tls.reload();
                     }
                     if let Some(log) = &log {
@@ -309,13 +309,13 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             }
             std::future::pending::<()>().await;
         };
-        if let Some(tls) = door.tls {
+        if let Some(tls) = config.tls {
             tls.check();
         }
         let mut threads = Threads::start(started.begin)?;
         let beside = started.beside.map(tokio::spawn);
         let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        let kinds = started.kinds.filter(|_| door.metrics.is_some());
+        let kinds = started.kinds.filter(|_| config.metrics.is_some());
         let each: Vec<Answering> = (0..threads.count())
             .map(|_| Answering {
                 responder: responders(),
@@ -329,7 +329,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             places: Arc::clone(&places),
         });
         let reporting = async {
-            if let (Some(socket), Some(reporter)) = (door.metrics, reporter)
+            if let (Some(socket), Some(reporter)) = (config.metrics, reporter)
                 && let Err(error) = metrics::serve(socket, reporter).await
             {
                 log::error!("the metrics cannot be served: {error}");
@@ -337,7 +337,7 @@ pub fn run(door: &Door<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::i
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = serve(listener, &each, &mut threads, &places, door, end) => {}
+            () = serve(listener, &each, &mut threads, &places, config, end) => {}
             () = reloading => {}
             () = reporting => {}
         }

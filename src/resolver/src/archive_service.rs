@@ -21,7 +21,7 @@ const SILENCE: u32 = 3;
 /// The time for which it is left alone at first, and at most. Each time is twice the one before.
 const RESTS: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 /// The least and the most time that others wait for an Archive that is asked first.
-const PATIENCE: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(1));
+const HEAD_STARTS: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(1));
 /// The time for which others wait, in usual answer times of the Archive.
 const USUAL_TIMES: u32 = 3;
 /// The most requests that wait for one Archive at a time.
@@ -210,9 +210,9 @@ impl ArchiveService {
     }
 
     /// Returns how long others wait for its answer, before they are asked, too.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn head_start(&self) -> Duration {
         let usual = self.usual.load(Ordering::Relaxed);
-        let (least, most) = PATIENCE;
+        let (least, most) = HEAD_STARTS;
         Duration::from_micros(u64::from(usual.saturating_mul(USUAL_TIMES))).clamp(least, most)
     }
 
@@ -302,17 +302,17 @@ mod tests {
     #[test]
     fn others_wait_by_its_usual_time() {
         let service = service();
-        assert_eq!(service.patience(), PATIENCE.0);
+        assert_eq!(service.head_start(), HEAD_STARTS.0);
         service.note(Some(Duration::from_millis(200)));
-        assert_eq!(service.patience(), Duration::from_millis(600));
+        assert_eq!(service.head_start(), Duration::from_millis(600));
         for _ in 0..50 {
             service.note(Some(Duration::from_secs(2)));
         }
-        assert_eq!(service.patience(), PATIENCE.1);
+        assert_eq!(service.head_start(), HEAD_STARTS.1);
         for _ in 0..100 {
             service.note(Some(Duration::ZERO));
         }
-        assert_eq!(service.patience(), PATIENCE.0);
+        assert_eq!(service.head_start(), HEAD_STARTS.0);
     }
 
     #[test]

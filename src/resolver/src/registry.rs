@@ -112,7 +112,7 @@ impl Registry {
 
     /// From now on a request fails soon if the database is in a server that does not answer.
     pub fn answer_soon(&self) {
-        self.lock().set_patience(SOON);
+        self.lock().set_timeout(SOON);
     }
 
     fn lock(&self) -> MutexGuard<'_, Connection> {

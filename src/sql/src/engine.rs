@@ -285,17 +285,17 @@ impl Connection {
     }
 
     /// Sets how long a statement waits for a server.
-    pub fn set_patience(&self, patience: Duration) {
+    pub fn set_timeout(&self, timeout: Duration) {
         if let Connection::Postgres(server) = self {
-            server.set_patience(patience);
+            server.set_timeout(timeout);
         }
     }
 
     /// Returns how long a statement waits for a server.
-    pub fn patience(&self) -> Duration {
+    pub fn timeout(&self) -> Duration {
         match self {
             Connection::Sqlite(_) => Duration::MAX,
-            Connection::Postgres(server) => server.patience(),
+            Connection::Postgres(server) => server.timeout(),
         }
     }
 

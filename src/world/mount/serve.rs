@@ -18,7 +18,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The time to wait for a process of the cache that begins or ends.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time that an unmount waits for processes that still use the tree.
 const LAST_ORDERS: Duration = Duration::from_secs(5);
 
@@ -89,7 +89,7 @@ pub fn serve(
     stays: bool,
     watcher: &impl Watcher,
 ) -> Result<(), WorldError> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         // Each time: a process that was asked may have ended since.
         let mount_point = check_mount_point(mount_point)?;

@@ -13,7 +13,7 @@ use ibifs_sql::error::StoreError;
 use ibifs_sql::index_url::{IndexUrl, IndexUrlError, NamedBy};
 
 /// The time that a command waits for a server.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The place of a resolver's database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl RegistryPlace {
                 Ok((connection, Some(directory)))
             }
             RegistryPlace::Server(url) => {
-                let server = Postgres::connect(url, PATIENCE)?;
+                let server = Postgres::connect(url, TIMEOUT)?;
                 let connection = Connection::Postgres(Box::new(server));
                 schema::SERVER.migrate(&connection)?;
                 Ok((connection, None))

@@ -250,9 +250,9 @@ impl QueryRound<'_> {
         if let Some(first) = archives.likely_of_lists(&self.question.ibi)
             && !self.is_original_required
         {
-            let patience = first.patience();
+            let head_start = first.head_start();
             self.ask(&first, None, round);
-            if let Some(found) = self.taken_within(patience, round).await {
+            if let Some(found) = self.taken_within(head_start, round).await {
                 return Some(found);
             }
         }
@@ -280,13 +280,13 @@ impl QueryRound<'_> {
         let (first, others) = likely.split_at(alone);
         for stage in [first, others] {
             let proven = stage.iter().filter(|it| it.is_proven);
-            let patience = proven.map(|it| it.archive.patience()).max();
+            let head_start = proven.map(|it| it.archive.head_start()).max();
             for it in stage {
                 self.ask(&it.archive, None, round);
             }
-            let patience = patience.unwrap_or(HEAD_START);
+            let head_start = head_start.unwrap_or(HEAD_START);
             if !stage.is_empty()
-                && let Some(found) = self.taken_within(patience, round).await
+                && let Some(found) = self.taken_within(head_start, round).await
             {
                 return Some(found);
             }

@@ -1,6 +1,6 @@
 //! PostgreSQL, a server that several hosts share.
 //!
-//! No statement waits for longer than the patience of its connection. After one that has, or after a connection that
+//! No statement waits for longer than the timeout of its connection. After one that has, or after a connection that
 //! was lost, the server counts as away for a moment, in which statements fail at once: otherwise each of many threads
 //! would wait in its turn. A connection that was lost is made again by the next statement.
 
@@ -47,7 +47,7 @@ pub struct Postgres {
     /// There until this value is dropped.
     runtime: Option<Runtime>,
     address: Address,
-    patience: Cell<Duration>,
+    timeout: Cell<Duration>,
     /// The row of this process in the table `host`, without which it writes nothing.
     host: Cell<Option<i64>>,
     /// The number of times that the connection has been made.
@@ -110,8 +110,8 @@ impl Rows<'_> {
 }
 
 impl Postgres {
-    /// Connects to the server of a URL. No statement will wait longer than `patience`.
-    pub fn connect(url: &IndexUrl, patience: Duration) -> Result<Postgres, StoreError> {
+    /// Connects to the server of a URL. No statement will wait longer than `timeout`.
+    pub fn connect(url: &IndexUrl, timeout: Duration) -> Result<Postgres, StoreError> {
         let address = Address::of(url)?;
         let runtime = Builder::new_current_thread()
             .enable_all()
@@ -123,7 +123,7 @@ impl Postgres {
         let connection = Postgres {
             runtime: Some(runtime),
             address,
-            patience: Cell::new(patience),
+            timeout: Cell::new(timeout),
             host: Cell::new(None),
             generation: Cell::new(0),
             state: RefCell::default(),
@@ -148,13 +148,13 @@ impl Postgres {
     }
 
     /// Sets how long a statement waits.
-    pub(super) fn set_patience(&self, patience: Duration) {
-        self.patience.set(patience);
+    pub(super) fn set_timeout(&self, timeout: Duration) {
+        self.timeout.set(timeout);
     }
 
     /// Returns how long a statement waits.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience.get()
+    pub(super) fn timeout(&self) -> Duration {
+        self.timeout.get()
     }
 
     pub(super) fn prepare(&self, sql: &str) -> Statement<'_> {
@@ -448,15 +448,15 @@ impl Postgres {
         }
     }
 
-    /// Waits for a future; None if it takes longer than the patience.
+    /// Waits for a future; None if it takes longer than the timeout.
     fn block_on<F>(&self, future: F) -> Option<F::Output>
     where
         F: Future + Send,
         F::Output: Send,
     {
-        let (runtime, patience) = (self.runtime.as_ref()?, self.patience.get());
+        let (runtime, timeout) = (self.runtime.as_ref()?, self.timeout.get());
         let wait = move || {
-            let answered = async { tokio::time::timeout(patience, future).await };
+            let answered = async { tokio::time::timeout(timeout, future).await };
             runtime.block_on(answered).ok()
         };
         // A thread of the web service may belong to a runtime. Such a thread cannot enter a second one.
