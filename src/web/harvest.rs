@@ -14,7 +14,6 @@ use rustix::io::Errno;
 use sha2::{Digest, Sha256};
 
 use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
-use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError, Clock, ReadAs};
 use crate::formats::description::{Access, Description, OpenFile};
 use crate::formats::item::{Names, State};
@@ -69,7 +68,7 @@ impl Harvester<'_> {
     fn look(&self, item: &Item) -> Result<(RecordState, Option<String>), ArchiveError> {
         let _near = self.archive.store().near(&item.names)?;
         if item.state == State::Deleted {
-            let is_public = self.archive.is_public(item, &Dependencies::default())?;
+            let is_public = self.archive.is_public(item)?;
             let state = if is_public {
                 RecordState::Removed
             } else {

@@ -9,8 +9,7 @@ mod memo;
 mod related;
 
 use crate::archive::store::Item;
-use crate::archive::tree::Dependencies;
-use crate::archive::{Archive, ArchiveError, RunAs};
+use crate::archive::{ArchiveError, ReadAs};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::item::{Names, State};
 use crate::formats::query::encoded;
@@ -56,14 +55,10 @@ pub enum WantedItems {
 /// An Archive that answers.
 #[allow(missing_debug_implementations, reason = "it borrows a closure")]
 pub struct Service<'a> {
-    /// The Archive.
-    pub archive: &'a Archive,
+    /// The Archive as the public reads it: only what the public may read has a URL.
+    pub archive: ReadAs<'a>,
     /// The URL at which it is reached. The pair `archiveaddress` has its host and port.
     pub url: &'a BaseUrl,
-    /// Reads as the public. Only what the public may read has a URL.
-    pub act: RunAs<'a>,
-    /// Records the files and directories on which the answer depends.
-    pub dependencies: &'a Dependencies,
 }
 
 /// An answer without its key, which is different each time.
@@ -107,11 +102,7 @@ impl Service<'_> {
             Ok(None) | Err(ArchiveError::Ibi(_)) => return Ok(UrlAnswer::default()),
             Err(error) => return Err(error),
         };
-        if !self
-            .archive
-            .read_as(self.act)
-            .is_public(&item, self.dependencies)?
-        {
+        if !self.archive.is_public(&item)? {
             return Ok(UrlAnswer::default());
         }
         let mut pairs = vec![
@@ -130,7 +121,7 @@ impl Service<'_> {
             }
             return Ok(answer(pairs, None));
         }
-        let memo = Memo::new(self.archive.read_as(self.act), self.dependencies);
+        let memo = Memo::new(self.archive);
         if let Some(next) = memo.next_edition(&item.names)? {
             pairs.push(("ibi.nextedition".to_owned(), next.to_value()));
         }

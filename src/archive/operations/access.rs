@@ -2,7 +2,6 @@
 
 use super::{ArchiveError, Listing, ReadAs};
 use crate::archive::store::Item;
-use crate::archive::tree::Dependencies;
 use crate::formats::description::AccessRight;
 
 /// The part of an item that a reader may read.
@@ -25,7 +24,7 @@ impl ReadAs<'_> {
         most: usize,
     ) -> Result<ReadableContent, ArchiveError> {
         let listing = self.listing(item, b"", most)?;
-        let main = self.content_path(item, None, &Dependencies::none())?;
+        let main = self.content_path(item, None)?;
         let is_open = match item.target {
             Some(_) => main.is_some(),
             None => !listing.files.is_empty(),

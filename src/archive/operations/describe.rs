@@ -5,9 +5,7 @@ use rustix::io::Errno;
 use super::{Archive, ArchiveError, ReadAs, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::tree::{
-    Dependencies, Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
-};
+use crate::archive::tree::{Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
 use crate::formats::description::{DescribedRelation, Description, DescriptionFormat};
 use crate::formats::item::Names;
 use crate::formats::metadata::{
@@ -43,7 +41,7 @@ impl ReadAs<'_> {
         item: &Item,
         from: Option<&Names>,
     ) -> Result<Description, ArchiveError> {
-        let relations = self.relations_shown(item, &Dependencies::none())?;
+        let relations = self.relations_shown(item)?;
         self.description_with(item, from, &relations)
     }
 

@@ -16,22 +16,18 @@ const MOST_LOOKED_AT: usize = 2_000;
 
 impl ReadAs<'_> {
     /// Whether an item is visible to the reader `act`. The Archive's own service always is.
-    pub fn is_public(
-        &self,
-        item: &Item,
-        dependencies: &Dependencies,
-    ) -> Result<bool, ArchiveError> {
+    pub fn is_public(&self, item: &Item) -> Result<bool, ArchiveError> {
         if item.names.matches(&self.facts.service) {
             return Ok(true);
         }
         let place = Place::of(&item.names);
         if item.state == State::Deleted {
-            dependencies.give_up();
+            self.give_up();
             return self.acting(|| Ok(self.tree.may_read_tombstone(&place)?));
         }
         let seen = self.acting(|| {
             let open = self.tree.open_for_reader(&place)?;
-            let seen = dependencies.at(&open, b"", || {
+            let seen = Dependencies::at(self.dependencies, &open, b"", || {
                 open.publish(b"").map_err(|error| error.errno())
             });
             seen.map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
@@ -40,7 +36,7 @@ impl ReadAs<'_> {
             Ok(_) => Ok(true),
             Err(error) if is_refusal(error.errno()) => {
                 // A later change of these permissions cannot be detected.
-                dependencies.give_up();
+                self.give_up();
                 Ok(false)
             }
             Err(error) => Err(error.into()),
@@ -49,29 +45,21 @@ impl ReadAs<'_> {
 
     /// Whether the item with these names is visible. An item that is not known here is visible, since
     /// only other items name it.
-    pub fn is_shown(
-        &self,
-        names: &Names,
-        dependencies: &Dependencies,
-    ) -> Result<bool, ArchiveError> {
+    pub fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
         match self.store.find_by_names(names)? {
-            Some(item) => self.is_public(&item, dependencies),
+            Some(item) => self.is_public(&item),
             None => Ok(true),
         }
     }
 
     /// The last edition that is visible to the reader. Editions after one that is not visible are
     /// not visible either.
-    pub fn last_edition_shown(
-        &self,
-        names: &Names,
-        dependencies: &Dependencies,
-    ) -> Result<Names, ArchiveError> {
+    pub fn last_edition_shown(&self, names: &Names) -> Result<Names, ArchiveError> {
         let mut current = self.complete(names)?;
         let mut visited = super::resolve::Visited::default();
         visited.note(&current);
         while let Some(next) = self.next_edition(&current)? {
-            if !self.is_shown(&next, dependencies)? {
+            if !self.is_shown(&next)? {
                 break;
             }
             if !visited.note(&next) {
@@ -83,16 +71,12 @@ impl ReadAs<'_> {
     }
 
     /// The relations of an item to items that are visible to the reader.
-    pub fn relations_shown(
-        &self,
-        item: &Item,
-        dependencies: &Dependencies,
-    ) -> Result<Relations, ArchiveError> {
-        let last = || self.last_edition_shown(&item.names, dependencies);
+    pub fn relations_shown(&self, item: &Item) -> Result<Relations, ArchiveError> {
+        let last = || self.last_edition_shown(&item.names);
         let relations = self.relations_with(item, last)?;
         let mut shown = Relations::new();
         for (name, names) in relations.into_iter().take(MOST_LOOKED_AT) {
-            if name == "lastedition" || self.is_shown(&names, dependencies)? {
+            if name == "lastedition" || self.is_shown(&names)? {
                 shown.push((name, names));
             }
         }
@@ -106,7 +90,6 @@ impl ReadAs<'_> {
         modifier: &Modifier,
         preferences: &[Language],
     ) -> Result<Option<Related>, ArchiveError> {
-        let dependencies = Dependencies::default();
         let mut current = names.clone();
         let steps = modifier.steps();
         for (index, step) in steps.iter().enumerate() {
@@ -121,7 +104,7 @@ impl ReadAs<'_> {
             };
             let related = match step {
                 Step::LastEdition => {
-                    let last = self.last_edition_shown(&current, &dependencies)?;
+                    let last = self.last_edition_shown(&current)?;
                     Some(Related::Item(last))
                 }
                 _ => match Modifier::from_steps(taken) {
@@ -133,12 +116,12 @@ impl ReadAs<'_> {
                 return Ok(None);
             };
             let is_shown = match &related {
-                Related::Item(names) => self.is_shown(names, &dependencies)?,
-                Related::Text(item) => self.is_public(item, &dependencies)?,
+                Related::Item(names) => self.is_shown(names)?,
+                Related::Text(item) => self.is_public(item)?,
                 Related::Description { item, from, .. } => {
-                    self.is_public(item, &dependencies)?
+                    self.is_public(item)?
                         && match from {
-                            Some(from) => self.is_shown(from, &dependencies)?,
+                            Some(from) => self.is_shown(from)?,
                             None => true,
                         }
                 }

@@ -31,7 +31,6 @@ impl ReadAs<'_> {
         &self,
         item: &Item,
         path: Option<&[u8]>,
-        dependencies: &Dependencies,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
         let target = match path {
             Some(_) => None,
@@ -43,7 +42,8 @@ impl ReadAs<'_> {
                 Some(path) => {
                     let path = without_slashes(path);
                     for candidate in [[DOC.as_bytes(), b"/", path].concat(), path.to_vec()] {
-                        if open_recorded(&open, &candidate, dependencies)
+                        if self
+                            .open_recorded(&open, &candidate)
                             .is_ok_and(|found| found.is_file())
                         {
                             return Ok(Some(candidate));
@@ -51,7 +51,7 @@ impl ReadAs<'_> {
                     }
                     Ok(None)
                 }
-                None => self.only_file(&open, dependencies),
+                None => self.only_file(&open),
             }
         })
     }
@@ -117,18 +117,42 @@ impl ReadAs<'_> {
     }
 
     /// Whether an item has a metadata text of its own that the reader may read.
-    pub fn has_metadata_text(
-        &self,
-        item: &Item,
-        dependencies: &Dependencies,
-    ) -> Result<bool, ArchiveError> {
+    pub fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
         let path = METADATA_TEXT.as_bytes();
         self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let found = dependencies.at(&open, path, || {
+            let found = Dependencies::at(self.dependencies, &open, path, || {
                 open.inspect(path).map_err(|error| error.errno())
             });
             Ok(found.is_ok_and(|found| found.is_file()))
+        })
+    }
+
+    /// The single file in an item's `doc/`, or its `index.html`.
+    fn only_file(&self, open: &OpenItem) -> Result<Option<Vec<u8>>, ArchiveError> {
+        let index = format!("{DOC}/index.html").into_bytes();
+        if self
+            .open_recorded(open, &index)
+            .is_ok_and(|found| found.is_file())
+        {
+            return Ok(Some(index));
+        }
+        let only = Dependencies::at(self.dependencies, open, DOC.as_bytes(), || only_name(open));
+        let Ok(Some(only)) = only else {
+            return Ok(None);
+        };
+        let path = [DOC.as_bytes(), b"/", &only].concat();
+        let is_file = self
+            .open_recorded(open, &path)
+            .is_ok_and(|found| found.is_file());
+        Ok(is_file.then_some(path))
+    }
+
+    /// Opens a path, and records it as a dependency before reading it.
+    fn open_recorded(&self, open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
+        check(path)?;
+        Dependencies::at(self.dependencies, open, path, || {
+            inspect_published(open, path)
         })
     }
 }
@@ -155,25 +179,6 @@ impl Archive {
         Ok(Some(text.clone().into_bytes()))
     }
 
-    /// The single file in an item's `doc/`, or its `index.html`.
-    fn only_file(
-        &self,
-        open: &OpenItem,
-        dependencies: &Dependencies,
-    ) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let index = format!("{DOC}/index.html").into_bytes();
-        if open_recorded(open, &index, dependencies).is_ok_and(|found| found.is_file()) {
-            return Ok(Some(index));
-        }
-        let only = dependencies.at(open, DOC.as_bytes(), || only_name(open));
-        let Ok(Some(only)) = only else {
-            return Ok(None);
-        };
-        let path = [DOC.as_bytes(), b"/", &only].concat();
-        let is_file = open_recorded(open, &path, dependencies).is_ok_and(|found| found.is_file());
-        Ok(is_file.then_some(path))
-    }
-
     fn published(&self, open: &OpenItem, path: &[u8]) -> Result<Published, ArchiveError> {
         publish(open, path).map_err(|errno| {
             let shown = String::from_utf8_lossy(path);
@@ -195,16 +200,6 @@ fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
         }
     })?;
     Ok(only.filter(|_| count == 1))
-}
-
-/// Opens a path, and records it as a dependency before reading it.
-fn open_recorded(
-    open: &OpenItem,
-    path: &[u8],
-    dependencies: &Dependencies,
-) -> Result<Published, Errno> {
-    check(path)?;
-    dependencies.at(open, path, || inspect_published(open, path))
 }
 
 /// Opens a path unless the file is one of ibifs, regardless of spelling and links.

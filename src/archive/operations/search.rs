@@ -24,7 +24,6 @@ use super::{Archive, ArchiveError, ReadAs};
 use crate::archive::store::{
     Found, Item, ItemId, Progress, SearchEntry, SearchIndex, StoreError, cache_file,
 };
-use crate::archive::tree::Dependencies;
 use crate::formats::item::State;
 use crate::formats::search::{SearchQuery, Searched};
 use entry::entry_of;
@@ -145,7 +144,7 @@ impl ReadAs<'_> {
         if is_service || item.state == State::Deleted || self.is_metadata_here(item)? {
             return Ok(None);
         }
-        if !self.is_public(item, &Dependencies::default())? {
+        if !self.is_public(item)? {
             return Ok(None);
         }
         let description = self.description(item, None)?;
@@ -216,7 +215,7 @@ impl ReadAs<'_> {
                     continue;
                 };
                 let is_shown = item.state != State::Deleted
-                    && self.is_public(&item, &Dependencies::default())?
+                    && self.is_public(&item)?
                     && self.may_read_description(scope, &item);
                 if is_shown && visit(item)? {
                     return Ok(true);

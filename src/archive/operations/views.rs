@@ -5,6 +5,7 @@ use std::ops::Deref;
 use super::{Actor, Archive, ArchiveError, RunAs, Stranger};
 use crate::archive::lock_order::RankedGuard;
 use crate::archive::store::Turn;
+use crate::archive::tree::Dependencies;
 
 /// The lock for changes of items, and the turn among the hosts that share the store. The turn ends first.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(super) struct Edits<'archive> {
 pub struct ReadAs<'a> {
     archive: &'a Archive,
     pub(super) act: RunAs<'a>,
+    /// Records the files and directories on which what is found depends.
+    pub(super) dependencies: Option<&'a Dependencies>,
 }
 
 impl Deref for ReadAs<'_> {
@@ -71,10 +74,30 @@ impl Editor<'_> {
     }
 }
 
+impl<'a> ReadAs<'a> {
+    /// The same, which records the files and directories on which what it finds depends.
+    #[must_use]
+    pub fn recording(self, dependencies: &'a Dependencies) -> ReadAs<'a> {
+        ReadAs {
+            dependencies: Some(dependencies),
+            ..self
+        }
+    }
+
+    /// Prevents that what is found is cached: it depends on something that cannot be checked again.
+    pub(super) fn give_up(&self) {
+        self.dependencies.inspect(|it| it.give_up());
+    }
+}
+
 impl Archive {
     /// This Archive for a user who reads; `act` runs a closure as that user.
     pub fn read_as<'a>(&'a self, act: RunAs<'a>) -> ReadAs<'a> {
-        ReadAs { archive: self, act }
+        ReadAs {
+            archive: self,
+            act,
+            dependencies: None,
+        }
     }
 
     /// This Archive for a user who adds items.

@@ -403,9 +403,10 @@ fn a_validator_notices_each_change_to_what_an_answer_depends_on() {
         std::fs::write(item.join("d/file"), "text").expect("written");
         let dependencies = Dependencies::default();
         let open = fixture.tree.open_for_reader(&fixture.place).expect("open");
-        let found = dependencies.at(&open, b"d/file", || Ok(1));
+        let found = Dependencies::at(Some(&dependencies), &open, b"d/file", || Ok(1));
         assert_eq!(found, Ok(1));
-        let missing: Result<(), _> = dependencies.at(&open, b"missing", || Err(Errno::NOENT));
+        let missing: Result<(), _> =
+            Dependencies::at(Some(&dependencies), &open, b"missing", || Err(Errno::NOENT));
         assert_eq!(missing, Err(Errno::NOENT));
         let validator = dependencies.validator(later()).expect("all is settled");
         change(&item);
@@ -427,7 +428,7 @@ fn there_is_no_validator_of_what_cannot_be_checked_again() {
     let read = |path: &'static [u8], answer: Result<(), Errno>| {
         let open = &open;
         move |dependencies: &Dependencies| {
-            let _ = dependencies.at(open, path, || answer);
+            let _ = Dependencies::at(Some(dependencies), open, path, || answer);
         }
     };
     assert!(made(&|_| (), later()));

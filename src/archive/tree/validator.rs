@@ -109,14 +109,6 @@ pub struct Dependencies {
 }
 
 impl Dependencies {
-    /// Records nothing, for an answer that is not cached.
-    #[must_use]
-    pub fn none() -> Dependencies {
-        let none = Dependencies::default();
-        none.give_up();
-        none
-    }
-
     /// Prevents a validator: the answer depends on something that cannot be checked again.
     pub fn give_up(&self) {
         self.is_given_up.set(true);
@@ -129,20 +121,21 @@ impl Dependencies {
             .set(Some(before.map_or(until, |it| it.min(until))));
     }
 
-    /// Calls `read` after recording a path of an item and all levels above it in the item.
+    /// Calls `read` after recording a path of an item and all levels above it in the item, if anything is recorded.
     pub fn at<T>(
-        &self,
+        recorded: Option<&Dependencies>,
         item: &OpenItem,
         path: &[u8],
         read: impl FnOnce() -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        self.note(item, path);
+        recorded.inspect(|it| it.note(item, path));
         let found = read();
         // Any other error, such as too many open files, may not occur the next time.
         if let Err(errno) = &found
             && unseen(*errno).is_err()
+            && let Some(recorded) = recorded
         {
-            self.give_up();
+            recorded.give_up();
         }
         found
     }

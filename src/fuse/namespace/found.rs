@@ -14,7 +14,6 @@ use super::names::text;
 use super::siblings::reading_as;
 use super::{DirectoryEntry, Entry, Namespace};
 use crate::archive::store::Item;
-use crate::archive::tree::Dependencies;
 use crate::archive::{KeptSearch, SearchIndexes, SearchScope, WrittenFiles};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
@@ -206,8 +205,7 @@ impl Namespace {
 
     fn may_find(&self, caller: &Caller, item: &Item) -> ErrnoResult<bool> {
         let act = reading_as(caller);
-        let dependencies = Dependencies::default();
-        Ok(self.archive.read_as(&act).is_public(item, &dependencies)?)
+        Ok(self.archive.read_as(&act).is_public(item)?)
     }
 
     /// The links to the items that a path below `.find` finds.

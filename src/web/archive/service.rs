@@ -141,10 +141,8 @@ fn search(site: &Site, version: Option<i64>, question: UrlRequest) -> Response<B
     let dependencies = Dependencies::default();
     let began = site.clock.seconds();
     let service = Service {
-        archive: &site.archive,
+        archive: site.archive.read_as(&act).recording(&dependencies),
         url: &site.url,
-        act: &act,
-        dependencies: &dependencies,
     };
     let answer = match service.answer(&question) {
         Ok(answer) => answer,

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::archive::store::Item;
-use crate::archive::tree::Dependencies;
 use crate::archive::{ArchiveError, ReadAs};
 use crate::formats::item::Names;
 use ibi::Timestamp;
@@ -13,7 +12,6 @@ use ibi::relation::Language;
 /// An Archive with the results of the lookups for one answer.
 pub(super) struct Memo<'a> {
     archive: ReadAs<'a>,
-    dependencies: &'a Dependencies,
     held: Memoized<Option<Item>>,
     last: Memoized<Option<Names>>,
     translations: Memoized<Vec<(Language, Names)>>,
@@ -51,10 +49,9 @@ impl<T: Clone> Memoized<T> {
 }
 
 impl<'a> Memo<'a> {
-    pub(super) fn new(archive: ReadAs<'a>, dependencies: &'a Dependencies) -> Memo<'a> {
+    pub(super) fn new(archive: ReadAs<'a>) -> Memo<'a> {
         Memo {
             archive,
-            dependencies,
             held: Memoized::default(),
             last: Memoized::default(),
             translations: Memoized::default(),
@@ -74,20 +71,19 @@ impl<'a> Memo<'a> {
 
     /// Whether an item is public.
     pub(super) fn is_shown(&self, names: &Names) -> Result<bool, ArchiveError> {
-        let find = || self.archive.is_shown(names, self.dependencies);
+        let find = || self.archive.is_shown(names);
         self.shown.once(names, find)
     }
 
     /// The last edition, as far as this Archive knows. It does not know the successors of an edition that is
     /// held elsewhere.
     pub(super) fn last_edition(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
-        self.last.once(names, || {
-            match self.archive.last_edition_shown(names, self.dependencies) {
+        self.last
+            .once(names, || match self.archive.last_edition_shown(names) {
                 Ok(last) => Ok(self.held(&last)?.map(|item| item.names)),
                 Err(ArchiveError::Cycle { .. }) => Ok(None),
                 Err(error) => Err(error),
-            }
-        })
+            })
     }
 
     pub(super) fn translations(
@@ -135,7 +131,7 @@ impl<'a> Memo<'a> {
     }
 
     pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
-        let find = || self.archive.has_metadata_text(item, self.dependencies);
+        let find = || self.archive.has_metadata_text(item);
         self.has_text.once(&item.names, find)
     }
 
@@ -145,12 +141,12 @@ impl<'a> Memo<'a> {
         item: &Item,
         path: Option<&[u8]>,
     ) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let find = || self.archive.content_path(item, path, self.dependencies);
+        let find = || self.archive.content_path(item, path);
         self.paths.once(&item.names, find)
     }
 
     pub(super) fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
-        let find = || self.archive.updated(item, self.dependencies);
+        let find = || self.archive.updated(item);
         self.updated.once(&item.names, find)
     }
 
@@ -160,8 +156,7 @@ impl<'a> Memo<'a> {
             let metadata = self.metadata(&item.names)?;
             let metadata = metadata.map(|names| self.held(&names)).transpose()?;
             let metadata = metadata.flatten();
-            self.archive
-                .description_updated(item, metadata.as_ref(), self.dependencies)
+            self.archive.description_updated(item, metadata.as_ref())
         };
         self.described.once(&item.names, find)
     }

@@ -6,12 +6,10 @@ use ibi::relation::RelationKind;
 
 /// The pairs of an answer, one on each line.
 fn ask(archive: &TestArchive, ibi: &str, wanted: WantedItems) -> Vec<String> {
-    let dependencies = Dependencies::default();
+    let act = |read: &mut dyn FnMut()| read();
     let service = Service {
-        archive,
+        archive: archive.read_as(&act),
         url: &BaseUrl::of_address("a.example:1905"),
-        act: &|read: &mut dyn FnMut()| read(),
-        dependencies: &dependencies,
     };
     let question = UrlRequest {
         ibi: ibi.to_owned(),
@@ -120,13 +118,11 @@ fn a_removed_item_has_its_state_and_no_key() {
 fn what_the_public_may_not_read_is_not_answered() {
     let archive = TestArchive::new();
     let item = archive.new_item();
-    let dependencies = Dependencies::default();
+    // The read does not run, so nothing is public.
+    let act = |_: &mut dyn FnMut()| ();
     let service = Service {
-        archive: &archive,
+        archive: archive.read_as(&act),
         url: &BaseUrl::of_address("a.example"),
-        // The read does not run, so nothing is public.
-        act: &|_: &mut dyn FnMut()| (),
-        dependencies: &dependencies,
     };
     let question = UrlRequest {
         ibi: item.names.preferred(),

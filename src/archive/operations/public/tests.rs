@@ -18,18 +18,14 @@ fn an_item_is_visible_where_its_directory_can_be_read() {
     let archive = TestArchive::new();
     let (one, hidden) = (archive.new_item(), archive.new_item());
     let is_public = |item: &Item| {
-        let found = archive
-            .read_as(&own)
-            .is_public(item, &Dependencies::default());
+        let found = archive.read_as(&own).is_public(item);
         found.expect("read")
     };
     assert!(is_public(&one) && is_public(&hidden));
     hide(&archive, &hidden);
     assert!(is_public(&one) && !is_public(&hidden));
     let is_shown = |names: &Names| {
-        let found = archive
-            .read_as(&own)
-            .is_shown(names, &Dependencies::default());
+        let found = archive.read_as(&own).is_shown(names);
         found.expect("read")
     };
     assert!(is_shown(&one.names) && !is_shown(&hidden.names));
@@ -39,7 +35,8 @@ fn an_item_is_visible_where_its_directory_can_be_read() {
     assert!(
         !archive
             .read_as(&denied)
-            .is_public(&one, &dependencies)
+            .recording(&dependencies)
+            .is_public(&one)
             .expect("read")
     );
     assert!(
@@ -48,9 +45,7 @@ fn an_item_is_visible_where_its_directory_can_be_read() {
     );
     let service = archive.held(&archive.facts().service).expect("read");
     let service = service.expect("the service");
-    let found = archive
-        .read_as(&denied)
-        .is_public(&service, &Dependencies::default());
+    let found = archive.read_as(&denied).is_public(&service);
     assert!(found.expect("read"), "the service is always visible");
 }
 
@@ -64,17 +59,13 @@ fn a_tombstone_is_visible_where_it_can_be_read() {
     assert!(
         archive
             .read_as(&own)
-            .is_public(&item, &dependencies)
+            .recording(&dependencies)
+            .is_public(&item)
             .expect("read")
     );
     assert!(dependencies.validator(i64::MAX).is_none());
     let denied = |_: &mut dyn FnMut()| ();
-    assert!(
-        archive
-            .read_as(&denied)
-            .is_public(&item, &Dependencies::default())
-            .is_err()
-    );
+    assert!(archive.read_as(&denied).is_public(&item).is_err());
 }
 
 #[test]
@@ -84,24 +75,16 @@ fn editions_end_before_one_that_is_not_visible() {
     archive.declare(&first, RelationKind::NextEdition, &second);
     archive.declare(&second, RelationKind::NextEdition, &third);
     let last = |item: &Item| {
-        let found = archive
-            .read_as(&own)
-            .last_edition_shown(&item.names, &Dependencies::default());
+        let found = archive.read_as(&own).last_edition_shown(&item.names);
         found.expect("read")
     };
     assert_eq!(last(&first), third.names);
     assert_eq!(last(&third), third.names);
     hide(&archive, &second);
     assert_eq!(last(&first), first.names);
-    let shown = archive
-        .read_as(&own)
-        .relations_shown(&first, &Dependencies::default())
-        .expect("read");
+    let shown = archive.read_as(&own).relations_shown(&first).expect("read");
     assert_eq!(shown, [("lastedition".to_owned(), first.names.clone())]);
-    let shown = archive
-        .read_as(&own)
-        .relations_shown(&third, &Dependencies::default())
-        .expect("read");
+    let shown = archive.read_as(&own).relations_shown(&third).expect("read");
     assert_eq!(shown, [("lastedition".to_owned(), third.names)]);
 }
 
@@ -109,9 +92,7 @@ fn editions_end_before_one_that_is_not_visible() {
 fn editions_in_a_circle_have_no_last_one() {
     let archive = TestArchive::new();
     let [one, _] = archive.circle_of_editions();
-    let found = archive
-        .read_as(&own)
-        .last_edition_shown(&one.names, &Dependencies::default());
+    let found = archive.read_as(&own).last_edition_shown(&one.names);
     assert!(
         matches!(found, Err(ArchiveError::Cycle { .. })),
         "{found:?}"
@@ -243,10 +224,7 @@ fn a_hidden_item_is_not_a_result() {
     hide(&shelf.archive, &shelf.translation);
     assert_eq!(shelf.resolve(&shelf.last, "+(pt)"), None);
     let item = &shelf.last;
-    let shown = shelf
-        .archive
-        .read_as(&own)
-        .relations_shown(item, &Dependencies::default());
+    let shown = shelf.archive.read_as(&own).relations_shown(item);
     let shown: Vec<String> = shown.expect("read").into_iter().map(|it| it.0).collect();
     assert_eq!(shown, ["editionof", "lastedition", "metadata"]);
 }

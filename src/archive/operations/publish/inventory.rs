@@ -7,7 +7,7 @@ use super::walk::{NextEntries, Walk};
 use crate::archive::operations::{ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{
-    Action, Dependencies, METADATA_TEXT, OpenItem, Place, PublicKind, PublicStat, SIDECAR,
+    Action, METADATA_TEXT, OpenItem, Place, PublicKind, PublicStat, SIDECAR,
     TreeError,
 };
 use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
@@ -56,9 +56,8 @@ impl ReadAs<'_> {
         let Ok(mut sidecar) = Sidecar::parse(text) else {
             return Ok(text.to_vec());
         };
-        let dependencies = Dependencies::default();
         for (kind, names) in sidecar.relations() {
-            if !self.is_shown(&names, &dependencies)? {
+            if !self.is_shown(&names)? {
                 sidecar.remove_relation(&kind);
             }
         }

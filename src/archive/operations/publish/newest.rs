@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::walk::{NextEntries, Walk};
-use crate::archive::operations::{Archive, ArchiveError, ReadAs};
+use crate::archive::operations::{ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{Dependencies, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
 use crate::formats::item::State;
@@ -67,18 +67,14 @@ impl NewestTimes {
 impl ReadAs<'_> {
     /// The last change of an item: the newest time of its files, of the directories in it, its sidecar and its
     /// description. For a removed item, the time of its removal.
-    pub fn updated(
-        &self,
-        item: &Item,
-        dependencies: &Dependencies,
-    ) -> Result<Option<Timestamp>, ArchiveError> {
+    pub fn updated(&self, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
         if item.state == State::Deleted {
             return Ok(item.removed_at.clone());
         }
         self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let own = time_of_own(&open, dependencies);
-            Ok(own.max(self.time_of_content(&open, dependencies)?))
+            let own = time_of_own(&open, self.dependencies);
+            Ok(own.max(self.time_of_content(&open)?))
         })
     }
 
@@ -88,59 +84,51 @@ impl ReadAs<'_> {
         &self,
         item: &Item,
         metadata: Option<&Item>,
-        dependencies: &Dependencies,
     ) -> Result<Option<Timestamp>, ArchiveError> {
         let own = self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            Ok(time_of_own(&open, dependencies))
+            Ok(time_of_own(&open, self.dependencies))
         })?;
         Ok(match metadata {
-            Some(metadata) => own.max(self.updated(metadata, dependencies)?),
+            Some(metadata) => own.max(self.updated(metadata)?),
             None => own,
         })
     }
-}
 
-impl Archive {
     /// The newest time of what is published of an item.
-    fn time_of_content(
-        &self,
-        open: &OpenItem,
-        dependencies: &Dependencies,
-    ) -> Result<Option<Timestamp>, TreeError> {
+    fn time_of_content(&self, open: &OpenItem) -> Result<Option<Timestamp>, TreeError> {
         if let Some(known) = self.newest.get(open.place()) {
-            dependencies.end_at(known.valid_until);
+            self.dependencies.inspect(|it| it.end_at(known.valid_until));
             return Ok(known.newest);
         }
         let began = Instant::now();
         let mut walk = Walk::new(open, b"", NextEntries::FilesAndDirectories);
         let (mut count, mut newest) = (0, None);
-        let none = Dependencies::none();
         while let Some(path) = walk.next()? {
             count += 1;
             let path = path.strip_suffix(b"/").unwrap_or(&path);
-            let recorded = if count > SMALL { &none } else { dependencies };
+            let recorded = self.dependencies.filter(|_| count <= SMALL);
             newest = newest.max(time_of(open, path, recorded));
         }
         if count > SMALL {
             let place = open.place().clone();
             let until = self.newest.keep(place, began.elapsed(), newest.clone());
-            dependencies.end_at(until);
+            self.dependencies.inspect(|it| it.end_at(until));
         }
         Ok(newest)
     }
 }
 
 /// The newest time of what ibifs keeps in an item.
-fn time_of_own(open: &OpenItem, dependencies: &Dependencies) -> Option<Timestamp> {
+fn time_of_own(open: &OpenItem, dependencies: Option<&Dependencies>) -> Option<Timestamp> {
     [SIDECAR, METADATA_TEXT]
         .into_iter()
         .filter_map(|name| time_of(open, name.as_bytes(), dependencies))
         .max()
 }
 
-fn time_of(open: &OpenItem, path: &[u8], dependencies: &Dependencies) -> Option<Timestamp> {
+fn time_of(open: &OpenItem, path: &[u8], dependencies: Option<&Dependencies>) -> Option<Timestamp> {
     let found = || open.inspect(path).map_err(|error| error.errno());
-    let found = dependencies.at(open, path, found);
+    let found = Dependencies::at(dependencies, open, path, found);
     found.ok().map(|found| found.changed())
 }

@@ -26,9 +26,7 @@ fn item_with(files: &[&str]) -> (TestArchive, Item) {
 
 fn content_path(archive: &TestArchive, item: &Item, path: Option<&str>) -> Option<String> {
     let path = path.map(str::as_bytes);
-    let found = archive
-        .read_as(&own)
-        .content_path(item, path, &Dependencies::default());
+    let found = archive.read_as(&own).content_path(item, path);
     let found = found.expect("read");
     found.map(|path| String::from_utf8(path).expect("text"))
 }
@@ -57,10 +55,7 @@ fn a_path_means_a_file_of_doc_or_of_the_item() {
         let found = content_path(&archive, &item, Some(path));
         assert_eq!(found.as_deref(), expected, "{path}");
     }
-    let refused =
-        archive
-            .read_as(&denied)
-            .content_path(&item, Some(b"a.pdf"), &Dependencies::default());
+    let refused = archive.read_as(&denied).content_path(&item, Some(b"a.pdf"));
     assert!(refused.is_err());
 }
 
@@ -134,11 +129,7 @@ fn files_of_ibifs_are_not_opened() {
 #[test]
 fn the_metadata_text_is_opened_as_such() {
     let (archive, item) = item_with(&["doc/a.pdf"]);
-    let has = || {
-        archive
-            .read_as(&own)
-            .has_metadata_text(&item, &Dependencies::default())
-    };
+    let has = || archive.read_as(&own).has_metadata_text(&item);
     assert!(!has().expect("read"));
     assert!(archive.read_as(&own).open_metadata_text(&item).is_err());
     let text = archive.file(&item, METADATA_TEXT);
@@ -170,9 +161,7 @@ fn an_item_was_updated_when_its_parts_were() {
         file.set_modified(time).expect(name);
     };
     let updated = |item: &Item| {
-        let found = archive
-            .read_as(&own)
-            .updated(item, &Dependencies::default());
+        let found = archive.read_as(&own).updated(item);
         found.expect("read").map(|date| date.seconds())
     };
     for (name, seconds) in [

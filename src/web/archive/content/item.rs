@@ -7,7 +7,7 @@ use super::digest;
 use super::inventory;
 use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
-use crate::archive::tree::{Dependencies, Published};
+use crate::archive::tree::Published;
 use crate::formats::fixity::Digest;
 use crate::formats::item::State;
 use crate::formats::query::{encoded, percent_decoded, percent_decoded_bytes, with_pairs};
@@ -106,11 +106,7 @@ pub(super) fn present(
     name: &str,
     request: &Parts,
 ) -> Result<Item, Refusal> {
-    let is_public = |item: &Item| {
-        site.archive
-            .read_as(&act)
-            .is_public(item, &Dependencies::none())
-    };
+    let is_public = |item: &Item| site.archive.read_as(&act).is_public(item);
     match found {
         Some(item) if !is_public(&item).map_err(failed)? => {
             Err(Box::new(pages::unknown(site, name, request)))
@@ -183,10 +179,7 @@ pub(super) fn of_item(
         }
     }
     let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
-    let found = site
-        .archive
-        .read_as(&act)
-        .content_path(&item, path, &Dependencies::none());
+    let found = site.archive.read_as(&act).content_path(&item, path);
     match (found.map_err(failed)?, path) {
         (Some(_), Some(_)) if wanted.end == PathEnd::Slash => Err(no_file()),
         (Some(found), Some(_)) => file_in_doc(site, &item, found, wanted.is_download, request),
@@ -294,10 +287,7 @@ fn not_acceptable() -> Refusal {
 /// A redirection to the public item to which a symbolic link on a path leads, as it does in the mount.
 pub(super) fn link_out(site: &Site, item: &Item, path: &[u8]) -> Option<ContentReply> {
     let (other, path) = site.archive.read_as(&act).link_out(item, path).ok()??;
-    let is_public = site
-        .archive
-        .read_as(&act)
-        .is_public(&other, &Dependencies::none());
+    let is_public = site.archive.read_as(&act).is_public(&other);
     if !is_public.ok()? {
         return None;
     }

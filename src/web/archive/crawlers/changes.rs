@@ -7,7 +7,6 @@
 use super::Listed;
 use crate::archive::ArchiveError;
 use crate::archive::store::{ChangePart, RecordChange};
-use crate::archive::tree::Dependencies;
 use crate::web::archive::crawlers::lists::{CAPABILITIES, CHANGES, document, instant, url_of};
 use crate::web::archive::{Site, act, oai};
 use crate::web::harvest::item_of;
@@ -92,10 +91,7 @@ fn part_of(site: &Site, first: i64) -> Result<Option<String>, ArchiveError> {
         if record.change != RecordChange::Deleted {
             let item = item_of(&site.archive, &record.name)?;
             let is_public = match item {
-                Some(item) => site
-                    .archive
-                    .read_as(&act)
-                    .is_public(&item, &Dependencies::none())?,
+                Some(item) => site.archive.read_as(&act).is_public(&item)?,
                 None => false,
             };
             if !is_public {

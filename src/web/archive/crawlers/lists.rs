@@ -3,7 +3,6 @@
 
 use super::Listed;
 use crate::archive::store::{Item, ItemId};
-use crate::archive::tree::Dependencies;
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::State;
 use crate::formats::oai::local_name;
@@ -159,20 +158,17 @@ fn index(site: &Site, list: List) -> Result<String, ArchiveError> {
 
 /// The last change of the description of an item, by all that is read for it.
 fn last_described(archive: &Archive, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
-    let dependencies = Dependencies::none();
     let metadata = match archive.metadata(&item.names)? {
         Some(names) => archive.held(&names)?,
         None => None,
     };
     let metadata = match metadata {
-        Some(metadata) if archive.read_as(&act).is_public(&metadata, &dependencies)? => {
-            Some(metadata)
-        }
+        Some(metadata) if archive.read_as(&act).is_public(&metadata)? => Some(metadata),
         _ => None,
     };
     archive
         .read_as(&act)
-        .description_updated(item, metadata.as_ref(), &dependencies)
+        .description_updated(item, metadata.as_ref())
 }
 
 /// The public items with the numbers of a part.
@@ -184,8 +180,7 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
         if item.id.0 >= first.saturating_add(PART) {
             break;
         }
-        let dependencies = Dependencies::none();
-        if item.state == State::Deleted || !archive.read_as(&act).is_public(&item, &dependencies)? {
+        if item.state == State::Deleted || !archive.read_as(&act).is_public(&item)? {
             continue;
         }
         let name = encoded(item.names.preferred().as_bytes());
@@ -193,10 +188,7 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
         let (url, updated, more) = match list {
             List::SiteMap => {
                 let described = last_described(archive, &item)?;
-                let updated = archive
-                    .read_as(&act)
-                    .updated(&item, &dependencies)?
-                    .max(described);
+                let updated = archive.read_as(&act).updated(&item)?.max(described);
                 (site.url.at(&format!("{name}?page")), updated, String::new())
             }
             List::Resources => {

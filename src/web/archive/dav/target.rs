@@ -3,7 +3,6 @@
 use axum::http::StatusCode;
 
 use crate::archive::store::Item;
-use crate::archive::tree::Dependencies;
 use crate::archive::{ArchiveError, Related};
 use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
@@ -122,10 +121,7 @@ fn related(
         Some(Request::FileList(_)) => return Err(nothing()),
     };
     *depends_on_reader = modifier.steps().contains(&Step::Translation(None));
-    let is_public = |item: &Item| {
-        let dependencies = Dependencies::default();
-        site.archive.read_as(&act).is_public(item, &dependencies)
-    };
+    let is_public = |item: &Item| site.archive.read_as(&act).is_public(item);
     if !is_public(&item).map_err(failed)? {
         return Err(nothing());
     }

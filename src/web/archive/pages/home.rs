@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use super::words::{ArchiveWords, BOTH};
 use super::{PAGE, fact, heads, section, time, view};
 use crate::archive::ArchiveError;
-use crate::archive::tree::Dependencies;
 use crate::formats::item::Names;
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
@@ -146,8 +145,7 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         let mut overview = overview.clone();
         drop(kept);
         // Permissions may have changed since.
-        let dependencies = Dependencies::default();
-        let is_shown = |names: &Names| site.archive.read_as(&act).is_shown(names, &dependencies);
+        let is_shown = |names: &Names| site.archive.read_as(&act).is_shown(names);
         overview
             .latest
             .retain(|(names, _)| is_shown(names).unwrap_or(false));
@@ -160,11 +158,7 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         if latest.len() == LATEST_ITEMS {
             break;
         }
-        if site
-            .archive
-            .read_as(&act)
-            .is_public(&item, &Dependencies::default())?
-        {
+        if site.archive.read_as(&act).is_public(&item)? {
             let title = view::title(site, &item);
             latest.push((item.names, title));
         }

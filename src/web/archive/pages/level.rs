@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 
 use super::words::BOTH;
 use super::{time, unknown, view};
-use crate::archive::tree::Dependencies;
 use crate::formats::item::Names;
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
@@ -33,8 +32,7 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
         Ok(items) => items,
         Err(error) => return failure::fault(&error.into()),
     };
-    let dependencies = Dependencies::default();
-    let is_public = |names: &Names| site.archive.read_as(&act).is_shown(names, &dependencies);
+    let is_public = |names: &Names| site.archive.read_as(&act).is_shown(names);
     let names = items.into_iter().map(|item| item.names);
     let shown: Vec<Names> = names
         .filter(|names| begins(names) && is_public(names).unwrap_or(false))

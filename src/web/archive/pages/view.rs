@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::archive::store::Item;
-use crate::archive::tree::Dependencies;
 use crate::archive::{ArchiveError, Listing, PublicFile, Relations};
 use crate::formats::description::{Description, DescriptionFormat};
 use crate::formats::item::{Names, State};
@@ -150,9 +149,7 @@ impl ItemView {
         most_files: usize,
     ) -> Result<ItemView, ArchiveError> {
         let archive = &site.archive;
-        let mut relations = archive
-            .read_as(&act)
-            .relations_shown(item, &Dependencies::none())?;
+        let mut relations = archive.read_as(&act).relations_shown(item)?;
         let description = archive
             .read_as(&act)
             .description_with(item, None, &relations);
@@ -194,7 +191,7 @@ impl ItemView {
         })?;
         let main_path = archive
             .read_as(&act)
-            .content_path(item, None, &Dependencies::none())
+            .content_path(item, None)
             .unwrap_or_default();
         Ok(ItemView {
             names: item.names.clone(),
@@ -204,10 +201,7 @@ impl ItemView {
             description,
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
-            changed: archive
-                .read_as(&act)
-                .updated(item, &Dependencies::none())
-                .unwrap_or_default(),
+            changed: archive.read_as(&act).updated(item).unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
             is_restricted: archive.read_as(&act).is_restricted(item),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
@@ -223,9 +217,7 @@ impl ItemView {
             metadata,
             metadata_of,
             claims,
-            has_metadata_text: archive
-                .read_as(&act)
-                .has_metadata_text(item, &Dependencies::none())?,
+            has_metadata_text: archive.read_as(&act).has_metadata_text(item)?,
             listing: archive.read_as(&act).listing(item, b"", most_files)?,
         })
     }
@@ -284,9 +276,8 @@ impl ItemView {
 fn claims(site: &Site, item: &Item) -> Result<Vec<(String, OtherItem)>, ArchiveError> {
     let archive = &site.archive;
     let mut claims = Vec::new();
-    let dependencies = Dependencies::none();
     for (kind, names) in site.claims.of(site, item)?.listed {
-        if !archive.read_as(&act).is_shown(&names, &dependencies)? {
+        if !archive.read_as(&act).is_shown(&names)? {
             continue;
         }
         let claimant = archive.held(&names)?;
@@ -319,9 +310,7 @@ fn editions(
         if let Some(held) = held
             && editions.len() < MOST_EDITIONS
             && let Some(names) = follow(&held)?
-            && archive
-                .read_as(&act)
-                .is_shown(&names, &Dependencies::none())?
+            && archive.read_as(&act).is_shown(&names)?
             && !editions.iter().any(|other| other.names.matches(&names))
         {
             next = Some(names);
