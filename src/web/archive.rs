@@ -28,7 +28,7 @@ use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use crate::archive::{Archive, scrub};
+use crate::archive::{Archive, ReadAs, scrub};
 use crate::formats::base_url::BaseUrl;
 use crate::http::server::metrics::Monitored;
 use crate::http::server::share::{Proxies, Share, Shares, client_of};
@@ -75,6 +75,11 @@ pub struct Site {
 }
 
 impl Site {
+    /// The Archive as the public reads it.
+    fn public(&self) -> ReadAs<'_> {
+        self.archive.read_as(&act)
+    }
+
     /// The site of an Archive that is reached at this URL, with its administrator's e-mail address.
     #[must_use]
     pub fn new(archive: Archive, url: BaseUrl, email: String, clock: SiteClock) -> Site {

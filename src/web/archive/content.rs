@@ -23,7 +23,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
 
-use super::{Site, SiteHandle, act, crawlers, file, pages, pictures, zip};
+use super::{Site, SiteHandle, crawlers, file, pages, pictures, zip};
 use crate::formats::item::State;
 use crate::http::server::answer::{self, Refusal};
 use file::Source;
@@ -174,15 +174,11 @@ fn open_cached(site: &Site, version: i64, request: &Parts, above: &[u8]) -> Opti
     let (rep, path) = below.split_at_checked(4)?;
     let item = site.cache.item(version, &text_of(rep)?)?;
     let path = path.join(&b'/');
-    let found = site
-        .archive
-        .read_as(&act)
-        .find_content_cached(&item, &path)
-        .ok()?;
+    let found = site.public().find_content_cached(&item, &path).ok()?;
     if !found.is_file() {
         return None;
     }
-    let open = || site.archive.read_as(&act).open_found(&found, &path).ok();
+    let open = || site.public().open_found(&found, &path).ok();
     let source = if pictures::is_wanted(request, &path) {
         Source::Open(open()?)
     } else if let Some(small) = site.cache.file(&found) {
@@ -310,7 +306,7 @@ fn in_repository(
         site.cache.add_item(version, text, item.clone());
     }
     let path = path.join(&b'/');
-    let found = match site.archive.read_as(&act).open_content(&item, &path) {
+    let found = match site.public().open_content(&item, &path) {
         Ok(found) => found,
         Err(error) => {
             // An item that is not public gets the same answer as an unknown one.

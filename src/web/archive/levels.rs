@@ -1,7 +1,7 @@
 //! The names below a level of the Archive that the public may see, in steps of limited work: an Archive has a
 //! million items. The root has the levels of reps, and the prefixes of items without a rep; so each item is met once.
 
-use super::{Site, act};
+use super::Site;
 use crate::archive::ArchiveError;
 use crate::archive::store::{ItemId, key_after_level, key_after_prefix, level_bounds};
 use crate::archive::tree::{Published, shown_to_declare};
@@ -225,7 +225,7 @@ impl Members {
             if let Some(names) = &row.names
                 && let Some(rep) = names.rep()
                 && let Some(name) = rep.components().get(depth)
-                && let Some(found) = site.archive.read_as(&act).visible_item(names)?
+                && let Some(found) = site.public().visible_item(names)?
             {
                 self.hidden = None;
                 let name = (*name).to_owned();
@@ -279,7 +279,7 @@ impl Members {
         for row in &rows {
             self.hidden = Some(row.item);
             if let Some(ibip) = row.names.ibip()
-                && let Some(found) = site.archive.read_as(&act).visible_item(&row.names)?
+                && let Some(found) = site.public().visible_item(&row.names)?
             {
                 self.hidden = None;
                 let name = ibip.suffix().to_owned();
@@ -330,7 +330,7 @@ pub(super) fn visible(
         // The mount shows a prefix with the times and permissions of the root.
         LevelPath::Root | LevelPath::Prefix(_) => String::new(),
     };
-    let Some(mut stat) = site.archive.read_as(&act).visible_level(&directory)? else {
+    let Some(mut stat) = site.public().visible_level(&directory)? else {
         return Ok((None, 1));
     };
     if path.has_items() {
@@ -382,7 +382,7 @@ fn any_public(
     loop {
         let items = next(most)?;
         for names in items.iter().flatten() {
-            if site.archive.read_as(&act).visible_item(names)?.is_some() {
+            if site.public().visible_item(names)?.is_some() {
                 return Ok((true, count + 1));
             }
         }

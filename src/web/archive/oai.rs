@@ -15,7 +15,7 @@ use axum::http::{Method, Request as HttpRequest, Response, StatusCode};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::file::media_type;
-use super::{Site, act};
+use super::Site;
 use crate::archive::ArchiveError;
 use crate::archive::store::{DiskFault, Harvest, ItemId, StoreError, Window};
 use crate::formats::base_url::BaseUrl;
@@ -129,7 +129,7 @@ pub(super) fn open(site: &Site) -> Result<(), StoreError> {
 fn harvester(site: &Site, format: OaiFormat) -> Result<Harvester<'_>, StoreError> {
     Ok(Harvester {
         format,
-        archive: site.archive.read_as(&act),
+        archive: site.public(),
         harvest: harvest(site)?,
         clock: &site.clock,
         file: Box::new(|names, path| {

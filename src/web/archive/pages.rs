@@ -22,7 +22,7 @@ use serde_json::json;
 
 use self::view::ItemView;
 use self::words::{ArchiveWords, BOTH};
-use super::{Site, act, failure};
+use super::{Site, failure};
 use crate::archive::store::Item;
 use crate::formats::citation::{CitationError, cite};
 use crate::formats::description::DescriptionFormat;
@@ -102,7 +102,7 @@ pub(super) fn description(
     from: Option<&Names>,
     format: DescriptionFormat,
 ) -> Response<Body> {
-    match site.archive.read_as(&act).document(item, from, format) {
+    match site.public().document(item, from, format) {
         Ok(document) => {
             let kind = format.media_type();
             answer::fresh(answer::whole(StatusCode::OK, kind, document))
@@ -124,7 +124,7 @@ pub(super) fn negotiated(
         }
         Negotiated::Format(format, kind) => (kind, description(site, item, None, format)),
         Negotiated::Turtle => {
-            let response = match site.archive.read_as(&act).description(item, None) {
+            let response = match site.public().description(item, None) {
                 Ok(description) => {
                     let document = description.to_turtle();
                     answer::fresh(answer::whole(StatusCode::OK, TURTLE, document))
@@ -148,7 +148,7 @@ pub(super) fn negotiated(
 
 /// The citation of an item in a style, in the language of the reader.
 pub(super) fn citation(site: &Site, item: &Item, style: &str, request: &Parts) -> Response<Body> {
-    let description = match site.archive.read_as(&act).description(item, None) {
+    let description = match site.public().description(item, None) {
         Ok(description) => description,
         Err(error) => return failure::of(&error),
     };

@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{Method, Response, StatusCode};
 
-use super::{Site, SiteHandle, act, failure};
+use super::{Site, SiteHandle, failure};
 use crate::archive::tree::Dependencies;
 use crate::archive::tree::TreeError;
 use crate::formats::item::Names;
@@ -141,7 +141,7 @@ fn search(site: &Site, version: Option<i64>, question: UrlRequest) -> Response<B
     let dependencies = Dependencies::default();
     let began = site.clock.seconds();
     let service = Service {
-        archive: site.archive.read_as(&act).recording(&dependencies),
+        archive: site.public().recording(&dependencies),
         url: &site.url,
     };
     let answer = match service.answer(&question) {

@@ -9,7 +9,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::fixity::Written;
 use crate::formats::inventory::{EntryKind, MEDIA_TYPE, MOST_ENTRIES, Page};
-use crate::web::archive::{Site, act};
+use crate::web::archive::Site;
 
 /// The longest record of digests that is read for a page, in bytes: that of some 200,000 files.
 const LONGEST_RECORD: i64 = 32 << 20;
@@ -21,11 +21,7 @@ pub(super) fn answer(
     after: &[u8],
     headers: &HeaderMap,
 ) -> Response<Body> {
-    let mut page = match site
-        .archive
-        .read_as(&act)
-        .inventory(item, after, MOST_ENTRIES)
-    {
+    let mut page = match site.public().inventory(item, after, MOST_ENTRIES) {
         Ok(page) => page,
         Err(error) => return *failed(error),
     };

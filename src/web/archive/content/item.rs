@@ -15,7 +15,7 @@ use crate::http::server::answer::{self, Refusal};
 use crate::http::server::negotiation;
 use crate::web::archive::file::Source;
 use crate::web::archive::zip::Layout;
-use crate::web::archive::{Site, act, file, pages};
+use crate::web::archive::{Site, file, pages};
 use crate::web::service::content_url;
 
 /// A description of an item for readers or programs.
@@ -106,7 +106,7 @@ pub(super) fn present(
     name: &str,
     request: &Parts,
 ) -> Result<Item, Refusal> {
-    let is_public = |item: &Item| site.archive.read_as(&act).is_public(item);
+    let is_public = |item: &Item| site.public().is_public(item);
     match found {
         Some(item) if !is_public(&item).map_err(failed)? => {
             Err(Box::new(pages::unknown(site, name, request)))
@@ -129,12 +129,7 @@ pub(super) fn of_item(
     wanted.refuse_copies(&item)?;
     // If the item itself may not be read, nothing in it is published. `present` has tried it, but with the service, which
     // is always present.
-    let root = || {
-        site.archive
-            .read_as(&act)
-            .open_content(&item, b"")
-            .map_err(failed)
-    };
+    let root = || site.public().open_content(&item, b"").map_err(failed);
     if item.names.matches(&site.archive.facts().service) {
         root()?;
     }
@@ -179,7 +174,7 @@ pub(super) fn of_item(
         }
     }
     let path = (!wanted.below.is_empty()).then_some(wanted.below.as_slice());
-    let found = site.archive.read_as(&act).content_path(&item, path);
+    let found = site.public().content_path(&item, path);
     match (found.map_err(failed)?, path) {
         (Some(_), Some(_)) if wanted.end == PathEnd::Slash => Err(no_file()),
         (Some(found), Some(_)) => file_in_doc(site, &item, found, wanted.is_download, request),
@@ -199,7 +194,7 @@ pub(super) fn of_item(
             let in_doc = [b"doc/", path].concat();
             let opened = [in_doc.as_slice(), path]
                 .into_iter()
-                .find_map(|path| site.archive.read_as(&act).open_content(&item, path).ok());
+                .find_map(|path| site.public().open_content(&item, path).ok());
             let Some(opened) = opened else {
                 return [in_doc.as_slice(), path]
                     .into_iter()
@@ -220,7 +215,7 @@ fn file_in_doc(
     is_download: bool,
     request: &Parts,
 ) -> Result<ContentReply, Refusal> {
-    let opened = site.archive.read_as(&act).open_content(item, &path);
+    let opened = site.public().open_content(item, &path);
     let found = opened.map_err(failed)?;
     let location = Some(format!("/{}", content_url(&item.names, &path)));
     Ok(file_reply(
@@ -286,8 +281,8 @@ fn not_acceptable() -> Refusal {
 
 /// A redirection to the public item to which a symbolic link on a path leads, as it does in the mount.
 pub(super) fn link_out(site: &Site, item: &Item, path: &[u8]) -> Option<ContentReply> {
-    let (other, path) = site.archive.read_as(&act).link_out(item, path).ok()??;
-    let is_public = site.archive.read_as(&act).is_public(&other);
+    let (other, path) = site.public().link_out(item, path).ok()??;
+    let is_public = site.public().is_public(&other);
     if !is_public.ok()? {
         return None;
     }

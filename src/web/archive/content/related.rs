@@ -11,7 +11,7 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::item::Names;
 use crate::formats::query::{encoded, with_pairs};
 use crate::http::server::answer::Refusal;
-use crate::web::archive::{Site, act, pages};
+use crate::web::archive::{Site, pages};
 use ibi::relation::{Language, Modifier, Step};
 
 /// An item, and the modifier that leads to a related one.
@@ -34,8 +34,7 @@ pub(super) fn of_related(
         preferences,
     } = modified;
     let related = site
-        .archive
-        .read_as(&act)
+        .public()
         .resolve_shown(&item.names, modifier, preferences)
         .map_err(failed)?;
     match related {
@@ -55,13 +54,13 @@ pub(super) fn of_related(
             if pages::is_for_people(request) || pages::is_for_programs(request) {
                 return Ok(ContentReply::Answer(pages::metadata(site, &item, request)));
             }
-            let found = site.archive.read_as(&act).open_metadata_text(&item);
+            let found = site.public().open_metadata_text(&item);
             Ok(ContentReply::Text(found.map_err(failed)?))
         }
         Some(Related::Description { item, from, format }) => {
             wanted.refuse_paths()?;
             wanted.refuse_copies(&item)?;
-            let root = site.archive.read_as(&act).open_content(&item, b"");
+            let root = site.public().open_content(&item, b"");
             root.map_err(failed)?;
             let document = pages::description(site, &item, from.as_ref(), format);
             Ok(ContentReply::Answer(document))
@@ -82,11 +81,9 @@ fn elsewhere(
         let Some(way) = Modifier::from_steps(taken.to_vec()) else {
             continue;
         };
-        let met = site.archive.read_as(&act).resolve_shown(
-            &modified.item.names,
-            &way,
-            &modified.preferences,
-        );
+        let met = site
+            .public()
+            .resolve_shown(&modified.item.names, &way, &modified.preferences);
         let Some(Related::Item(names)) = met.map_err(failed)? else {
             continue;
         };

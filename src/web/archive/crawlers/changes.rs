@@ -8,7 +8,7 @@ use super::Listed;
 use crate::archive::ArchiveError;
 use crate::archive::store::{ChangePart, RecordChange};
 use crate::web::archive::crawlers::lists::{CAPABILITIES, CHANGES, document, instant, url_of};
-use crate::web::archive::{Site, act, oai};
+use crate::web::archive::{Site, oai};
 use crate::web::harvest::item_of;
 
 /// The number of changes in a part, except where more were noticed in one second.
@@ -91,7 +91,7 @@ fn part_of(site: &Site, first: i64) -> Result<Option<String>, ArchiveError> {
         if record.change != RecordChange::Deleted {
             let item = item_of(&site.archive, &record.name)?;
             let is_public = match item {
-                Some(item) => site.archive.read_as(&act).is_public(&item)?,
+                Some(item) => site.public().is_public(&item)?,
                 None => false,
             };
             if !is_public {

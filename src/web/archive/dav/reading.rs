@@ -17,7 +17,7 @@ use crate::web::archive::content::{
     redirect,
 };
 use crate::web::archive::file::Source;
-use crate::web::archive::{Site, SiteHandle, act, pages};
+use crate::web::archive::{Site, SiteHandle, pages};
 
 /// Answers GET or HEAD.
 pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Response<Body> {
@@ -45,7 +45,7 @@ fn reply(
         Target::Level(_) => page(target).map(ContentReply::Answer),
         Target::Content(item, in_item) => {
             note(site, version, &path, &item, &in_item);
-            let found = site.archive.read_as(&act).open_content(&item, &in_item);
+            let found = site.public().open_content(&item, &in_item);
             let found = found.map_err(failed)?;
             match found.is_file() {
                 false => page(Target::Content(item, in_item)).map(ContentReply::Answer),
@@ -60,19 +60,14 @@ fn reply(
             }
         }
         Target::Text(item) => Ok(ContentReply::File {
-            source: Source::Open(
-                site.archive
-                    .read_as(&act)
-                    .open_metadata_text(&item)
-                    .map_err(failed)?,
-            ),
+            source: Source::Open(site.public().open_metadata_text(&item).map_err(failed)?),
             name: TEXT_NAME.to_vec(),
             location: None,
             is_download: false,
             digest: None,
         }),
         Target::Description(item, from, format) => {
-            let root = site.archive.read_as(&act).open_content(&item, b"");
+            let root = site.public().open_content(&item, b"");
             root.map_err(failed)?;
             let document = pages::description(site, &item, from.as_ref(), format);
             Ok(ContentReply::Answer(document))

@@ -8,9 +8,9 @@ use crate::formats::description::DescriptionFormat;
 use crate::formats::item::{Names, State};
 use crate::formats::tree_name::{LevelPath, split_request};
 use crate::http::server::answer::{self, Refusal};
+use crate::web::archive::Site;
 use crate::web::archive::content::{failed, refuse};
 use crate::web::archive::levels::visible;
-use crate::web::archive::{Site, act};
 use ibi::Rep;
 use ibi::relation::{Language, Request, Step, from_portable};
 
@@ -121,13 +121,12 @@ fn related(
         Some(Request::FileList(_)) => return Err(nothing()),
     };
     *depends_on_reader = modifier.steps().contains(&Step::Translation(None));
-    let is_public = |item: &Item| site.archive.read_as(&act).is_public(item);
+    let is_public = |item: &Item| site.public().is_public(item);
     if !is_public(&item).map_err(failed)? {
         return Err(nothing());
     }
     let found = site
-        .archive
-        .read_as(&act)
+        .public()
         .resolve_shown(&item.names, &modifier, preferences);
     Ok(match found.map_err(failed)? {
         Some(Related::Item(names)) => {

@@ -16,7 +16,7 @@ use crate::formats::query::{Query, encoded, percent_decoded_bytes};
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
 use crate::http::server::page::html::{link, shown};
-use crate::web::archive::{Site, act, failure};
+use crate::web::archive::{Site, failure};
 
 /// The most files in one part of the list. Each part links to the next.
 const FILES_IN_A_PART: usize = 10_000;
@@ -74,7 +74,7 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
         Representation::Html | Representation::Json => FILES_IN_A_PART,
     };
     let after = after(request).unwrap_or_default();
-    let listing = match site.archive.read_as(&act).listing(item, &after, most) {
+    let listing = match site.public().listing(item, &after, most) {
         Ok(listing) => listing,
         Err(error) => return failure::of(&error),
     };
@@ -100,7 +100,7 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
                 &format!("{}: {}", words.files, item.names.preferred()),
                 &html! {
                     p { (link(&view::landing_url(&item.names), words.back)) }
-                    (table(words, &item.names, &listing.files, site.archive.read_as(&act).is_restricted(item)))
+                    (table(words, &item.names, &listing.files, site.public().is_restricted(item)))
                     @if let Some(next) = &next { p { (link(next, words.next_files)) } }
                 },
             )

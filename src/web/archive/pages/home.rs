@@ -16,7 +16,7 @@ use crate::formats::item::Names;
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
 use crate::http::server::page::html::{finished, link};
-use crate::web::archive::{Site, act, failure};
+use crate::web::archive::{Site, failure};
 
 /// The most items on the page.
 const LATEST_ITEMS: usize = 50;
@@ -145,7 +145,7 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         let mut overview = overview.clone();
         drop(kept);
         // Permissions may have changed since.
-        let is_shown = |names: &Names| site.archive.read_as(&act).is_shown(names);
+        let is_shown = |names: &Names| site.public().is_shown(names);
         overview
             .latest
             .retain(|(names, _)| is_shown(names).unwrap_or(false));
@@ -158,7 +158,7 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
         if latest.len() == LATEST_ITEMS {
             break;
         }
-        if site.archive.read_as(&act).is_public(&item)? {
+        if site.public().is_public(&item)? {
             let title = view::title(site, &item);
             latest.push((item.names, title));
         }

@@ -12,7 +12,7 @@ use crate::formats::item::Names;
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
 use crate::http::server::page::html::link;
-use crate::web::archive::{Site, act, failure};
+use crate::web::archive::{Site, failure};
 
 /// The most items in the list.
 const MOST_ITEMS: usize = 10_000;
@@ -32,7 +32,7 @@ pub(in super::super) fn level(site: &Site, level: &str, request: &Parts) -> Resp
         Ok(items) => items,
         Err(error) => return failure::fault(&error.into()),
     };
-    let is_public = |names: &Names| site.archive.read_as(&act).is_shown(names);
+    let is_public = |names: &Names| site.public().is_shown(names);
     let names = items.into_iter().map(|item| item.names);
     let shown: Vec<Names> = names
         .filter(|names| begins(names) && is_public(names).unwrap_or(false))

@@ -19,7 +19,7 @@ use crate::archive::tree::Published;
 use crate::formats::picture::Drawn;
 use crate::http::server::page::html::{escaped, shown};
 use crate::web::archive::pictures::QUERY;
-use crate::web::archive::{Site, act, file};
+use crate::web::archive::{Site, file};
 
 /// The longest picture or PDF that every reader of a page gets with it, in bytes.
 const LONGEST_PICTURE: u64 = 8 * 1024 * 1024;
@@ -111,7 +111,7 @@ fn content(
     kind: Kind,
     words: &ArchiveWords,
 ) -> Option<Markup> {
-    let found = site.archive.read_as(&act).open_content(item, path).ok()?;
+    let found = site.public().open_content(item, path).ok()?;
     if !found.is_file() || found.length() == 0 {
         return None;
     }

@@ -18,7 +18,7 @@ use crate::http::server::answer;
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
 use crate::http::server::page::html::{finished, link};
-use crate::web::archive::{Site, act, failure, searches};
+use crate::web::archive::{Site, failure, searches};
 
 /// The items on a page.
 const ITEMS: usize = 20;
@@ -141,7 +141,7 @@ fn lists(words: &ArchiveWords) -> Markup {
 }
 
 fn described(site: &Site, item: &Item) -> Option<Description> {
-    site.archive.read_as(&act).description(item, None).ok()
+    site.public().description(item, None).ok()
 }
 
 fn found(
@@ -152,10 +152,7 @@ fn found(
     wanted: &SearchQuery,
 ) -> Result<Response<Body>, ArchiveError> {
     let skipped = asked.page * ITEMS;
-    let found = site
-        .archive
-        .read_as(&act)
-        .search(indexes, wanted, skipped, ITEMS)?;
+    let found = site.public().search(indexes, wanted, skipped, ITEMS)?;
     let is_last = !found.has_more || asked.page >= LAST_PAGE;
     let next = (!is_last).then(|| {
         let text = encoded(asked.text.as_bytes());

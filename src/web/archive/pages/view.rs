@@ -326,7 +326,7 @@ fn taken(relations: &mut Relations, name: &str) -> Option<Names> {
 
 /// The item's Dublin Core. None if it is not public.
 pub(super) fn record(site: &Site, item: &Item) -> Option<DublinCore> {
-    known(item, site.archive.read_as(&act).described(item, None))
+    known(item, site.public().described(item, None))
 }
 
 /// Returns what the public may know of an item.
@@ -342,7 +342,7 @@ fn known<T>(item: &Item, found: Result<T, ArchiveError>) -> Option<T> {
 
 /// Its title. None if it is not public.
 pub(super) fn title(site: &Site, item: &Item) -> Option<String> {
-    known(item, site.archive.read_as(&act).title(item)).flatten()
+    known(item, site.public().title(item)).flatten()
 }
 
 fn title_of(description: &Description) -> Option<String> {

@@ -21,8 +21,8 @@ use crate::archive::store::Item;
 use crate::archive::tree::Published;
 use crate::archive::{ArchiveError, Clock, Listing, SystemClock};
 use crate::http::server::threads::aside;
+use crate::web::archive::Site;
 use crate::web::archive::file::{PIECE, read};
-use crate::web::archive::{Site, act};
 
 /// The number of entries of an item that are found at a time.
 const ENTRIES_AT_ONCE: usize = 1000;
@@ -236,9 +236,7 @@ fn flag(buffer: &Buffer, path: &[u8]) {
 
 /// The entries of an item after a path.
 pub(super) fn entries(site: &Site, item: &Item, after: &[u8]) -> Result<Listing, ArchiveError> {
-    site.archive
-        .read_as(&act)
-        .entries(item, after, ENTRIES_AT_ONCE)
+    site.public().entries(item, after, ENTRIES_AT_ONCE)
 }
 
 /// Opens a file. None if the reader may not read it any more, or it is gone.
@@ -247,11 +245,11 @@ async fn open(
     item: &Arc<Item>,
     path: &[u8],
 ) -> Result<Option<Published>, ZipError> {
-    if let Ok(found) = site.archive.read_as(&act).open_content_cached(item, path) {
+    if let Ok(found) = site.public().open_content_cached(item, path) {
         return Ok(Some(found).filter(Published::is_file));
     }
     let (site, item, path) = (Arc::clone(site), Arc::clone(item), path.to_vec());
-    let opened = aside(move || site.archive.read_as(&act).open_content(&item, &path));
+    let opened = aside(move || site.public().open_content(&item, &path));
     match opened.await? {
         Ok(found) => Ok(Some(found).filter(Published::is_file)),
         Err(error) if error.is_refusal() => Ok(None),
