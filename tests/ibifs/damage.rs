@@ -17,7 +17,7 @@ use rusqlite::{Connection, OpenFlags};
 use crate::support::{Rng, TestEnv, seed, switch};
 
 /// How many bytes are damaged in a short run.
-const FEW: u64 = 300;
+const FEW: u64 = 150;
 
 /// A clock that stands a little before the last date handed out: the next one follows from that.
 #[derive(Debug)]
