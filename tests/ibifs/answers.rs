@@ -1,4 +1,4 @@
-//! What programs go by: `--json` of every command, and its exit status.
+//! The interface for programs: `--json` of every command, and its exit status.
 
 use std::collections::BTreeSet;
 
@@ -199,7 +199,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What is refused, and the exit status for that.
+/// Commands that are refused, each with its exit status.
 const REFUSALS: &[(&str, i32)] = &[
     ("init", 2),
     ("init --adopt nowhere", 3),
@@ -315,9 +315,9 @@ fn every_command_answers_in_json() {
         .collect();
     let mut known = BTreeSet::new();
     commands(&Cli::command(), "", &mut known);
-    // What it prints is a program for a shell.
+    // It prints a program for a shell.
     known.remove("completions");
-    // What it prints is what the command prints that it runs.
+    // It prints what the command prints that it runs.
     known.remove("work");
     assert_eq!(messages, known, "ANSWERS has each command with its --json");
     let env = environment();
@@ -335,8 +335,8 @@ fn every_command_answers_in_json() {
     env.sh("ibifs umount demo");
 }
 
-/// What is not there, refused, not understood or in use ends with the status for that, with or without
-/// `--json`: nothing is printed, and one complaint made, in JSON where that was asked for.
+/// A command on something that is absent, refused, not understood or in use ends with the status for that, with or
+/// without `--json`. It prints nothing but one complaint, in JSON where that was requested.
 #[test]
 fn refusals_have_their_status() {
     let env = environment();
@@ -415,7 +415,7 @@ fn status_shows_how_a_store_is() {
         "A.store",
         ".used_by.user == null and .used_by.since == null",
     );
-    // Of a process that is no more the lock says nothing, and the system is asked.
+    // The lock says nothing of a process that has ended, and the system is queried.
     env.sh("sed s/^pid.*/pid\\ $$/ lock > other; cat other > A.store/lock");
     is(
         "A.store",

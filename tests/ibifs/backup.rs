@@ -3,7 +3,7 @@
 use crate::concurrency::crowd::Crowd;
 use crate::support::{Disk, Format, Needs, Rng, TestEnv, seed, switch};
 
-/// What these scripts use: what differs between the store A.store and its backup D.
+/// The functions of these scripts: they print the differences between the store A.store and its backup D.
 const TOOLS: &str = r#"
 differs() {
     for area in col ibip deleted fixity; do
@@ -77,8 +77,8 @@ fn a_backup_has_everything() {
     assert_eq!(sh(&env, "sound; differs"), "");
 }
 
-/// What was edited, linked, removed and turned into something else since is so in the backup, and
-/// what has rotted does not overwrite its good copy.
+/// An edited, linked, removed or converted file is so in the backup, and a file that has rotted does not overwrite its
+/// good copy.
 #[test]
 fn an_earlier_backup_is_brought_up_to_date() {
     let env = environment();
@@ -122,7 +122,7 @@ with open(\"disk.img\", \"r+b\") as image:
     );
 }
 
-/// Minting goes on in a backup that is mounted, with no name that the store has handed out since.
+/// Minting continues in a backup that is mounted, with no name that the store has handed out since.
 #[test]
 fn a_backup_is_a_store_and_mints_no_name_again() {
     let env = TestEnv::new().with_a();
@@ -226,7 +226,7 @@ fn a_killed_backup_is_known_and_finished_later() {
     assert_eq!(sh(&env, "sound; differs"), "");
 }
 
-/// A full disk is reported plainly, and the backup goes on when there is room.
+/// A full disk is reported plainly, and the backup continues when there is room.
 #[test]
 fn a_full_disk_is_reported() {
     let env = TestEnv::new().with_a();
@@ -312,8 +312,8 @@ with open(sys.argv[1], \"r+b\") as file:
     );
 }
 
-/// What the store has lost without a removal stays in the backup, and a store that is not
-/// sound has a backup that says the same.
+/// A file that the store has lost without a removal stays in the backup. A store that is not sound has a backup that
+/// says the same.
 #[test]
 fn a_backup_keeps_what_the_store_has_lost() {
     let env = TestEnv::new();

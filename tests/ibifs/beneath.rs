@@ -26,7 +26,7 @@ libc = ctypes.CDLL(None, use_errno=True); sys.exit(libc.renameat2(-100, b"dir", 
     );
 }
 
-/// What the filesystem of a store cannot do is said when the store is made.
+/// `ibifs init` reports what the filesystem of a store cannot do.
 #[test]
 fn what_a_filesystem_cannot_do_is_said() {
     let on_disk = TestEnv::with(Needs::RenameFlags);
@@ -45,7 +45,7 @@ ibifs: notice: the filesystem of the store has no birth times of files",
         "mkdir A; ibifs mount s A -o log=info 2>&1 | grep -c 'does not check them' || true; ibifs umount A; ls s/staging",
         "1",
     );
-    // Who cannot act as another user does not know.
+    // A user who cannot act as another user does not know.
     env.prints(
         "chmod 755 .; mkdir u; chown 60001:60001 u
          setpriv --reuid 60001 --regid 60001 --clear-groups ibifs init u/s --host a.example.org 2>&1 > /dev/null | cut -d: -f1-3; ls u/s/staging",
@@ -110,8 +110,8 @@ fn inode_numbers_are_used_again() {
     );
 }
 
-/// Where files have no handles the kernel is asked to forget some, so that it may know more files than the daemon may have
-/// open. Those that a program has open stay.
+/// Where files have no handles the daemon has the kernel forget some, so that it may know more files than the daemon
+/// may have open. Those that a program has open stay.
 #[test]
 fn more_files_are_known_than_may_be_open() {
     let env = TestEnv::new().on_bindfs();

@@ -1,4 +1,4 @@
-//! The databases beside the index: an error of one names that file and says what helps, and that helps.
+//! The databases next to the index: an error of one names that file and says what helps, and that helps.
 
 use crate::http::served::Served;
 use crate::support::TestEnv;
@@ -121,11 +121,11 @@ fn damaged_databases_of_a_service() {
     drop(served);
     damaged("head");
     let served = serve();
-    // What can be made again, or begun again, is.
+    // Data that can be made again, or begun again, is.
     served.prints(&env, requests, "200\n200\n200");
     log_has(&served, &remedies("file is not a database"));
     drop(served);
-    // The logs beside them are left, as an administrator leaves them.
+    // The logs next to them are left, as an administrator leaves them.
     env.sh(
         "for file in harvest search-public accesses pictures; do rm A.store/$file.sqlite3; done",
     );

@@ -64,7 +64,7 @@ fn a_mirror_of_a_root_says_nothing_twice() {
     env.sh("ibifs show N/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\) .*/\\1/p' B/archive.ibi) | grep -q 'state *Original'");
 }
 
-/// What is put back where it was removed, even as the original it was, is a copy there.
+/// An item that is put back where it was removed, even as the original it was, is a copy there.
 #[test]
 fn nothing_makes_it_an_original_where_it_was_removed() {
     for is_mounted in [true, false] {

@@ -32,7 +32,7 @@ const ODD: &str = "
     touch -d '2001-01-01T00:00:00Z' col/sid.inpe.br/MTC-m13@80/2005/08.10.14.18
     cd ..";
 
-/// What can be seen of the files below a directory: names, kinds, modes, times, targets, digests.
+/// Prints what can be seen of the files below a directory: names, kinds, modes, times, targets, digests.
 const LOOK: &str = "
     items() { (cd old/col; ls -d */*/*/* | grep -v '/mtc-m18/'); }
     look() { (cd \"$1\" && find . -printf '%p %y %m %T@ %l %n\\n' | LC_ALL=C sort && \
@@ -85,7 +85,7 @@ fn an_odd_tree_is_taken_over_as_it_is() {
     }
 }
 
-/// What is wrong in the tree is reported when it is adopted, and stays.
+/// Faults in a tree are reported when it is adopted, and stay.
 #[test]
 fn what_is_wrong_in_a_tree_is_reported_when_it_is_adopted() {
     let env = TestEnv::with(Needs::RenameFlags);
@@ -224,7 +224,7 @@ END
     env.sh(
         "find old -name '*sqlite3*' -prune -o -type f -printf '%p %T@\\n' | sort | diff before -",
     );
-    // What is recorded counts, unless the table is said to be right.
+    // The recorded values count, unless the table is said to be right.
     env.sh(TABLE);
     env.sh("ibifs import old table.csv; sed 's/pt-BR/pt/' table.csv > other.csv");
     env.prints(
@@ -343,7 +343,7 @@ fn bags_are_valid_and_come_back_whole() {
     env.sh(&format!(
         "{tools}\nfor i in $(items); do diff <(look old/col/$i) <(look C.store/col/$i); done"
     ));
-    // What is here already stays; what was removed comes back as the original that it was.
+    // Items that are here already stay; a removed one comes back as the original that it was.
     env.exits("ibifs import old bags > messages", 4);
     env.prints(
         "tail -1 messages; grep -c 'is here already$' messages",
@@ -417,7 +417,7 @@ fn ocfl_objects_are_valid_and_come_back_whole() {
     ));
 }
 
-/// What is no whole package, or lies, is refused with its reason, and nothing of it is taken in.
+/// A package that is not whole, or lies, is refused with its reason, and nothing of it is taken in.
 #[test]
 fn a_package_that_is_not_whole_is_not_taken_in() {
     let env = TestEnv::new().with_a();
@@ -498,7 +498,7 @@ fn a_package_that_is_not_whole_is_not_taken_in() {
         "grep -c \"E060, 'inventory.json': it has another digest\" messages",
         "1",
     );
-    // What stands in the way of a good one.
+    // Directories and files that stand in the way of a good package.
     env.exits("mkdir nothing; ibifs import B.store nothing", 3);
     env.complains(
         "ibifs import B.store nothing",

@@ -14,7 +14,7 @@ fn refuses(env: &TestEnv, command: &str, status: i32) {
     );
 }
 
-/// What `ibifs id explain --json` says of an identifier, on one line.
+/// Asserts what `ibifs id explain --json` says of an identifier, on one line.
 #[track_caller]
 fn explains(env: &TestEnv, ibi: &str, expected: &str) {
     env.prints(
@@ -163,7 +163,7 @@ fn status_says_who_reads_and_writes() {
         r#"["daemon","requested with -o passthrough=no"]"#,
     );
     env.exits("ibifs status nowhere", 3);
-    // What root mounts is for all, unless it says otherwise.
+    // A mount by root is for all, unless root says otherwise.
     env.sh(
         "chmod 755 .; setpriv --reuid 1234 --clear-groups ls A; ibifs umount A
         ibifs mount -o allow_other=no A.store A; no setpriv --reuid 1234 --clear-groups ls A",
@@ -421,7 +421,7 @@ fn relate_and_unrelate() {
     env.complains(foreign, "original");
 }
 
-/// `ibifs ls` prints state, rep and IBIp, of all items or of those that begin so or are in a state.
+/// `ibifs ls` prints state, rep and IBIp, of all items or of the items with a prefix or in a state.
 #[test]
 fn ls_lists_by_prefix_and_state() {
     let env = TestEnv::new().with_a();
@@ -699,7 +699,7 @@ for thread in range(4): threading.Thread(target=busy, args=(thread,)).start()' &
         wait");
 }
 
-/// Without `--host` a terminal is asked for the name; elsewhere a warning says that it is for ever.
+/// Without `--host` the command prompts on a terminal for the name; elsewhere a warning says that it is for ever.
 #[test]
 fn init_asks_for_the_host_or_warns() {
     let env = TestEnv::new();
@@ -718,8 +718,8 @@ fn init_asks_for_the_host_or_warns() {
     );
 }
 
-/// What an ordinary user may not do is refused with the reason and the remedy, and so is what is
-/// named wrongly.
+/// An operation that an ordinary user may not do is refused with the reason and the remedy, and so is one on a wrong
+/// name.
 #[test]
 fn refusals_say_what_to_do() {
     let env = TestEnv::new().with_a();
@@ -759,7 +759,7 @@ fn refusals_say_what_to_do() {
     complains("ibifs ls -h", "[possible values: original, copy, deleted]");
 }
 
-/// What users type for the name of the host gets an answer that says what to type instead.
+/// A wrong name of the host gets an answer that says what to type instead.
 #[test]
 fn a_host_that_is_none_is_explained() {
     let env = TestEnv::new();

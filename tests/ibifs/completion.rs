@@ -75,7 +75,7 @@ macro_rules! copy {
     };
 }
 
-/// What is typed, `^` for the tabulator key, and what the command is given.
+/// The typed lines, `^` for the tabulator key, and the arguments that the command gets.
 const LINES: [(&str, &[&str]); 29] = [
     ("stat^", &["status"]),
     (
@@ -96,7 +96,7 @@ const LINES: [(&str, &[&str]); 29] = [
         ],
     ),
     ("show --store=A.st^", &["show", "--store=A.store/"]),
-    // What the shells would take for a command of theirs is quoted.
+    // Characters that the shells would take for a command of theirs are quoted.
     (
         "show A/sid^!+^",
         &["show", "A/sid.inpe.br/mtc-m18@80/2009/02.16.17.46!+(pt)"],
@@ -152,7 +152,7 @@ const LINES: [(&str, &[&str]); 29] = [
         "mount A.store A -o allow_other=no,noex^",
         &["mount", "A.store", "A", "-o", "allow_other=no,noexec"],
     ),
-    // Links go on as the identifier in them does, and keep what was typed.
+    // Completion continues a link as the identifier in it, and leaves what was typed.
     (
         "show --store A http://urlib.net/rep/sid.in^",
         &[

@@ -1,4 +1,4 @@
-//! What the fuzz targets promise, shown on the corpus that is kept of them: small inputs that reach
+//! The promises of the fuzz targets, shown on the corpus that is kept of them: small inputs that reach
 //! as much of the readers as hours of fuzzing have. `tests/fuzz/run` looks for new ones.
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 #[path = "../fuzz/src/lib.rs"]
 mod bodies;
 
-/// How much of the repository the corpus may take.
+/// The size that the corpus may take in the repository.
 const MOST_BYTES: usize = 512 * 1024;
 
 /// Says which input it was, should its body panic.

@@ -16,7 +16,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::support::{Rng, TestEnv, seed, switch};
 
-/// How many bytes are damaged in a short run.
+/// The number of bytes that are damaged in a short run.
 const FEW: u64 = 150;
 
 /// A clock that stands a little before the last date handed out: the next one follows from that.
@@ -39,7 +39,7 @@ impl Clock for Then {
     }
 }
 
-/// All that was ever asked of an archive, in one text; what cannot be answered counts, too.
+/// Returns the answers to all queries of an archive, in one text; queries without an answer count, too.
 fn answers(store: &Path) -> String {
     match printed(store) {
         Ok(text) => text,
@@ -266,7 +266,7 @@ const TABLES: [(&str, &str); 5] = [
     ("facts", "one"),
 ];
 
-/// What stands in sidecars: damage that makes a good one of another.
+/// The characters of sidecars: damage with them makes another good sidecar of a good one.
 const LETTERS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ .{}/-";
 
 /// Gives one byte another value: any, or one that differs in a bit, or another letter or digit.

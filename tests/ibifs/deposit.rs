@@ -111,7 +111,7 @@ fn labels_come_and_go_and_items_stay() {
     );
 }
 
-/// What programs remove, replace and move below a label is as natively, and as by the item's own names: each of these
+/// Programs remove, replace and move files below a label as natively, and as by the item's own names. Each of these
 /// programs is a process of its own, which has made nothing there.
 #[test]
 fn what_is_removed_below_a_label_is_as_natively() {
@@ -389,8 +389,8 @@ fn links_declare_beside_the_item() {
     );
 }
 
-/// What is no name of an item and none that tools stage is refused beside items; what was staged and
-/// never used is not listed, and gone after the unmount.
+/// A name that is neither of an item nor of a staged file is refused next to items. A file that was staged and never
+/// used is not listed, and gone after the unmount.
 #[test]
 fn nothing_else_is_kept_beside_items() {
     let (env, names) = item();

@@ -169,7 +169,8 @@ fn other_programs_read_every_format() {
     env.sh("! cat \"A/$(< plain):(marc21)\" 2> /dev/null; ! sh -c \"echo x > 'A/$(< plain):(bibtex)'\" 2> /dev/null");
 }
 
-/// The service sends each format with its media type, tells a resolver where it is, and harvesters may ask for DataCite.
+/// The service sends each format with its media type, gives a resolver its address, and harvesters may request
+/// DataCite.
 #[test]
 fn formats_are_served() {
     let env = TestEnv::new().with_a();

@@ -61,7 +61,7 @@ fn explained<'a>(lines: &[&'a str], name: &str) -> BTreeSet<&'a str> {
     found
 }
 
-/// The pages of a directory of the manual, by name; the pictures beside them are the README's.
+/// Returns the pages of a directory of the manual, by name; the pictures next to them are the README's.
 #[track_caller]
 fn pages(directory: &str) -> BTreeSet<String> {
     let entries = std::fs::read_dir(file(directory)).expect(directory);
@@ -87,7 +87,7 @@ fn parts(page: &str) -> Vec<(&str, Vec<&str>)> {
     parts
 }
 
-/// What stands behind each macro of a macro line, as `Fl` and `-json`; punctuation parts it.
+/// Returns the arguments of each macro of a macro line, as `Fl` and `-json`; punctuation parts them.
 fn arguments(line: &str) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, String)> = Vec::new();
     let mut name = "";
@@ -113,7 +113,7 @@ fn arguments(line: &str) -> Vec<(&str, String)> {
     found
 }
 
-/// What a `.It` line says that is the same in every language: commands, options, codes, errors,
+/// Returns the words of a `.It` line that are the same in every language: commands, options, codes, errors,
 /// paths, numbers and whatever else a shell or a program reads or prints.
 fn item(line: &str) -> Vec<(&str, String)> {
     let same = [
@@ -151,7 +151,7 @@ fn in_english(name: &str, text: &str) -> String {
     }
 }
 
-/// What each item of the lists of a part says, as `item` has it.
+/// Returns what each item of the lists of a part says, as `item` has it.
 fn items<'a>(lines: &[&'a str]) -> Vec<Vec<(&'a str, String)>> {
     let items = lines.iter().filter(|line| line.starts_with(".It"));
     items.map(|line| item(line)).collect()
@@ -315,7 +315,7 @@ fn the_examples_of_each_page_are_understood() {
             assert!(parsed.is_ok(), "{name}: {line}: {parsed:?}");
             count += 1;
         }
-        // What a shell must source stands in the list of shells.
+        // Commands whose output a shell must source stand in the list of shells.
         assert!(count > 0 || name == "completions", "{name} has no example");
     }
 }

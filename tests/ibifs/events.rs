@@ -1,4 +1,4 @@
-//! What happened to items, by whom: one line in the log at each front end.
+//! The events of items, and the users who cause them: one line in the log at each front end.
 
 use crate::http::served::Served;
 use crate::support::TestEnv;

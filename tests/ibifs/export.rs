@@ -1,4 +1,4 @@
-//! What an export needs of the disk that it writes to, and what is left there when it fails or is stopped.
+//! The needs of an export on the disk that it writes to, and its remains there when it fails or is stopped.
 
 use crate::support::{Disk, Format, TestEnv};
 

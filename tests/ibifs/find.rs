@@ -73,7 +73,7 @@ fn what_is_neither_a_year_nor_a_field_is_said() {
             "'foo' is not a field, so 'foo:' was searched for as a word; the fields are ",
         );
     }
-    // A colon in what is found, and in an identifier, is no field.
+    // A colon in a found text, and in an identifier, does not separate fields.
     env.sh("printf 'title: Ratio 3:4\\n' > A/$(< maps):; cat A/$(< maps):; ibifs find ratio --store A; ibifs find 3:4 --store A | grep Ratio");
     env.sh("! ibifs find creator:nothing-like-it --store A 2> why; ! grep 'not a field' why");
 }

@@ -28,7 +28,7 @@ fn sound() -> TestEnv {
     env
 }
 
-/// What a break may use.
+/// The variables and functions that a break may use.
 const WORDS: &str = "cd store
     col=col/example.org/archive/2009
     report=$col/02.16.17.46; second=$col/02.17.08.00; metadata=$col/02.18.09.30
@@ -63,7 +63,7 @@ fn files(env: &TestEnv) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Which files were added, changed and deleted.
+/// Returns the files that were added, changed and deleted.
 fn changes(
     before: &BTreeMap<String, String>,
     after: &BTreeMap<String, String>,
@@ -122,7 +122,7 @@ fn shows(code: CheckCode) {
     env.exits(&fsck(word, "--json > report"), 0);
     env.prints(FINDINGS, "");
     for change in &promised {
-        // What was set aside is there byte for byte.
+        // A file that was set aside is there byte for byte.
         if let Some(aside) = change.strip_prefix("A ")
             && let Some((name, _)) = aside.rsplit_once(".broken-")
             && let Some(digest) = before.get(name)
@@ -132,8 +132,8 @@ fn shows(code: CheckCode) {
     }
 }
 
-/// A store can be looked over while it is mounted and at work: what is under way is no finding, what
-/// is wrong is, and a repair is refused.
+/// A store can be checked while it is mounted and at work: operations under way are not findings, faults are, and a
+/// repair is refused.
 #[test]
 fn a_store_is_looked_over_beside_its_daemon() {
     let env = TestEnv::new().with_a();

@@ -31,7 +31,7 @@ fn short_help_is_short_and_long_help_has_examples() {
             "{long}"
         );
         assert!(help.lines().count() > 2, "{long}");
-        // What the short form explains the long one does as well.
+        // The long form explains each option that the short form explains.
         for option in short
             .split_whitespace()
             .filter(|word| word.starts_with("--"))
@@ -89,6 +89,6 @@ fn colours_are_for_terminals() {
         assert!(!on_terminal("NO_COLOR=1", command), "{command}");
         assert!(!on_terminal("TERM=dumb", command), "{command}");
     }
-    // What a command prints is the same on a terminal.
+    // The output of a command is the same on a terminal.
     assert!(!on_terminal("", "id explain 8JMKD3MGP8W/34PGRBS"));
 }

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use super::support::{Needs, TestEnv, switch};
 
-/// Every byte that a name can hold, alone and beside letters.
+/// Returns every byte that a name can hold, alone and next to letters.
 fn names() -> Vec<Vec<u8>> {
     let bytes = (1..=255u8).filter(|byte| *byte != b'/');
     bytes
@@ -35,7 +35,7 @@ fn join(directory: &Path, name: &[u8]) -> PathBuf {
     directory.join(OsStr::from_bytes(name))
 }
 
-/// What a call answered: 0 or the errno.
+/// Returns the result of a call: 0 or the errno.
 fn answer<T>(result: Result<T, Errno>) -> i32 {
     match result {
         Ok(_) => 0,
@@ -253,8 +253,8 @@ fn names_of_every_byte_above_items() {
                 for messages in [found, made, linked, unlinked, written, fifo] {
                     assert!(REFUSALS.contains(&messages), "{messages} for {shown:?}");
                 }
-                // What was made there was a level or an item, and went away again; or it was a
-                // link to one: to the item's metadata, or to what comes back in another spelling.
+                // The call made a level or an item there, which went away again; or it made a link to one: to the
+                // item's metadata, or to what comes back in another spelling.
                 if made == 0 && removed == libc::ENOTDIR {
                     let item = std::fs::canonicalize(&path).expect("a link to an item");
                     let _ = rustix::fs::rmdir(item);
@@ -387,7 +387,7 @@ fn names_of_255_bytes_and_of_one_more() {
             }
         }
     }
-    // A format of the greatest length is none that we have; the item is there as ever.
+    // A format of the greatest length is not one that we have; the item is there as ever.
     fixture.env.prints("ls -A A/.mint", "x");
 }
 
@@ -562,7 +562,7 @@ fn trees_deeper_than_any_path() {
     fixture.env.sh(&format!(
         "ibifs show {rep} && rm -r native/deep {ibip}/deep"
     ));
-    // What has a path can be copied, in and out.
+    // A file that has a path can be copied, in and out.
     chain(&fixture.native, "d", 600);
     fixture.env.sh(&format!(
         "cp -a native/d {rep}/ && cp -a {ibip}/d copied && diff -r native/d copied
@@ -574,8 +574,8 @@ fn trees_deeper_than_any_path() {
     fixture.env.sh("ibifs umount A && ibifs fsck A.store");
 }
 
-/// What an interrupted operation has left is removed however deep it is: by a mount, by a repair, by the next export, with
-/// few descriptors.
+/// The remains of an interrupted operation are removed however deep they are: by a mount, by a repair, by the next
+/// export, with few descriptors.
 #[test]
 fn deep_trees_that_were_left_are_removed() {
     // Long form: IBIFS_TEST_DEPTH=20000.
@@ -860,7 +860,7 @@ fn sidecars_of_every_size() {
         assert!(state_of(path).contains("Copy"));
         env.sh(&format!("rm -r {}", path.display()));
     }
-    // What is too large is refused, and kept beside the item.
+    // A text that is too large is refused, and stays next to the item.
     for path in &large {
         assert!(state_of(path).contains("Copy"));
     }
@@ -935,7 +935,7 @@ fn metadata_of_every_kind_and_size() {
         env.prints(&asks, "held");
         env.sh(&format!("rm -rf '{item}:/doc'/*"));
     }
-    // The text beside an item, at the limit and beyond it.
+    // The text next to an item, at the limit and beyond it.
     let text = |length: usize| {
         let mut text = b"title: held\n".to_vec();
         text.resize(length, b'\n');
@@ -977,7 +977,7 @@ fn a_hostile_target_and_hostile_names_draw_nothing_on_the_terminal() {
         &format!("{json} | python3 -c \"{read}\""),
         r"'a\x1b[2J\x1b]0;x\x07\nstate            Original\r\x7f\x9b31m'",
     );
-    // Whatever is said, with hostile names wherever a name may stand.
+    // Texts of every kind, with hostile names wherever a name may stand.
     env.sh(
         "ibifs umount A
          bad=$'\\e[31m\\n\\a\\u009b'

@@ -295,7 +295,7 @@ END
     );
 }
 
-/// Another user who says to have made an item of a package keeps nobody from importing it.
+/// Another user who says to have made an item of a package prevents no user from importing it.
 #[test]
 fn the_records_of_others_do_not_count() {
     let env = sources();

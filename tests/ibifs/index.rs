@@ -344,8 +344,8 @@ fn fsck_finds_a_date_ahead() {
     env.complains("ibifs mint A.store", "ibifs: ");
 }
 
-/// What is read of a sidecar through the mount, in either tree, is what lies on disk, also right
-/// after a relation has been declared at either end or a tool has renamed a new text into place.
+/// The mount returns of a sidecar, in either tree, what lies on disk. It does so right after a relation has been
+/// declared at either end or a tool has renamed a new text into place.
 #[test]
 fn a_sidecar_is_never_read_stale() {
     let env = TestEnv::new().with_a();
@@ -427,8 +427,8 @@ fn a_removed_item_has_the_names_of_its_tombstone() {
     }
 }
 
-/// What was not synced comes back from a crash empty, or with its length and nothing but zeros: the
-/// sidecar of an original is written again, that of a copy that never said anything goes.
+/// A sidecar that was not synced comes back from a crash empty, or with its length and nothing but zeros. The sidecar
+/// of an original is written again, that of a copy that never said anything goes.
 #[test]
 fn a_sidecar_of_zeros_says_nothing() {
     let env = TestEnv::new().with_a();

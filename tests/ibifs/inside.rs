@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::{Needs, TestEnv};
 
-/// One item, met in both trees, beside a native directory.
+/// One item, met in both trees, next to a native directory.
 struct Places {
     env: TestEnv,
     rep: String,
@@ -191,7 +191,7 @@ print(sorted(os.listxattr('$x')), len(os.getxattr('$x', 'user.long')))\"
     assert_eq!(seen, "1\n2");
 }
 
-/// ACLs are kept, inherited from default ACLs, and right at once in the other tree.
+/// ACLs are stored, inherited from default ACLs, and right at once in the other tree.
 #[test]
 fn access_control_lists() {
     let places = Places::new();
@@ -213,7 +213,7 @@ fn access_control_lists() {
     assert_eq!(seen, format!("700\n{plain}\n770\nuser:1:rwx\n{plain}\n711"));
 }
 
-/// Times are kept to the nanosecond, before 1970 and after 2038, and set by themselves.
+/// Times are stored to the nanosecond, before 1970 and after 2038, and set by themselves.
 #[test]
 fn times_to_the_nanosecond() {
     let places = Places::new();
@@ -332,8 +332,8 @@ os.pwrite(opened, b'end', 0); mapped[1000] = 65; mapped.close(); os.close(opened
     }
 }
 
-/// What is appended lies behind what another has written meanwhile, also in the store itself, where
-/// the kernel does not see it.
+/// Appended data lies behind what another has written meanwhile, also in the store itself, where the kernel does not
+/// see it.
 #[test]
 fn appending_comes_behind_what_others_wrote() {
     for options in ["passthrough=yes", "passthrough=no"] {
@@ -353,8 +353,8 @@ for path in 'f', 'g':
     }
 }
 
-/// Who holds capabilities over files, without being root, can use them; those that any user has in a
-/// user namespace of its own count for nothing.
+/// A process that holds capabilities over files, without being root, can use them. The capabilities that any user has
+/// in a user namespace of its own count for nothing.
 #[test]
 fn capabilities_of_ordinary_users() {
     let places = Places::mounted("allow_other,suid");
@@ -376,7 +376,7 @@ libc.unshare(0x10000000); os.close(os.open('group/f', os.O_CREAT, 0o2775))\"; st
     );
 }
 
-/// What a rename leaves in the old place, and what is for administrators to see.
+/// A rename leaves whiteouts in the old place, and hidden attributes are for administrators to see.
 #[test]
 fn whiteouts_and_hidden_attributes() {
     let places = Places::mounted_in(TestEnv::with(Needs::RenameFlags), "allow_other");
@@ -446,8 +446,8 @@ print(os.copy_file_range(a, b, 100, (5 << 20) - 50, 7), os.pread(b, 200, 7)[-10:
     }
 }
 
-/// What a mapping has changed is in the times of the file as soon as its descriptor is closed, and a moment
-/// later if the mapping outlives the descriptor.
+/// A change by a mapping is in the times of the file as soon as its descriptor is closed, and a moment later if the
+/// mapping outlives the descriptor.
 #[test]
 fn mapped_writes_change_times() {
     for options in ["passthrough=yes", "passthrough=no"] {
@@ -607,7 +607,7 @@ END",
     );
 }
 
-/// Names of 255 bytes and names that are no UTF-8 are names like any other; longer ones are refused.
+/// Names of 255 bytes and names that are not UTF-8 are names like any other; longer ones are refused.
 #[test]
 fn long_and_strange_names() {
     let places = Places::new();

@@ -1,5 +1,5 @@
-//! What a shared cache keeps of an answer: one that depends on a header of the request says so, in whichever form it is
-//! sent.
+//! The storage of answers in a shared cache: one that depends on a header of the request says so, in whichever form it
+//! is sent.
 
 use crate::http::served::{Fixture, Served};
 use crate::support::TestEnv;

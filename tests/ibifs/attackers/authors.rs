@@ -59,7 +59,7 @@ const WAYS: [&str; 28] = [
     "roots; chmod 777 A/$S; chmod 666 A/$S/.ibi; for kind in editionof metadataof; do as setfattr -n user.ibi.$kind -v $(<r) A/$S; done",
     // The file is open before root closes it to others.
     "roots; new; chmod 666 A/$S/.ibi; /usr/bin/python3 ways.py late A/$S/.ibi",
-    // What was written beside the mount is rewritten by root's command.
+    // A sidecar that was written outside the mount is rewritten by root's command.
     "roots; new; chmod 666 $col/$S/.ibi; cat new > $col/$S/.ibi; again ibifs reindex A.store; setfattr -n user.ibi.language -v fr A/$S",
     // Files of root that others may write become the sidecar of an item of 60001.
     "own; new; opened; as ln A/$(<w)/doc/open A/$O/.ibi.new; as mv -f A/$O/.ibi.new A/$O/.ibi",

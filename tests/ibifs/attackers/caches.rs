@@ -40,8 +40,8 @@ fn what_a_stranger_links_to_is_no_cache() {
     );
 }
 
-/// A stranger who exchanges the cache of a process of root for a directory of his own, in which a process of his says that
-/// it has mounted, is not asked.
+/// A stranger exchanges the cache of a process of root for a directory of his own, in which a process of his says that
+/// it has mounted. That process is not queried.
 #[test]
 fn a_process_of_a_stranger_is_not_asked_for_a_mount() {
     let world = World::new();

@@ -1,4 +1,4 @@
-//! What lies outside the store, and whether it was touched.
+//! Files outside the store, and whether they were touched.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::support::TestEnv;
 
-/// Whatever is outside says this; nothing inside does.
+/// The content of every file outside; nothing inside has it.
 pub const SECRET: &str = "what-nobody-inside-may-learn";
 
 /// A directory outside a store, in which every file is as it was.
@@ -40,7 +40,7 @@ impl Canary {
         Canary { path, before }
     }
 
-    /// What differs from before, a line each.
+    /// Returns the differences from before, a line each.
     pub fn differences(&self) -> Vec<String> {
         let now = portrait(&self.path);
         let mut printed = Vec::new();

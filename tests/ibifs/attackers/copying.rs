@@ -127,8 +127,8 @@ fn what_is_exchanged_meanwhile_is_not_touched() {
     );
 }
 
-/// What a user puts in the place of the mark of an incomplete copy: a FIFO, a link, a directory, a socket, a file with a
-/// lease on it.
+/// The files that a user puts in the place of the mark of an incomplete copy: a FIFO, a link, a directory, a socket, a
+/// file with a lease on it.
 #[test]
 fn nothing_in_the_place_of_the_mark_waits_or_ends_the_command() {
     let env = pair();

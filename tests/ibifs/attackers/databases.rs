@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::support::TestEnv;
 
-/// A server that asks for the password in clear text, and refuses TLS. Its threads end with the process of the tests.
+/// A server that requests the password in clear text, and refuses TLS. Its threads end with the process of the tests.
 struct FakeServer {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
@@ -32,7 +32,7 @@ impl FakeServer {
         FakeServer { port, heard }
     }
 
-    /// What clients have sent as a password since the last time.
+    /// Returns the passwords that clients have sent since the last call.
     fn heard(&self) -> Vec<String> {
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         let mut heard: Vec<String> = heard.drain(..).filter(|heard| heard != "none").collect();
@@ -101,7 +101,7 @@ fn a_password_goes_where_it_belongs() {
             &*format!("PGPASSWORD=secret PGHOST=127.0.0.1 PGPORT={here}"),
             true,
         ),
-        // TLS that is refused is no TLS.
+        // A connection that refuses TLS is not a TLS connection.
         (url("?sslmode=require"), near_line.as_str(), "", false),
         (
             format!("postgres://ibifs@127.0.0.2:{there}/d"),
@@ -160,7 +160,7 @@ fn a_password_goes_where_it_belongs() {
             assert_eq!(heard, expected, "{owner} {url} {passwords} {variables}");
         }
     }
-    // What is withheld is said, with the remedy; on the command line the caller names the server.
+    // The message says what is withheld, with the remedy; on the command line the caller names the server.
     env.sh(&format!(
         "rm .pgpass; cp facts S/archive.ibi; echo 'index {plain}' >> S/archive.ibi
          no env PGPASSWORD=secret ibifs ls S; {{ PGPASSWORD=secret ibifs ls S 2>&1 || true; }} | grep -q 'PGHOST and PGPORT'"

@@ -66,7 +66,7 @@ fn levels_are_open_to_declarations_alone() {
     prints(&env, script, "1777\n755\n755\n775\n755\n777\n777");
 }
 
-/// What one user has staged another neither takes over nor renames nor removes.
+/// A user neither takes over nor renames nor removes what another user has staged.
 #[test]
 fn staged_names_are_their_makers() {
     let env = environment();

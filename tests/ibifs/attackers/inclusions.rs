@@ -1,5 +1,5 @@
-//! Requests by which Archives are included with a resolver, sent again later by somebody else, and those of an Archive that
-//! names the address of another one: who answers where it is stays there.
+//! Requests by which Archives are included with a resolver, sent again later by another one, and those of an Archive
+//! that names the address of another one: who answers where it is stays there.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use crate::http::served::Served;
 use crate::http::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
-/// A reader of the wire before a resolver: it passes on what an Archive asks, and keeps it.
+/// A reader of the wire before a resolver: it passes on the requests of an Archive, and stores them.
 struct Tap {
     url: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -135,7 +135,7 @@ fn no_earlier_request_sets_an_archive_back() {
     );
 }
 
-/// An Archive that the resolver does not reach asks again, so that it is included when it is reached.
+/// An Archive that the resolver does not reach repeats its request, so that it is included when it is reached.
 #[test]
 fn an_archive_that_is_not_reached_asks_again() {
     let env = TestEnv::new().with_a();
@@ -182,7 +182,8 @@ fn register(env: &TestEnv, services: &[&str]) {
 
 const OTHER: &str = "stub.example.org/s2/2020/01.01.01.01";
 
-/// An Archive that names the address of another one is refused as long as that one answers there, and asks again.
+/// An Archive that names the address of another one is refused as long as that one answers there, and repeats its
+/// request.
 #[test]
 fn no_archive_is_included_at_the_address_of_another() {
     let env = TestEnv::new().with_a();

@@ -47,7 +47,7 @@ fn claimed(query: &Query, number: usize) -> Reply {
     ))
 }
 
-/// Answers every request at its URL with a body that it goes on writing until the client has left.
+/// Answers every request at its URL with a body that it continues to write until the client has left.
 fn endless(
     write: impl Fn(&mut TcpStream) -> std::io::Result<()> + Send + Copy + 'static,
 ) -> String {

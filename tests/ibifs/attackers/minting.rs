@@ -1,4 +1,4 @@
-//! What a program does with an item that it has just minted: it gets nothing that it could not have
+//! The rights of a program in an item that it has just minted: it gets nothing that it could not have
 //! natively, and the daemon does not look into it.
 
 use crate::support::TestEnv;
@@ -75,8 +75,8 @@ END
     );
 }
 
-/// Whatever is deposited, the daemon opens neither the memory of the depositor nor what it is doing,
-/// nor asks what the program is called.
+/// The daemon opens neither the memory of the depositor nor what it is doing, nor does it query the name of the
+/// program, whatever is deposited.
 #[test]
 fn the_daemon_does_not_look_into_its_callers() {
     let env = environment();
@@ -231,8 +231,8 @@ END
     );
 }
 
-/// What is minted by a modifier's name is a directory for its maker while it fills it, then the link that it
-/// is for all others.
+/// An item that is minted by a modifier's name is a directory for its maker while it fills it, then the link that it is
+/// for all others.
 #[test]
 fn what_is_made_under_a_modifier_becomes_a_link() {
     let env = environment();

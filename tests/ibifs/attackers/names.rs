@@ -40,7 +40,7 @@ memory.close()' $3 A/$2/.ibi;;
 
 const WAYS: [&str; 7] = ["cp", "rsync", "mv", "in-place", "over", "link", "mapped"];
 
-/// What follows every attack: the store, looked over, made again from the tree, with a lost index and
+/// The script after every attack: the store, looked over, made again from the tree, with a lost index and
 /// repaired, mints in the present, and the item named by `$bad` is never the original.
 const GOES_ON: &str = r#"
 mints() {
@@ -323,7 +323,7 @@ fn an_alias_is_one_items_whatever_its_case() {
     }
 }
 
-/// Whose alias it is when the index is rebuilt: that of the item which had it, whatever comes first in the tree.
+/// An alias belongs, when the index is rebuilt, to the item which had it, whatever comes first in the tree.
 #[test]
 fn the_old_index_says_whose_a_name_is() {
     let env = TestEnv::new().with_a();
@@ -446,7 +446,7 @@ fn a_peer_brings_no_such_name() {
     }
 }
 
-/// What a depositor claims in vain is named, and keeps no backup waiting; neither it nor the check fails for that.
+/// A vain claim of a depositor is named, and delays no backup; neither the backup nor the check fails for that.
 #[test]
 fn a_refused_claim_fails_nothing_for_others() {
     let env = TestEnv::new().with_a();

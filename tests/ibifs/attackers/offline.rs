@@ -4,7 +4,7 @@
 use super::canary::{Canary, SECRET};
 use crate::support::{TestEnv, switch};
 
-/// What is put in the place of a file or directory; `$1` is its path.
+/// The replacements for a file or directory; `$1` is its path.
 const INSTEAD: &[(&str, &str)] = &[
     ("a link to a file", "ln -s $OUT/secret $1"),
     ("a link to a directory", "ln -s $OUT/item $1"),
@@ -20,7 +20,7 @@ const INSTEAD: &[(&str, &str)] = &[
     ("a directory", "mkdir -p $1/x; echo y > $1/x/y"),
 ];
 
-/// Whose place is taken, in the store S.
+/// The files and directories that are replaced, in the store S.
 const PLACES: &[&str] = &[
     "archive.ibi",
     "lock",

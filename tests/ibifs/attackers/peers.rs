@@ -20,7 +20,7 @@ fn showing(lines: &str) -> String {
     ))
 }
 
-/// A copy by root of a file that another Archive shows is no program with root's rights.
+/// A copy by root of a file that another Archive shows is not a program with root's rights.
 #[test]
 fn no_inventory_gives_set_id_bits() {
     let env = TestEnv::new();

@@ -35,7 +35,7 @@ fn a_daemon_that_cannot_act_as_others_does_not_start() {
     ));
 }
 
-/// What holds secrets is for its owner alone, and refused where it is not, with what helps.
+/// A file that holds secrets is for its owner alone; otherwise it is refused, and the message says what helps.
 #[test]
 fn what_holds_secrets_is_closed() {
     let env = TestEnv::new().with_index_file();

@@ -40,7 +40,7 @@ fn a_copy_becomes_the_original_by_a_true_proof_alone() {
         answer(ITEM, service, "Copy"),
         answer(ITEM, service, "Gone"),
         answer(ITEM, service, ""),
-        // What was said of another item before, with this one after it.
+        // A statement about another item before, with this one after it.
         format!(
             "{}ibi.other {{rep {ITEM}}}\n",
             answer(OTHER, service, "Deleted")

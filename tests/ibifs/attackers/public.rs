@@ -98,7 +98,7 @@ fn what_is_not_public_is_not_named_elsewhere() {
     );
 }
 
-/// What is left of an item that was not public is not published; of one that was, it is.
+/// The remains of an item that was not public are not published; those of a public one are.
 #[test]
 fn what_was_not_public_leaves_nothing_published() {
     let (env, served) = fixture();

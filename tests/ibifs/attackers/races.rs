@@ -23,19 +23,19 @@ use crate::support::{Rng, TestEnv, User, seed, switch};
 /// Longer than any request may take, with others busy on the machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What attackers and clients share.
+/// The state that attackers and clients share.
 struct Field {
     store: PathBuf,
     mount: PathBuf,
     outside: PathBuf,
-    /// Where attackers keep what they swap in.
+    /// The directory in which attackers store what they swap in.
     scratch: PathBuf,
     items: Vec<String>,
     is_over: AtomicBool,
     swaps: AtomicU64,
     requests: AtomicU64,
     answered: AtomicU64,
-    /// How many attackers and clients are still at it.
+    /// The number of attackers and clients that still run.
     busy: AtomicU64,
     wrong: Mutex<Vec<String>>,
 }
@@ -406,7 +406,7 @@ fn list(directory: &OwnedFd) -> Result<Vec<u8>, Errno> {
     Ok(names.join(OsString::from("\n").as_os_str()).into_vec())
 }
 
-/// What `rm -r` does, following no link.
+/// Removes a directory as `rm -r` does, following no link.
 fn remove_all(directory: &OwnedFd) {
     for name in names(directory).unwrap_or_default() {
         let name = CString::new(name.as_bytes()).expect("no NUL");

@@ -25,7 +25,7 @@ is_alive() { curl -s -o /dev/null -w '%{http_code}\n' $U/; ibifs resolver actors
 N=0
 "#;
 
-/// What is too long, has characters that the value may not have, is the address of a machine, or leads elsewhere: each is
+/// A value that is too long, has characters that it may not have, is the address of a machine, or leads elsewhere is
 /// refused in XML, and nothing is registered.
 #[test]
 fn what_is_no_value_is_refused() {

@@ -35,7 +35,7 @@ fn prints(env: &TestEnv, script: &str, expected: &str) {
     assert_eq!(printed, expected, "printed by: {script}");
 }
 
-/// Nothing that root's items say has changed, and nothing leads to mallory's.
+/// Asserts that nothing that root's items say has changed, and that nothing leads to mallory's.
 #[track_caller]
 fn untouched(env: &TestEnv) {
     let script = r#"
@@ -138,7 +138,7 @@ fn sidecars_change_no_items_of_others() {
     prints(&env, script, "0");
 }
 
-/// What is claimed is shown to people and followed by nothing: command, pages, service and harvest.
+/// A claim is shown to people and followed by nothing: command, pages, service and harvest.
 #[test]
 fn claims_are_shown_and_not_followed() {
     let env = fixture();
@@ -181,7 +181,7 @@ fn claims_are_shown_and_not_followed() {
         "line location \"$U/$(<plain)!\" | grep -cF $(<own) || :",
         "0",
     );
-    // What mallory hides is not named.
+    // Items that mallory hides are not named.
     served.prints(
         &env,
         "chmod 700 A/$(<own); get -H 'Accept: application/json' $U/$(<plain) | jq '.claims | length'",
@@ -225,8 +225,8 @@ fn many_claims_delay_nobody() {
     assert!(taken < Duration::from_secs(20), "{taken:?}");
 }
 
-/// What is on disk alone decides: the answers are the same with the index made newly, after repairs, and
-/// when what was said was put there beside the daemon.
+/// The data on disk alone decides: the answers are the same with the index made newly, after repairs, and when a
+/// statement was put there past the daemon.
 #[test]
 fn reindex_and_repair_follow_the_same_rule() {
     let env = fixture();
@@ -286,7 +286,7 @@ fn claims_on_copies_go_by_who_may_write_the_copy() {
     );
 }
 
-/// Who may write at both ends has both written, as before; and takes back both.
+/// A user who may write at both ends has both written, as before, and takes back both.
 #[test]
 fn who_may_write_both_ends_relates_both() {
     let env = fixture();

@@ -60,7 +60,7 @@ const AMBIGUOUS: &[(&str, &str)] = &[
     ("X: y\r\n\0Content-Length: 0\r\n", ""),
 ];
 
-/// What is answered on one connection until it is closed.
+/// Returns what is answered on one connection until it is closed.
 fn answered(served: &Served, request: &str) -> String {
     let mut stream = TcpStream::connect(served.address()).expect("it listens");
     let timeout = Some(Duration::from_secs(30));

@@ -1,4 +1,4 @@
-//! What a filesystem keeps for root, and quotas, bind users of a mount as they do natively.
+//! The reserve of a filesystem for root, and quotas, bind users of a mount as they do natively.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -53,7 +53,7 @@ impl Fixture {
         }
     }
 
-    /// How many bytes are free, those for root included.
+    /// Returns the number of free bytes, those for root included.
     fn free(&self) -> u64 {
         rustix::fs::sync();
         let printed = rustix::fs::statvfs(self.disk.directory()).expect("it is mounted");
@@ -198,7 +198,7 @@ fn pages_of_a_mapping_do_not_take_the_reserve() {
     }
 }
 
-/// What is small is refused, too, when only the reserve is left; root and the index go on.
+/// Small writes are refused, too, when only the reserve is left; root and the index continue.
 #[test]
 fn a_full_disk_refuses_users_everything_and_root_nothing() {
     for passthrough in ["yes", "no"] {
@@ -222,7 +222,7 @@ fn a_full_disk_refuses_users_everything_and_root_nothing() {
             });
             let filler = filler.expect("a file");
             let (mut length, mut last) = (0, 0);
-            // What was removed before is freed some time later, also between two attempts.
+            // The filesystem frees removed files some time later, also between two attempts.
             let mut fill_up = || {
                 for _ in 0..5 {
                     rustix::fs::sync();
@@ -365,7 +365,7 @@ fn quotas_bind_each_writer() {
                     "Disk quota exceeded",
                 );
             }
-            // The Archive goes on, and so does its sidecar under a project's quota.
+            // The Archive continues to work, and so does its sidecar under a project's quota.
             env.sh(&format!(
                 "mkdir A/.mint/root{directory}; rmdir A/.mint/root{directory}
                  setquota {kind} 0 0 0 0 disk; setfattr -n user.ibi.language -v en A/.mint/{directory}"

@@ -172,8 +172,8 @@ fn prefixes_of_originals_are_their_archives() {
     );
 }
 
-/// What an actor says is the original is not, unless the identifier is of its own making; and who made it
-/// has it, whichever came first.
+/// A claim of an actor to the original has no effect, unless the identifier is of its own making. The actor that made
+/// it has it, whichever came first.
 #[test]
 fn an_original_is_of_its_maker() {
     let env = TestEnv::new();
@@ -229,8 +229,8 @@ fn a_client_behind_a_proxy_is_identified_by_the_proxy() {
     );
 }
 
-/// How long a refusal takes does not show whether an actor is registered. Both are asked in turn, and the
-/// shortest times compared: other work on the machine makes a request longer, never shorter.
+/// The duration of a refusal does not show whether an actor is registered. The test requests both in turn, and compares
+/// the shortest times: other work on the machine makes a request longer, never shorter.
 #[test]
 fn an_unknown_actor_takes_as_long_as_a_wrong_password() {
     let env = TestEnv::new();

@@ -23,7 +23,7 @@ rested() {
 }
 "#;
 
-/// How many are minted before and after.
+/// The number of items minted before and after.
 const MANY: usize = 200;
 
 fn script(env: &TestEnv, script: &str) {
@@ -116,7 +116,7 @@ fn a_disk_is_set_back() {
     }
 }
 
-/// Whatever mints: commands on a store at rest, at every granularity, and the one that makes a store.
+/// Commands hand out no name twice: on a store at rest, at every granularity, and the one that makes a store.
 #[test]
 fn commands_hand_out_nothing_twice() {
     for granularity in ["1", "1/10", "1/1000", "1/1000000000"] {

@@ -1,4 +1,4 @@
-//! What strangers may take of a service or of a mount at a time: none of them takes all, and others get an answer soon.
+//! The shares of strangers in a service or in a mount: none of them takes all, and others get an answer soon.
 
 use crate::http::served::{Fixture, Served};
 use crate::support::TestEnv;

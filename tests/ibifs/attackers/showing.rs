@@ -3,7 +3,7 @@
 
 use crate::support::TestEnv;
 
-/// What may be in the place of `.ibi` and of `.ibi.metadata`.
+/// The replacements for `.ibi` and `.ibi.metadata`.
 const PUT: [&str; 4] = [
     "mkfifo -m 666",
     "ln -s /dev/zero",

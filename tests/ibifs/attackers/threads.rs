@@ -44,7 +44,7 @@ fn a_worker_is_itself_again_after_each_caller() {
     }
 }
 
-/// A name that the daemon makes has its mode from the umask of who asks, and nothing of the caller before.
+/// A name that the daemon makes has its mode from the umask of its caller, and nothing of the caller before.
 #[test]
 fn a_umask_counts_for_its_own_request() {
     let env = TestEnv::new().with_a();

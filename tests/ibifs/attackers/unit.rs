@@ -21,7 +21,7 @@ fn script(env: &TestEnv, script: &str) {
     env.sh(&format!("{}\n{script}", words()));
 }
 
-/// What users and root do in a mount, and what the daemon does by itself.
+/// Users and root work in a mount, and the daemon does its own work, with what the unit leaves.
 #[test]
 fn a_mount_works_with_what_its_unit_leaves() {
     let env = TestEnv::new();

@@ -101,7 +101,7 @@ impl Fixture {
             .trim_start_matches("../")
             .to_owned();
         let ibip = env.sh(&format!("ibip A/{rep}"));
-        // Nothing is kept open that would keep a lease away.
+        // No file stays open that would keep a lease away.
         env.sh("ibifs umount A; ibifs mount A.store A");
         Fixture { env, rep, ibip }
     }
@@ -126,8 +126,8 @@ impl Fixture {
             .collect()
     }
 
-    /// What another user does: the root is listed, something is looked up in both trees, an item is
-    /// minted, written and removed.
+    /// Does what another user does: lists the root, looks something up in both trees, mints an item, writes and removes
+    /// it.
     #[track_caller]
     fn others_go_on(&self, turn: &str) {
         let began = Instant::now();
@@ -151,8 +151,8 @@ fn cut(path: &Path, length: i64) {
     assert_eq!(unsafe { libc::truncate(path.as_ptr(), length) }, 0);
 }
 
-/// What is opened, cut short or run in either tree waits for the lease, and no other request does. Once
-/// the lease is given back the callers have what they asked for.
+/// A call that opens, cuts short or runs the file in either tree waits for the lease, and no other request does. Once
+/// the lease is given back the callers have what they requested.
 #[test]
 fn a_lease_delays_its_own_readers_only() {
     const FILES: usize = 24;
@@ -290,7 +290,7 @@ fn processor_time(env: &TestEnv) -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-/// Over HTTP a file with a lease on it is to be asked for again, and no other reader waits.
+/// Over HTTP a reader of a file with a lease on it must request it again, and no other reader waits.
 #[test]
 fn readers_over_http_do_not_wait_for_a_lease() {
     const FILES: usize = 12;
@@ -314,7 +314,7 @@ fn readers_over_http_do_not_wait_for_a_lease() {
         FILES
     );
     let lease = fixture.leases(FILES);
-    // What was read within the last second is sent from memory.
+    // The service sends from memory what it has read within the last second.
     std::thread::sleep(Duration::from_millis(1100));
     let began = Instant::now();
     assert_eq!(
@@ -439,7 +439,7 @@ fn lists_of_files_are_cached_and_delay_no_request() {
     });
     let whole = std::fs::read(&list).expect("read");
     assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 20_001);
-    // What has just been made may have changed since without showing it.
+    // A file that has just been made may have changed since without showing it.
     std::thread::sleep(Duration::from_millis(2500));
     let length = |path: &Path| std::fs::metadata(path).expect("printed").len();
     assert_eq!(length(&list), whole.len() as u64);
@@ -504,7 +504,7 @@ fn lists_of_files_are_cached_and_delay_no_request() {
     stranger().run(|| assert!(std::fs::metadata(&list).is_ok()));
 }
 
-/// A user has a share of the daemon's descriptors; what is beyond it is refused, and others go on.
+/// A user has a share of the daemon's descriptors; requests beyond it are refused, and other users continue.
 #[test]
 fn a_user_has_a_share_of_the_descriptors() {
     let fixture = Fixture::new(1);

@@ -43,7 +43,8 @@ pub fn connect_from(source: &str, served: &Served) -> TcpStream {
     stream
 }
 
-/// Who opens connections and goes on asking on each takes so many, and no other is kept from an answer.
+/// A client that opens connections and continues to send requests on each takes so many, and no other is denied an
+/// answer.
 #[test]
 fn one_client_does_not_take_all_connections() {
     let env = TestEnv::new().with_a();

@@ -11,14 +11,14 @@ const SCRIPT: &str = include_str!("crowd.py");
 
 /// No user waits longer for an operation.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the watcher sleeps.
+/// The time for which the watcher sleeps.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Operations that run tools, which are many operations.
 const TOOLS: [&str; 4] = ["copy", "renew", "rsync", "tar"];
 /// Nor longer for a tool.
 const TOOL_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the processes may be refused: another process was faster, or the rules are against it. EBADMSG
+/// The errors that the processes may get: another process was faster, or the rules are against it. EBADMSG
 /// is for a relation of an item that another one's sidecar is just being copied into.
 const REASONS: [&str; 10] = [
     "EBADMSG",
@@ -32,17 +32,17 @@ const REASONS: [&str; 10] = [
     "EISDIR",
     "ESTALE",
 ];
-/// What a link may be refused: tar puts an empty file in its place for a while.
+/// The reason for which a link may be refused: tar puts an empty file in its place for a while.
 const REASON_OF_A_LINK: &str = "EINVAL:directories";
 
-/// What a process did.
+/// The report of a process.
 #[derive(Debug)]
 pub struct Report {
-    /// How many operations.
+    /// The number of operations.
     pub operations: u64,
-    /// How long the longest took.
+    /// The duration of the longest operation.
     pub longest: Duration,
-    /// Which that was.
+    /// The name of that operation.
     pub slowest: String,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Crowd<'a> {
         }
     }
 
-    /// Who waits too long, and for what.
+    /// Returns the process that waits too long, and for what it waits.
     fn stuck(&self) -> Option<String> {
         // The reader of its script and the writer of its end have a while for it.
         let is_late = Instant::now() > self.until + TOOL_PATIENCE * 2;
@@ -157,7 +157,7 @@ impl<'a> Crowd<'a> {
         None
     }
 
-    /// What each process is doing, as the kernel reports it.
+    /// Returns what each process does, as the kernel reports it.
     fn report(&self, stuck: &str) -> String {
         let mut report = format!("{stuck}\n");
         let daemon = self.env.sh("daemon A.store");
@@ -195,7 +195,7 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// What a process printed at its end. It may have complained of nothing, and been refused only what
+/// Returns what a process printed at its end. It may have complained of nothing, and been refused only what
 /// others or the rules had taken.
 #[track_caller]
 fn report_of(child: Child) -> Report {

@@ -75,7 +75,7 @@ fn words_of_files_are_found() {
     );
 }
 
-/// Where it is not switched on, no file is read; it can be switched on and off by hand.
+/// No file is read where the search is not switched on; it can be switched on and off by hand.
 #[test]
 fn texts_are_searched_where_the_archive_says_so() {
     let env = library(ITEMS);

@@ -3,7 +3,7 @@
 use super::served::Served;
 use crate::support::TestEnv;
 
-/// A served Archive beside its mount, with an item `$one` whose names are noted in `vars`.
+/// A served Archive next to its mount, with an item `$one` whose names are noted in `vars`.
 fn environment() -> (TestEnv, Served) {
     let env = TestEnv::new().with_a();
     env.sh("one=$(ibifs mint A | head -n 1)
@@ -121,7 +121,7 @@ fn conditions_hold() {
          curl -s -H \"If-None-Match: $tag\" $X | wc -c",
         "234\n89\n9\nbytes 2-4/11\nbytes */11\n0",
     );
-    // What changes is another version, be its length and date as they were.
+    // A changed file is another version, even if its length and date are as they were.
     prints(
         &env,
         &served,
@@ -183,7 +183,7 @@ fn long_files_are_sent_in_pieces() {
     );
 }
 
-/// A mount beside changes what is served, at once.
+/// A change through a mount of the same store is served at once.
 #[test]
 fn a_mount_beside_is_seen_at_once() {
     let (env, served) = environment();
@@ -327,7 +327,7 @@ fn modifiers_lead_to_related_items() {
     );
 }
 
-/// Nothing but the content of items is had, however it is asked for.
+/// Only the content of items is served, however a client requests it.
 #[test]
 fn nothing_else_can_be_read() {
     let (env, served) = environment();

@@ -26,7 +26,7 @@ fn environment_with(command: &str) -> (TestEnv, Served) {
     (env, served)
 }
 
-/// What scripts ask with. `props` prints href, type, length and media type of each resource.
+/// The functions of the scripts. `props` prints href, type, length and media type of each resource.
 const ASK: &str = r#"
 . ./vars
 propfind() { curl -sS --path-as-is -X PROPFIND -H "Depth: ${depth:-1}" "$@"; }
@@ -85,7 +85,7 @@ fn collections_are_listed() {
     );
 }
 
-/// The properties are those that GET shows, and only those that are asked for.
+/// The properties are those that GET shows, and only the requested ones.
 #[test]
 fn properties_are_those_of_the_file() {
     let (env, served) = environment();
@@ -184,7 +184,7 @@ fn modifiers_answer() {
     );
 }
 
-/// What the public may not read is neither listed nor served, in no way of asking.
+/// Files that the public may not read are neither listed nor served, by any request.
 #[test]
 fn what_is_not_public_is_not_there() {
     let (env, served) = environment();
@@ -213,7 +213,7 @@ fn what_is_not_public_is_not_there() {
             .replace("none $U", "status -X PROPFIND -H 'Depth: 1' $U").as_str(),
         "1\n404\n404\n2\n2",
     );
-    // Nor is an item that is public below a level that lets nobody through.
+    // An item that is public below a level that lets no user through is not there either.
     prints(
         &env,
         &served,
@@ -329,7 +329,7 @@ fn long_lists_are_streamed() {
     );
 }
 
-/// Behind a proxy the hrefs are those that the client sees.
+/// Behind a proxy the hrefs are the ones that the client sees.
 #[test]
 fn a_prefix_is_in_every_href() {
     let (env, served) = environment_with("serve A.store --url https://archive.example.org/deep/er");

@@ -111,7 +111,7 @@ fn two_archives_are_found_by_a_list() {
     );
     second.prints(&env, "get -L $U/$(< x) $U/$(< y)", "here\nthere");
     second.prints(&env, "status $U/example.org/none/2001/01.01.01.01", "404");
-    // What it was given it does not publish.
+    // It does not publish a list that it was given.
     second.prints(&env, "curl -s $U/federatedArchives.txt | wc -c", "0");
     drop((second, archives, first));
 }
@@ -151,7 +151,7 @@ fn registered_archives_have_precedence() {
     assert_eq!(registered.received("urlRequest").len(), 2);
     assert_eq!(off.received("urlRequest"), [""; 0]);
     assert_eq!(other.hears("acknowledgment", 2).len(), 2);
-    // A resolver is no Archive: two that list each other do not ask each other without end.
+    // A resolver is not an Archive: two that list each other do not query each other without end.
     served.prints(
         &env,
         "status \"$U/8JMKD3MGP8W/34PGRBS?parsedibiurl.ibi=x&servicesubject=urlRequest\"",
@@ -186,7 +186,7 @@ fn the_archive_of_a_list_that_answered_is_asked_before_the_others() {
     );
 }
 
-/// A file is read again; one that is no list leaves the last in force, and is logged once.
+/// A file is read again; one that is not a list leaves the last in force, and is logged once.
 #[test]
 fn a_file_is_read_again() {
     let env = TestEnv::new();
@@ -245,7 +245,7 @@ fn a_list_of_the_network_leads_to_no_private_address() {
     ));
     goes(&env, &served, ITEM, "404 ");
     drop(served);
-    // A name is looked up when the Archive is asked. It counts as one that does not answer.
+    // A name is looked up when the Archive is queried. It counts as one that does not answer.
     let served = resolver(
         &env,
         &[],

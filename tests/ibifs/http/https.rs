@@ -220,7 +220,7 @@ fn transfers_by_tls() {
     ));
 }
 
-/// A resolver with TLS of its own includes an Archive behind nginx, asks it, and leads readers there.
+/// A resolver with TLS of its own includes an Archive behind nginx, queries it, and leads readers there.
 #[test]
 fn a_resolver_by_tls() {
     let env = environment();
@@ -367,7 +367,7 @@ fn proxies_of_the_environment() {
     ));
 }
 
-/// A proxy that forwards one request of a connection, or tunnels, and writes into `asked` what it is asked.
+/// A proxy that forwards one request of a connection, or tunnels, and writes the requests into `asked`.
 const PROXY: &str = r#"
 import socket, threading, urllib.parse
 def pump(a, b):

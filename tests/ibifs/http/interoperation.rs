@@ -5,7 +5,7 @@ use super::served::Served;
 use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
-/// Who is where.
+/// The Archives and their places.
 struct Fixture {
     // Dropped in this order.
     a: Served,
@@ -114,7 +114,7 @@ fn readers_are_led_between_two_archives() {
          curl -s -o body -D - $R/$(< x)+ | grep -i '^vary' | tr -d '\\r'",
         "dois\ndois\none\ndois\n404 \nvary: Accept, Accept-Language",
     );
-    // What A says of an item of B leads on to B, with the rest of the way.
+    // A statement of A about an item of B leads on to B, with the rest of the way.
     env.sh("echo 'title: A tradução' > B/$(< z):");
     fixture.prints(
         "curl -sL \"$R/$(< x)+(pt):(oai_dc)\" | xmllint --xpath 'string(//*[local-name()=\"title\"])' -",
@@ -202,7 +202,7 @@ fn a_resolver_completes_names_of_name_spaces() {
     drop(a);
 }
 
-/// What a browser shows: the item behind a link, and the alert of one that was removed.
+/// A browser shows the item behind a link, and the alert of one that was removed.
 #[test]
 fn a_browser_is_led_to_the_item() {
     let fixture = Fixture::new();
@@ -231,7 +231,7 @@ fn archives_come_and_go() {
     env.sh("mint A page > x; echo here > A/$(< x)/doc/index.html");
     drop((a, b));
     env.prints("ibifs resolver list --db r.db | grep -c excluded", "2");
-    // Who is switched off may have it.
+    // An Archive that is switched off may have it.
     resolver.prints(&env, "status $U/$(< x)", "503");
     let a = Served::start(
         &env,

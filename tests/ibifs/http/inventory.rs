@@ -30,7 +30,8 @@ fn it_has_what_is_public() {
     );
 }
 
-/// Who reads an inventory or a zip file gets no access control lists, and nobody else more rights than the list gave.
+/// A reader of an inventory or a zip file gets no access control lists, and no other user more rights than the list
+/// gave.
 #[test]
 fn modes_are_those_without_lists() {
     served().prints(
@@ -70,7 +71,7 @@ fn recorded_pieces_are_not_computed() {
     );
 }
 
-/// A large item is told in pages, which have each entry once.
+/// A large item is listed in pages, which have each entry once.
 #[test]
 fn a_large_item_has_pages() {
     served().prints(

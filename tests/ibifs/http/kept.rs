@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::served::Served;
 use crate::support::{TestEnv, UNCHECKED_LISTS};
 
-/// What has changed so long ago is remembered: the clocks of filesystems are coarse.
+/// The age from which a change is settled and its answer remembered: the clocks of filesystems are coarse.
 const SETTLED: Duration = Duration::from_millis(3500);
 
 /// Asks the service of an item, with a query beyond it: twice, so that the second answer is a remembered
@@ -33,11 +33,11 @@ fn environment(items: usize) -> (TestEnv, Served) {
     (env, served)
 }
 
-/// What changes in an item's directories and nowhere else, as a user does it who knows nothing of ibifs.
+/// Changes in an item's directories and nowhere else are seen at once, as a user makes them who knows nothing of ibifs.
 #[test]
 fn changes_in_the_tree_are_seen_at_once() {
     let (env, served) = environment(14);
-    // Which item, what is asked beyond it, the first answer, what is done, and the answer then.
+    // The item, the query beyond it, the first answer, the change, and the answer then.
     let itself = "parsedibiurl.verblist=";
     let path = |path: &str| format!("parsedibiurl.filepath={path}");
     let changes: [(usize, &str, &str, &str, &str); 14] = [
@@ -130,7 +130,7 @@ fn changes_in_the_tree_are_seen_at_once() {
     env.sh("ibifs umount A");
 }
 
-/// What the mount changes, and so the index.
+/// Changes that the mount makes, and so also to the index, are seen at once.
 #[test]
 fn changes_by_the_mount_are_seen_at_once() {
     let (env, served) = environment(4);
@@ -159,7 +159,7 @@ fn changes_by_the_mount_are_seen_at_once() {
     );
 }
 
-/// The content of a small file is kept for a second. It is that of the file all the same.
+/// The content of a small file is cached for a second. It is that of the file all the same.
 #[test]
 fn changes_of_small_files_are_seen_at_once() {
     let env = TestEnv::new().with_a();
@@ -170,7 +170,7 @@ fn changes_of_small_files_are_seen_at_once() {
     let mut served = Served::start(&env, "A.store --metrics 127.0.0.1:0");
     let metrics = served.line();
     let metrics = metrics.trim_start_matches("metrics at ").trim_end();
-    // A program that has the file of the eighth item mapped, and changes it when it is told to.
+    // A program that has the file of the eighth item mapped, and changes it on request.
     env.sh(r#". ./vars
         mkfifo go
         python3 - $d8/a.txt <<'END' >/dev/null 2>&1 &

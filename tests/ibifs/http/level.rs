@@ -54,7 +54,7 @@ fn its_tag_changes_with_the_level() {
     );
 }
 
-/// A large level has pages, which have each name once and none that is hidden.
+/// A large level has pages, which have each name once and no hidden name.
 #[test]
 fn a_large_level_has_pages() {
     let env = TestEnv::new();

@@ -1,4 +1,4 @@
-//! What no client may take more of than its share.
+//! The limits that bind each client to its share.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::served::Served;
 use crate::support::TestEnv;
 
-/// How long a client may take for a request's head.
+/// The time that a client may take for a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn serve() -> (TestEnv, Served) {
@@ -82,7 +82,7 @@ fn a_thousand_clients_at_once_are_answered() {
     }
 }
 
-/// What is no request, or too long for one, is refused and ended.
+/// Input that is not a request, or is too long for one, is refused and ended.
 #[test]
 fn what_is_no_request_is_refused() {
     let (_world, served) = serve();

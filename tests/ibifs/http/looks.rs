@@ -1,5 +1,5 @@
-//! How pages look: compared with pictures in `tests/looks`, at the width of a phone and of a desk, light and dark, in both
-//! languages.
+//! The look of pages: compared with pictures in `tests/looks`, at the width of a phone and of a desk, light and dark,
+//! in both languages.
 //!
 //! `IBIFS_TEST_RECORD_LOOKS=1` records them again. They are a quarter as wide and high as the pages, and grey: small
 //! differences of fonts and browsers do not matter, a block that has moved does.
@@ -12,11 +12,11 @@ use image::imageops::{FilterType, resize};
 use super::served::{Fixture, Served};
 use crate::support::TestEnv;
 
-/// How much smaller the pictures are.
+/// The factor by which the pictures are smaller.
 const SCALE: u32 = 4;
 /// The side of the blocks that are compared, in pixels of the pictures.
 const BLOCK: u32 = 8;
-/// How much the mean of a block may differ, of 255, and how many of a hundred blocks may differ more.
+/// The tolerated difference of the mean of a block, of 255, and of a hundred blocks the number that may differ more.
 const TOLERATED: i64 = 8;
 const TOLERATED_BLOCKS: usize = 3;
 
@@ -56,7 +56,7 @@ fn small(path: &Path) -> GrayImage {
     resize(&image, width, height, FilterType::Triangle)
 }
 
-/// How many of a hundred blocks differ.
+/// Returns how many of a hundred blocks differ.
 fn difference(one: &GrayImage, other: &GrayImage) -> usize {
     if one.dimensions() != other.dimensions() {
         return 100;

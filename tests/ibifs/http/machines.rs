@@ -1,4 +1,4 @@
-//! What programs are told: content negotiation, signposts, the head of a page, robots.txt and the site map.
+//! The answers for programs: content negotiation, signposts, the head of a page, robots.txt and the site map.
 
 use super::served::{Fixture, Served};
 use crate::support::TestEnv;
@@ -60,7 +60,7 @@ M. Souza
 fn the_last_change_is_that_of_what_was_read() {
     let library = library();
     let times = || {
-        // A list is kept for ten seconds.
+        // A list is cached for ten seconds.
         std::thread::sleep(std::time::Duration::from_secs(11));
         library.sh(
             r#"for list in resourcelist-0 sitemap-0; do
@@ -314,7 +314,7 @@ def md_until(index):
 END
 "#;
 
-/// Who takes the resource list once and then only the changes has what the resource list has.
+/// A client that takes the resource list once and then only the changes has what the resource list has.
 #[test]
 fn aggregators_find_what_has_changed() {
     let fixture = library();
@@ -352,7 +352,7 @@ END
     );
 }
 
-/// The page leads to citations, which are made when they are asked for.
+/// The page leads to citations, which are made on request.
 #[test]
 fn items_are_cited() {
     library().prints(
@@ -429,7 +429,8 @@ fn texts_are_compressed() {
     );
 }
 
-/// What an item is and what is promised of its identifier, as ARKs have it; the administrator says what is promised.
+/// A service informs what an item is and what is promised of its identifier, as ARKs have it; the administrator says
+/// what is promised.
 #[test]
 fn an_item_informs_of_its_commitment() {
     let fixture = library();

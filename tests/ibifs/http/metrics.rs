@@ -1,4 +1,4 @@
-//! What services report of themselves, read as Prometheus reads it.
+//! The metrics that services report of themselves, read as Prometheus reads them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -196,7 +196,7 @@ fn an_archive_reports_of_itself() {
         env!("CARGO_PKG_VERSION")
     );
     assert_eq!(get(&version), 1.0);
-    // What happens from now on is counted.
+    // Events from now on are counted.
     env.sh(
         "ibifs mint A > minted; ibifs mint A >> minted; ibifs relate --store A $(< one) --metadata $(head -n 1 minted) > said
          ibifs mount A M; ibifs mint A > last; ibifs umount M",

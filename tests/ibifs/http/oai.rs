@@ -407,10 +407,10 @@ HTTP/1.1 200 OK
     );
 }
 
-/// What was reported outlives the service; where it cannot be stored, all is reported again.
+/// The records of reported items outlive the service; where they cannot be stored, all are reported again.
 #[test]
 fn reported_records_outlive_the_service() {
-    // What a server has of them: `postgres::services_of_several_hosts`.
+    // The same with a database server: `postgres::services_of_several_hosts`.
     let fixture = library_in(TestEnv::new().with_index_file());
     let dates = r#"list ListIdentifiers; all datestamp | sort"#;
     let before = fixture.sh(dates);

@@ -21,7 +21,7 @@ fn serve(env: TestEnv) -> Fixture {
     Fixture::new(env, served, ASK)
 }
 
-/// `lang=` in the query has precedence over the header, and is no part of what is asked for.
+/// `lang=` in the query has precedence over the header, and is not part of the requested path.
 #[test]
 fn a_reader_chooses_the_language_by_the_query() {
     let library = serve(library());
@@ -33,7 +33,7 @@ fn a_reader_chooses_the_language_by_the_query() {
     );
 }
 
-/// Where the files of an item may not be read the pages say so; where there are none, that there are none.
+/// The pages say so where the files of an item may not be read; where there are none, that there are none.
 #[test]
 fn restricted_files_are_called_so() {
     let env = TestEnv::new().with_a();
@@ -284,7 +284,7 @@ null
     );
 }
 
-/// An item's page shows a thousand files; the list goes on from part to part, and misses none.
+/// An item's page shows a thousand files; the list continues from part to part, and misses none.
 #[test]
 fn many_files() {
     let env = TestEnv::new().with_a();
@@ -415,7 +415,7 @@ Tides &lt;of&gt; Guanabara &amp; beyond"#,
     );
 }
 
-/// What no user may read is not listed, and no name of a file gets out of its text.
+/// A file that no user may read is not listed, and no name of a file gets out of its text.
 #[test]
 fn hostile_names() {
     let env = TestEnv::new().with_a();
@@ -505,7 +505,7 @@ for script in re.findall(b"<script>(.*?)</script>", open("body", "rb").read(), r
 );
 }
 
-/// The icon has a name in each page, and is also what browsers ask for without one.
+/// The icon has a name in each page, and browsers request it without one, too.
 #[test]
 fn services_have_an_icon() {
     let fixture = serve(library());

@@ -12,7 +12,7 @@ use crate::support::TestEnv;
 
 /// A web server at a fixed address that has the list of a resolver, or what a test puts there.
 pub struct Mirror {
-    /// Where it is.
+    /// The URL of the web server.
     pub url: String,
     text: Arc<Mutex<String>>,
 }
@@ -108,8 +108,8 @@ fn status(env: &TestEnv, resolver: &Served, path: &str) -> String {
     resolver.sh(env, &format!("status $U/{path}"))
 }
 
-/// What is registered with one of two resolvers resolves at both, also after the other one is gone, and after a
-/// restart; an Archive that is registered and switched off counts as one that has not answered, at both.
+/// An Archive that is registered with one of two resolvers resolves at both, also after the other one is gone, and
+/// after a restart. An Archive that is registered and switched off counts as one that has not answered, at both.
 #[test]
 fn any_resolver_of_a_federation_answers() {
     let env = TestEnv::new();
@@ -248,7 +248,7 @@ fn what_a_peer_has_not_signed_is_refused() {
     );
 }
 
-/// An Archive is included with two resolvers, and `ibifs world` goes on with the second when the first is gone.
+/// An Archive is included with two resolvers, and `ibifs world` continues with the second when the first is gone.
 #[test]
 fn an_archive_is_included_with_several_resolvers() {
     let env = TestEnv::new().with_a();

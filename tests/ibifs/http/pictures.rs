@@ -98,7 +98,7 @@ fn pages_show_small_pictures() {
         "#,
         "304\n200\n412\n404\n0\n200\n200",
     );
-    // What may not be read, is not there or is no image answers as it does without the query.
+    // A file that may not be read, is not there or is not an image answers as it does without the query.
     fixture.prints(
         r#"
         for file in hidden/x.png fifo/pipe.png text/no.png; do
@@ -112,7 +112,7 @@ fn pages_show_small_pictures() {
     );
 }
 
-/// What cannot be drawn is not shown, and costs little: the page answers, and the next one at once.
+/// A file that cannot be drawn is not shown, and costs little: the page answers, and the next one at once.
 #[test]
 fn no_file_harms_the_service() {
     let fixture = serve();
@@ -174,7 +174,7 @@ fn pictures_are_kept_in_the_store() {
             "600\n2",
         );
     };
-    // Nothing is drawn again: the sides are those that are stored.
+    // Nothing is drawn again: the sides are the stored ones.
     change(
         "UPDATE picture SET bytes = CAST(x\\\"00010002\\\" || substr(bytes, 5) AS BLOB)"
             .replace("\\\"", "'\"'\"'")

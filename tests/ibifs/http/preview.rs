@@ -1,4 +1,4 @@
-//! What the page of an item shows of its content, and that it bars no reader.
+//! The preview of the content on the page of an item. It bars no reader.
 
 use super::served::{Fixture, Served};
 use crate::collections::validators;
@@ -77,7 +77,7 @@ fn a_page_shows_the_content() {
         "Rain\n210\n2\n2\n/col/REP/doc/data.csv\n3\nManaus; north\n1\nSão José\n\\u{1b}[31mred\n61\n\
          Only the beginning is shown\nSó o início é mostrado",
     );
-    // The browser gets a picture, sound or film as it gets any file, and a PDF when the reader asks for it.
+    // The browser gets a picture, sound or film as it gets any file, and a PDF when the reader requests it.
     fixture.prints(
         r#"
         for kind in picture/img sound/audio video/video paper/iframe; do
@@ -90,7 +90,7 @@ fn a_page_shows_the_content() {
         "200 image/svg+xml\n200 audio/mpeg\n200 video/webm\n200 application/pdf\n1\n\
          img-src 'self'; media-src 'self'; frame-src 'self';",
     );
-    // What is a program, no text, nothing, not public or very large is not shown.
+    // A file that is a program, not a text, empty, not public or very large is not shown.
     fixture.sh(
         "for name in page zeros empty hidden large; do page $name > /dev/null; no grep '<figure' body; done; no grep secret body",
     );

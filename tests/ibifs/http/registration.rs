@@ -4,7 +4,7 @@ use super::served::{Fixture, Served, registry};
 use super::stub::{Reply, Stub};
 use crate::support::TestEnv;
 
-/// What every script here may use: `ask` and `post` with pairs, which print the status and what is in the
+/// The functions that every script here may use: `ask` and `post` with pairs, which print the status and what is in the
 /// answer below its root.
 const TOOLS: &str = r#"
 send() { curl -s -o answer -w '%{http_code} ' "$@"; xmllint --xpath 'concat(local-name(/answer/*[1]), " ", normalize-space(/answer/*[1]))' answer; }
@@ -107,7 +107,7 @@ fn the_word_of_an_archive_counts() {
     }
 }
 
-/// What is refused, in XML, with status 400; and what never gets so far.
+/// Requests that are refused, in XML, with status 400, and requests that never get so far.
 #[test]
 fn refusals() {
     let fixture = scene_in(TestEnv::new().with_index_file());

@@ -239,7 +239,7 @@ fn archives_are_asked_and_thanked_as_the_documents_say() {
              &urlkey=1234567890-1234567890"
         )]
     );
-    // Who only looks is not counted.
+    // A reader who only looks is not counted.
     assert_eq!(
         fixture.goes(ITEM, "--head"),
         "302 http://a.example.org/x%20y"
@@ -381,7 +381,7 @@ fn an_archive_that_is_off_hides_nothing_of_the_others() {
     assert_eq!(fixture.alert(&of_the_first("01")), "503 unavailable");
 }
 
-/// What is asked on: the next edition, a related item; a circle and an endless row end.
+/// A resolver continues a question: to the next edition, to a related item; a circle and an endless row end.
 #[test]
 fn questions_go_on() {
     let edition = |number: u32| format!("example.org/items/2009/02.16.17.{number:02}");
@@ -424,7 +424,7 @@ fn questions_go_on() {
         fixture.alert("example.org/items/2009/02.16.17.00!"),
         "508 endless"
     );
-    // Each time it is asked for the item's state as well, which it leaves out.
+    // Each time it is queried for the item's state as well, which it leaves out.
     assert_eq!(fixture.stubs[0].received("urlRequest").len(), 4);
 }
 
@@ -486,7 +486,7 @@ fn archives_that_do_not_answer_delay_no_reader() {
     }
 }
 
-/// Who answered for a prefix is asked alone the next time; if it knows nothing any more, all are asked.
+/// An Archive that answered for a prefix is queried alone the next time; if it knows nothing any more, all are queried.
 #[test]
 fn who_answered_for_a_prefix_is_asked_first() {
     let knows = |last: &'static str, url: &'static str| -> Answer {
@@ -529,7 +529,7 @@ fn who_answered_for_a_prefix_is_asked_first() {
     assert_eq!((now[0], now[1]), (before[0] + 1, before[1] + 1));
     std::thread::sleep(Duration::from_millis(200));
     let now = counts();
-    // All must answer where the original is asked for.
+    // All must answer where the original is requested.
     assert_eq!(
         fixture.goes(&format!("{first}?ibiurl.requireditemstatus=Original"), ""),
         "302 http://a.example.org/"
@@ -537,7 +537,7 @@ fn who_answered_for_a_prefix_is_asked_first() {
     assert_eq!(counts()[2], now[2] + 1);
 }
 
-/// How long one question takes, with a connection of its own, and where it leads.
+/// Returns how long one question takes, with a connection of its own, and where it leads.
 pub fn redirect(url: &str) -> (Duration, String) {
     use std::io::{Read, Write};
     let (address, path) = url

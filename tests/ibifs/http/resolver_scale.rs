@@ -1,5 +1,5 @@
-//! Which Archives a resolver asks: 1,000 of them, played by one process (`IBIFS_TEST_SECONDS` for longer), the
-//! cases in which the one that it asks first does not have the answer, and many readers at once.
+//! The choice of the Archives that a resolver queries: 1,000 of them, played by one process (`IBIFS_TEST_SECONDS` for
+//! longer), the cases in which the one that it asks first does not have the answer, and many readers at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use super::stub::{Reply, Stub};
 use crate::support::{TestEnv, switch};
 
 const ARCHIVES: usize = 1000;
-/// How long the slow ones think.
+/// The delay of the slow Archives.
 const SLOW: Duration = Duration::from_millis(200);
 
 /// Archives in one thread. Number `n` has the items whose prefix ends in `-n`.
@@ -220,7 +220,7 @@ fn a_thousand_archives() {
             number
         }
     };
-    // Those that never answer are left alone after three times.
+    // After three times the resolver leaves the Archives alone that never answer.
     for turn in 0..3 {
         federation.ask(&resolver, "first", speaking(turn), 0);
     }
@@ -397,7 +397,7 @@ fn a_thousand_readers() {
     // In a few seconds not all connections have been made.
     let more = seconds.map_or(second.0 / 2, |_| second.0 / 20);
     assert!(third.0 <= second.0 + more + 512, "{thirds:?}");
-    // One for each reader, one for each request in progress, and those that are kept for the next request.
+    // One for each reader, one for each request in progress, and the idle ones for the next request.
     assert!(third.1 <= 5000, "{thirds:?}");
 }
 
@@ -481,7 +481,7 @@ fn who_announces_the_prefixes_of_others_costs_one_request() {
     assert_eq!(counts(&stubs)[0], before[0]);
 }
 
-/// Two Archives share a prefix, as after a transfer: both are remembered, and no other one is asked.
+/// Two Archives share a prefix, as after a transfer: both are remembered, and no other one is queried.
 #[test]
 fn two_archives_that_share_a_prefix() {
     let env = TestEnv::new().with_index_file();

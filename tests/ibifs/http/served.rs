@@ -16,7 +16,7 @@ pub fn registry(env: &TestEnv, file: &str) -> Registry {
     Registry::open(&place).expect("a registry")
 }
 
-/// What every script here may use.
+/// The functions that every script here may use.
 const TOOLS: &str = r#"
 # The status, and the value of a header line, of an answer.
 status() { curl -s -o /dev/null -w '%{http_code}\n' --path-as-is "$@"; }
@@ -28,7 +28,7 @@ get() { curl -sS --fail --path-as-is "$@"; }
 #[derive(Debug)]
 pub struct Served {
     child: Child,
-    /// Where it is reached: `http://127.0.0.1:port`.
+    /// The URL of the service: `http://127.0.0.1:port`.
     pub url: String,
     printed: BufReader<ChildStdout>,
 }
@@ -84,7 +84,7 @@ impl Served {
         line.trim_end().to_owned()
     }
 
-    /// Where it listens: `127.0.0.1:port`.
+    /// Returns the address at which it listens: `127.0.0.1:port`.
     pub fn address(&self) -> &str {
         self.url
             .trim_start_matches("http://")
@@ -113,7 +113,7 @@ impl Served {
 /// A test environment of which something is served, and what its scripts may use.
 #[derive(Debug)]
 pub struct Fixture {
-    /// What is served. It ends before the environment does.
+    /// The service. It ends before the environment does.
     pub served: Served,
     /// The environment.
     pub env: TestEnv,

@@ -31,7 +31,7 @@ fn documents() -> (TestEnv, Served) {
     (env, served)
 }
 
-/// What the service answers, without the key, which is new each time.
+/// Returns the answer of the service, without the key, which is new each time.
 fn answer(env: &TestEnv, served: &Served, query: &str) -> String {
     let url = format!("{}/{SERVICE}?servicesubject={query}", served.url);
     env.sh(&format!(
@@ -286,7 +286,7 @@ fn the_other_subjects() {
         ]
     );
     assert!(removed.contains("state Deleted"), "{removed}");
-    // Whatever the mount changes is seen at once.
+    // Every change by the mount is seen at once.
     env.sh("new=$(ibifs mint M --translation-of 8JMKD3MGP8W/35MME4E --lang fr | head -1); echo $new > new");
     assert!(
         says("urlRequest&parsedibiurl.ibi=8JMKD3MGP8W/35MME4E").contains("ibi.translation(fr) ")
@@ -302,7 +302,7 @@ fn the_other_subjects() {
     env.sh("ibifs umount M");
 }
 
-/// What is no identifier is an unknown one: the answer is empty, and the log says nothing.
+/// A text that is not an identifier is an unknown one: the answer is empty, and the log says nothing.
 #[test]
 fn what_is_no_identifier_is_unknown() {
     let env = TestEnv::new();
@@ -356,7 +356,7 @@ fn an_access_counts_for_the_item_that_is_returned() {
         "&ibi=rep%20{here}/07.21.13.23%20ibip%208JMKD3MGP8W/35MME4E"
     ));
     acknowledge(&format!("&ibi={here}/07.21.13.23.47"));
-    // Without one that is held here, it counts for the item that was asked for.
+    // Without one that is held here, it counts for the requested item.
     acknowledge("&ibi=rep%20example.org/x/2009/01.01.01.01");
     acknowledge("");
     assert_eq!(

@@ -8,10 +8,10 @@ use crate::support::{Postgres, Stop, TcpProxy, TestEnv};
 
 const ITEM: &str = "example.org/items/2009/02.16.17.46";
 const DOCUMENT: &str = "3D446S8B8W/34U55T2";
-/// How long an answer may take, with the start of the program that asks.
+/// The time that an answer may take, with the start of the client program.
 const SOON: Duration = Duration::from_millis(2_500);
 
-/// What every script here may use. `S` is the service of the stub and `A` its address.
+/// The functions that every script here may use. `S` is the service of the stub and `A` its address.
 const TOOLS: &str = r#"
 code() { curl -s -m 10 -o body -w '%{http_code} %{redirect_url}\n' "$@"; }
 include() {
@@ -84,7 +84,7 @@ impl Fixture {
     }
 }
 
-/// What one resolver writes the other one reads. While the server is away both say so; then both go on.
+/// Each resolver reads what the other one writes. While the server is away both say so; then both continue.
 #[test]
 fn two_resolvers_have_one_registry() {
     let server = Postgres::start();

@@ -10,7 +10,7 @@ use ibifs::resolver::registry::{Inclusion, Registry};
 
 use ibifs::outside::archive::{Clock, SystemClock};
 
-/// What a stub does with a question.
+/// The reply of a stub to a question.
 pub enum Reply {
     /// It answers this, with status 200.
     Text(String),
@@ -24,7 +24,7 @@ type Answer = dyn Fn(&Query) -> Reply + Send + Sync;
 
 /// A running stub. It ends with the test's process.
 pub struct Stub {
-    /// Where it is reached: `127.0.0.1:port`.
+    /// The address of the stub: `127.0.0.1:port`.
     pub address: String,
     /// The identifier of its service.
     pub service: String,

@@ -10,11 +10,11 @@ use crate::support::{TestEnv, UNCHECKED_LISTS};
 
 /// So many connections that each thread has some of them.
 const CONNECTIONS: usize = 16;
-/// What a process may do with files that are not its own: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER,
+/// The capabilities over files that are not a process's own: CHOWN, DAC_OVERRIDE, DAC_READ_SEARCH, FOWNER,
 /// FSETID, LINUX_IMMUTABLE, MKNOD.
 const OVER_FILES: u64 = 0b1_1111 | 1 << 9 | 1 << 27;
 
-/// A served Archive beside its mount, with an item `$one` that has a file, `$S/x`.
+/// A served Archive next to its mount, with an item `$one` that has a file, `$S/x`.
 fn environment() -> (TestEnv, Served, String) {
     let env = TestEnv::new().with_a();
     let one = env.sh("one=$(ibifs mint A | head -n 1); S=$PWD/A.store/col/$one/doc
@@ -25,7 +25,7 @@ fn environment() -> (TestEnv, Served, String) {
     (env, served, one)
 }
 
-/// A connection that is asked again and again.
+/// A connection for repeated requests.
 struct Connection(BufReader<TcpStream>);
 
 impl Connection {
@@ -187,7 +187,7 @@ fn no_thread_reads_what_is_not_for_everybody() {
             "mv ${S%/doc} away; ln -s $PWD/away ${S%/doc}",
             "rm ${S%/doc}; mv away ${S%/doc}",
         ),
-        // What is mounted in an item is not the item's.
+        // A filesystem that is mounted in an item is not the item's.
         ("mount --bind $S $S", "umount $S"),
     ] {
         if without_lists && change.starts_with("setfacl") {
@@ -210,7 +210,7 @@ fn no_thread_reads_what_is_not_for_everybody() {
     env.sh("ibifs umount A");
 }
 
-/// However many ask at once, and so ask the index together: a client that asks after a change sees it.
+/// A client that queries after a change sees it, however many query at once, and so query the index together.
 #[test]
 fn changes_are_seen_among_many_requests() {
     let (env, served, one) = environment();

@@ -59,7 +59,7 @@ fn an_original_goes_over_by_http() {
         let said = "curl -s \"$1/$(sed -n 's/^ibi.archiveservice {rep \\([^ ]*\\).*/\\1/p' $2/archive.ibi)?servicesubject=urlRequest&parsedibiurl.ibi=$(< one)\" | tr -d '\\r' | grep '^state '";
         env.prints(&format!("set -- {} A; {said}", a.url), "state Copy");
         env.prints(&format!("set -- {url} B; {said}"), "state Original");
-        // The other one is asked like by any client.
+        // The other one is queried like by any client.
         env.sh(&format!("ibifs fsck A --with {url}/$(sed -n 's/^ibi.archiveservice {{rep \\([^ ]*\\).*/\\1/p' B/archive.ibi)"));
         env.sh("! test -d M || ibifs umount M; ibifs fsck A; ibifs fsck B");
         env.prints("find A/handover B/handover -type f ! -name lock", "");
@@ -67,7 +67,7 @@ fn an_original_goes_over_by_http() {
     }
 }
 
-/// The other one is asked, like by any client, what it claims.
+/// The other one is queried, like by any client, for what it claims.
 #[test]
 fn two_originals_are_named_over_http() {
     let (env, _a, b) = pair();
@@ -90,8 +90,8 @@ fn two_originals_are_named_over_http() {
     );
 }
 
-/// Who has no token changes nothing, nor who has one and says what is not so: the Archive that gives is
-/// asked; and no path leads out of the item.
+/// A client without a token changes nothing, nor does one that has a token and says what is not so: the Archive that
+/// gives is queried. No path leads out of the item.
 #[test]
 fn what_is_not_so_is_refused() {
     let (env, a, b) = pair();
@@ -138,7 +138,7 @@ fn what_is_not_so_is_refused() {
          done < bad",
         "400\n400\n400\n400\n400",
     );
-    // A file that is not what was said is not kept.
+    // A file that differs from its announcement is not stored.
     prints(
         "printf x | post --data-binary @- $U?step=file\\&$item\\&length=1\\&digest=$(printf y | sha256sum | cut -c -64); grep -o 'another digest' answer
          printf xx | post --data-binary @- $U?step=file\\&$item\\&length=1\\&digest=$(printf x | sha256sum | cut -c -64); grep -o 'longer than announced' answer
@@ -183,8 +183,8 @@ fn what_is_not_so_is_refused() {
     drop((a, b));
 }
 
-/// What was begun to be sent and was not continued for a week is removed; what is being sent is not, even by the
-/// service of another host, nor what arrived since.
+/// A file that was begun to be sent and was not continued for a week is removed. A file that is being sent is not, even
+/// by the service of another host, nor are files that arrived since.
 #[test]
 fn what_nobody_continues_to_send_is_removed() {
     let (env, a, b) = pair();
@@ -232,8 +232,8 @@ fn what_nobody_continues_to_send_is_removed() {
     drop((a, b, other));
 }
 
-/// What is not sent over HTTP is said for each item, in numbers, and the rest arrives. A file whose access control
-/// list is not sent does not let its group do more than the list did.
+/// Files that are not sent over HTTP are reported for each item, in numbers, and the rest arrives. A file whose access
+/// control list is not sent does not let its group do more than the list did.
 #[test]
 fn what_is_not_sent_is_reported() {
     let (env, a, b) = pair();
@@ -254,7 +254,7 @@ fn what_is_not_sent_is_reported() {
         "cd B/col/$(< one)/doc; stat -c '%n %a %u %g' list tool empty deep; getfattr -d -m - list",
         "list 640 0 0\ntool 755 0 0\nempty 755 0 0\ndeep 700 0 0",
     );
-    // What is there already is not announced again; JSON has the numbers.
+    // Items that are there already are not announced again; JSON has the numbers.
     env.prints(
         &format!("{copy} 2>&1 | cut -d : -f 1 | head -n 1"),
         "unchanged",
