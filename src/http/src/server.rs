@@ -263,7 +263,10 @@ async fn answered(
 }
 
 /// Listens, and serves until the process receives SIGTERM or SIGINT. `start` receives the bound address.
-pub fn run(config: &ServerConfig<'_>, start: impl FnOnce(SocketAddr) -> Started) -> std::io::Result<()> {
+pub fn run(
+    config: &ServerConfig<'_>,
+    start: impl FnOnce(SocketAddr) -> Started,
+) -> std::io::Result<()> {
     ibifs_os::limits::raise_descriptor_limit();
     ibifs_os::memory::share_between_threads();
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -14,8 +14,8 @@ use axum::body::Body;
 use axum::http::{Method, Request as HttpRequest, Response, StatusCode};
 use tokio::sync::{Notify, Semaphore, watch};
 
-use super::file::media_type;
 use super::Site;
+use super::file::media_type;
 use crate::archive::ArchiveError;
 use crate::archive::store::{DiskFault, Harvest, ItemId, StoreError, Window};
 use crate::formats::base_url::BaseUrl;

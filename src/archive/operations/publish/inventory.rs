@@ -7,8 +7,7 @@ use super::walk::{NextEntries, Walk};
 use crate::archive::operations::{ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{
-    Action, METADATA_TEXT, OpenItem, Place, PublicKind, PublicStat, SIDECAR,
-    TreeError,
+    Action, METADATA_TEXT, OpenItem, Place, PublicKind, PublicStat, SIDECAR, TreeError,
 };
 use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
 use crate::formats::item::Sidecar;
