@@ -32,10 +32,10 @@ fn many_items_mount_and_list_at_once() {
     });
     let year = "A/example.org/archive/2001";
     env.prints(&format!("ls {year} | wc -l"), "10000");
-    let listing = best_of(5, || {
+    let listing = best_of(20, || {
         env.sh(&format!("ls {year} > /dev/null"));
     });
-    let native = best_of(5, || {
+    let native = best_of(20, || {
         env.sh(&format!("ls {year} > /dev/null").replace("A/", "A.store/col/"));
     });
     println!(
