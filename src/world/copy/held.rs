@@ -6,7 +6,7 @@ use rustix::fs::{FileType, OFlags, Stat};
 
 use crate::archive::scrub::{RecordedDigests, item_digests};
 use crate::archive::transfer::{Local, Part, TransferError};
-use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree};
+use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree, entry_stat};
 use crate::formats::fixity::{Digest, Manifest, Written};
 use crate::formats::inventory::{CHUNK, Entry, EntryKind};
 use crate::formats::item::Names;
@@ -61,14 +61,10 @@ impl HeldCopy {
         let opened = self.directory.as_ref()?.open_far(&entry.path, flags).ok()?;
         let found = rustix::fs::fstat(&opened).ok()?;
         let is_file = is(&found, FileType::RegularFile);
-        let is_alike = size(&found) == file.size && modified(&found) == entry.stat.modified;
+        let is_alike =
+            size(&found) == file.size && entry_stat(&found).modified == entry.stat.modified;
         (is_file && (is_alike || file.size > CHUNK)).then(|| opened.into())
     }
-}
-
-fn modified(stat: &Stat) -> (i64, u32) {
-    let nanoseconds = u32::try_from(stat.st_mtime_nsec).unwrap_or_default();
-    (stat.st_mtime, nanoseconds)
 }
 
 /// Whether a store has an item as its Archive has it, by the sidecar, the metadata of all entries, and the digests that
@@ -112,7 +108,7 @@ pub(crate) fn is_same(found: &ItemToCopy, store: &Local) -> Result<bool, Transfe
                 let written = Written {
                     size: size(&stat),
                     seconds: stat.st_mtime,
-                    nanoseconds: modified(&stat).1,
+                    nanoseconds: entry_stat(&stat).modified.1,
                 };
                 let digests = file.digest.zip(recorded.get(&entry.path, &written));
                 is(&stat, FileType::RegularFile)
@@ -128,7 +124,7 @@ pub(crate) fn is_same(found: &ItemToCopy, store: &Local) -> Result<bool, Transfe
         let is_link = matches!(entry.kind, EntryKind::Link(_));
         let mode = u32::from(entry.stat.mode) & 0o1777;
         if !is_alike
-            || modified(&stat) != entry.stat.modified
+            || entry_stat(&stat).modified != entry.stat.modified
             || !is_link && stat.st_mode & 0o7777 != mode
         {
             return Ok(false);
