@@ -243,7 +243,7 @@ mod tests {
             let work = ExportDirectory::begin(path, "staging", |_| Ok(())).expect("a directory");
             let mut writer = PackageWriter::zip(&work, "a.zip", "top".to_owned()).expect("made");
             writer.whole("first", b"one").expect("written");
-            // Nothing that is compressed.
+            // Bytes that do not compress.
             let bytes: Vec<u8> = (0..abandoned)
                 .map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
                 .collect();

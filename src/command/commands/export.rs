@@ -22,7 +22,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let (items, destination) = split(&options.paths)?;
     let destination = Path::new(destination);
     let named = chosen(options, items)?;
-    // Those that are chosen by a condition are of one store.
+    // Items that are chosen by a condition are all of one store.
     let mut checked: Option<&Path> = None;
     for named in &named {
         if checked != Some(&named.access.store) {

@@ -129,7 +129,7 @@ impl DescriptionFormat {
         }
     }
 
-    /// What it is, in a few words.
+    /// A description of the format in a few words.
     #[must_use]
     pub fn about(self) -> &'static str {
         match self {
@@ -161,7 +161,7 @@ impl DescriptionFormat {
     }
 }
 
-/// How a related item is related to the described one.
+/// The relation of a related item to the described one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DescribedRelation {
     /// It is a later edition.
@@ -172,7 +172,7 @@ pub enum DescribedRelation {
     Translation,
 }
 
-/// What is known of an item for its description.
+/// The facts about an item that its description is made of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Description {
     /// Its record; the identifiers of the item are among the record's.

@@ -180,7 +180,7 @@ pub enum Wanted {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedProperties {
     known: Vec<Property>,
-    /// Those that no resource has, as empty elements.
+    /// The properties that no resource has, as empty elements.
     unknown: String,
 }
 

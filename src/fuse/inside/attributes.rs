@@ -203,7 +203,8 @@ fn clear_set_id(file: BorrowedFd<'_>, caller: &Caller) -> ErrnoResult<()> {
     rustix::fs::chownat(file, "", None, None, AtFlags::EMPTY_PATH)?;
     let stat = rustix::fs::fstat(file)?;
     let mode = Mode::from_raw_mode(stat.st_mode);
-    // Where the group may not execute, its members may write and leave the bit.
+    // chown(2) leaves the set-group-ID bit of a file that its group may not execute; a write from outside the group
+    // clears it.
     if mode.contains(Mode::SGID) && !caller.belongs_to(stat.st_gid) {
         opening::set_mode(file, mode - Mode::SGID)?;
     }

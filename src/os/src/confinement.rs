@@ -57,7 +57,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// Those that map memory, which must not be executable. Their third argument is the protection.
+/// The calls that map memory, which must not be executable. Their third argument is the protection.
 const MAPPING_CALLS: &[libc::c_long] = &[libc::SYS_mmap, libc::SYS_mprotect];
 const PROTECTION: u8 = 2;
 

@@ -278,7 +278,7 @@ mod tests {
             service.note(None);
         }
         assert!(service.timeout() == SHORT_TIMEOUT && service.is_left_alone());
-        // When the time is over, one request tries it, and the others do not.
+        // After that time one request tries it, and the others do not.
         let lasts = |service: &ArchiveService| {
             let mut rest = service.rest.lock();
             let rest = rest.as_mut().expect("a rest");

@@ -406,7 +406,7 @@ async fn resolved(resolver: &Arc<Resolver>, all: &[Persistent], request: &Parts)
         return answer::refusal(StatusCode::NOT_FOUND, "the path holds no identifier");
     };
     let query = match persistent.kind {
-        // That of a record is for the script that shows it.
+        // The query of a record is for the script that shows it.
         PersistentKind::Record => "",
         _ => request.uri.query().unwrap_or_default(),
     };

@@ -234,7 +234,7 @@ fn guard() {
 enum Meaning {
     /// A file of a database, in a directory given by its descriptor.
     Ours,
-    /// That directory itself.
+    /// The directory itself.
     Directory,
     /// A temporary file, a source of random numbers, or `/dev/null`.
     Elsewhere,

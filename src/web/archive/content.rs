@@ -41,7 +41,7 @@ pub(super) const TEXT_NAME: &[u8] = b"metadata.txt";
 
 /// The scripts of the living system that show the record named by a parameter.
 const SCRIPTS: [&[u8]; 2] = [b"mirrorget.cgi", b"mirror.cgi"];
-/// That parameter.
+/// The parameter that names the record.
 const RECORD: &str = "metadatarepository=";
 
 /// Answers a request for content.

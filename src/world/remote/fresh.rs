@@ -73,7 +73,7 @@ enum Answered<T> {
 /// The part of an answer that is remembered.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Recalled<T> {
-    /// Nothing that counts.
+    /// No answer, or one that is too old to count.
     Nothing,
     /// It is missing.
     Missing,

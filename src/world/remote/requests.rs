@@ -174,7 +174,7 @@ impl RemoteServers {
         let Ok(Ok(_turn)) = turn else {
             return Err(unreachable(url, "too many lookups wait"));
         };
-        // Those that waited for their turn meanwhile do not wait for the same host once more.
+        // The host may have failed while this request waited for its turn.
         if self.breaker.is_open(host(url), Instant::now()) {
             return Err(unreachable(url, "it did not answer a moment ago"));
         }

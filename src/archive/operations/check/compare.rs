@@ -153,7 +153,7 @@ impl Archive {
             && mark.seconds() > clock.now().seconds() + AHEAD_SECONDS
         {
             let ahead = CheckFinding::new(CheckCode::DateAhead, mark.to_rfc3339());
-            // That item may be the only reason, if it dates from a version that accepted such items.
+            // The latest item may be the only reason, if it dates from a version that accepted such items.
             report.add(match &summary.latest {
                 Some((date, rep)) if date == mark => {
                     ahead.with_detail(message!("it is that of {rep}", rep))

@@ -153,7 +153,7 @@ impl ReadAs<'_> {
         progress: &mut dyn FnMut(u64) -> SearchStop,
     ) -> Result<bool, ArchiveError> {
         let mut examined = 0;
-        // Those that are noted from now on wait for the next search.
+        // Items that are noted from now on wait for the next search.
         for id in texts.index.stale(MOST_STALE)? {
             texts.index.take_stale(id)?;
             if let Some(item) = self.store.item(id)?

@@ -128,7 +128,7 @@ fn pages_follow_one_another() {
     );
 }
 
-/// Those that have not the form are not in its lists; deleted ones are.
+/// The lists of a form leave out items without it, but not deleted ones.
 #[test]
 fn records_with_a_form() {
     let harvest = Harvest::temporary().expect("a database");

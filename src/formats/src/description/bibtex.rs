@@ -9,10 +9,10 @@ use unicode_normalization::UnicodeNormalization;
 use super::{Description, PersonName, is_field_name};
 use crate::metadata::{Element, RecordKind};
 
-/// Whose BibTeX it is.
+/// The dialect of BibTeX to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// What BibTeX and biblatex know.
+    /// The fields that both BibTeX and biblatex know.
     Common,
     /// The institute's: all fields of the record, in quotes, with names in a column.
     Inpe,

@@ -48,7 +48,7 @@ fn item(description: &Description) -> Value {
     Value::Object(item)
 }
 
-/// What kind of thesis or report it is, in the words of the record.
+/// The kind of thesis or report, in the words of the record.
 fn genre(description: &Description) -> Option<&str> {
     let dcmi = description.kind().dcmi();
     let mut types = description.record.core.values(Element::Type);

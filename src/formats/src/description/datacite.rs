@@ -36,11 +36,11 @@ struct Resource<'a> {
     titles: Vec<(&'a str, Option<&'static str>)>,
     publisher: &'a str,
     year: i32,
-    /// What it is, and the general type.
+    /// The resource type in free text, and the general type.
     kind: (&'a str, &'static str),
     subjects: Vec<&'a str>,
     contributors: Vec<(PersonName<'a>, &'static str)>,
-    /// When it was issued.
+    /// The date of issue.
     date: Option<Cow<'a, str>>,
     language: Option<&'a str>,
     alternates: Vec<(&'a str, &'static str)>,

@@ -18,7 +18,7 @@ const NAMESPACES: &str = "xmlns:oaire=\"http://namespace.openaire.eu/schema/oair
      xmlns:dc=\"http://purl.org/dc/elements/1.1/\"\n    \
      xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\"";
 
-/// What the public may read of an item, by the COAR Access Right Vocabulary 1.0.
+/// The part of an item that the public may read, by the COAR Access Right Vocabulary 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessRight {
     /// The document.
@@ -56,7 +56,7 @@ pub struct OpenFile {
     pub is_main: bool,
 }
 
-/// What the public may read of an item.
+/// The parts of an item that the public may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
     /// Of the whole.

@@ -9,7 +9,7 @@ pub struct PersonName<'a> {
     pub family: Option<&'a str>,
     /// The given names.
     pub given: &'a str,
-    /// What follows the name, such as Jr.
+    /// The part after the name, such as Jr.
     pub suffix: Option<&'a str>,
 }
 

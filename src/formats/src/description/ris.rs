@@ -51,7 +51,7 @@ pub(super) fn write(description: &Description) -> String {
                 let part = date.parts().get(index);
                 part.map_or(String::new(), |number| format!("{number:02}"))
             };
-            // What a date does not say has a part of its own.
+            // The fourth part of DA has the text of a date that is not exact.
             let is_whole = date.is_exact() && date.end().is_none();
             let other = if is_whole { "" } else { text_of_date };
             add("PY", &year);

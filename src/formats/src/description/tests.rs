@@ -1,4 +1,4 @@
-//! What is written is read back, whatever the values are.
+//! Descriptions are read back as they were written, for all values.
 
 use super::*;
 use crate::metadata::DublinCore;

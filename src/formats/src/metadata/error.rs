@@ -93,7 +93,7 @@ pub enum MetadataError {
     Unexpected {
         /// The line of the mistake.
         line: usize,
-        /// What the grammar requires there.
+        /// The text that the grammar requires there.
         wanted: &'static str,
         /// The text found instead, empty at the end of the file.
         found: String,
@@ -310,7 +310,7 @@ impl fmt::Display for MetadataError {
 // The XML reader's error is not the source: it quotes the document unescaped, with line ends.
 impl Error for MetadataError {}
 
-/// How many characters of an offending text are quoted.
+/// The number of characters of an offending text that are quoted.
 const SHOWN: usize = 40;
 
 /// The beginning of an offending text: all that an error stores of it.

@@ -2,7 +2,7 @@
 
 use super::{DublinCore, Element};
 
-/// What a record describes: an article, a thesis, a map.
+/// The kind of thing that a record describes: an article, a thesis, a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// An article of a journal.
@@ -257,7 +257,7 @@ impl RecordKind {
             .find(|words| is(words.bibtex) || is(words.refer));
         let read = || READ.iter().find(|(known, _)| *known == lower);
         match table {
-            // What is misc or generic is not known to be a map.
+            // A record of type misc or generic is not known to be a map.
             Some(_) if is("misc") || is("generic") => Some(RecordKind::Other),
             Some(words) => Some(words.kind),
             None => read().map(|(_, kind)| *kind),

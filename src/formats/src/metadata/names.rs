@@ -148,7 +148,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// How many characters must be added, removed, replaced or exchanged with the next to make one name of the other.
+/// The number of characters to add, remove, replace or exchange with the next to make one name of the other.
 fn distance(name: &[char], known: &str) -> usize {
     let known: Vec<char> = known.chars().collect();
     let mut before: Vec<usize> = Vec::new();

@@ -90,7 +90,7 @@ struct Document<'a> {
     /// The open elements: the position and name of each.
     open: Vec<(usize, String)>,
     record: Option<DublinCore>,
-    /// How many elements were open when the record began, including its own.
+    /// The number of elements that were open when the record began, including its own.
     record_depth: usize,
     /// The current element of the record, and its text so far.
     current: Option<(Element, String)>,

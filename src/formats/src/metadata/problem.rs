@@ -18,16 +18,16 @@ use super::{
 /// The most problems of one text that are returned.
 const MOST_PROBLEMS: usize = 100;
 
-/// What should be corrected in a metadata text.
+/// A fault of a metadata text that should be corrected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetadataProblem {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The kind of fault.
     pub kind: MetadataProblemKind,
 }
 
-/// What can be wrong with a metadata text.
+/// The kinds of faults of a metadata text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetadataProblemKind {
     /// A field has a name that is neither an element of Dublin Core nor an alias of one.

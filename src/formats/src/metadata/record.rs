@@ -9,9 +9,9 @@ use super::{DublinCore, Element, License, RecordKind, one_line, orcid};
 /// A record as bibliographic formats have it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BibliographicRecord {
-    /// What Dublin Core says.
+    /// The elements of Dublin Core.
     pub core: DublinCore,
-    /// What is described, if the record says so.
+    /// The kind of thing that is described, if the record says so.
     pub kind: Option<RecordKind>,
     /// Fields for which Dublin Core has no element or a less specific one, in their order: names as in BibTeX, in
     /// lower case, and values of one line. A tag of refer without a name is kept as `%` and its sign. `orcid` is an
@@ -151,7 +151,7 @@ impl BibliographicRecord {
         }
     }
 
-    /// Whoever paid for it, each with the number of the award.
+    /// The funders, each with the number of the award.
     pub fn funding(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.values("funding")
             .map(|value| match value.split_once(": ") {

@@ -35,7 +35,7 @@ impl BibliographicRecord {
     }
 }
 
-/// What a line of a record is tagged with.
+/// The tag of a line of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag<'a> {
     /// `%A`: a single sign.

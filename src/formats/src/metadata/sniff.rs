@@ -33,7 +33,7 @@ pub enum RecordFormat {
     Text,
 }
 
-/// How many bytes of a file are examined.
+/// The number of bytes of a file that are examined.
 const HEAD_BYTES: usize = 4096;
 
 /// The format of a file with this name and these first bytes; None if it is not a record.

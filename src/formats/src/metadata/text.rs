@@ -24,7 +24,7 @@ pub(super) fn scan(
     let mut record = BibliographicRecord::default();
     let mut bad: Vec<BadLine> = Vec::new();
     let mut pending: Option<(Field<'_>, Cow<'_, str>)> = None;
-    // What continues a line that cannot be read belongs to it.
+    // A continuation of a line that cannot be read belongs to that line.
     let mut is_after_bad = false;
     for (line, content) in (1..).zip(text.lines()) {
         if content.starts_with('#') || content.trim().is_empty() {
@@ -109,7 +109,7 @@ impl Field<'_> {
     fn add_to(self, record: &mut BibliographicRecord, value: &str) {
         match self.meaning {
             Meaning::Element(element) => push_named(&mut record.core, self.name, element, value),
-            // That of the creator before it, unless the line names one.
+            // An ORCID is that of the creator before it, unless the line names one.
             Meaning::Kept("orcid") => {
                 let (id, named) = value
                     .trim()

@@ -43,9 +43,9 @@ struct Asked {
 /// The Archives of a resolver.
 #[derive(Debug, Default)]
 pub(super) struct Archives {
-    /// Those that are registered here or with a peer.
+    /// The Archives that are registered here or with a peer.
     included: RwLock<Arc<Asked>>,
-    /// Those of lists.
+    /// The Archives of lists.
     federated: RwLock<Arc<Asked>>,
     /// The sources from which both are made.
     sources: Mutex<Sources>,

@@ -41,9 +41,9 @@ pub(super) struct Place<'a> {
 /// The Archives that are asked.
 #[derive(Debug, Default)]
 pub(super) struct Places<'a> {
-    /// Those that are included here or with a peer.
+    /// The Archives that are included here or with a peer.
     pub(super) included: Vec<Place<'a>>,
-    /// Those of lists, which are asked after these.
+    /// The Archives of lists, which are asked after these.
     pub(super) federated: Vec<Place<'a>>,
     /// The services of Archives that are registered here or with a peer and cannot be asked.
     pub(super) absent: Vec<&'a Names>,

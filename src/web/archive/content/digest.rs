@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_value_is_that_of_the_standard() {
-        // That of `{"hello": "world"}`.
+        // The digest of `{"hello": "world"}`.
         let digest =
             Digest::parse(b"5f8f04f6a3a892aaabbddb6cf273894493773960d4a325b105fee46eef4304f1");
         let value = value(&digest.expect("a digest"));

@@ -60,7 +60,7 @@ pub(super) fn persistent(
         is_download: name.kind == PersistentKind::Download,
         is_zip: name.kind == PersistentKind::Package,
         about: About::of_query(query),
-        // That of a record is for the script that shows it.
+        // The query of a record is for the script that shows it.
         query: match name.kind {
             PersistentKind::Record => String::new(),
             _ => query.to_owned(),

@@ -18,7 +18,7 @@ struct Arrived {
     length: u64,
     /// The digest of all of them.
     digest: Sha256,
-    /// Those that are not in the cache.
+    /// The bytes that are not in the cache yet.
     piece: Vec<u8>,
     /// The digests of the pieces before.
     digests: Vec<Digest>,
