@@ -51,8 +51,8 @@ fn check(rows: &[Row], run: impl FnOnce() -> Vec<String> + Send) {
     );
 }
 
-/// What is wrong, row by row and place by place; `between` is called with the name of the place
-/// between what is prepared and what is tested.
+/// Returns the differences, row by row and place by place. `between` is called with the name of the place after a row
+/// is prepared and before it is tested.
 fn compare(places: &Places, rows: &[Row], between: &dyn Fn(&Place)) -> Vec<String> {
     let native = places.native.run("row", rows, || between(&places.native));
     let mut wrong: Vec<String> = rows
@@ -83,7 +83,7 @@ fn compare(places: &Places, rows: &[Row], between: &dyn Fn(&Place)) -> Vec<Strin
     wrong
 }
 
-/// Where the native filesystem does not do what the row expects of it.
+/// Returns the difference between the native filesystem and the row's expectation, if there is one.
 fn defect(row: &Row, seen: &Seen) -> Option<String> {
     let steps = row.before.iter().chain(&row.tested);
     let wrong = steps.zip(&seen.answers).find(|(step, answer)| {
@@ -170,7 +170,7 @@ fn excepted(row: &Row, native: &Seen, mounted: &Seen, known: &[&Exception]) -> O
     })
 }
 
-/// How many rows there are, at least.
+/// The least number of rows.
 const AT_LEAST: usize = 3_000;
 
 /// Opening, with every flag, every kind of file.

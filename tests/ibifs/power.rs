@@ -6,7 +6,7 @@
 //! off: what was not synced is gone, the unwritten journal included. Then the store is started again,
 //! looked at through the mount and held against the model, checked, and its index rebuilt.
 //!
-//! What is promised, and nothing else is allowed:
+//! The promises, which leave room for nothing else:
 //!
 //! - No name is handed out twice, and each that a process has seen is there: Original, `doc`, a whole
 //!   sidecar. A mint that was answered is there even if no process had time to see its name.
@@ -36,7 +36,7 @@ mod rig;
 use crate::support::{Disk, Format, Rng, TestEnv, seed, switch};
 use rig::{Rig, Tally};
 
-/// How many cycles a store goes through before a fresh one takes its place.
+/// The number of cycles of a store before a fresh one takes its place.
 const CYCLES_OF_A_STORE: usize = 20;
 
 fn cut_again_and_again(format: Format) {

@@ -13,7 +13,7 @@ use crate::attackers::waits::Lease;
 use crate::concurrency::{crowd::Crowd, crowd::TIMEOUT, sound};
 use crate::support::{TestEnv, User, switch};
 
-/// What the daemon holds at a moment.
+/// The resources that the daemon holds at a moment.
 #[derive(Clone, Debug)]
 struct Sample {
     seconds: u64,
@@ -127,7 +127,7 @@ fn stays<T>(
     );
 }
 
-/// How much a number grows in an hour, by the line that fits the samples best: their seconds and numbers.
+/// The growth of a number in an hour, by the line that fits the samples best: their seconds and numbers.
 fn slope_of<T>(samples: &[T], of: impl Fn(&T) -> (f64, f64)) -> f64 {
     let count = samples.len() as f64;
     let mean = |of: &dyn Fn(&T) -> f64| samples.iter().map(of).sum::<f64>() / count;
@@ -204,7 +204,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
     flat("handles", &|s| s.handles, 32);
     flat("backings", &|s| s.backings, 200);
     flat("log (bytes)", &|s| s.log, 8 << 20);
-    // Whatever is removed leaves a record, for ever.
+    // Each removed item leaves a record, for ever.
     flat(
         "index (bytes) without its records",
         &|s| s.index.saturating_sub(s.removed * 2048),
@@ -213,7 +213,7 @@ fn a_long_time_under_load_leaves_the_daemon_as_it_was() {
     sound(&env);
 }
 
-/// How long requests took.
+/// The times that requests took.
 #[derive(Debug, Default)]
 struct Waits {
     each: Vec<Duration>,
@@ -232,7 +232,7 @@ impl Waits {
         }
     }
 
-    /// What 99 of 100 took at most.
+    /// The longest time of 99 in 100 requests.
     fn most(&self) -> Duration {
         let mut each = self.each.clone();
         each.sort_unstable();
@@ -263,7 +263,7 @@ fn waits(own: &Path, shared: &Path, is_over: &AtomicBool) -> Waits {
     waits
 }
 
-/// What a user does in a directory of their own and beside it.
+/// Works as a user does, in a directory of their own and beside it.
 fn live(own: &Path, shared: &Path, waits: &mut Waits) {
     let file = own.join("file");
     waits.timed("write", || {

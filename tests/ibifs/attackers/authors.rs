@@ -1,6 +1,6 @@
-//! What a sidecar says of other items counts with the rights of the user who has written it, not of the owner
-//! of the file: whichever way a text gets into a sidecar of another user, it gains no rights, neither now nor
-//! after a reindex or a repair. What owners write in their own way goes on counting.
+//! Statements of a sidecar about other items count with the rights of the user who has written it, not of the owner of
+//! the file. In whichever way a text gets into a sidecar of another user, it gains no rights, neither now nor after a
+//! reindex or a repair. Statements that owners write in their own way continue to count.
 
 use crate::support::TestEnv;
 

@@ -121,7 +121,7 @@ fn a_password_goes_where_it_belongs() {
             "",
             true,
         ),
-        // Where the connection goes, beside a name that is trusted; and several servers.
+        // A connection that goes to another address than the trusted name, and several servers.
         (
             format!("postgres://ibifs@localhost:{here}/d?hostaddr=127.0.0.1&sslmode=disable"),
             &*format!("localhost:{here}:*:ibifs:secret"),

@@ -140,7 +140,7 @@ impl Field {
         let Ok(staging) = rustix::fs::openat2(CWD, staging, flags, Mode::empty(), resolve) else {
             return;
         };
-        // Where there are enough, only what is being filled.
+        // With 400 names there are enough; else the numbers ahead are tried as well.
         let names = names(&staging).unwrap_or_default();
         let ahead = if names.len() < 400 { 5 } else { 0 };
         for name in names {

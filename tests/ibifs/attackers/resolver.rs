@@ -345,8 +345,8 @@ db.commit()'",
     );
 }
 
-/// What is related to an item is what the Archive says that holds the original, however fast another one
-/// answers; another's word is for what that one does not know, and where it does not answer.
+/// The relations of an item are the ones that the Archive with the original reports, however fast another one answers.
+/// Another one counts for relations that the first does not know, and where it does not answer.
 #[test]
 fn the_archive_of_the_original_has_precedence_for_its_relations() {
     const ITEM: &str = "example.org/items/2009/02.16.17.46";

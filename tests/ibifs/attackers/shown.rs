@@ -1,5 +1,5 @@
-//! What is private is not shown, by whichever way in it is asked for: each kind of private thing has a secret word, which
-//! no name beside an item, no listing, no search and no answer over HTTP says to a stranger. Its owner gets it.
+//! Private things are not shown, in whichever way they are requested. Each kind has a secret word, which no name
+//! beside an item, no listing, no search and no answer over HTTP says to a stranger. Its owner gets it.
 
 use crate::http::served::{Fixture, Served};
 use crate::support::TestEnv;

@@ -208,7 +208,7 @@ fn archives_are_included_and_excluded() {
     );
 }
 
-/// What is passed on, and what is not; what the Archive is thanked for.
+/// The resolver passes requests on, or not, and thanks Archives, as the documents say.
 #[test]
 fn archives_are_asked_and_thanked_as_the_documents_say() {
     let fixture = Fixture::new(vec![

@@ -472,7 +472,7 @@ fn who_announces_the_prefixes_of_others_costs_one_request() {
         counts(&stubs),
         [before[0], before[1] + 1, before[2], before[3]]
     );
-    // What the service of an Archive begins with is asked of that Archive first, whoever announces it.
+    // A name that begins with the service of an Archive is asked of that Archive first, even if another announces it.
     leads(
         &served,
         "stub.example.org/s2/2009/02.16.17.01",

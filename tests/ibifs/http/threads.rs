@@ -134,8 +134,8 @@ fn the_user_of_answering_threads_is_nobody() {
     env.sh("ibifs umount A");
 }
 
-/// What is answered of a file as it is changed, on connections that have asked for it before: each is asked
-/// twice, as it was found out at first and as it is remembered.
+/// Compares the answers for a file as it is changed, on connections that have requested it before. Each requests it
+/// twice: the first answer is found out, the second is cached.
 #[test]
 fn no_thread_reads_what_is_not_for_everybody() {
     let (env, served, one) = environment();

@@ -1,4 +1,4 @@
-//! What a step can do: every call by its name.
+//! The calls that a step can make, by name.
 
 mod attributes;
 mod content;
@@ -18,10 +18,10 @@ use super::row::Step;
 use super::system::{acting_as, errno_name, sys};
 use words::Words;
 
-/// What a call answers: a text to compare, empty where success says it all, or an errno.
+/// The answer of a call: a text to compare, empty where success says it all, or an errno.
 type Outcome = Result<String, i32>;
 
-/// What a row holds on to between its steps.
+/// The descriptors, mappings, children and inode numbers that a row holds between its steps.
 #[derive(Debug, Default)]
 pub struct Bench {
     files: BTreeMap<String, i32>,

@@ -1,21 +1,21 @@
-//! Where an item differs from the native filesystem: the rows, the difference, and what the manual
-//! says of it. Nothing else may differ, and these may differ in this way only.
+//! The differences between an item and the native filesystem: the rows, the difference, and the sentence of the
+//! manual. Nothing else may differ, and these may differ in this way only.
 
 use super::places::{IBIP_TREE, WITHOUT_PASSTHROUGH};
 
 /// A documented difference.
 #[derive(Debug)]
 pub struct Exception {
-    /// What the names of its rows have in them.
+    /// A text that the names of its rows contain.
     pub rows: &'static str,
     /// The one place where it is met, or all.
     pub place: Option<&'static str>,
     pub difference: Difference,
-    /// What `man/ibifs-tree.7` says, with the line ends and macros taken out.
+    /// The sentence of `man/ibifs-tree.7`, with the line ends and macros taken out.
     pub manual: &'static str,
 }
 
-/// How a row may differ.
+/// The ways in which a row may differ.
 #[derive(Debug)]
 pub enum Difference {
     /// The first step that answers otherwise, and what is answered on the mount; what comes after

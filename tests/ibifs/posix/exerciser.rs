@@ -20,7 +20,7 @@ struct Exerciser {
     done: Vec<String>,
 }
 
-/// What went wrong, or the errno's name.
+/// The fault, or the name of the errno.
 type Outcome = Result<(), String>;
 
 fn failed(what: &str) -> impl Fn(i32) -> String + '_ {

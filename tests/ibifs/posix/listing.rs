@@ -9,7 +9,7 @@ pub struct Entry {
     pub bytes: Vec<u8>,
     pub kind: u8,
     pub inode: u64,
-    /// Where the next entry is, for seeking.
+    /// The position of the next entry, for seeking.
     pub next: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Where rows are run: a native directory, and an item in both trees of a mount.
+//! The places where rows are run: a native directory, and an item in both trees of a mount.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,12 +76,12 @@ impl Places {
     }
 }
 
-/// What a row did in a place.
+/// The effects of a row in a place.
 #[derive(Debug, PartialEq)]
 pub struct Seen {
-    /// What each step answered.
+    /// The answer of each step.
     pub answers: Vec<String>,
-    /// What was there afterwards.
+    /// The paths that were there afterwards.
     pub paths: BTreeMap<PathBuf, String>,
 }
 
@@ -104,8 +104,8 @@ impl Seen {
     }
 }
 
-/// How many rows are prepared before they are tested, so that one wait serves them all; no more,
-/// because each may hold files open.
+/// The number of rows that are prepared before they are tested, so that one wait serves them all. Each may hold files
+/// open, so there are no more.
 const AT_ONCE: usize = 64;
 
 /// Longer than the kernel's clock for file times takes to its next tick.

@@ -54,7 +54,7 @@ pub struct Step {
     pub expected: Expected,
 }
 
-/// What the native filesystem must answer.
+/// The answer that the native filesystem must give.
 #[derive(Debug, PartialEq)]
 pub enum Expected {
     Success,
@@ -62,7 +62,7 @@ pub enum Expected {
     Whatever,
 }
 
-/// Who calls: the superuser, or one of two ordinary users.
+/// The caller: the superuser, or one of two ordinary users.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum User {
     Root,

@@ -35,7 +35,7 @@ fn make(kind: &str, name: &str) -> String {
     }
 }
 
-/// What a call must answer, as the end of its step.
+/// Writes the expected answer as the end of its step.
 fn answers(expected: &str) -> String {
     match expected {
         "ok" => String::new(),

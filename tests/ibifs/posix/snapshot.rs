@@ -1,4 +1,4 @@
-//! What is there: every path of a row's directory with its stat, xattrs and content.
+//! The content of a row's directory: every path with its stat, xattrs and content.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
@@ -12,7 +12,7 @@ use super::system::{errno_name, room, sys};
 
 type Time = (i64, u32);
 
-/// What statx reports of a file.
+/// The answer of statx(2) for a file.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub mode: u32,
@@ -148,8 +148,8 @@ pub fn after(before: &Before, started: i64, backing: &Path) -> BTreeMap<PathBuf,
     found
 }
 
-/// What the mount reports otherwise of a path than the store, whose changes it shows at once; the time
-/// of access is left out, because looking changes it.
+/// Returns the difference between the mount's report of a path and the store, whose changes the mount shows at once.
+/// The access time is left out, because a look changes it.
 fn stale(printed: &Seen, backing: &Path) -> Option<String> {
     let stored = look(AT_FDCWD, &c_path(backing), AT_SYMLINK_NOFOLLOW).ok()?;
     let mut words = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::row::{ALICE, BOB, STAFF, User};
 
-/// What a call answers, or its errno.
+/// The result of a call, or its errno.
 pub type Answer = Result<i64, i32>;
 
 /// An argument: a number, or the address of something that outlives the call.

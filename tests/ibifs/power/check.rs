@@ -1,4 +1,4 @@
-//! What is found after a cut, held against the model.
+//! Comparison of the store after a cut with the model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use rustix::fs::getxattr;
 
 use super::model::{Content, End, Entry, Facts, Item, Key, Presence, Shape};
 
-/// What was found of an item.
+/// The state in which an item was found.
 pub struct Found {
     original: bool,
     /// Paths without the sidecar; None for a directory.

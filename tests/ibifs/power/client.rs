@@ -34,18 +34,18 @@ pub struct Client<'a> {
     /// The items that no other user changes meanwhile, removed ones included.
     pub items: BTreeMap<Key, Item>,
     pub next_key: Key,
-    /// What the sidecar of an original here says of its Archive.
+    /// The Archive service that the sidecar of an original here names.
     pub service: String,
     /// Mints that were asked for and of which no name was seen.
     pub unseen: usize,
     /// Of these, how many were answered.
     pub answered: usize,
-    /// What was minted as a relation by this client is a directory for it, not a link that it could
-    /// remove or replace.
+    /// The items that this client minted as relations. Each is a directory for it, not a link that it could remove or
+    /// replace.
     pub made: Vec<(Key, &'static str)>,
     /// Names of new items.
     pub printed: Vec<String>,
-    /// What no two clients, cycles or stores share, for labels and copies.
+    /// A number that no two clients, cycles or stores share, for labels and copies.
     pub serial: usize,
 }
 
@@ -135,7 +135,7 @@ impl Client<'_> {
         self.serial
     }
 
-    // What is minted.
+    // Mints.
 
     fn attribute(&self, path: &Path, name: &str) -> Done<String> {
         let what = || format!("{name} of {}", path.display());
@@ -544,7 +544,7 @@ impl Client<'_> {
         self.rng.of(&keys).copied()
     }
 
-    /// What the sidecars say after a relation is set or taken back, as far as they are originals.
+    /// Notes the statements of the sidecars after a relation is set or taken back, as far as they are originals.
     fn note_relation(&mut self, source: Key, kind: &str, target: Option<Key>) -> Vec<Key> {
         let before = self.item(source).says().relations.get(kind).cloned();
         let mut changed = vec![source];
@@ -643,7 +643,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// What a link beside an item says to lead to another.
+    /// Returns the text of a link beside an item that leads to another.
     fn end_from(&self, path: &Path, target: Key) -> PathBuf {
         let below = path.strip_prefix(&self.mount).unwrap_or(path);
         let mut end = PathBuf::new();
@@ -881,7 +881,7 @@ impl Client<'_> {
         for (path, entry) in names.into_iter().rev() {
             self.remove_name(key, &item, &path, entry == Entry::Directory)?;
         }
-        // What a repair has set aside.
+        // Files that a repair has set aside.
         for name in [".ibi.broken-1", ".ibi.before-1"] {
             let aside = item.join(name);
             if aside.exists() {
@@ -913,7 +913,7 @@ impl Client<'_> {
 
     /// An item that was removed is copied in again.
     fn copy_back(&mut self) -> Done {
-        // What others go on saying of it is not what it says itself when it comes back.
+        // Statements of others about it do not become its own when it comes back.
         let related: Vec<End> = self
             .items
             .values()

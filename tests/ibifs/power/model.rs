@@ -1,4 +1,4 @@
-//! What must be there after a power cut, kept beside what is done.
+//! The state that must be found after a power cut, updated with each operation.
 //!
 //! Of each item the model knows the states that it may be found in: the last one that is promised to
 //! be on disk, and those that came after it. An operation that is acknowledged and promised leaves
@@ -34,7 +34,7 @@ pub struct Shape {
     pub names: BTreeMap<String, Entry>,
 }
 
-/// What a file has held, from the version on that is synced.
+/// The contents that a file has had, from the version on that is synced.
 #[derive(Clone, Debug)]
 pub struct Content {
     pub versions: Vec<Vec<u8>>,
@@ -84,7 +84,7 @@ pub enum End {
     Elsewhere(String),
 }
 
-/// What a sidecar says.
+/// The statements of a sidecar.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Facts {
     pub original: bool,
@@ -168,12 +168,12 @@ impl Item {
         self.shapes.push_back(shape);
     }
 
-    /// What a reader sees of its names is on disk.
+    /// Notes that the names a reader sees are on disk.
     pub fn names_synced(&mut self) {
         self.shapes.drain(..self.shapes.len() - 1);
     }
 
-    /// What its sidecar says is on disk.
+    /// Notes that the statements of its sidecar are on disk.
     pub fn facts_synced(&mut self) {
         self.facts.drain(..self.facts.len() - 1);
     }
@@ -198,7 +198,7 @@ impl Item {
     }
 }
 
-/// What the far end says of a relation.
+/// Returns the relation that the far end states for a relation.
 pub fn inverse(kind: &str) -> &'static str {
     match kind {
         "ibi.nextedition" => "ibi.editionof",

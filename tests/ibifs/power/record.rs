@@ -1,4 +1,4 @@
-//! What was done and answered, in the order in which it was, and when the power is cut.
+//! The record of operations and answers, in their order, and of the moment of the cut.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -72,8 +72,7 @@ impl Record {
             let _ = self.tell.send(());
         }
         let outcome = act();
-        // What is answered from now on is ignored: XFS, for one, may say that a file is synced
-        // when it is being cut off.
+        // Answers from now on are ignored: XFS, for one, may say that a file is synced when it is being cut off.
         match outcome {
             Ok(_) if self.is_cut() => {
                 self.say(format!("{number} done, unheard"));
@@ -94,7 +93,7 @@ impl Record {
         }
     }
 
-    /// How many steps were begun.
+    /// Returns the number of steps that were begun.
     pub fn count(&self) -> usize {
         self.begun.load(Ordering::SeqCst)
     }

@@ -17,10 +17,10 @@ use super::model::{End, Facts, Item, Key, Presence};
 use super::record::Record;
 use crate::support::{Disk, Format, Rng, TestEnv};
 
-/// How many work at once.
+/// The number of clients that work at once.
 const CLIENTS: usize = 3;
 
-/// What many cycles came to.
+/// The sums over many cycles.
 #[derive(Debug, Default)]
 pub struct Tally {
     pub cycles: usize,
@@ -41,7 +41,7 @@ pub struct Rig {
     names: BTreeSet<String>,
     next_key: Key,
     cycle: usize,
-    /// How many mints were answered and how many asked for, whose name was not seen.
+    /// The numbers of mints that were answered, and that were requested, whose name was not seen.
     unseen: (usize, usize),
 }
 
@@ -194,7 +194,7 @@ impl Rig {
         if !refused.is_empty() {
             return Err(format!("refused before the cut, {standing}: {refused:?}"));
         }
-        // Whichever comes first after the cut, the mount or a command, finds the store as it is.
+        // The first access after the cut, by the mount or by a command, finds the store as it is.
         if rng.percent(60) {
             self.look(tally, record)?;
             self.check_offline(true, tally, record)
@@ -217,8 +217,8 @@ impl Rig {
         }
     }
 
-    /// What the kernel writes out at any time by itself: names without the content of files (a
-    /// commit of the journal), the index without names, everything.
+    /// Writes out a part that the kernel may write at any time by itself: names without the content of files (a commit
+    /// of the journal), the index without names, or everything.
     fn write_out(&self, what: usize, record: &Record) {
         record.say(format!("-- the kernel writes out ({what})"));
         let elsewhere = self.disk.directory().join("elsewhere");

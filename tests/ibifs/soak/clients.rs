@@ -11,9 +11,9 @@ use ibi::pairs::percent_encode;
 
 use crate::support::Rng;
 
-/// How long an answer may take.
+/// The time that an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// How many pages a crawler visits before it begins again.
+/// The number of pages that a crawler visits before it begins again.
 const MOST_PAGES: usize = 3000;
 
 /// An answer.
@@ -36,10 +36,10 @@ impl Answer {
     }
 }
 
-/// What all clients share.
+/// The state that all clients share.
 #[derive(Debug)]
 pub struct Load {
-    /// Where the service listens.
+    /// The address at which the service listens.
     pub address: String,
     /// Items that stay.
     pub items: Vec<String>,
@@ -48,9 +48,9 @@ pub struct Load {
     /// The item with files of `LONG` bytes.
     pub long: String,
     pub is_over: AtomicBool,
-    /// How often each kind of client did what it does.
+    /// The number of rounds of each kind of client.
     pub counts: Mutex<BTreeMap<&'static str, u64>>,
-    /// How long a reader waited for each answer.
+    /// The time that a reader waited for each answer.
     pub waits: Mutex<Vec<Duration>>,
 }
 

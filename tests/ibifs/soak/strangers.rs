@@ -11,7 +11,7 @@ use crate::attackers::web::connect_from;
 use crate::http::served::Served;
 use crate::support::{TcpProxy, TestEnv, User, switch};
 
-/// What another waits for at most.
+/// The longest time that another user may have to wait.
 const IN_MOUNT: Duration = Duration::from_millis(200);
 const OVER_HTTP: Duration = Duration::from_secs(1);
 /// After this time a request to mint is refused.
@@ -59,7 +59,7 @@ impl Archive {
         }
     }
 
-    /// What a reader does over HTTP, until it is over.
+    /// Reads over HTTP, until it is over.
     fn read(&self, is_over: &AtomicBool) -> Waits {
         let read = &self.read;
         let requests = [
@@ -114,7 +114,7 @@ fn get(source: &str, served: &Served, path: &str) -> Option<u16> {
     std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()
 }
 
-/// What the attacks are made with.
+/// The stores and programs with which the attacks are made.
 struct Scene {
     env: TestEnv,
     /// The Archive that is attacked, and one that is left alone.
@@ -191,7 +191,7 @@ END
         format!("x.org/y/2020/{month:02}.{day:02}.{hour:02}.{minute:02}")
     }
 
-    /// What those who do not attack wait for, while so many threads do.
+    /// Measures the waiting times of users who do not attack, while this attack runs.
     fn under(&self, attack: &Attack, time: Duration) -> Round {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -228,7 +228,7 @@ END
     }
 }
 
-/// What was waited for under an attack: in the Archive that was attacked, and in the other one.
+/// The waiting times under an attack: in the Archive that was attacked, and in the other one.
 struct Round {
     in_mount: [Waits; 2],
     over_http: [Waits; 2],

@@ -13,13 +13,13 @@ use super::{after, entries, stays};
 use crate::http::served::Served;
 use crate::support::{TestEnv, switch};
 
-/// How many items stay, and how many come and go.
+/// The numbers of items that stay, and that come and go.
 const ITEMS: usize = 200;
 const PASSING: usize = 100;
-/// How many readers measure what they wait for.
+/// The number of readers whose waiting times are measured.
 const READERS: usize = 2;
 
-/// What the service holds at a moment.
+/// The resources that the service holds at a moment.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     seconds: u64,
@@ -108,7 +108,7 @@ fn change(load: &Load, mount: &Path) -> u64 {
     number
 }
 
-/// What the access log has of each status, and which requests were answered with 5xx other than 503.
+/// Counts the statuses in the access log, and lists the requests that were answered with a 5xx other than 503.
 fn statuses(log: &Path) -> (BTreeMap<u64, u64>, Vec<String>) {
     let (mut counts, mut faults) = (BTreeMap::new(), Vec::new());
     for line in fs::read_to_string(log).expect("a log").lines() {

@@ -94,7 +94,7 @@ fn times(words: &Words<'_>, at: usize) -> Vec<i64> {
     [one(at), one(at + 1)].concat()
 }
 
-/// What statx says beside what `stat` does: which fields there are, and the block size.
+/// Prints the answer of statx(2) that `stat` leaves out: the mask of fields and the block size.
 fn statx(bench: &Bench, words: &Words<'_>) -> Outcome {
     let path = words.path(bench, 1);
     let seen = look(AT_FDCWD, &path, AT_SYMLINK_NOFOLLOW)?;
@@ -107,7 +107,7 @@ fn statx(bench: &Bench, words: &Words<'_>) -> Outcome {
     })
 }
 
-/// How full the filesystem is; what changes by the second is left out.
+/// Prints the answer of statfs(2), without the values that change by the second.
 fn statfs(bench: &Bench, words: &Words<'_>) -> Outcome {
     let path = words.path(bench, 1);
     let mut found = [0i64; 15];

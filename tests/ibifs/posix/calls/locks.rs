@@ -48,7 +48,7 @@ fn lock(file: i32, words: &Words<'_>) -> Answer {
     sys!(SYS_fcntl, file, command, room(&mut range))
 }
 
-/// Who would be in the way: the kind of lock and its range.
+/// Prints the lock that is in the way: its kind and range.
 fn getlock(file: i32, words: &Words<'_>) -> Outcome {
     let mut range = range(words);
     sys!(SYS_fcntl, file, libc::F_OFD_GETLK, room(&mut range))?;

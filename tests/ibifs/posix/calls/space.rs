@@ -1,4 +1,4 @@
-//! Where a file's bytes are: allocating, holes, seeking, copying ranges.
+//! The allocation of a file's bytes: allocating, holes, seeking, copying ranges.
 
 use super::words::Words;
 use super::{Bench, Outcome, done};
@@ -17,7 +17,7 @@ pub fn call(bench: &mut Bench, words: &Words<'_>) -> Option<Outcome> {
             let whence = words.flags(3, WHENCES);
             sys!(SYS_lseek, file(), words.number(2), whence).map(|at| at.to_string())
         }
-        // How much is allocated, in KiB, once all is on disk.
+        // The space that is allocated, in KiB, once all is on disk.
         "allocated" => sys!(SYS_fsync, file())
             .and_then(|_| looked(file()))
             .map(|seen| (seen.blocks / 2).to_string()),

@@ -19,7 +19,7 @@ const MAKERS: &[(&str, &str)] = &[
     ("rename source <name> NOREPLACE", "open source O_CREAT 0666"),
 ];
 
-/// What is in the way: a precondition, the name, who calls, and the answer.
+/// The conditions under which a name is made: a precondition, the name, the caller, and the answer.
 const CONDITIONS: &[(&str, &str, &str, &str, &str)] = &[
     ("a free name", "", "name", "root", "ok"),
     ("a free name", "", "name", "alice", "ok"),

@@ -76,7 +76,7 @@ const FLAGS: &[(&str, [&str; 6])] = &[
         "O_RDWR|O_DSYNC",
         ["ok", "EISDIR", "ok", "ENOENT", "ok", "ENOENT"],
     ),
-    // Which filesystems take it is theirs to say.
+    // Filesystems differ in whether they accept O_DIRECT.
     ("O_RDWR|O_DIRECT", ["*", "*", "*", "*", "*", "*"]),
     ("O_ACCMODE", ["*", "*", "*", "*", "*", "*"]),
     (
@@ -134,7 +134,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// What an open file may do, whatever becomes of its name and mode.
+/// The calls that an open file allows after a change of its name and mode.
 const DESCRIPTORS: &[(&str, &str)] = &[
     (
         "a file made read only can be written by its maker",

@@ -2,7 +2,7 @@
 
 use super::{KINDS, Row, answers, make, row};
 
-/// What chown answers to a user for a file of alice's, whose group is staff.
+/// Returns the answer of chown to a user for a file of alice's, whose group is staff.
 fn expected(user: &str, uid: &str, gid: &str) -> &'static str {
     match (user, uid, gid) {
         ("root", ..) | (_, "-", "-") => "ok",

@@ -1,4 +1,4 @@
-//! Who may do what by mode: owner, member of the group, other, root, for files and directories.
+//! Permissions by mode: owner, member of the group, other, root, for files and directories.
 
 use super::{Row, answers, row};
 

@@ -10,7 +10,7 @@ const CLASSES: [(&str, &str, &str, &str); 4] = [
     ("root", "root", "bob", "bob"),
 ];
 
-/// What is done with the file `f`, whose open descriptor is `a`.
+/// The calls on the file `f`, whose open descriptor is `a`.
 const CALLS: &[(&str, &str)] = &[
     ("write", "write a x"),
     ("pwrite at the end", "pwrite a 4 x"),

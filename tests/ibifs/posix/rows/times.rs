@@ -70,7 +70,7 @@ pub fn rows() -> Vec<Row> {
     rows
 }
 
-/// What is there before a change.
+/// The files that exist before a change.
 const CHANGED: &str = "a: open f O_CREAT|O_RDWR 0666; write a text; open g O_CREAT; mkdir d; mkdir d/e; open d/f O_CREAT
     symlink f l; mknod p fifo; link f h; setx f user.x y; c: open d O_RDONLY; w: open f O_WRONLY; z: open g O_RDWR";
 
