@@ -28,7 +28,7 @@ use perform::Model;
 use random::Random;
 use tree::{View, Who, split};
 
-/// How many clients there are.
+/// The number of clients.
 const CLIENTS: usize = 2;
 /// After so many operations all is compared.
 const WHOLE: usize = 4000;
@@ -41,7 +41,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 struct Trial {
     model: Model,
     clients: Vec<Client>,
-    /// What was reported of the time of change, after how many changes, and when.
+    /// The reported times of change, with the number of changes before, and the time of the report.
     times: HashMap<Ino, (u64, (i64, i64), Instant)>,
     longest: (Duration, String),
     done: usize,
@@ -279,8 +279,8 @@ impl Trial {
         }
     }
 
-    /// What has been appended lies behind all that was there, in the store itself; what is read may
-    /// come from the kernel's memory.
+    /// Checks that appended bytes lie behind all that was there, in the store itself; a read may come from the
+    /// kernel's memory.
     fn check_landing(&self) -> Result<(), Difference> {
         let Some(ino) = self.model.appended else {
             return Ok(());
@@ -388,7 +388,7 @@ impl Trial {
             .collect();
         met.sort();
         let expected = self.model.tree.items.contested();
-        // What users say against each other makes no check fail.
+        // Contradicting statements of users make no check fail.
         if met == expected && output.status.success() {
             Ok(())
         } else {
@@ -467,7 +467,7 @@ fn replay(operations: &[Operation]) -> Option<Difference> {
     trial.finish().err()
 }
 
-/// What two runs have in common that differ from the model in the same way.
+/// Returns the lines that two runs have in common if they differ from the model in the same way.
 fn essence(difference: &str) -> Vec<&str> {
     let printed = |line: &&str| line.starts_with("  expected") || line.starts_with("  met");
     let printed: Vec<&str> = difference.lines().filter(printed).collect();

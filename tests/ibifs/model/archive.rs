@@ -152,7 +152,7 @@ pub enum Step {
     DublinCore,
 }
 
-/// What a modifier leads to.
+/// The target of a modifier.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Related {
     Item(Names),
@@ -211,7 +211,7 @@ impl Items {
         item.is_held && service.is_some_and(|service| service.matches(&self.items[&0].names))
     }
 
-    /// Who declares what of an item.
+    /// Returns the relations to an item that others declare, with their sources.
     pub fn relations_to(&self, names: &Names) -> Vec<(Names, String, &Item)> {
         let mut found = Vec::new();
         for item in self.items.values().filter(|item| item.is_held) {
@@ -225,8 +225,8 @@ impl Items {
         found
     }
 
-    /// What is declared of an item and counts for it, asked for from another one. Of a removed item
-    /// nothing does; of one that is unknown here, what counts for the one that leads to it.
+    /// Returns the relations to an item that count for it, as another item sees them. None count for a removed item;
+    /// for one that is unknown here, the ones that count for the item that leads to it.
     fn mentions_of(&self, names: &Names, asker: &Names) -> Vec<(Names, String, &Item)> {
         let subject = match self.find(names) {
             Some(number) => self.items[&number].is_held,
@@ -258,7 +258,7 @@ impl Items {
             .next()
     }
 
-    /// What an item is an edition, translation or metadata of.
+    /// Returns the item of which this one is an edition, translation or metadata.
     pub fn points_back(&self, names: &Names, kind: &str) -> Option<Names> {
         if let Some(item) = self.held(names)
             && let Some(target) = item.names_in(kind)
@@ -274,8 +274,8 @@ impl Items {
             .next()
     }
 
-    /// What the sidecars say that does not fit: next editions and metadata that an item names while
-    /// another one claims to be them, and editions that go in a circle.
+    /// Returns the statements of sidecars that do not fit: next editions and metadata that an item names while another
+    /// one claims to be them, and editions that go in a circle.
     pub fn contested(&self) -> Vec<String> {
         let mut found = Vec::new();
         for item in self.items.values().filter(|item| item.is_held) {
@@ -356,7 +356,7 @@ impl Items {
                 for (kind, target) in item.relations() {
                     let target = self.complete(&target);
                     match language_of(&kind) {
-                        // What the item itself says always counts.
+                        // Statements of the item itself always count.
                         Some(language) if source == own => {
                             found.push((language.to_owned(), target));
                         }

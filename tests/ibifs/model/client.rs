@@ -27,11 +27,11 @@ pub struct Call {
     pub bytes: Vec<u8>,
 }
 
-/// What came of it.
+/// The result of an operation.
 #[derive(Debug)]
 pub struct Reply {
     pub answer: Answer,
-    /// When the content was last changed, where that was asked.
+    /// The time at which the content was last changed, if it was requested.
     pub time: Option<(i64, i64)>,
     pub took: Duration,
 }
@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// What a client has.
+/// The state of a client.
 #[derive(Default)]
 struct Desk {
     handles: BTreeMap<usize, OwnedFd>,
@@ -226,7 +226,7 @@ impl Desk {
             call.operation.act
             && call.operation.who != Who::Root
         {
-            // Whose a directory or link is the kernel only knows as of when it last asked in this tree.
+            // The kernel knows the owner of a directory or link only as of its last request in this tree.
             let _ = rustix::fs::stat(path);
             let _ = rustix::fs::lstat(path);
         }

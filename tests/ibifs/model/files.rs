@@ -6,7 +6,7 @@ use std::time::Instant;
 /// A file, directory or link, by a number of our own.
 pub type Ino = u64;
 
-/// What is in it.
+/// The content of a file.
 #[derive(Clone, Debug)]
 pub enum Body {
     File(Vec<u8>),
@@ -23,7 +23,7 @@ pub struct Inode {
     pub uid: u32,
     pub gid: u32,
     pub attributes: BTreeMap<String, Vec<u8>>,
-    /// How often its content may have changed, and when it did so last.
+    /// The number of possible changes of its content, and the time of the last one.
     pub changes: u64,
     pub changed: Instant,
     /// A removed directory: nothing can be made in it any more.
@@ -116,7 +116,7 @@ impl Files {
         inode.body = Body::Directory(BTreeMap::new());
     }
 
-    /// How many names a file has; of a directory, two and one for each directory in it.
+    /// Returns the number of names of a file; of a directory, two and one for each directory in it.
     pub fn links(&self, ino: Ino) -> u64 {
         if self.is_directory(ino) {
             let below = self.names(ino).values();

@@ -1,9 +1,9 @@
-//! What a user may do, as plain data: an operation can be printed, done by the model and by a real
-//! process, and left out.
+//! The operations of a user, as plain data: an operation can be printed, performed by the model and by a real process,
+//! and left out.
 
 use super::tree::{View, Who};
 
-/// Where something is done.
+/// The place of an operation.
 #[derive(Clone, Debug)]
 pub enum Where {
     /// An item by its number, with what stands behind its name, and a path below that.
@@ -68,7 +68,7 @@ pub enum Edit {
     Names,
 }
 
-/// How a sidecar is written.
+/// The ways in which a sidecar is written.
 #[derive(Clone, Copy, Debug)]
 pub enum How {
     /// Over the old one.
@@ -77,7 +77,7 @@ pub enum How {
     Beside,
 }
 
-/// What is done.
+/// The operations.
 #[derive(Clone, Debug)]
 pub enum Act {
     Stat(Where),
@@ -211,7 +211,7 @@ pub struct Operation {
     pub act: Act,
 }
 
-/// What `stat` reports; None is not compared.
+/// The report of `stat`; None is not compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub kind: char,
@@ -220,7 +220,7 @@ pub struct Seen {
     pub owned: Option<(u32, u32, u32, u64)>,
 }
 
-/// What comes of an operation.
+/// The result of an operation.
 #[derive(Clone, PartialEq)]
 pub enum Answer {
     Done,

@@ -29,7 +29,7 @@ pub struct Client {
     handles: BTreeMap<usize, Handle>,
 }
 
-/// What no user but root may do with others' files by `link`.
+/// Whether the kernel allows only root to make hard links to others' files.
 fn hard_links_are_protected() -> bool {
     std::fs::read_to_string("/proc/sys/fs/protected_hardlinks").is_ok_and(|text| text.trim() == "1")
 }
@@ -41,7 +41,7 @@ pub struct Model {
     pub clients: Vec<Client>,
     /// The service of the other Archive.
     pub other_service: Names,
-    /// What items are called where they come from.
+    /// The names of items where they come from.
     pub origins: BTreeMap<usize, Names>,
     /// The file that `stat` was last asked about.
     pub noticed: Option<Ino>,
@@ -57,7 +57,7 @@ pub fn may_be_staged(name: &str) -> bool {
     name.starts_with('.') || name.ends_with('~') || (name.starts_with("Cu") && name.len() == 8)
 }
 
-/// What is made out of files of 0777 and 0666.
+/// The mask that is taken from the modes 0777 and 0666.
 pub const UMASK: u32 = 0o022;
 
 impl Model {
@@ -123,7 +123,7 @@ impl Model {
         self.held().iter().find_map(found)
     }
 
-    /// Where an item lies in the store.
+    /// Returns the path of an item in the store.
     pub fn place_in_store(&self, item: usize) -> String {
         let Names { rep, ibip } = &self.item(item).names;
         match (rep, ibip) {
@@ -250,9 +250,8 @@ impl Model {
             Ok(node) => matches!(node, Node::File(..)),
             Err(_) => true,
         };
-        // Whose word an item's sidecar is follows from the owners and modes of the item and of that file:
-        // here all are root's, and others write in neither. What others may declare has tests of its own
-        // (attackers).
+        // The author of an item's sidecar follows from the owners and modes of the item and of that file: here all are
+        // root's, and others write in neither. The tests of attackers have the declarations of others.
         let speaks = |at: &Where, follow| {
             let is_sidecar = self
                 .parent(operation, at)
@@ -367,7 +366,7 @@ impl Model {
                 };
                 is_inside(from, false) && is_inside(to, false) && !climbs
             }
-            // What lies in what the kernel only knows as far as its directory has stayed where it was.
+            // A relative path leads to the same file only as long as the client's directory has stayed where it was.
             Act::Rename { from, to, .. } => {
                 let Client {
                     directory, above, ..
@@ -436,7 +435,7 @@ impl Model {
         }
     }
 
-    /// What a path leads to.
+    /// Returns the node that a path leads to.
     pub fn find(&self, operation: &Operation, at: &Where, follow: bool) -> Result<Node, i32> {
         let text = self.text_of(at).ok_or(libc::ENOENT)?;
         let start = self.start(operation, at);
@@ -507,7 +506,7 @@ impl Model {
         who == Who::Root || self.tree.files.get(ino).uid == who.owner().0
     }
 
-    /// What is expected of an operation; the model has done it then.
+    /// Performs an operation in the model, and returns the expected answer.
     pub fn perform(&mut self, operation: &Operation) -> Answer {
         (self.noticed, self.appended) = (None, None);
         self.try_to(operation).unwrap_or_else(Answer::Refused)
@@ -527,7 +526,7 @@ impl Model {
                 self.notice(&node);
                 let text = self.text_of(at).unwrap_or_default();
                 let above = match &node {
-                    // What a link says depends on where it lies.
+                    // The text of a link depends on the place of the link.
                     Node::File(..) if !self.tree.is_directory(&node) => {
                         let start = self.start(operation, at);
                         self.tree.walk(who, &start, split(&text).0, true)?
@@ -812,7 +811,7 @@ impl Model {
         }
     }
 
-    /// What the real answer tells that the model could not know.
+    /// Learns from the real answer what the model could not know.
     pub fn learn(&mut self, operation: &Operation, real: &Answer) {
         let Answer::Minted(rep, ibip) = real else {
             return;
@@ -918,7 +917,7 @@ impl Model {
         let pairs = self.item(number).pairs.clone();
         let mut edited = pairs.clone().unwrap_or_default();
         change(&mut edited);
-        // What says so already need not be written.
+        // A sidecar that says so already need not be written.
         if pairs.as_ref() != Some(&edited) {
             self.change(number).pairs = Some(edited);
             self.write_sidecar(number);
@@ -1142,7 +1141,7 @@ impl Model {
         Some((item, kind))
     }
 
-    /// What a mkdir beside an item mints.
+    /// Returns the item and the relation for which a mkdir beside the item mints.
     fn mintable(&self, directory: &Node, name: &str) -> Result<(usize, String), i32> {
         match self.relation(directory, name) {
             Some((item, Some(kind))) => Ok((item, kind)),
@@ -1403,7 +1402,7 @@ impl Model {
                 {
                     self.let_go(before, inverse(kind), &source);
                 }
-                // What the far end says itself stays.
+                // The statements of the far end itself stay.
                 if let Some(far) = far
                     && !(is_inverse && self.item(far).names_in(&back).is_some())
                 {
@@ -1437,7 +1436,7 @@ impl Model {
         });
     }
 
-    /// What the other end says, for what is said from the far end.
+    /// Returns the relation of the other end, for one that is stated from the far end.
     fn direct_of(&self, kind: &str, source: &Names) -> Result<Option<String>, i32> {
         match kind {
             "ibi.editionof" => Ok(Some(NEXT.to_owned())),
@@ -1463,7 +1462,7 @@ impl Model {
                 }
                 None => {
                     let source = items.points_back(&own, kind).ok_or(libc::ENOENT)?;
-                    // Whatever words the other one has for it.
+                    // The other one may use any words for it.
                     let relations = items.held(&source).map(Item::relations);
                     let said = relations.unwrap_or_default().into_iter();
                     let direct = said.filter(|(known, target)| {
@@ -1534,8 +1533,8 @@ impl Model {
             });
         };
         if self.tree.is_directory(&node) {
-            // Where the other tree has removed the directory for the name, the kernel looks at what is
-            // to be named first.
+            // If the other tree has removed the directory for the name, the kernel looks at the file to be linked
+            // first.
             return Err(if self.is_dead(&directory) {
                 GONE_OR_DENIED
             } else {
@@ -1560,7 +1559,7 @@ impl Model {
             Err(errno) => return Err(errno),
         };
         let exchanges = flags == libc::RENAME_EXCHANGE;
-        // That a removed directory has no such name is found before anything else is asked.
+        // The name in a removed directory is looked up before anything else is checked.
         if target.is_none() && self.is_dead(&new) && who != Who::Root {
             return Err(GONE_OR_DENIED);
         }
@@ -1674,7 +1673,7 @@ impl Model {
         }
     }
 
-    /// What has been staged becomes what it was meant for.
+    /// Renames a staged file or directory to the name that it was made for.
     fn rename_beside(
         &mut self,
         old: &Node,
@@ -1818,7 +1817,7 @@ impl Model {
         Ok(Answer::Done)
     }
 
-    /// What a virtual attribute says.
+    /// Returns the value of a virtual attribute.
     pub fn fact(&self, number: usize, word: &str) -> Result<String, i32> {
         let items = &self.tree.items;
         let item = self.item(number);
@@ -1948,7 +1947,7 @@ impl Model {
         self.update_far_ends(number, &before);
     }
 
-    /// What an original declares again, or no longer, is written at the far ends that are originals.
+    /// Writes the relations that an original declares again, or no longer, at the far ends that are originals.
     fn update_far_ends(&mut self, number: usize, before: &[(String, Names)]) {
         let near = self.item(number).clone();
         if !self.tree.items.is_original(&near) {

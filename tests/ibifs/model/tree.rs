@@ -1,4 +1,4 @@
-//! What the mounted tree promises: which name means what, for whom, in plain words.
+//! The promises of the mounted tree: the meaning of each name, for each user, in plain words.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ pub enum View {
     Label,
 }
 
-/// What a name means.
+/// The meaning of a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Node {
     Root,
@@ -32,7 +32,7 @@ pub enum Node {
     Outside,
 }
 
-/// Who acts.
+/// The user who acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
     Root,
@@ -60,7 +60,7 @@ pub enum Request {
 
 use Step::{DublinCore, Last, Metadata, Translation};
 
-/// What may stand behind an identifier.
+/// The texts that may follow an identifier.
 pub const TAILS: [(&str, Request); 26] = [
     ("!", Request::Modifier(&[Last])),
     ("+", Request::Modifier(&[Translation(None)])),
@@ -138,7 +138,7 @@ pub struct Tree {
     pub labels: BTreeMap<String, usize>,
     /// By whom: no other user meets them.
     pub labelled_by: BTreeMap<String, Who>,
-    /// What tools have staged beside items.
+    /// The files and directories that tools have staged beside items.
     pub staged: BTreeMap<(Node, String), Ino>,
 }
 
@@ -174,7 +174,7 @@ impl Tree {
         }
     }
 
-    /// How far a directory lies below its item, and which item that is.
+    /// Returns the depth of a directory below its item, and the item.
     fn position(&self, directory: Ino) -> Option<(usize, usize)> {
         let (mut at, mut depth) = (directory, 0);
         loop {

@@ -11,7 +11,7 @@ use super::tree::{Node, TAILS, View, Who, below, split};
 /// Everything about each path, as a line.
 type Lines = BTreeMap<String, String>;
 
-/// What virtual attributes there are.
+/// The names of the virtual attributes.
 const WORDS: [&str; 16] = [
     "rep",
     "ibip",
@@ -31,7 +31,7 @@ const WORDS: [&str; 16] = [
     "nonsense",
 ];
 
-/// Where the real one is.
+/// The paths of the real mount and store.
 pub struct Real<'a> {
     pub mount: &'a Path,
     pub store: &'a Path,

@@ -49,8 +49,8 @@ fn stops_at(env: &TestEnv, is_mounted: bool, at: usize, what: What) -> bool {
     if !reached {
         assert!(output.status.success(), "{output:?}");
     }
-    // What is put back where it was removed counts as an original at most until a user claims it,
-    // so here another one is quicker at every other step.
+    // An item that is put back where it was removed counts as an original at most until a user claims it, so here
+    // another one is quicker at every other step.
     let others = match at % 2 {
         0 => "claim E S; claim D S",
         _ => "claim D S; claim E S",

@@ -2,7 +2,7 @@
 
 use super::fixture::Fixture;
 
-/// What happens to the index, and what for: each in the shell, in the store.
+/// The kinds of damage to the index, with a name: each in the shell, in the store.
 const OF_THE_INDEX: &[(&str, &str)] = &[
     ("emptied", ": > relations.sqlite3"),
     ("cut short", "truncate -s 6000 relations.sqlite3"),
@@ -77,8 +77,8 @@ const MENDED: &str = "
     for rep in $(cat reps); do grep -q \"$rep \" list || echo \"lost $rep\"; done
     ibifs mint S | head -n 1 > new && grep -qxFf new reps && echo 'handed out twice'";
 
-/// Whatever becomes of the index, the daemon goes on and reads what it knows, the check says what to
-/// do, and that brings everything back.
+/// After any damage to the index the daemon continues and reads what it knows, and the check names the remedy, which
+/// brings everything back.
 #[test]
 fn a_damaged_index_is_named_and_rebuilt() {
     for mounted in [false, true] {
@@ -113,7 +113,7 @@ fn a_damaged_index_is_named_and_rebuilt() {
     }
 }
 
-/// What happens to a file or directory of the store, and what for.
+/// The kinds of damage to a file or directory of the store, with a name.
 const OF_A_FILE: &[(&str, &str)] = &[
     ("emptied", ": > FILE"),
     ("cut short", "truncate -s 20 FILE"),
@@ -126,8 +126,8 @@ const OF_A_FILE: &[(&str, &str)] = &[
     ("deleted", "rm FILE"),
 ];
 
-/// Whatever becomes of a sidecar, its item and all others are there, no process waits for it or follows
-/// it, the check names it, and its repair gives back what was accepted, every byte kept.
+/// After any damage to a sidecar its item and all others are there, no process waits for it or follows it, the check
+/// names it, and its repair gives back what was accepted, every byte kept.
 #[test]
 fn a_damaged_sidecar_is_named_and_repaired() {
     let after = "
@@ -185,8 +185,8 @@ const OWN: &[&str] = &[
     "deleted",
 ];
 
-/// Whatever becomes of the store's own files, nothing is lost: the store goes on, or what is wrong is
-/// said in one sentence that names it and a remedy.
+/// After any damage to the store's own files nothing is lost: the store continues, or one sentence names the damage
+/// and a remedy.
 #[test]
 fn own_files_are_made_again_or_named() {
     let damages = [
@@ -209,7 +209,7 @@ fn own_files_are_made_again_or_named() {
                 let context = format!("{file} {what}, mounted {mounted}\n{printed}");
                 assert!(!says("handed out twice"), "{context}");
                 if mounted || says("mounts") {
-                    // What is half made has no place until the next start makes one.
+                    // Changes are prepared in `staging`, which only the next start makes again.
                     let takes_changes = *file != "staging" || !mounted;
                     for line in ["reads", "mints", "relates", "alive", "unmounts"] {
                         let is_change = ["mints", "relates"].contains(&line);
@@ -222,7 +222,7 @@ fn own_files_are_made_again_or_named() {
                 let refused = match (*file, what) {
                     ("archive.ibi", _) => "archive.ibi",
                     ("lock", "a directory") => "is not a file of this store alone; remove it",
-                    // What a removed item leaves is gone: the check says so and writes it again.
+                    // The tombstone of a removed item is gone: the check says so and writes it again.
                     ("deleted", _) => "missing-tombstone",
                     _ => "",
                 };

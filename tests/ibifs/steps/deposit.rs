@@ -7,8 +7,8 @@ use super::supervisor::{Supervised, What};
 /// No deposit has so many steps.
 const MANY: usize = 1000;
 
-/// Whichever step it is killed at, each file is in the directory or in an item; run again, all files are in one
-/// item, and the directory is gone.
+/// Kills the deposit at each step: each file is then in the directory or in an item. Run again, it leaves all files in
+/// one item, and the directory is gone.
 #[track_caller]
 fn at_each_step(prepare: &str, directory: &str, place: &str) {
     let fixture = Fixture::new("");

@@ -14,7 +14,7 @@ use crate::support::switch;
 /// No change has so many steps.
 const MANY: usize = 1000;
 
-/// How long a daemon may go on with a change after its caller has gone on.
+/// The time for which a daemon may continue a change after its caller has continued.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
 /// The ways in which a step fails.
@@ -120,7 +120,7 @@ fn fails_at(operation: &Operation, fixture: &Fixture, at: usize, way: What) -> b
         !may_leave.split(' ').any(|code| code == finding.code.word())
     });
     assert_eq!(unexpected, None, "{step}");
-    // Where nothing could be written to take it back, it may have been made all the same.
+    // A change may have been made all the same if nothing could be written to take it back.
     if !(operation.is_made)(fixture) {
         (operation.make)(fixture).unwrap_or_else(|error| panic!("{step}, then again: {error}"));
     }

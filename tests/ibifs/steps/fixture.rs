@@ -18,7 +18,7 @@ pub struct Fixture {
     reps: Vec<String>,
 }
 
-/// What the index says, line by line, without the dates of the ledger.
+/// The content of the index, line by line, without the dates of the ledger.
 pub type Answers = Vec<String>;
 
 impl Fixture {
@@ -177,7 +177,7 @@ impl Fixture {
         printed.lines().map(str::to_owned).collect()
     }
 
-    /// What the index says now, and what is not as it should be; beside the daemon, too.
+    /// Returns the content of the index and the findings of a check; beside the daemon, too.
     #[track_caller]
     pub fn look(&self) -> (Answers, CheckReport) {
         let archive = Archive::open_read_only(&self.store()).expect("the store opens");

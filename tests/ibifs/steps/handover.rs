@@ -23,7 +23,7 @@ struct Pair {
     rep: String,
 }
 
-/// What is supervised, and what is mounted or served.
+/// The process that is supervised, and the store that is mounted or served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
     /// The command, with no store mounted.
@@ -173,7 +173,7 @@ impl Pair {
         })
     }
 
-    /// What holds at every instant.
+    /// Checks the invariant that holds at every instant.
     #[track_caller]
     fn is_safe(&self, step: &str) {
         let claims = ["S", "D"].map(|store| self.claims(store));
@@ -185,7 +185,7 @@ impl Pair {
         }
     }
 
-    /// What holds at the end.
+    /// Checks the result at the end.
     #[track_caller]
     fn is_handed_over(&self, step: &str) {
         self.is_safe(step);
@@ -257,7 +257,7 @@ impl Pair {
         let again = self.transfer(stopped, &url).output().expect("it runs");
         end(service);
         self.unmount();
-        // What was done already is no original any more.
+        // A second call is refused if the first has completed: the item is no longer an original.
         let is_done = again.status.code() == Some(4) && self.claims("D");
         assert!(again.status.success() || is_done, "{step}: {again:?}");
         self.is_handed_over(&step);
@@ -362,7 +362,7 @@ impl Pair {
             let again = { again }.output().expect("it runs");
             end(service);
             self.unmount();
-            // What was done already is not pending any more.
+            // A second call is refused if the first has completed: the transfer is no longer pending.
             let is_done = again.status.code() == Some(4) && self.claims("S");
             assert!(again.status.success() || is_done, "{step}: {again:?}");
         }

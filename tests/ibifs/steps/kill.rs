@@ -9,7 +9,7 @@ use super::operations::{self, Operation};
 use super::stride;
 use super::supervisor::What;
 
-/// How long a daemon may go on with a change after its caller has gone on.
+/// The time for which a daemon may continue a change after its caller has continued.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
 /// No change has so many steps.

@@ -16,10 +16,10 @@ use crate::support::{TestEnv, switch};
 /// Nothing has so many steps.
 const MANY: usize = 1000;
 
-/// How long a service may go on after its client has the answer.
+/// The time for which a service may continue after its client has the answer.
 const AFTERWARDS: Duration = Duration::from_millis(20);
 
-/// Whose steps fail.
+/// The process whose steps fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
     /// The command's.
@@ -30,12 +30,12 @@ enum Stopped {
     Start,
 }
 
-/// What is made over HTTP or between stores. Scripts run in a directory of `one` and `two`, the reps of two items in the store
-/// `S`, with the empty store `D`; `$U` is where the service is.
+/// A change over HTTP or between stores. Scripts run in a directory of `one` and `two`, the reps of two items in the
+/// store `S`, with the empty store `D`; `$U` is the URL of the service.
 #[derive(Debug)]
 struct Exchange {
     name: &'static str,
-    /// What there is beside the stores.
+    /// The script that prepares more than the stores.
     prepare: &'static str,
     /// The arguments of the service.
     service: Option<&'static str>,
@@ -54,8 +54,8 @@ struct Exchange {
     stride: usize,
 }
 
-/// What a store does without: the last words of ledger and lock when it is closed, of which the log has the error, what is
-/// brought from SQLite's log into the database then, the owner of files that have it already, and remains.
+/// The steps that a store can do without: the last words of ledger and lock when it is closed, whose errors are
+/// logged, the checkpoint of SQLite's log then, the owner of files that have it already, and the removal of remains.
 const CLOSING: &[&str] = &[
     "openat staging/write-*",
     "write staging/write-*",
@@ -187,7 +187,7 @@ impl Exchange {
                 What::Fail(_) => refused.split_off(1),
                 _ => Vec::new(),
             };
-            // What failed once is made with the next number.
+            // A step that failed once is made with the next number.
             let is_made =
                 |step: &String| made.iter().any(|made| unnumbered(made) == unnumbered(step));
             // The log has the error of what the index says last.
@@ -234,7 +234,7 @@ impl Exchange {
             shown(&made)
         );
         env.prints(
-            // What an error kept from being removed, a repair removes.
+            // A repair removes the files whose removal failed.
             "for s in S D; do ibifs fsck --repair $s > /dev/null || true; ibifs fsck $s | tail -n 1; ls -A $s/staging; done | sed 's/^[0-9]* items\\?, //'
              find S/handover D/handover -path '*/incoming/*' -prune -o -type f ! -name lock -print 2> /dev/null || true",
             "0 findings\n0 findings",
@@ -326,7 +326,8 @@ fn shown(output: &Output) -> String {
     )
 }
 
-/// What is printed names the error, or is the answer of a service to one: that the disk is full, or cannot be written.
+/// Checks that the output names the error, or is the answer of a service to one: the disk is full, or cannot be
+/// written.
 #[track_caller]
 fn says_why(step: &str, output: &Output, way: What) {
     let printed = shown(output);
@@ -429,7 +430,7 @@ fn transfer_in_the_service() {
     .at_its_steps();
 }
 
-/// What the service of `S` writes.
+/// The records that the service of `S` writes.
 const SERVED: Exchange = Exchange {
     name: "harvested records",
     prepare: "",
@@ -495,7 +496,7 @@ open('S/col/$(< one)/doc/x.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b
     .at_its_steps();
 }
 
-/// What a resolver keeps, in `R`.
+/// The register of a resolver, in `R`.
 const REGISTER: Exchange = Exchange {
     name: "an Archive registered by the command",
     prepare: "mkdir R; chmod 700 R; ibifs resolver register --db R/r.db example.org/other/2020/01.01.01.01 > key",

@@ -13,7 +13,7 @@ use super::fixture::Fixture;
 /// A change through the mount.
 #[derive(Debug)]
 pub struct Operation {
-    /// What it is called in a complaint.
+    /// The name of the operation in a complaint.
     pub name: &'static str,
     /// Makes it, or goes on with it where it was stopped.
     pub make: fn(&Fixture) -> io::Result<()>,
@@ -23,7 +23,7 @@ pub struct Operation {
     pub is_as_before: Option<fn(&Fixture) -> bool>,
     /// Whether it is made as a whole or not at all.
     pub is_whole: bool,
-    /// What an error may leave for `ibifs fsck --repair`, by its code.
+    /// The code of the finding that an error may leave for `ibifs fsck --repair`.
     pub may_leave: Option<&'static str>,
     /// Whether it goes on where the disk is full.
     pub goes_on_if_full: bool,

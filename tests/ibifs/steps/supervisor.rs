@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use crate::support::switch;
 
-/// What happens at the chosen step.
+/// The event at the chosen step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Nothing: the steps are counted.
@@ -129,7 +129,7 @@ impl Supervised {
     }
 }
 
-/// Which arguments of a system call name the file that it changes.
+/// The arguments of a system call that name the file that it changes.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     /// A descriptor.
@@ -417,7 +417,7 @@ fn kill(thread: u32) {
     unsafe { libc::kill(process, libc::SIGKILL) };
 }
 
-/// What a system call changes in the store, as a line; None if it changes nothing there.
+/// Returns the change of a system call in the store, as a line; None if it changes nothing there.
 fn step(asked: &libc::seccomp_notif, store: &Path) -> Option<String> {
     let (name, _, subject) = CALLS
         .iter()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Which filesystem a disk holds.
+/// The filesystem that a disk holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// ext4 with a journal.
@@ -56,7 +56,7 @@ impl Disk {
         disk
     }
 
-    /// Where it is mounted.
+    /// The directory where it is mounted.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -137,7 +137,7 @@ fn run(command: &mut Command) {
     run_or_complain(command).unwrap_or_else(|complaint| panic!("{complaint}"));
 }
 
-/// What it prints, or what it complains of.
+/// Runs a tool, and returns its output or its complaint.
 #[track_caller]
 fn run_or_complain(command: &mut Command) -> Result<String, String> {
     let output = command.output().expect("the tool is there");

@@ -51,11 +51,12 @@ pub struct TestEnv {
     postgres: Option<&'static Postgres>,
     /// Whether the test is about the file of an index.
     is_index_a_file: bool,
-    /// What `root` shows, if another filesystem is mounted there.
+    /// The directory that `root` shows, if another filesystem is mounted there.
     backing: Option<PathBuf>,
 }
 
-/// What a test needs of the filesystem beneath that bindfs, which looks up every file by its path, does not have.
+/// The features of the filesystem beneath that a test needs and bindfs lacks, because it looks up every file by its
+/// path.
 #[derive(Clone, Copy, Debug)]
 pub enum Needs {
     /// RENAME_NOREPLACE, RENAME_EXCHANGE and RENAME_WHITEOUT of renameat2(2), so that `init` prints no notice.
@@ -80,7 +81,7 @@ pub enum Needs {
     Posix,
 }
 
-/// What `ibifs init` says of bindfs, for [`TestEnv::lacks`].
+/// The notice of `ibifs init` about bindfs, for [`TestEnv::lacks`].
 pub const UNCHECKED_LISTS: &str =
     "the filesystem of the store keeps access control lists and does not check them";
 
@@ -242,7 +243,7 @@ impl TestEnv {
             .env("TZ", "UTC")
             .env("HOME", &self.root)
             .env_remove("LANGUAGE")
-            // Where it is set, colours are for terminals that have none as well.
+            // CI, if it is set, gives colours to terminals that have none as well.
             .env_remove("CI")
             .env_remove("RUST_LOG")
             .env_remove("IBIFS_STORE");
@@ -301,7 +302,7 @@ impl TestEnv {
     }
 }
 
-/// What every script of these tests may use.
+/// The functions that every script of these tests may use.
 const PRELUDE: &str = r#"
 # The names of an item, from any path to it.
 rep()  { getfattr --absolute-names --only-values -n user.ibi.rep  "$1"; }

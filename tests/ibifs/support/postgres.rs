@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use super::free_port;
 
-/// Who owns the databases: a role that may make databases, and nothing more.
+/// The owner of the databases: a role that may make databases, and nothing more.
 const USER: &str = "ibifs";
-/// Who made the server. Only its own socket, in a directory of the server's user, lets this role in.
+/// The role that made the server. Only the server's own socket, in a directory of its user, lets this role in.
 const ADMINISTRATOR: &str = "postgres";
 
-/// How a server is set up.
+/// The settings of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Setup {
     /// Whether what is committed reaches the disk. Without it a crash of the server still loses nothing, only one of
@@ -26,7 +26,7 @@ pub struct Setup {
     pub tls: bool,
 }
 
-/// How a server ends.
+/// The ways in which a server ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// It closes all connections and writes a checkpoint.
@@ -208,7 +208,7 @@ impl Postgres {
         self.directory.join("ca.pem")
     }
 
-    /// What the server has logged.
+    /// Returns the log of the server.
     pub fn log(&self) -> String {
         let log = std::fs::read(self.directory.join("log")).unwrap_or_default();
         String::from_utf8_lossy(&log).into_owned()
@@ -353,7 +353,7 @@ impl Keeper {
             .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // What a terminal sends to a group must not end it before the tests.
+            // A signal that a terminal sends to a group must not end it before the tests.
             .process_group(0);
         let mut shell = shell.spawn().expect("a shell");
         Keeper {

@@ -32,7 +32,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// How long a byte takes to the server, and back.
+    /// The times that a byte takes to the server, and back.
     delays: [Duration; 2],
     is_frozen: bool,
     /// Of how many cuts a connection knows that is good still.
@@ -132,7 +132,7 @@ impl TcpProxy {
                 };
                 let shared = Arc::clone(&shared);
                 std::thread::spawn(move || {
-                    // What goes wrong with a connection is seen at its ends.
+                    // A fault of a connection is seen at its ends.
                     let _ = shared.connect(client, cuts);
                 });
             }
@@ -219,11 +219,11 @@ impl Shared {
                 let length = from.read(&mut buffer)?;
                 is_open = length > 0;
                 let due = Instant::now() + self.state().delays[direction];
-                // What ends the connection takes as long as a byte.
+                // The end of the connection takes as long as a byte.
                 pieces.push_back((due, buffer[..length].to_vec()));
             }
             while let Some((due, _)) = pieces.front() {
-                // What is due soon is not slept for: that takes longer by about this much.
+                // A piece that is due soon is not waited for: a sleep takes longer by about this much.
                 if due.saturating_duration_since(Instant::now()) > LATE {
                     break;
                 }
@@ -281,7 +281,7 @@ fn echo() -> u16 {
     port
 }
 
-/// How long one byte takes to a server and back.
+/// Measures the time that one byte takes to a server and back.
 #[cfg(test)]
 fn asked(client: &mut TcpStream) -> std::io::Result<Duration> {
     let begun = Instant::now();

@@ -1,6 +1,6 @@
 //! Threads of other users.
 
-/// Who a thread is to be.
+/// The user that a thread acts as.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct User {
     /// User number.
