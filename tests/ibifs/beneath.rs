@@ -54,8 +54,8 @@ ibifs: notice: the filesystem of the store has no birth times of files",
     );
 }
 
-/// What is said of access control lists is so: on bindfs a list that grants or refuses access counts in the mount for what
-/// exists, and not for what is made, related, or read over HTTP. On a disk it counts everywhere.
+/// The manual's statements on access control lists hold: on bindfs a list that grants or refuses access counts in the
+/// mount for existing files, and not for minting, relations, or reading over HTTP. On a disk it counts everywhere.
 #[test]
 fn lists_that_are_not_checked() {
     let on_disk = TestEnv::with(Needs::AccessLists);
@@ -110,8 +110,8 @@ fn inode_numbers_are_used_again() {
     );
 }
 
-/// Where files have no handles the daemon has the kernel forget some, so that it may know more files than the daemon
-/// may have open. Those that a program has open stay.
+/// The daemon has the kernel forget files that have no handles, so that it may know more files than the daemon may
+/// have open. Files that a program has open stay.
 #[test]
 fn more_files_are_known_than_may_be_open() {
     let env = TestEnv::new().on_bindfs();
@@ -230,8 +230,8 @@ fn a_deposit_that_was_cut_off_is_completed() {
     );
 }
 
-/// Where times are whole seconds, as on MooseFS, init says so, and a deposit or a backup of files with finer times is what
-/// it was.
+/// Init reports a filesystem with times of whole seconds, as MooseFS, and a deposit or a backup of files with finer
+/// times is complete.
 #[test]
 fn times_are_whole_seconds() {
     let env = TestEnv::new();

@@ -236,7 +236,7 @@ fn a_clock_far_ahead_is_found_and_overcome() {
             .sync_item(&ibifs::outside::archive::tree::Place::of(&item.names))
             .expect("there");
     }
-    // When their time comes, they are passed over.
+    // At their time these dates are passed over.
     at(ahead);
     mint(&archive).expect("minted ten years later");
     at(ahead + 2);

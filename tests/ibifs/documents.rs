@@ -136,7 +136,7 @@ fn item(line: &str) -> Vec<(&str, String)> {
         .collect()
 }
 
-/// How bad a finding is, and what becomes of it, in either language.
+/// Translates the severity of a finding, and what is done about it, into English.
 fn in_english(name: &str, text: &str) -> String {
     let bad = ["erro", "error", "aviso", "warning", "observação", "notice"];
     let (word, rest) = text

@@ -1,4 +1,4 @@
-//! What the command says in Portuguese: all of it, where the locale says so, and nowhere else.
+//! The messages of the command in Portuguese: all of them, where the locale says so, and nowhere else.
 
 mod sources;
 
@@ -22,7 +22,7 @@ struct Entry {
     text: String,
     plural: Option<String>,
     translations: Vec<String>,
-    /// Where the text comes from, if it is not from the sources.
+    /// Whether the text comes from elsewhere than the sources.
     is_foreign: bool,
 }
 
@@ -41,7 +41,7 @@ fn entries() -> Vec<Entry> {
     entries.collect()
 }
 
-/// What the lines of a longer text have between wider gaps, but for commands and numbers.
+/// The parts of the lines of a longer text between wider gaps, but for commands and numbers.
 fn columns(text: &str) -> Vec<String> {
     let columns = text
         .lines()
@@ -141,8 +141,8 @@ fn every_message_is_in_the_catalogue() {
     }
 }
 
-/// What in `src/command` has two words and is not said to a person in a language of its own: the file, and how
-/// the texts begin.
+/// The texts in `src/command` of two words or more that no person reads as a message: the file, and the beginnings of
+/// the texts.
 const NO_MESSAGES: &[(&str, &[&str])] = &[
     // Why the catalogue itself is not valid, which no catalogue can say.
     (
@@ -249,7 +249,7 @@ fn placeholders_agree() {
     }
 }
 
-/// What the catalogue has of the system is what the system says.
+/// The catalogue has the errors of the system as the system prints them.
 #[test]
 fn errors_of_the_system_are_known_by_their_words() {
     let mut count = 0;
@@ -370,7 +370,7 @@ fn the_locale_decides() {
     says("LC_ALL=pt_BR.ISO-8859-1", true);
 }
 
-/// What was not understood: clap's sentences, its tips and its usage.
+/// Errors of usage are in Portuguese: clap's sentences, its tips and its usage.
 #[test]
 fn usage_errors_are_in_portuguese() {
     let env = TestEnv::new();
@@ -434,7 +434,7 @@ fn usage_errors_are_in_portuguese() {
     assert!(!output.stderr.contains(&0x1b));
 }
 
-/// What is refused: the sentence, the cause within it and the remedy.
+/// Refusals are in Portuguese: the sentence, the cause within it and the remedy.
 #[test]
 fn refusals_are_in_portuguese() {
     let env = TestEnv::new().with_a();
@@ -527,7 +527,7 @@ fn refusals_are_in_portuguese() {
         2,
         "--db pede o caminho de um arquivo",
     );
-    // What is not of ours stays as it is, and nothing in a name is taken for a message.
+    // Texts of others stay as they are, and nothing in a name is taken for a message.
     complains(
         "ibifs fsck 'no store is mounted'",
         3,
@@ -547,7 +547,7 @@ fn refusals_are_in_portuguese() {
     );
 }
 
-/// What is printed of a store: findings, sums and remedies; codes, names and states are data.
+/// Reports on a store are in Portuguese: findings, sums and remedies. Codes, names and states are data.
 #[test]
 fn findings_are_printed_in_portuguese() {
     let env = TestEnv::new();
@@ -585,7 +585,7 @@ fn findings_are_printed_in_portuguese() {
         "ibifs fsck --dry-run A.store || true",
         &format!("broken-sidecar: {one}: {found} (erro, seria reparado)\n2 itens, 1 ocorrência"),
     );
-    // What programs read is the same in every locale.
+    // Output for programs is the same in every locale.
     let json = "ibifs fsck --json A.store || true";
     let english = env.sh(json);
     assert!(english.contains("the sidecar is not valid"), "{english}");

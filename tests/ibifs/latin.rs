@@ -88,7 +88,7 @@ fn an_item_goes_through_packages_and_backups() {
     );
 }
 
-/// What the commands, the lists and the pages say of it is UTF-8, and can be decoded to the bytes.
+/// The commands, the lists and the pages print it in UTF-8, which can be decoded to the bytes.
 #[test]
 fn what_is_said_of_it_can_be_decoded() {
     let env = environment();

@@ -142,7 +142,7 @@ fn modules_use_modules_above_them_only() {
         };
         for line in &lines {
             for name in called(line) {
-                // What `archive` exports of its operations is named without their module.
+                // The exports of `archive` from its operations are named without their module.
                 let of_operations = name.starts_with("archive::").then_some(&operations);
                 match position.get(name.as_str()).or(of_operations) {
                     Some(at) if at <= own => {}
@@ -212,7 +212,7 @@ fn codes() -> BTreeMap<Vec<String>, String> {
         .collect()
 }
 
-/// What the modules of one folder use of each other.
+/// The uses among the modules of one folder.
 #[derive(Default)]
 struct Folder {
     /// A module, and another one of the folder that it uses.
@@ -227,7 +227,7 @@ fn folders() -> BTreeMap<Vec<String>, Folder> {
     let is_module = |folder: &[String], name: &String| {
         codes.contains_key(&[folder, std::slice::from_ref(name)].concat())
     };
-    // What the file of a folder names of its modules is available to all of them.
+    // The names that the file of a folder imports from its modules are available to all of them.
     let named_by = |folder: &[String], name: &String| -> Option<String> {
         let code = codes.get(folder)?;
         let paths = paths_from(code, &["use "]);
@@ -456,7 +456,7 @@ fn outside_crates_stay_at_home() {
     assert!(strays.is_empty(), "{}", strays.join("\n"));
 }
 
-/// What a request starts is not bound to the processor of the worker that took it: threads are started by
+/// Threads that a request starts are not bound to the processor of its worker: they are started by
 /// `processors::spawn_unbound`, but for those that start with the mount, and no worker starts a program.
 #[test]
 fn what_a_request_starts_is_not_bound() {

@@ -175,7 +175,7 @@ fn each_refusal_is_logged() {
             place.replace('"', "\\\"")
         ));
     }
-    // What is made or removed is no refusal.
+    // Making and removing files logs no refusal.
     env.prints(
         "before=$(wc -l < log); touch M/$(< one)/file; rm M/$(< one)/file; mkdir M/example.net; rmdir M/example.net
          tail -n +$((before + 1)) log | grep -c refused: || true; ibifs umount M; wait",

@@ -1,5 +1,4 @@
-//! What metadata promises as a whole: what it writes is valid, and nothing that it reads can hurt
-//! it.
+//! The promises of metadata as a whole: its output is valid, and no input can harm it.
 
 use std::io::Write;
 use std::path::Path;
@@ -149,7 +148,7 @@ fn survives(name: &str, bytes: &[u8]) {
         let start = Instant::now();
         if let Ok(record) = read(bytes) {
             let xml = record.to_oai_dc();
-            // What is close to the limit becomes larger than it when written.
+            // A text close to the limit becomes larger than the limit when written.
             let again = (xml.len() <= MAX_BYTES).then(|| DublinCore::from_oai_dc(xml.as_bytes()));
             let same = again.is_none_or(|again| again.is_ok_and(|again| again == record));
             assert!(same, "{reader}, {name}: reads back");

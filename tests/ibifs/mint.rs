@@ -73,8 +73,8 @@ fn commands_that_mint_at_once_take_turns() {
     env.prints("ibifs fsck A.store", "201 items, 0 findings");
 }
 
-/// Who waits for a lock seldom tests it: a test is a lock as well, which on filesystems of networks is held for
-/// milliseconds and keeps those from the lock whose turn it is.
+/// A command that waits for a lock seldom tests it: a test is a lock as well, which network filesystems hold for
+/// milliseconds, and keeps the lock from the one whose turn it is.
 #[test]
 fn a_command_that_waits_seldom_tests_the_lock() {
     let env = TestEnv::new();

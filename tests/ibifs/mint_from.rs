@@ -61,7 +61,7 @@ pub fn a_relation_is_declared_as_well() {
     env.complains("ibifs mint A.store --keep", "--from");
 }
 
-/// What cannot become an item is refused before anything is minted.
+/// A source that cannot become an item is refused before anything is minted.
 #[test]
 fn what_is_no_directory_of_its_own_is_refused() {
     let env = TestEnv::new().with_a();

@@ -148,8 +148,8 @@ fn metadata_are_declared_in_every_way() {
     every_way("metadata");
 }
 
-/// Where the modifier's name is free, a plain `ln -s` declares; `mkdir`, `mkdir -p` and `cp -a` of a
-/// directory mint the related item at once.
+/// A plain `ln -s` at a free modifier's name declares a relation; `mkdir`, `mkdir -p` and `cp -a` of a directory mint
+/// the related item at once.
 #[test]
 fn a_free_modifier_takes_a_link_or_a_directory() {
     let env = TestEnv::new().with_a();
@@ -565,7 +565,7 @@ fn oai_dc_is_always_there_and_valid() {
     sh(&env, "ibifs umount A; ibifs fsck A.store");
 }
 
-/// What the oai_dc says follows each change of the text, the relations and the metadata item.
+/// The oai_dc follows each change of the text, the relations and the metadata item.
 #[test]
 fn oai_dc_follows_every_change() {
     let env = TestEnv::new().with_a();

@@ -61,7 +61,7 @@ fn an_ordinary_user_mounts_through_fusermount3() {
     );
 }
 
-/// Where fusermount3 refuses to unmount (it looks for the mount in /etc/mtab, say), its reason is printed.
+/// The reason of a refusal of fusermount3 to unmount is printed, for example that /etc/mtab has no such mount.
 #[test]
 fn what_fusermount3_says_of_an_unmount_is_printed() {
     let env = TestEnv::new();
@@ -80,8 +80,8 @@ fn what_fusermount3_says_of_an_unmount_is_printed() {
     );
 }
 
-/// What an ordinary user's daemon does with bytes, where the kernel may not do without it: every way
-/// to write is seen by every way to read, in both trees, and `ibifs status` says why it is so.
+/// An ordinary user's daemon passes all bytes itself, as the kernel may not: every way to write is seen by every way
+/// to read, in both trees, and `ibifs status` gives the reason.
 #[test]
 fn an_ordinary_users_bytes_go_through_the_daemon() {
     let env = TestEnv::new();

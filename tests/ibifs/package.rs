@@ -1,12 +1,12 @@
-//! What users install, tried where nothing else is: the Debian package on a new Debian, the static binary
-//! in an empty directory, and what cargo installs.
+//! The packages that users install, tried on a bare system: the Debian package on a new Debian, the static binary in
+//! an empty directory, and the installation by cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::{TestEnv, switch};
 
-/// Where cargo has built what is tested.
+/// The directory where cargo has built the binary under test.
 fn target() -> &'static Path {
     let binary = Path::new(env!("CARGO_BIN_EXE_ibifs"));
     binary.ancestors().nth(2).expect("a target directory")

@@ -24,7 +24,8 @@ fn tar_files_come_in_whole() {
     );
 }
 
-/// What would come in as garbage, under another name or with another content, is refused, and so is what needs too much memory.
+/// Tar files are refused that would come in as garbage, under another name or with other content, or need too much
+/// memory.
 #[test]
 fn tar_files_that_cannot_be_read_are_refused() {
     let env = TestEnv::new();

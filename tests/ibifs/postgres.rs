@@ -333,7 +333,7 @@ fn a_backup_beside_several_hosts() {
     );
 }
 
-/// What a process that dies has begun is done by another.
+/// A change that a dying process has begun is completed by another.
 #[test]
 fn one_that_dies_leaves_nothing_undone() {
     let env = TestEnv::new().with_postgres();

@@ -1,4 +1,4 @@
-//! How far a long command is: a line on a terminal, and nothing anywhere else.
+//! The progress of a long command: a line on a terminal, and nothing anywhere else.
 
 use crate::support::TestEnv;
 
@@ -87,7 +87,7 @@ fn a_terminal_shows_the_progress() {
     );
 }
 
-/// What is found is printed on lines of its own, whole, where both outputs are one terminal.
+/// Findings are printed on whole lines of their own if both outputs are one terminal.
 #[test]
 fn what_is_found_stands_on_lines_of_its_own() {
     let env = slow();
@@ -101,7 +101,7 @@ fn what_is_found_stands_on_lines_of_its_own() {
     );
 }
 
-/// Where there is no terminal, or one that can do nothing, nothing is written.
+/// Nothing is written without a terminal, or on one that can do nothing.
 #[test]
 fn no_progress_is_printed_without_a_terminal() {
     let env = slow();

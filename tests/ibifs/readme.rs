@@ -128,7 +128,7 @@ fn the_session_of_the_readme_is_true() {
     assert_eq!(printed.join("\n"), report_text.join("\n"));
 }
 
-/// What the quick start says to try can be tried.
+/// The commands of the quick start work.
 #[test]
 fn what_the_quick_start_says_can_be_tried() {
     let env = TestEnv::new();
@@ -467,7 +467,7 @@ fn the_portuguese_readme_says_the_same() {
     assert_eq!(messages(&portuguese), messages(&english));
 }
 
-/// What the README says that one meets is what one meets.
+/// Troubles are as the README describes them.
 #[test]
 fn troubles_are_as_the_readme_describes_them() {
     let readme = readme();

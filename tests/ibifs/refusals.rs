@@ -408,7 +408,7 @@ fn relations_lead_to_identifiers_only() {
     );
 }
 
-/// What the sidecars of the next test are broken with, as shell, in the item's directory.
+/// The damage to the sidecars of the next test, as shell, in the item's directory.
 const BROKEN: [(&str, &str); 10] = [
     ("garbage", "echo 'what is this {' > .ibi"),
     ("empty", ": > .ibi"),
@@ -634,8 +634,8 @@ fn bad_mount_points_are_refused() {
     env.prints("ls A", "");
 }
 
-/// Where only a store can be meant, a mount point and a directory in a mount are named as what they are; fsck
-/// takes a mount point. A store that may not be read is not taken for a directory without one.
+/// A mount point and a directory in a mount are named as such where only a store can be meant; fsck takes a mount
+/// point. A store that may not be read is not taken for a directory without one.
 #[test]
 fn a_mount_point_is_not_a_store() {
     let env = TestEnv::new().with_a();

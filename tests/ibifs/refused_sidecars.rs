@@ -3,7 +3,7 @@
 
 use crate::support::TestEnv;
 
-/// How a program writes the file `bad` as the sidecar of the item `$D`, and what it complains of.
+/// The ways in which a program writes the file `bad` as the sidecar of the item `$D`, with its complaint.
 const WAYS: [(&str, &str); 12] = [
     ("cp bad $D/.ibi", "Invalid argument"),
     ("cp --remove-destination bad $D/.ibi", "Invalid argument"),

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Needs, TestEnv};
 
-/// What these scripts use: an item `$item` in the mount A, its directory `$there` in the store and
-/// `$kept`, where its manifest is.
+/// The names that these scripts use: an item `$item` in the mount A, its directory `$there` in the store and `$kept`,
+/// the path of its manifest.
 const TOOLS: &str = r#"
 item=$(realpath A/.mint/.x); there=A.store/col/${item#*/A/}; kept=A.store/fixity/col/${item#*/A/}
 # Writes the bytes $2 over the beginning of the file $1 and sets its time back: damage.
@@ -236,7 +236,7 @@ END"
     );
 }
 
-/// What cannot be read is reported and keeps its digest.
+/// A file that cannot be read is reported and keeps its digest.
 #[test]
 fn what_cannot_be_read_is_reported() {
     let env = environment();
@@ -335,7 +335,7 @@ fn a_pass_goes_on_where_it_was_killed() {
         "ibifs scrub --restart A.store",
         "21 items, 20 files, 2000000 bytes",
     );
-    // What a power cut leaves of the position does no harm.
+    // The remains of the position after a power cut do no harm.
     for broken in ["last", "last col/nonsense", "\\xff\\n", "last \\n", "x\\n"] {
         env.sh(&format!(
             "printf '{broken}' > A.store/fixity/progress; ibifs scrub A.store"

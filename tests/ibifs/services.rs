@@ -1,4 +1,4 @@
-//! What `ibifs status` reports of the services that run on a store.
+//! The report of `ibifs status` on the services that run on a store.
 
 use crate::support::{Needs, TestEnv};
 

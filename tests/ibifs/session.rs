@@ -94,8 +94,8 @@ fn prints(env: &TestEnv, script: &str, expected: &str) {
     assert_eq!(sh(env, script), expected, "printed by: {script}");
 }
 
-/// What is put into an item reads the same by its rep and by its IBIp, in lower and in upper case:
-/// content, names of any bytes, links, hard links, holes, modes and times.
+/// An item reads the same by its rep and by its IBIp, in lower and in upper case: content, names of any bytes, links,
+/// hard links, holes, modes and times.
 #[test]
 pub fn a_document_reads_the_same_by_every_name() {
     let env = TestEnv::new().with_a();
@@ -242,7 +242,7 @@ fn fourteen_modifiers_lead_where_the_table_says() {
         "readlink \"A/$pt+(pt)\"",
         &sh(&env, "echo ../../../$pt"),
     );
-    // What is none of the fourteen compositions is nothing.
+    // Other signs than the fourteen compositions name nothing.
     for signs in [
         "!!",
         ":!",
@@ -526,7 +526,7 @@ fn every_answer_is_the_same_with_a_rebuilt_index() {
          mkdir -p A/example.net/archive-b && rsync -aHAX B/example.net/ A/example.net/
          answers A A.store > A.before; answers B B.store > B.before",
     );
-    // What is compared says something.
+    // The files to be compared are not empty.
     prints(
         &env,
         "grep -c '^Copy' A.before; grep -c '^Copy' B.before; grep -c '^Deleted' A.before B.before",

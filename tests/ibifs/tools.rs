@@ -1,5 +1,5 @@
-//! What desktop and synchronising programs do in a mount: by the system calls that they make, since most of
-//! them are not installed where the tests run.
+//! Desktop and synchronising programs in a mount: the system calls that they make, since most of them are not
+//! installed where the tests run.
 
 use crate::support::TestEnv;
 
@@ -25,7 +25,7 @@ fn a_directory_is_filled_beside_its_name() {
              {who} mv -T $t A/$r; cat A/$r/x; test $(stat -c %a A/$r) = 700; grep $r A/$r/.ibi
              ibifs ls A | grep -c new.org | grep -qx 3"
         ));
-        // What it makes is made as mkdir would make it.
+        // The prefix is made under the rules of mkdir.
         env.complains(
             &format!("{AS} t=$(tmp A/other.org); mkdir -p $t/no_word; mv -T $t A/other.org"),
             // So mv(1) reads EINVAL.

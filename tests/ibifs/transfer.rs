@@ -24,8 +24,8 @@ fn pair_on(env: TestEnv) -> TestEnv {
 const STATES: &str =
     "for s in A B; do ibifs show --store $s $(< one) | sed -n 's/^state *//p'; done";
 
-/// What is copied is the same for rsync, whether the destination is mounted or not; what is there already
-/// is not copied again, and a copy that lost something gets it back.
+/// A copy is the same for rsync, whether the destination is mounted or not. Content that is there already is not
+/// copied again, and a copy that lost something gets it back.
 #[test]
 fn a_copy_is_the_item_as_it_is() {
     for mount in ["", "ibifs mount B N; ibifs mount A M"] {

@@ -236,8 +236,8 @@ fn items_come_and_go_in_both_trees_at_once() {
     );
 }
 
-/// What loses a name or an owner through one tree has lost it in the other: open directories that are
-/// removed, symbolic links with several names, and who may change a directory.
+/// The loss of a name or an owner through one tree shows in the other: open directories that are removed, symbolic
+/// links with several names, and the right to change a directory.
 #[test]
 fn counts_and_owners_change_in_both_trees_at_once() {
     python_with(
@@ -329,8 +329,8 @@ for i, a, b in turns(4000):
     drop(disk);
 }
 
-/// What a link that climbs out of the item says depends on where it lies: moved, alone or in a
-/// directory, through either tree, it says so at once.
+/// The text of a link that climbs out of the item depends on its place: moved, alone or in a directory, through either
+/// tree, the link has the new text at once.
 #[test]
 fn links_that_are_moved_say_where_they_are() {
     python(
@@ -355,8 +355,8 @@ for i, a, b in turns(100):
     );
 }
 
-/// Who is in a directory that is removed through the other tree is in an empty one that is nowhere, as
-/// on any filesystem: in an item's own directory, too.
+/// A process in a directory that is removed through the other tree is in an empty one without a name, as on any
+/// filesystem: in an item's own directory, too.
 #[test]
 fn a_removed_directory_is_empty_for_who_is_in_it() {
     python_with(
@@ -429,7 +429,7 @@ for i, a, b in turns(20):
     );
 }
 
-/// Who is in a directory remains in it when it is renamed to itself by its name in the other tree: that is refused.
+/// A rename of a directory to itself, by its name in the other tree, is refused; a process in it remains there.
 #[test]
 fn a_directory_that_is_renamed_to_itself_is_as_it_was() {
     python(

@@ -22,7 +22,7 @@ pub struct World {
     env: TestEnv,
 }
 
-/// What scripts use. `asked` prints how many requests a command causes.
+/// The functions that scripts use. `asked` prints the number of requests that a command causes.
 const TOOLS: &str = r#"
 . ./vars
 requests() { ibifs world status M --json | jq .requests; }

@@ -66,7 +66,7 @@ pub fn collect(tokens: TokenStream, add: &mut dyn FnMut(Template)) {
     }
 }
 
-/// How many tokens the item at the start has: it ends with its body or a semicolon.
+/// The number of tokens of the item at the start: it ends with its body or a semicolon.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let is_end = |token: &TokenTree| match token {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,

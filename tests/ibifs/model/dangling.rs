@@ -5,7 +5,7 @@ use super::operation::{Act, Data, Operation, Text, Where};
 use super::replay;
 use super::tree::{View, Who};
 
-/// How a file is opened.
+/// The flags with which a file is opened.
 const FLAGS: [i32; 6] = [
     libc::O_RDONLY,
     libc::O_RDWR,
@@ -70,7 +70,7 @@ fn tried(link: &Where, target: Text) -> Vec<Operation> {
             ));
             acts.push((Who::Root, Act::Close { slot: 0 }));
             acts.push((Who::Alice, Act::Get(at())));
-            // What has just been made, if anything.
+            // Removes the file that has just been made, if any.
             acts.extend(made().map(|at| (Who::Root, Act::Remove(at))));
         }
         let data = Data {

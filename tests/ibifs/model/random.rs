@@ -11,7 +11,7 @@ const DIRECTORIES: [&str; 5] = ["doc", "d0", "d1", "d2", "d3"];
 const LINKS: [&str; 4] = ["l0", "l1", "l2", "l3"];
 const MODES: [u32; 8] = [0o755, 0o755, 0o700, 0o777, 0o750, 0o644, 0o600, 0o666];
 const ATTRIBUTES: [&str; 4] = ["user.a", "user.b", "user.ibi.note", "user.long"];
-/// Those that declare something of an item.
+/// The items that declare a relation to an item.
 const FACTS: [&str; 10] = [
     "user.ibi.nextedition",
     "user.ibi.translation.pt",
@@ -378,7 +378,7 @@ impl Random {
         }
         let act = self.inside_items(model, client);
         let mut operations = vec![Operation { client, who, act }];
-        // What is appended comes behind what another client has made of the file meanwhile.
+        // Appended bytes come after the ones that another client has written meanwhile.
         if let Act::Write { slot, .. } = operations[0].act
             && let Some(ino) = model.appending(client, slot)
             && let Some((item, path)) = model.place_of(ino)
@@ -506,7 +506,7 @@ impl Random {
         super::tree::below(&directory, &name)
     }
 
-    /// What is done inside items, and looking anywhere.
+    /// Chooses an operation inside items, or a look anywhere.
     fn inside_items(&mut self, model: &Model, client: usize) -> Act {
         let slot = self.slot(model, client);
         match (self.rng.below(100), slot) {
@@ -688,7 +688,7 @@ impl Random {
         }
     }
 
-    /// What is done to items as such.
+    /// Chooses an operation on a whole item.
     fn at_items(&mut self, model: &Model) -> Vec<Act> {
         let item = self.held(model);
         let count = model.held().len();
@@ -889,7 +889,7 @@ impl Random {
         edits
     }
 
-    /// What is refused.
+    /// Chooses an operation that is refused.
     fn forbidden(&mut self, model: &Model, item: usize) -> Act {
         let view = self.tree(model, item);
         let own = Where::In {

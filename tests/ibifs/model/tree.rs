@@ -186,7 +186,7 @@ impl Tree {
         }
     }
 
-    /// What a link on the disk says where it is met; None for what is no link.
+    /// Returns the text of a link on the disk as it is read at its place; None for anything else.
     pub fn read_link(&self, above: &Node, node: &Node) -> Option<String> {
         let (ino, view) = match node {
             Node::Link(target) => return Some(target.clone()),
@@ -208,7 +208,7 @@ impl Tree {
         }
     }
 
-    /// What is kept on the disk of a link that is made in a directory.
+    /// Returns the text that is stored on the disk for a link that is made in a directory.
     pub fn link_to_keep(&self, directory: Ino, view: View, target: &str) -> String {
         match (view, self.position(directory)) {
             (View::Ibip | View::Label, Some((depth, item))) => {
@@ -626,7 +626,7 @@ pub fn path_from(directory: &Node, names: &Names) -> String {
     }
 }
 
-/// How often a target goes up, and where from there.
+/// Returns the number of steps that a target goes up, and the rest of it.
 fn climb(target: &str) -> (usize, &str) {
     let (mut count, mut rest) = (0, target);
     while let Some(after) = rest.strip_prefix("../") {
@@ -646,7 +646,7 @@ fn climbing(count: usize, rest: &str) -> String {
     }
 }
 
-/// What a link on the disk begins with that was written in the IBIp tree and climbs to its prefix.
+/// The beginning of a link on the disk that was written in the IBIp tree and climbs to its prefix.
 const FROM_PREFIX: &str = "./../../../";
 
 /// A link on the disk is as the rep tree reads it, where items lie four levels deep, not two.

@@ -25,7 +25,8 @@ while packet := os.read(requests, 4096):
     fcntl.ioctl(root, FAIL if done.returncode else READY, token)
 "#;
 
-/// What the scripts here may use. `automounts KIND COMMAND...` has autofs at M and runs the command at the first access.
+/// The functions of the scripts here. `automounts KIND COMMAND...` has autofs at M and runs the command at the first
+/// access.
 const PRELUDE: &str = r#"
 automounter=
 at_end() { ends $automounter; umount -qlR M || true; while umount -ql M; do :; done; umount -qlR W || true; }

@@ -90,7 +90,7 @@ fn records_and_lists_are_made_of_what_the_reader_may_read() {
     );
 }
 
-/// What an item is to others is said by a user who may write in its directory, by every way to say it.
+/// Relations are declared by users who may write in the item's directory, in every way to declare them.
 #[test]
 fn relations_are_declared_by_those_who_may_write_in_the_item() {
     let env = environment_on(TestEnv::with(Needs::AccessLists));
@@ -133,8 +133,7 @@ fn items_are_removed_by_those_who_may_remove_them() {
     );
 }
 
-/// Who may write in the root may mint: by its mode, its group, its access control list, and no longer
-/// than that.
+/// Users who may write in the root may mint: by its mode, its group, its access control list, and no longer than that.
 #[test]
 fn minting_is_for_those_who_may_write_in_the_root() {
     let env = environment_on(TestEnv::with(Needs::AccessLists));
@@ -149,8 +148,8 @@ fn minting_is_for_those_who_may_write_in_the_root() {
     );
 }
 
-/// Who may write in the root may make an IBIp prefix, and then an item below it, as when an item is
-/// copied in by its IBIp; no user needs a permission in the store's own directories.
+/// Users who may write in the root may make an IBIp prefix, and then an item below it, as when an item is copied in by
+/// its IBIp; no user needs a permission in the store's own directories.
 #[test]
 fn prefixes_are_made_by_those_who_may_write_in_the_root() {
     let env = environment_on(TestEnv::with(Needs::AccessLists));
@@ -204,8 +203,8 @@ fn what_is_made_by_name_inherits_as_natively() {
     }
 }
 
-/// What is minted is its maker's, with the mode that its umask leaves; what ibifs makes above and beside
-/// it is for all to read, whatever umask the daemon or the last caller has.
+/// A minted item is its maker's, with the mode that its umask leaves. Files that ibifs makes above and beside it are
+/// for all to read, whatever umask the daemon or the last caller has.
 #[test]
 fn umasks_count_for_what_a_caller_makes_alone() {
     for umask in ["000", "027", "077"] {

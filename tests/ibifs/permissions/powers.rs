@@ -45,8 +45,7 @@ for way in ways:
             print(f'{way} by {uid}:{gid} of {mode:o}: {printed} {stat.st_mode & 0o7777:o} {stat.st_uid}:{stat.st_gid} capability {has}')
 "#;
 
-/// What is left after every way to write a file, natively and in an item, with and without
-/// passthrough.
+/// Capabilities and set-id bits are as natively after every way to write a file, with and without passthrough.
 #[test]
 fn capabilities_and_set_id_bits_go_as_natively() {
     let env = TestEnv::with(Needs::Posix);

@@ -20,7 +20,7 @@ const DEFAULT: &str = "system.posix_acl_default";
 const UIDS: [u32; 4] = [0, 60001, 60002, 60003];
 const GIDS: [u32; 5] = [0, 60001, 60002, 60010, 60011];
 
-/// What a user does. Names are relative to the tree.
+/// The operations of a user. Names are relative to the tree.
 #[derive(Clone, Debug)]
 enum Deed {
     MakeDirectory(String, u32),
@@ -50,7 +50,7 @@ struct Job {
     below: PathBuf,
 }
 
-/// How many operations are done in one tree before the other's turn.
+/// The number of operations in one tree before the other's turn.
 const TURN: u64 = 25;
 
 /// A user's thread.

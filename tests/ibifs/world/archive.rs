@@ -142,8 +142,8 @@ fn trouble_is_no_empty_directory() {
     );
 }
 
-/// What an Archive has said of a level counts for a minute. A lookup after that gets the old answer once more, while the
-/// Archive is asked; then the new one.
+/// Answers of an Archive about a level count for a minute. A lookup after that gets the old answer once more, while
+/// the Archive is asked; then the new one.
 #[test]
 fn levels_count_for_a_minute() {
     let world = mounted();

@@ -7,7 +7,7 @@ use super::{TOOLS, World};
 use crate::http::served::Served;
 use crate::support::TestEnv;
 
-/// What scripts use. The store B has the item `mine`, whose links lead to items of A.
+/// The functions that scripts use. The store B has the item `mine`, whose links lead to items of A.
 const BESIDE: &str = r#"
 OUT=world-archive=${PROXY-},world-cache=C
 beside() { ibifs mount B.store B -o $OUT "$@"; }
@@ -112,8 +112,8 @@ fn who_waits_for_the_network_keeps_no_mount() {
     }
 }
 
-/// However the store's mount ends, the other one ends with it; and a process that was killed leaves nothing that the
-/// next mount does not clear.
+/// The other mount ends with the store's mount, in whatever way that ends. A process that was killed leaves nothing
+/// that the next mount does not clear.
 #[test]
 fn both_mounts_end_together() {
     let world = World::beside();
@@ -239,7 +239,7 @@ fn modifiers_lead_out() {
     );
 }
 
-/// What walks through a store asks nobody.
+/// Programs that walk through a store send no request.
 #[test]
 fn what_walks_is_not_led_out() {
     let world = World::beside();

@@ -20,7 +20,7 @@ fn several_mounts_use_one_cache() {
     );
 }
 
-/// What a mount has been told by those whom it asks counts for no mount that asks others.
+/// Answers that a mount has from its servers do not count for a mount that asks others.
 #[test]
 pub fn a_mount_knows_its_own_items_only() {
     let world = World::mounted();
@@ -121,7 +121,7 @@ fn fetched_items_are_there_without_network() {
     );
 }
 
-/// What is pinned stays, also after a restart, until it is dropped. More than fits is refused.
+/// Pinned items stay, also after a restart, until they are dropped. More than fits is refused.
 #[test]
 fn pinned_items_stay() {
     let world = World::new();
@@ -162,7 +162,7 @@ open(sys.argv[1], "wb").write(hashlib.sha256(b).hexdigest().encode() + b"\n" + b
     );
 }
 
-/// Where root mounts, the kernel reads a complete file of the cache itself, also while the process stands still.
+/// The kernel reads a complete file of the cache itself if root has mounted, also while the process stands still.
 #[test]
 fn the_kernel_reads_complete_files() {
     let world = World::mounted();

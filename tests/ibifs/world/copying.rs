@@ -58,8 +58,8 @@ fn an_item_is_fetched() {
     }
 }
 
-/// What an unchanged item costs is one request; of a changed one only files with other content come, and of a long one what
-/// is behind the first piece that differs.
+/// An unchanged item costs one request. Of a changed one only files with other content come, and of a long file the
+/// bytes from the first piece that differs.
 #[test]
 fn a_second_copy_moves_what_has_changed() {
     for scrub in ["", "ibifs scrub A.store"] {
@@ -309,7 +309,8 @@ fn a_resolver_finds_the_item() {
     drop(served);
 }
 
-/// What cannot be meant is refused: a choice, a destination at a URL, items of a store beside others.
+/// Arguments that make no sense together are refused: a choice, a destination at a URL, items of a store beside
+/// others.
 #[test]
 fn what_cannot_be_fetched_is_refused() {
     let world = with_b(World::new());

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What the proxy does.
+/// The behaviour of the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// It passes everything on.
@@ -25,7 +25,7 @@ pub enum Mode {
 
 /// A running proxy. It ends with the test's process.
 pub struct Proxy {
-    /// Where it is reached: `http://127.0.0.1:port`.
+    /// The URL of the proxy: `http://127.0.0.1:port`.
     pub url: String,
     mode: Arc<Mutex<Mode>>,
     sent: Arc<AtomicU64>,
@@ -51,7 +51,7 @@ impl Proxy {
         Proxy { url, mode, sent }
     }
 
-    /// How many bytes of answers it has passed on.
+    /// Returns the number of bytes of answers that it has passed on.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What is read is what the Archive has, or an error: never another byte.
+//! Reads return the bytes that the Archive has, or an error: never another byte.
 
 use super::World;
 use super::proxy::Mode;

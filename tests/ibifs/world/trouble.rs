@@ -1,4 +1,4 @@
-//! What happens while Archives do not answer, or lie.
+//! Archives that do not answer, or lie.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -113,7 +113,7 @@ fn trouble_is_not_enoent() {
     );
 }
 
-/// What an Archive has said counts for a minute. Who looks after that gets the old answer once more, while the Archive is
+/// Answers of an Archive count for a minute. A lookup after that gets the old answer once more, while the Archive is
 /// asked; then the new one.
 #[test]
 fn answers_count_for_a_minute() {
