@@ -126,8 +126,8 @@ fn no_store_is_made_among_levels() {
     env.sh("test -z \"$(ls -A A/$(<it)/doc)\"; ibifs init A/$(<it)/doc/store --host archive-b.example.net; ibifs fsck A/$(<it)/doc/store");
 }
 
-/// A new store is made in a new or an empty directory, of which the mode stays; what somebody else has put in one is not
-/// touched, and no message proposes it.
+/// A new store is made in a new or an empty directory, whose mode stays. A file that another user has put in one is
+/// not touched, and no message proposes it.
 #[test]
 fn no_store_is_made_over_something_else() {
     let env = TestEnv::new();

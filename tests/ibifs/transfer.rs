@@ -403,7 +403,7 @@ fn a_receiver_that_is_gone_is_remembered() {
     }
 }
 
-/// As long as the giver claims the original, the token was never sent: nobody has to be declared gone.
+/// As long as the giver claims the original, the token was never sent: no Archive has to be declared gone.
 #[test]
 fn a_transfer_that_had_only_begun_is_cancelled_without_a_trace() {
     let env = pending();

@@ -60,7 +60,7 @@ fn a_watch_outlives_daemons_and_indexes() {
     );
 }
 
-/// A relation is an event of its own, with both ends, whoever declared or removed it; once, and after a restart.
+/// A relation is an event of its own, with both ends, by any author; once, and after a restart.
 #[test]
 fn relations_are_events() {
     let env = TestEnv::new();

@@ -408,7 +408,7 @@ mod tests {
             entry(3, "Maps of Banon", "Lima, J", "2011"),
         ];
         assert!(index.record(&entries, &[], start, until).expect("recorded"));
-        // Somebody else was faster.
+        // Another process was faster.
         assert!(
             !index
                 .record(&entries, &[], start, until)

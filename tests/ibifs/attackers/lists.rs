@@ -1,4 +1,4 @@
-//! Lists of Archives that a resolver reads, from a peer that has gone bad, from somebody in its place, and from files: too
+//! Lists of Archives that a resolver reads, from a peer that has gone bad, from an impostor, and from files: too
 //! long, without end, signed by another, old, contradictory, and of what is registered here.
 
 use std::io::{BufRead, BufReader, Write};

@@ -369,7 +369,7 @@ fn an_archive_that_is_off_hides_nothing_of_the_others() {
     let of_the_first = |last: &str| format!("stub.example.org/s0/2009/02.16.17.{last}");
     assert_eq!(fixture.alert(&of_the_first("01")), "410 deleted");
     assert_eq!(fixture.alert(&of_the_first("02")), "404 unknown");
-    // It may have what is of nobody else, or of itself.
+    // It may have what is of no other, or of itself.
     assert_eq!(fixture.alert(ITEM), "503 unavailable");
     let of_the_second = "stub.example.org/s1/2009/02.16.17.02";
     assert_eq!(fixture.alert(of_the_second), "503 unavailable");

@@ -269,7 +269,7 @@ fn what_is_not_sent_is_reported() {
         "cd C/col/$(< one)/doc; stat -c '%n %a %u %g' list tool empty deep",
         "list 660 0 0\ntool 4755 0 0\nempty 2755 0 0\ndeep 700 12 34",
     );
-    // Of what is fetched nobody says what it lacks.
+    // A copy over HTTP prints a general notice: the server does not say what the copy lacks.
     env.sh("chmod -R a+rX A; ibifs init D --host archive-d.example.com > /dev/null");
     env.prints(
         &format!(

@@ -48,7 +48,7 @@ fn automounted(script: &str) {
     does(&env, &format!("{PRELUDE}\n{script}"));
 }
 
-/// A store is there at the first access, whoever mounts it; its daemon has left the automounter's group then, and closes
+/// A store is there at the first access, by any user; its daemon has left the automounter's group then, and closes
 /// the store when it is unmounted, after which the next access mounts it again.
 #[test]
 fn a_store_is_mounted_at_the_first_access() {

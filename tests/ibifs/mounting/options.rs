@@ -75,7 +75,7 @@ fn mount_passes_on_that_a_store_is_shared() {
     );
 }
 
-/// fusermount3 sets few flags: those that protect nobody are left out, the other one is refused.
+/// fusermount3 sets few flags: flags that protect no user are left out, the other one is refused.
 #[test]
 fn an_ordinary_user_has_the_flags_of_fusermount() {
     let env = TestEnv::new();

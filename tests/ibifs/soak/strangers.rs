@@ -392,7 +392,7 @@ fn each_attack_delays_no_other_user_or_client() {
 }
 
 /// The files of an Archive that answers each request after two seconds, read by one user in 24 threads, keep the files of
-/// another Archive from nobody.
+/// another Archive from no user.
 #[test]
 fn a_slow_archive_delays_no_reader_of_another() {
     // So long that the kernel reads ahead, which it does for a number of reads of all users together.

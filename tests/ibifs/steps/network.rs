@@ -48,7 +48,7 @@ struct Exchange {
     is_whole: &'static str,
     /// Fails where it has not been made; runs when the service has ended.
     is_made: &'static str,
-    /// Steps whose errors nobody has to be told, as nothing depends on them; `*` at the end stands for anything.
+    /// Steps whose errors need not be reported, as nothing depends on them; `*` at the end stands for anything.
     needless: &'static [&'static str],
     /// Of the steps every so manieth is tried in the short form.
     stride: usize,

@@ -224,7 +224,7 @@ impl Postgres {
 
     #[track_caller]
     fn create(&self, database: &str) {
-        // A copy of template0, which nobody is connected to.
+        // A copy of template0, to which no client is connected.
         let create = format!("CREATE DATABASE {database} OWNER {USER} TEMPLATE template0");
         self.sql("postgres", &create);
     }
@@ -412,7 +412,7 @@ fn program(name: &str) -> PathBuf {
     latest.map_or_else(|| PathBuf::from(name), |(_, program)| program)
 }
 
-/// Letters and digits that nobody can guess.
+/// Letters and digits that cannot be guessed.
 fn random_word() -> String {
     let mut bytes = [0; 16];
     std::fs::File::open("/dev/urandom")

@@ -101,7 +101,7 @@ fn fields(description: &Description, dialect: Dialect) -> Vec<(String, String)> 
         );
     }
     let title = tex(description.title());
-    // A style must not change the case of the title of somebody else.
+    // A style must not change the case of the title of another author.
     add(
         "title",
         if dialect == Dialect::Common {
