@@ -14,6 +14,7 @@ mod data_path;
 mod handles;
 mod invalidator;
 mod io;
+mod kernel_cache;
 mod leases;
 mod lifetimes;
 mod listing;
@@ -25,13 +26,14 @@ mod outcome;
 mod protocol;
 mod readdirplus;
 mod refusals;
+mod repeater;
 mod scheduler;
 mod surplus;
 
 use std::ffi::OsStr;
 use std::sync::{Arc, OnceLock};
 
-use fuser::{INodeNo, Notifier};
+use fuser::INodeNo;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -45,6 +47,7 @@ use backing::Backings;
 pub use data_path::{DataPath, Reason};
 use handles::Handles;
 use invalidator::Invalidator;
+pub use kernel_cache::{KernelCache, SessionCache};
 use leases::Leases;
 pub use mount_root::MountRoot;
 use readdirplus::ReaddirplusHeuristic;
@@ -88,14 +91,14 @@ pub struct Inner {
 }
 
 impl Ibifs {
-    /// The filesystem of a namespace; `passthrough` and `placement` are options of the mount, `notifier` and `root` are filled once it is mounted, `at_end` is called
+    /// The filesystem of a namespace; `passthrough` and `placement` are options of the mount, `cache` and `root` are filled once it is mounted, `at_end` is called
     /// when the kernel has ended the session.
     pub fn new(
         namespace: Namespace,
         passthrough: bool,
         placement: bool,
         access_times: AccessTimes,
-        notifier: Arc<OnceLock<Notifier>>,
+        cache: Arc<OnceLock<Box<dyn KernelCache>>>,
         root: &Arc<OnceLock<MountRoot>>,
         at_end: fn(),
     ) -> std::io::Result<Ibifs> {
@@ -105,14 +108,14 @@ impl Ibifs {
         } else {
             DataPath::Daemon(Reason::Option)
         };
-        let server = namespace.server();
+        let (server, nodes) = (namespace.server(), Arc::clone(&namespace.nodes));
         let inner = Inner {
             namespace,
             // An eighth of the descriptors; root is not limited.
             handles: Handles::new(descriptors::limit() / 8),
             // A quarter, as for nodes that have handles: directories and open files need the others.
-            surplus: Surplus::start(server, descriptors::limit() / 4, Arc::clone(&notifier))?,
-            invalidator: Invalidator::start(notifier, root, scheduler.clone())?,
+            surplus: Surplus::start(server, descriptors::limit() / 4, Arc::clone(&cache))?,
+            invalidator: Invalidator::start(cache, nodes, root, scheduler.clone())?,
             backings: Backings::new(path, server),
             access_times: Arc::new(access_times),
             readdirplus: ReaddirplusHeuristic::default(),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use crate::archive::finding::Severity;
 use crate::archive::tree::SIDECAR;
 use crate::archive::{Archive, ArchiveError, SystemClock};
-use crate::fuse::fs::{Ibifs, MountRoot};
+use crate::fuse::fs::{Ibifs, KernelCache, MountRoot, SessionCache};
 use crate::fuse::namespace::{Namespace, Options};
 use crate::os::opening;
 use crate::os::system_files;
@@ -84,7 +84,7 @@ pub fn serve(
         fallback: settings.world.fallback,
     };
     let namespace = Namespace::new(Arc::clone(&archive), options)?;
-    let notifier = Arc::new(OnceLock::new());
+    let cache = Arc::new(OnceLock::<Box<dyn KernelCache>>::new());
     let root = Arc::new(OnceLock::new());
     let failed = |error: std::io::Error| MountError::Failed {
         cause: error.message(),
@@ -95,13 +95,13 @@ pub fn serve(
         settings.passthrough,
         settings.placement,
         access_times,
-        Arc::clone(&notifier),
+        Arc::clone(&cache),
         &root,
         wake,
     )
     .map_err(failed)?;
     let session = settings.attach(filesystem, &store, &mount_point)?;
-    let _ = notifier.set(session.notifier());
+    let _ = cache.set(Box::new(SessionCache::of(&session).map_err(failed)?));
     archive.describe_mount(&mount_point);
     if archive.is_shared() {
         archive.store().watch().map_err(ArchiveError::from)?;

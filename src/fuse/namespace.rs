@@ -136,7 +136,7 @@ pub enum NameLifetime {
 pub struct Namespace {
     archive: Arc<Archive>,
     /// The nodes that the kernel knows.
-    pub nodes: NodeTable,
+    pub nodes: Arc<NodeTable>,
     options: Options,
     collection: OwnedFd,
     descriptors: Arc<Descriptors>,
@@ -184,8 +184,10 @@ impl Namespace {
                 .error(crate::archive::tree::Action::Open, "col", errno)
         })?;
         Ok(Namespace {
-            nodes: NodeTable::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev))
-                .of_shared_store(archive.is_shared()),
+            nodes: Arc::new(
+                NodeTable::new(rustix::fs::fstat(&collection).map_or(0, |stat| stat.st_dev))
+                    .of_shared_store(archive.is_shared()),
+            ),
             options,
             collection,
             descriptors: Arc::new(descriptors),
@@ -279,9 +281,26 @@ impl Namespace {
         })
     }
 
+    /// Finds an entry with attributes that no change has made stale before the table had its node: such a change did not
+    /// find the node, and invalidated nothing.
+    fn fresh(&self, find: impl FnOnce() -> ErrnoResult<Entry>) -> ErrnoResult<Entry> {
+        let searches = self.nodes.searches();
+        let mut entry = find()?;
+        if self.nodes.searches() != searches
+            && let Ok(attr) = self.attributes(&entry.node)
+        {
+            entry.attr = attr;
+        }
+        Ok(entry)
+    }
+
     /// Finds a name in a directory. The kernel asks this before it makes, renames or removes a
     /// name, so one that is too long is refused here for all of them.
     pub fn lookup(&self, caller: &Caller, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
+        self.fresh(|| self.find(caller, parent, name))
+    }
+
+    fn find(&self, caller: &Caller, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
         // Inside an item the native filesystem knows its own limit.
         if !matches!(parent.kind, NodeKind::Item(_) | NodeKind::Inside) && name.len() > LONGEST_NAME
         {
@@ -388,11 +407,11 @@ impl Namespace {
     /// The entry of a name that was listed.
     pub fn listed(&self, caller: &Caller, parent: &Node, name: &OsStr) -> ErrnoResult<Entry> {
         match &parent.kind {
-            NodeKind::Item(item) => {
+            NodeKind::Item(item) => self.fresh(|| {
                 let mut entry = self.lookup_inside(parent, name)?;
                 mark_sidecar(&mut entry, *item, name);
                 Ok(entry)
-            }
+            }),
             _ => self.lookup(caller, parent, name),
         }
     }

@@ -465,6 +465,7 @@ fn what_a_request_starts_is_not_bound() {
         "fuse/descriptors.rs",
         "fuse/fs/invalidator.rs",
         "fuse/fs/leases.rs",
+        "fuse/fs/repeater.rs",
         "fuse/fs/surplus.rs",
         "fuse/fs/scheduler/worker_pool.rs",
         "archive/operations/check/scan.rs",

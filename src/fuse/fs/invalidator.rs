@@ -3,7 +3,8 @@
 //! The kernel caches them for a minute, in each tree by itself. A request that changes a directory that the
 //! kernel knows in another tree, too, has it invalidated there before the change is answered.
 //!
-//! - Attributes and listings take no lock that a request holds: they are invalidated at once.
+//! - Attributes and listings take no lock that a request holds: they are invalidated at once. Where a reply that makes
+//!   the node known to the kernel is on its way, the request waits until that has arrived, no longer than for a name.
 //! - A name takes the lock of its directory, which another request may hold that waits for us. Names are
 //!   sent by threads of their own: several, because one that waits must not delay the others. A request
 //!   waits for a thread that is blocked no longer than [`LONGEST_BLOCKED`], so that two changes that wait for
@@ -11,19 +12,24 @@
 //!   name would be seen in the other tree after the change was answered.
 
 use parking_lot::Mutex;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use fuser::{INodeNo, Notifier};
+use rustix::io::Errno;
 
+use super::kernel_cache::KernelCache;
 use super::mount_root::MountRoot;
+use super::repeater::Repeater;
 use super::scheduler::Scheduler;
+use crate::fuse::inode::{NodeId, NodeTable};
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::processors;
 
-/// The time that a request waits for its names while the thread that invalidates them is blocked.
+/// The time that a request waits for its names while the thread that invalidates them is blocked, and for attributes
+/// that the kernel has not taken.
 const LONGEST_BLOCKED: Duration = Duration::from_millis(200);
 /// The number of threads that invalidate names.
 const THREADS: usize = 4;
@@ -40,13 +46,50 @@ enum Progress {
     Done,
 }
 
+/// The kernel's cache, which is there once the mount is, and the nodes that the kernel knows or is about to know.
+#[derive(Clone, Debug)]
+struct Kernel {
+    cache: Arc<OnceLock<Box<dyn KernelCache>>>,
+    nodes: Arc<NodeTable>,
+}
+
+impl Kernel {
+    /// Invalidates; false if that must be done again, since the kernel is about to know the node.
+    fn has_taken(&self, stale: &Stale) -> bool {
+        let Some(cache) = self.cache.get() else {
+            return true;
+        };
+        let (node, offset) = match stale {
+            Stale::Name(parent, name) => {
+                if let Err(error) = cache.drop_name(*parent, name) {
+                    log::debug!("the kernel did not take {stale:?}: {error}");
+                }
+                return true;
+            }
+            Stale::Moved(_) => return true,
+            // The attributes alone, no cached content.
+            Stale::Attributes(node) => (*node, -1),
+            Stale::Listing(node) => (*node, 0),
+        };
+        match cache.drop_node(node, offset) {
+            Err(Errno::NOENT) => self.nodes.get(node).is_none(),
+            Err(errno) => {
+                log::debug!("the kernel did not take {stale:?}: {errno}");
+                true
+            }
+            Ok(()) => true,
+        }
+    }
+}
+
 /// The sender of invalidations.
 #[derive(Clone, Debug)]
 pub(super) struct Invalidator {
     queue: Sender<Invalidation>,
     /// The names that are invalidated after the next reply.
     after_reply: Arc<Mutex<Vec<Stale>>>,
-    notifier: Arc<OnceLock<Notifier>>,
+    kernel: Kernel,
+    repeater: Repeater,
     scheduler: Scheduler,
     /// The threads; 0 for one that has not run yet.
     threads: Arc<[AtomicU32; THREADS]>,
@@ -54,14 +97,18 @@ pub(super) struct Invalidator {
 
 impl Invalidate for Invalidator {
     fn invalidate(&self, stale: Vec<Stale>) {
-        let stale = self.invalidate_attributes(stale);
-        if stale.is_empty() {
-            return;
+        let (untaken, names) = self.invalidate_attributes(stale);
+        if !names.is_empty() {
+            let (progress, waiting) = channel();
+            let stale = names;
+            if self.queue.send(Invalidation { stale, progress }).is_ok() {
+                self.scheduler.about_to_wait();
+                self.wait(&waiting);
+            }
         }
-        let (progress, waiting) = channel();
-        if self.queue.send(Invalidation { stale, progress }).is_ok() {
+        if let Some(untaken) = untaken {
             self.scheduler.about_to_wait();
-            self.wait(&waiting);
+            let _ = untaken.recv_timeout(LONGEST_BLOCKED);
         }
     }
 
@@ -72,17 +119,24 @@ impl Invalidate for Invalidator {
 }
 
 impl Invalidator {
-    /// Starts the threads; they end with this value. Notifier and root are set once the mount is there.
+    /// Starts the threads; they end with this value. Cache and root are set once the mount is there.
     pub(super) fn start(
-        notifier: Arc<OnceLock<Notifier>>,
+        cache: Arc<OnceLock<Box<dyn KernelCache>>>,
+        nodes: Arc<NodeTable>,
         root: &Arc<OnceLock<MountRoot>>,
         scheduler: Scheduler,
     ) -> std::io::Result<Invalidator> {
+        let kernel = Kernel { cache, nodes };
+        let repeater = {
+            let kernel = kernel.clone();
+            Repeater::start(move |stale| kernel.has_taken(stale))?
+        };
         let (queue, received) = channel();
         let received = Arc::new(Mutex::new(received));
         let threads: Arc<[AtomicU32; THREADS]> = Arc::default();
         for index in 0..THREADS {
-            let (received, notifier) = (Arc::clone(&received), Arc::clone(&notifier));
+            let (received, kernel) = (Arc::clone(&received), kernel.clone());
+            let repeater = repeater.clone();
             let (root, threads) = (Arc::clone(root), Arc::clone(&threads));
             std::thread::Builder::new()
                 .name("invalidator".to_owned())
@@ -94,30 +148,30 @@ impl Invalidator {
                     if let Some(id) = threads.get(index) {
                         id.store(own, Ordering::Relaxed);
                     }
-                    serve(own, &received, &notifier, &root);
+                    serve(own, &received, (&kernel, &repeater), &root);
                 })?;
         }
         Ok(Invalidator {
             queue,
             after_reply: Arc::default(),
-            notifier,
+            kernel,
+            repeater,
             scheduler,
             threads,
         })
     }
 
-    /// Invalidates attributes and listings, and returns the names that remain.
-    fn invalidate_attributes(&self, mut stale: Vec<Stale>) -> Vec<Stale> {
-        if let Some(notifier) = self.notifier.get() {
-            stale.retain(|stale| match stale {
-                Stale::Name(..) | Stale::Moved(_) => true,
-                Stale::Attributes(_) | Stale::Listing(_) => {
-                    notify(notifier, stale);
-                    false
-                }
-            });
-        }
-        stale
+    /// Invalidates attributes and listings. Returns what ends when the kernel has taken those that it did not take, and
+    /// the names that remain.
+    fn invalidate_attributes(
+        &self,
+        stale: Vec<Stale>,
+    ) -> (Option<Receiver<Infallible>>, Vec<Stale>) {
+        let is_name = |stale: &Stale| matches!(stale, Stale::Name(..) | Stale::Moved(_));
+        let (names, mut untaken): (Vec<_>, Vec<_>) = stale.into_iter().partition(is_name);
+        untaken.retain(|stale| !self.kernel.has_taken(stale));
+        let waiting = (!untaken.is_empty()).then(|| self.repeater.repeat(untaken));
+        (waiting, names)
     }
 
     /// Waits until an invalidation is done, or blocked: then it is done a little later.
@@ -144,6 +198,11 @@ impl Invalidator {
         }
     }
 
+    /// After a reply: invalidates attributes that it had, for which no request waits.
+    pub(super) fn invalidate_attributes_after_reply(&self, node: NodeId) {
+        drop(self.invalidate_attributes(vec![Stale::Attributes(node)]));
+    }
+
     /// After a reply: invalidates what had to wait for it.
     pub(super) fn replied(&self) {
         let stale = std::mem::take(&mut *self.after_reply.lock());
@@ -159,7 +218,7 @@ impl Invalidator {
 fn serve(
     own: u32,
     queue: &Mutex<Receiver<Invalidation>>,
-    notifier: &OnceLock<Notifier>,
+    (kernel, repeater): (&Kernel, &Repeater),
     root: &OnceLock<MountRoot>,
 ) {
     loop {
@@ -171,26 +230,13 @@ fn serve(
             return;
         };
         let _ = next.progress.send(Progress::Begun(own));
-        for stale in &next.stale {
-            match (stale, notifier.get(), root.get()) {
-                (Stale::Moved(directory), _, Some(root)) => root.look_up(directory),
-                (_, Some(notifier), _) => notify(notifier, stale),
-                _ => {}
+        for stale in next.stale {
+            match (&stale, root.get()) {
+                (Stale::Moved(directory), Some(root)) => root.look_up(directory),
+                _ if kernel.has_taken(&stale) => {}
+                _ => drop(repeater.repeat(vec![stale])),
             }
         }
         let _ = next.progress.send(Progress::Done);
-    }
-}
-
-fn notify(notifier: &Notifier, stale: &Stale) {
-    let sent = match stale {
-        Stale::Name(parent, name) => notifier.inval_entry(INodeNo(parent.0), name),
-        // A negative offset: the attributes alone, no cached content.
-        Stale::Attributes(id) => notifier.inval_inode(INodeNo(id.0), -1, 0),
-        Stale::Listing(id) => notifier.inval_inode(INodeNo(id.0), 0, 0),
-        Stale::Moved(_) => return,
-    };
-    if let Err(error) = sent {
-        log::debug!("the kernel did not take {stale:?}: {error}");
     }
 }

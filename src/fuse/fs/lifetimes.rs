@@ -9,7 +9,7 @@ use crate::fuse::inode::{CloseNotice, Mapping, Node, NodeKind};
 use crate::fuse::namespace::{Entry, NameLifetime};
 
 /// The lifetime of what only we change; what becomes stale before its end is invalidated (`invalidator`).
-const CACHED: Duration = Duration::from_secs(60);
+pub(super) const CACHED: Duration = Duration::from_secs(60);
 
 /// The same in a mount of a store that other hosts may change.
 const CACHED_OF_SHARED: Duration = Duration::from_secs(1);

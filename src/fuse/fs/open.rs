@@ -433,7 +433,7 @@ impl Inner {
     /// After the reply to a request that made and opened a file.
     pub(super) fn created(&self, node: &Node) {
         if matches!(node.learnt.mapping(), Mapping::Open(_)) {
-            self.invalidate_attributes(node);
+            self.invalidator.invalidate_attributes_after_reply(node.id);
         }
     }
 

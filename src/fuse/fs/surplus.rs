@@ -11,9 +11,10 @@ use std::ffi::{OsStr, OsString};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
 
-use fuser::{INodeNo, Notifier};
+use fuser::INodeNo;
 use rustix::fs::FileType;
 
+use super::kernel_cache::KernelCache;
 use crate::fuse::inode::{NodeId, NodeKind};
 use crate::fuse::namespace::{Entry, Namespace};
 use crate::os::serving::Server;
@@ -41,7 +42,7 @@ impl Surplus {
     pub(super) fn start(
         server: Server,
         limit: usize,
-        notifier: Arc<OnceLock<Notifier>>,
+        cache: Arc<OnceLock<Box<dyn KernelCache>>>,
     ) -> std::io::Result<Surplus> {
         let mut surplus = Surplus {
             limit,
@@ -54,8 +55,8 @@ impl Surplus {
                 .name("surplus".to_owned())
                 .spawn(move || {
                     for (parent, name) in received {
-                        if let Some(notifier) = notifier.get()
-                            && let Err(error) = notifier.inval_entry(parent, &name)
+                        if let Some(cache) = cache.get()
+                            && let Err(error) = cache.drop_name(NodeId(parent.0), &name)
                         {
                             log::debug!("the kernel did not drop {}: {error}", name.display());
                         }

@@ -1,5 +1,6 @@
 mod answers;
 mod files;
 mod fixture;
+mod invalidations;
 mod listings;
 mod requests;

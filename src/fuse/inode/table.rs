@@ -4,7 +4,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::node::Learnt;
 use super::{Node, NodeId, NodeKind, ROOT, Real, View};
@@ -134,6 +134,7 @@ pub struct NodeTable {
     any_displaced: AtomicBool,
     /// The device whose inode numbers `stat` reports.
     main_device: Option<u64>,
+    searches: AtomicU64,
 }
 
 impl NodeTable {
@@ -296,8 +297,15 @@ impl NodeTable {
         items.collect()
     }
 
+    /// The number of times that the nodes of a file were searched for. A change does that after it: what was read of a
+    /// file before may be older than the change, and the node that is then remembered was not found.
+    pub fn searches(&self) -> u64 {
+        self.searches.load(Ordering::SeqCst)
+    }
+
     /// The numbers by which the kernel knows a file of the disk, in all trees.
     pub fn in_all_views(&self, device: u64, inode: u64) -> Vec<NodeId> {
+        self.searches.fetch_add(1, Ordering::SeqCst);
         let inner = self.read();
         View::ALL
             .iter()

@@ -2,8 +2,8 @@
 
 use std::ffi::OsStr;
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{FileHandle, INodeNo};
@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use crate::archive::operations::testing::TestArchive;
 use crate::archive::store::Item;
 use crate::fuse::fs::Ibifs;
+use crate::fuse::fs::kernel_cache::KernelCache;
 use crate::fuse::fs::open::OpenFile;
 use crate::fuse::fs::outcome::Outcome;
 use crate::fuse::inode::ROOT;
@@ -26,6 +27,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// The adapter, and a caller: the user who runs the tests.
 pub(super) struct Adapter {
     filesystem: Ibifs,
+    /// The kernel's cache; none until the test sets one.
+    pub(super) cache: Arc<OnceLock<Box<dyn KernelCache>>>,
     pub(super) archive: TestArchive,
     pub(super) caller: Caller,
 }
@@ -54,17 +57,19 @@ impl Adapter {
         let namespace = Namespace::new(archive.share(), Options::default());
         let namespace = namespace.expect("a namespace");
         namespace.root().expect("the root");
+        let cache = Arc::default();
         let filesystem = Ibifs::new(
             namespace,
             passthrough,
             false,
             AccessTimes::kept(),
-            Arc::default(),
+            Arc::clone(&cache),
             &Arc::default(),
             || {},
         );
         Adapter {
             filesystem: filesystem.expect("threads"),
+            cache,
             archive,
             caller: Caller {
                 uid: rustix::process::geteuid().as_raw(),

@@ -2,9 +2,10 @@
 
 use crate::archive::Bringing;
 use crate::fuse::inode::NodeId;
+use crate::fuse::inside::AttributeChange;
 use crate::fuse::namespace::{Closing, Stale};
 
-use super::fixture::Fixture;
+use super::fixture::{Fixture, ibip, rep};
 
 const YEAR: &str = "example.com/src/2021";
 
@@ -61,4 +62,29 @@ fn an_added_item_makes_stale_only_the_levels_that_have_changed() {
     let item = fixture.mkdir("example.com/src/2022", "01.01.00.00.07");
     item.expect("an item");
     assert_eq!(invalidated(&fixture), [above]);
+}
+
+/// The kernel would cache attributes from before the change, since nothing was invalidated.
+#[test]
+fn an_entry_has_the_attributes_after_a_change_that_did_not_find_its_node() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let directory = fixture.node(&rep(&item));
+    let entry = fixture.namespace.fresh(|| {
+        // Its node is in the table from here on only: the change does not know it.
+        let mut before = fixture.find(&ibip(&item))?;
+        fixture.namespace.nodes.forget(before.node.id, 1);
+        let change = AttributeChange {
+            mode: Some(0o700),
+            ..AttributeChange::default()
+        };
+        let by = fixture.context();
+        let namespace = &fixture.namespace;
+        namespace.set_attributes(&by, &directory, None, &change, || false)?;
+        before.node = fixture.node(&ibip(&item));
+        Ok(before)
+    });
+    let entry = entry.expect("an entry");
+    assert_eq!(fixture.take_stale(), []);
+    assert_eq!(entry.attr.permissions & 0o777, 0o700);
 }
