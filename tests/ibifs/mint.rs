@@ -171,7 +171,7 @@ fn dates_reserved_ahead_are_not_handed_out_after_a_crash() {
     };
     let reserved = seconds("cat reserved");
     let minted = seconds(
-        "mint A two | awk -F'[/.]' '{ printf \"%s-%s-%s %s:%s:%s.%s\", $4, $5, $6, $7, $8, $9, $10 }'",
+        "mint A two | awk -F'[/.]' '{ printf \"%s-%s-%s %s:%s:%s.%s0\", $4, $5, $6, $7, $8, $9, $10 }'",
     );
     assert!(
         minted > reserved,
