@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use ibi::Timestamp;
-use ibifs::outside::archive::{Archive, ArchiveError, CheckCode, Clock, Setup};
+use ibifs::outside::archive::{Archive, ArchiveError, CheckCode, Clock, Process, Setup};
 
 use crate::support::{Rng, TestEnv, seed, switch};
 
@@ -61,11 +61,10 @@ fn whatever_the_clock_does_no_name_is_handed_out_twice() {
             drop(archive);
             archive = Archive::open(&store, Box::new(clock.clone())).expect("the same store");
         }
-        let minted = archive.reserve().and_then(|reservation| {
-            archive
-                .depositor(&ibifs::outside::archive::Process)
-                .mint_reserved(&reservation.date, None, None)
-        });
+        let depositor = archive.depositor(&Process);
+        let minted = depositor
+            .reserve()
+            .and_then(|it| depositor.mint_reserved(&it.date, None, None));
         match minted {
             Ok(item) => {
                 let rep = item.names.rep().expect("a rep").canonical();

@@ -10,7 +10,7 @@ use ibi::relation::{Language, Modifier};
 use ibi::{Ibi, Timestamp};
 use ibifs::formats::item::State;
 use ibifs::outside::archive::store::Item;
-use ibifs::outside::archive::{Archive, ArchiveError, CheckFinding, Clock};
+use ibifs::outside::archive::{Archive, ArchiveError, CheckFinding, Clock, Process};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 
@@ -95,7 +95,10 @@ fn printed(store: &Path) -> Result<String, ArchiveError> {
         text += &format!("{prefix}: {names:?}\n");
     }
     text += &format!("{:?}\n", archive.store().prefixes(true)?);
-    text += &format!("next {}\n", archive.reserve()?.date.to_rfc3339());
+    text += &format!(
+        "next {}\n",
+        archive.depositor(&Process).reserve()?.date.to_rfc3339()
+    );
     Ok(text)
 }
 

@@ -116,7 +116,10 @@ fn a_backup_that_was_used_as_a_store_is_kept() {
     let clock = Box::new(archive.clock.clone());
     let used = Archive::open(&to, clock).expect("the backup as a store");
     archive.clock.advance_milliseconds(60_000);
-    let reservation = used.reserve().expect("a date");
+    let reservation = used
+        .depositor(&super::super::Process)
+        .reserve()
+        .expect("a date");
     archive.clock.advance_milliseconds(5000);
     let minted =
         used.depositor(&super::super::Process)

@@ -9,7 +9,6 @@
 //! Items read from the tree, where the author may be unknown, pass the same checks: the place gives
 //! an item one name, the sidecar only what is admitted.
 
-use std::net::IpAddr;
 use std::os::fd::AsFd;
 
 use rustix::fs::Access;
@@ -36,18 +35,13 @@ fn date_of(ibi: &Ibi) -> Timestamp {
     }
 }
 
-/// An IPv4-mapped IPv6 address is the same host as the IPv4 address.
-fn plain(address: IpAddr) -> IpAddr {
-    address.to_canonical()
-}
-
 impl Depositor<'_> {
     /// Refuses names of the own name space that have not been given out. Of the dates given out
     /// while the clock ran ahead, an item that is known here keeps its own; only the administrator
     /// can restore others.
     pub(super) fn refuse_unminted(&self, names: &Names) -> Result<(), ArchiveError> {
         let mut last = None;
-        for ibi in forms(names).filter(|ibi| self.is_own(ibi)) {
+        for ibi in forms(names).filter(|ibi| self.facts.is_own(ibi)) {
             let date = date_of(&ibi);
             let last = match &last {
                 Some(last) => last,
@@ -190,7 +184,8 @@ impl Depositor<'_> {
         names: &Names,
         sidecar: &Sidecar,
     ) -> Result<(), ArchiveError> {
-        if !self.claims_original(sidecar) || !forms(names).any(|ibi| self.is_own(&ibi)) {
+        let is_own = |ibi: Ibi| self.facts.is_own(&ibi);
+        if !self.facts.claims_original(sidecar) || !forms(names).any(is_own) {
             return Ok(());
         }
         // Even the administrator cannot create an original dated in the future.
@@ -203,49 +198,6 @@ impl Depositor<'_> {
             Some(Role::Expects | Role::TakesBack) => Ok(()),
             Some(Role::Gives) | None => Err(ArchiveError::NotMintedHere(names.clone().into())),
         }
-    }
-}
-
-impl Archive {
-    /// Whether a name is in this Archive's own name space. The port of a rep may follow `.` or `@`,
-    /// or be left out if it is 80: only one of these is minted, but all belong to this host.
-    pub(super) fn is_own(&self, ibi: &Ibi) -> bool {
-        match ibi {
-            Ibi::Rep(rep) => {
-                let host = self.facts.host.trim_end_matches('.');
-                rep.host().eq_ignore_ascii_case(host) && rep.port() == self.facts.port
-            }
-            // No Archive of today makes identifiers in base 53.
-            Ibi::Ibip(ibip) => ibip.maker().is_some_and(|maker| {
-                plain(maker.address()) == plain(self.facts.ip) && maker.port() == self.facts.ip_port
-            }),
-        }
-    }
-
-    /// The last date that counts as given out.
-    fn handed_out(&self) -> Result<Option<Timestamp>, ArchiveError> {
-        match self.alone() {
-            Some(_) => Ok(self.dates.last()),
-            // A reader, or one of several writers, uses the dates in the index.
-            None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
-        }
-    }
-
-    pub(super) fn claims_original(&self, sidecar: &Sidecar) -> bool {
-        let service = sidecar.archive_service();
-        service.is_some_and(|service| service.matches(&self.facts.service))
-    }
-
-    /// Whether the tombstone says that the item was an original here.
-    fn was_original(&self, names: &Names) -> Result<bool, ArchiveError> {
-        for place in Place::all_of(names) {
-            let bytes = self.tree.read_tombstone(&place)?;
-            let tombstone = bytes.and_then(|bytes| Sidecar::parse(&bytes).ok());
-            if tombstone.is_some_and(|tombstone| self.claims_original(&tombstone)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Refuses an alias that another item has, or that is an IBIp.
@@ -265,6 +217,15 @@ impl Archive {
         }
     }
 
+    /// The last date that counts as given out.
+    fn handed_out(&self) -> Result<Option<Timestamp>, ArchiveError> {
+        match self.alone() {
+            Some(_) => Ok(self.dates.last()),
+            // A reader, or one of several writers, uses the dates in the index.
+            None => Ok(self.store.last_date()?.max(self.store.reserved_date()?)),
+        }
+    }
+
     /// Logs the aliases in a sidecar that its item does not get.
     pub(super) fn log_refused_aliases(&self, item: &Item, sidecar: &Sidecar) {
         for alias in sidecar.aliases() {
@@ -272,6 +233,40 @@ impl Archive {
                 log::warn!("{}: {error}", item.names);
             }
         }
+    }
+
+    /// Reads an item that the index knows into a record: by its place alone, if it may not have the
+    /// names and the state in its sidecar, or has not been moved to the place of its names.
+    pub(super) fn read_admitted(&self, place: &Names, item: &Item) -> Result<Record, ArchiveError> {
+        let (record, _) = self.read_item(place)?;
+        let last = self.handed_out()?.max(Some(self.clock.now()));
+        let known = Evidence {
+            last: last.as_ref(),
+            was_accepted: false,
+            item: Some(item),
+        };
+        Ok(match self.refusal_of_read(place, &record, &known)? {
+            None if Place::of(&record.names) == Place::of(place) => record,
+            None => Record::bare(place.clone(), State::Copy),
+            Some(error) => {
+                log::warn!("{error}");
+                Record::bare(place.clone(), State::Copy)
+            }
+        })
+    }
+}
+
+impl Archive {
+    /// Whether the tombstone says that the item was an original here.
+    fn was_original(&self, names: &Names) -> Result<bool, ArchiveError> {
+        for place in Place::all_of(names) {
+            let bytes = self.tree.read_tombstone(&place)?;
+            let tombstone = bytes.and_then(|bytes| Sidecar::parse(&bytes).ok());
+            if tombstone.is_some_and(|tombstone| self.facts.claims_original(&tombstone)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -295,7 +290,7 @@ impl Archive {
         record: &Record,
         known: &Evidence<'_>,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
-        let is_own = |ibi: &Ibi| self.is_own(ibi);
+        let is_own = |ibi: &Ibi| self.facts.is_own(ibi);
         for ibi in forms(&record.names).filter(is_own) {
             let date = date_of(&ibi);
             if Some(&date) > known.last && !self.dates.is_ahead(&date) {
@@ -346,26 +341,6 @@ impl Archive {
         self.with_author(place, |author| self.depositor(author).may_move(&from, &to))
     }
 
-    /// Reads an item that the index knows into a record: by its place alone, if it may not have the
-    /// names and the state in its sidecar, or has not been moved to the place of its names.
-    pub(super) fn read_admitted(&self, place: &Names, item: &Item) -> Result<Record, ArchiveError> {
-        let (record, _) = self.read_item(place)?;
-        let last = self.handed_out()?.max(Some(self.clock.now()));
-        let known = Evidence {
-            last: last.as_ref(),
-            was_accepted: false,
-            item: Some(item),
-        };
-        Ok(match self.refusal_of_read(place, &record, &known)? {
-            None if Place::of(&record.names) == Place::of(place) => record,
-            None => Record::bare(place.clone(), State::Copy),
-            Some(error) => {
-                log::warn!("{error}");
-                Record::bare(place.clone(), State::Copy)
-            }
-        })
-    }
-
     /// Whether an item of the own name space that claims to be an original may be one, although the
     /// index does not have it as one.
     fn may_be_original(
@@ -377,7 +352,7 @@ impl Archive {
         let known = known.item.filter(|item| item.state != State::Deleted);
         if let (Some(rep), None) = (place.rep(), known) {
             // If the index is lost, the items in the Archive's own levels are those that were minted.
-            if self.is_own(&Ibi::Rep(rep.clone())) {
+            if self.facts.is_own(&Ibi::Rep(rep.clone())) {
                 return Ok(true);
             }
             // It may have been minted under an earlier host name; then the owner of its sidecar, whether the

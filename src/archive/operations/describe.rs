@@ -212,9 +212,7 @@ impl ReadAs<'_> {
         });
         is_so
     }
-}
 
-impl Archive {
     /// The present date in UTC: year, month and day.
     fn today(&self) -> (u16, u8, u8) {
         let date = Timestamp::from_unix(self.clock.now().seconds(), 0).to_rfc3339();
@@ -227,34 +225,6 @@ impl Archive {
             month.unwrap_or_default(),
             day.unwrap_or_default(),
         )
-    }
-
-    /// The metadata of an item, as files: those of its metadata item, or its metadata text. None if it has neither, or
-    /// if the metadata item is not held here. A file of more than a record's size is an error.
-    pub fn metadata_files(&self, names: &Names) -> Result<Option<MetadataFiles>, ArchiveError> {
-        let names = self.complete(names)?;
-        let Some(metadata) = self.metadata(&names)? else {
-            let text = self.tree.read_metadata_text(&Place::of(&names))?;
-            return Ok(text.map(MetadataFiles::Text));
-        };
-        let Some(metadata) = self.held(&metadata)? else {
-            return Ok(None);
-        };
-        let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
-        let mut files = Vec::new();
-        for file in self.tree.files_in(&open)?.paths {
-            if !file.starts_with(b"doc/") {
-                continue;
-            }
-            let Ok(path) = std::str::from_utf8(&file) else {
-                continue;
-            };
-            if let Some(bytes) = open.read_small(path)? {
-                files.push((file, bytes));
-            }
-        }
-        let is_any = !files.is_empty();
-        Ok(is_any.then_some(MetadataFiles::Item(files)))
     }
 
     fn record_of_files(
@@ -297,6 +267,36 @@ impl Archive {
             }
         }
         Ok(best.map(|(_, record)| record).unwrap_or_default())
+    }
+}
+
+impl Archive {
+    /// The metadata of an item, as files: those of its metadata item, or its metadata text. None if it has neither, or
+    /// if the metadata item is not held here. A file of more than a record's size is an error.
+    pub fn metadata_files(&self, names: &Names) -> Result<Option<MetadataFiles>, ArchiveError> {
+        let names = self.complete(names)?;
+        let Some(metadata) = self.metadata(&names)? else {
+            let text = self.tree.read_metadata_text(&Place::of(&names))?;
+            return Ok(text.map(MetadataFiles::Text));
+        };
+        let Some(metadata) = self.held(&metadata)? else {
+            return Ok(None);
+        };
+        let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
+        let mut files = Vec::new();
+        for file in self.tree.files_in(&open)?.paths {
+            if !file.starts_with(b"doc/") {
+                continue;
+            }
+            let Ok(path) = std::str::from_utf8(&file) else {
+                continue;
+            };
+            if let Some(bytes) = open.read_small(path)? {
+                files.push((file, bytes));
+            }
+        }
+        let is_any = !files.is_empty();
+        Ok(is_any.then_some(MetadataFiles::Item(files)))
     }
 }
 

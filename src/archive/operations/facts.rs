@@ -5,13 +5,13 @@ use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
-use crate::formats::item::Names;
+use crate::formats::item::{Names, Sidecar};
 use crate::formats::search::Searched;
 use crate::sql::index_url::IndexUrl;
 use ibi::distributor::Granularity;
 use ibi::message;
 use ibi::pairs::{Pairs, Value};
-use ibi::{IbipPrefix, RepPrefix};
+use ibi::{Ibi, IbipPrefix, Rep, RepPrefix};
 
 /// The identity of this Archive: the parts of its identifiers, and its service's identifier.
 #[derive(Clone, Debug)]
@@ -76,6 +76,37 @@ impl Facts {
             80 => self.host.clone(),
             port => format!("{}:{port}", self.host),
         }
+    }
+
+    /// Whether a name is in this Archive's own name space. The port of a rep may follow `.` or `@`,
+    /// or be left out if it is 80: only one of these is minted, but all belong to this host.
+    pub(super) fn is_own(&self, ibi: &Ibi) -> bool {
+        match ibi {
+            Ibi::Rep(rep) => {
+                let host = self.host.trim_end_matches('.');
+                rep.host().eq_ignore_ascii_case(host) && rep.port() == self.port
+            }
+            // No Archive of today makes identifiers in base 53. An IPv4-mapped IPv6 address is the same host as the IPv4 one.
+            Ibi::Ibip(ibip) => ibip.maker().is_some_and(|maker| {
+                maker.address().to_canonical() == self.ip.to_canonical()
+                    && maker.port() == self.ip_port
+            }),
+        }
+    }
+
+    /// Whether a sidecar says that this Archive has the original.
+    pub(super) fn claims_original(&self, sidecar: &Sidecar) -> bool {
+        let service = sidecar.archive_service();
+        service.is_some_and(|service| service.matches(&self.service))
+    }
+
+    /// Whether a rep is in this Archive's own name space.
+    pub(super) fn is_own_rep(&self, rep: &Rep) -> Result<bool, ArchiveError> {
+        let own = self.rep_prefix()?.canonical();
+        Ok(rep
+            .canonical()
+            .strip_prefix(&own)
+            .is_some_and(|rest| rest.starts_with('/')))
     }
 
     /// Whether both mint the same names: they differ in URLs, in what is searched and in where the

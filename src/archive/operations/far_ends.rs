@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::rights::Traversal;
 use super::sidecars::{Edit, EditOf};
-use super::{Archive, ArchiveError, Editor};
+use super::{ArchiveError, Editor};
 use crate::archive::store::{Item, Kinds};
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, State};
@@ -20,7 +20,7 @@ pub(super) enum RelationChange {
     Removed,
 }
 
-impl Archive {
+impl Editor<'_> {
     /// Returns what an item itself declares for a kind.
     pub(super) fn declared_relation(
         &self,
@@ -111,9 +111,7 @@ impl Archive {
             }
         }))
     }
-}
 
-impl Editor<'_> {
     /// Removes the inverse pair from the previous target of a relation, if the target changes.
     pub(super) fn removal_at_far_end(
         &self,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::recovery_log::ChangeDurability;
-use super::{Acceptance, Archive, ArchiveError, Editor, Process};
+use super::{Acceptance, ArchiveError, Depositor, Editor};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::item::{Names, Sidecar, State};
@@ -62,7 +62,7 @@ impl Draft {
 /// The next edition of each item, from the table and the Archive together.
 type Editions = BTreeMap<String, Names>;
 
-impl Archive {
+impl Depositor<'_> {
     /// Returns the sidecars that the rows of a table produce, or the reasons why they cannot be
     /// accepted. With `replace`, a row takes precedence over a different value in the item's
     /// sidecar. Nothing is changed.
@@ -284,7 +284,7 @@ impl Archive {
             Err(what) => return Ok(Err(what)),
         };
         // Any user may run the command; the permissions are checked again when the sidecar is written.
-        let refusal = self.depositor(&Process).refusal(item, &names, &sidecar)?;
+        let refusal = self.refusal(item, &names, &sidecar)?;
         Ok(match refusal {
             Some(error) => Err(error.message()),
             None => Ok(sidecar),

@@ -184,7 +184,9 @@ impl Archive {
             .is_directory(Place::of(&archive.facts.service).as_str())
         {
             let service = archive.facts.service.clone();
-            archive.make(&service, None, None, Filled::WithDoc)?;
+            archive
+                .depositor(&Stranger)
+                .make(&service, None, None, Filled::WithDoc)?;
         }
         let report = archive.adopt(progress)?;
         archive.store.set_facts(text.as_bytes())?;

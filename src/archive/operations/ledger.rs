@@ -11,7 +11,7 @@
 //! end, released. After any other end all reserved dates count as given out.
 
 use super::dates::Ahead;
-use super::{Archive, ArchiveError, WAIT_LIMIT, lock};
+use super::{Archive, ArchiveError, Depositor, WAIT_LIMIT, lock};
 use crate::archive::store::{Grant, GrantTerms, GrantedItem, StoreError};
 use crate::archive::tree::Action;
 use ibi::Timestamp;
@@ -49,48 +49,6 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
 }
 
 impl Archive {
-    /// Reserves a date. The date is durable on disk before this returns and is never given out
-    /// again, even if it is not used. The caller waits for `reservation.wait` and then calls
-    /// [`super::Depositor::mint_reserved`]; other callers are not blocked meanwhile.
-    ///
-    /// # Errors
-    /// The wait would exceed ten seconds and one step of the granularity.
-    pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
-        self.writable()?;
-        if self.is_shared() {
-            return match self.grant(None)? {
-                Grant::Given(reservation) => Ok(reservation),
-                _ => Err(StoreError::Conflict.into()),
-            };
-        }
-        let now = self.clock.now();
-        let limit = self.longest_wait();
-        self.dates.reserve(&now, limit, |last, reserved| {
-            Ok(self.store.reserve_dates(last, reserved)?)
-        })
-    }
-
-    /// Reserves a date among all hosts that share the store. An item gets it at once, if there is nothing to wait for.
-    pub(super) fn grant(&self, item: Option<&GrantedItem<'_>>) -> Result<Grant, ArchiveError> {
-        loop {
-            let terms = GrantTerms {
-                granularity: self.facts.granularity,
-                limit: self.longest_wait(),
-                now: &self.clock.now(),
-            };
-            match self.store.grant(&terms, item)? {
-                Grant::NotYet(wait) => std::thread::sleep(wait),
-                Grant::TooLong(too_long) => return Err(too_long.into()),
-                granted => return Ok(granted),
-            }
-        }
-    }
-
-    /// The longest wait for a date.
-    fn longest_wait(&self) -> Duration {
-        WAIT_LIMIT.max(self.facts.granularity.step())
-    }
-
     /// The dates that are ahead of the clock according to the ledger.
     pub(super) fn ahead_in_ledger(&self) -> Option<Ahead> {
         let text = self.tree.read_small(LEDGER).ok().flatten();
@@ -205,7 +163,7 @@ impl Archive {
         Ok(Some(last))
     }
 
-    /// Fails with the error with which [`Archive::reserve`] would fail now.
+    /// Fails with the error with which [`Depositor::reserve`] would fail now.
     pub fn check_wait(&self) -> Result<(), ArchiveError> {
         let last = self.store.last_date()?.max(self.store.reserved_date()?);
         let mut distributor = TemporalDistributor::new(self.facts.granularity, last);
@@ -242,6 +200,50 @@ impl Archive {
         {
             log::warn!("cannot write the ledger: {error}");
         }
+    }
+}
+
+impl Depositor<'_> {
+    /// Reserves a date. The date is durable on disk before this returns and is never given out
+    /// again, even if it is not used. The caller waits for `reservation.wait` and then calls
+    /// [`Depositor::mint_reserved`]; other callers are not blocked meanwhile.
+    ///
+    /// # Errors
+    /// The wait would exceed ten seconds and one step of the granularity.
+    pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
+        self.writable()?;
+        if self.is_shared() {
+            return match self.grant(None)? {
+                Grant::Given(reservation) => Ok(reservation),
+                _ => Err(StoreError::Conflict.into()),
+            };
+        }
+        let now = self.clock.now();
+        let limit = self.longest_wait();
+        self.dates.reserve(&now, limit, |last, reserved| {
+            Ok(self.store.reserve_dates(last, reserved)?)
+        })
+    }
+
+    /// Reserves a date among all hosts that share the store. An item gets it at once, if there is nothing to wait for.
+    pub(super) fn grant(&self, item: Option<&GrantedItem<'_>>) -> Result<Grant, ArchiveError> {
+        loop {
+            let terms = GrantTerms {
+                granularity: self.facts.granularity,
+                limit: self.longest_wait(),
+                now: &self.clock.now(),
+            };
+            match self.store.grant(&terms, item)? {
+                Grant::NotYet(wait) => std::thread::sleep(wait),
+                Grant::TooLong(too_long) => return Err(too_long.into()),
+                granted => return Ok(granted),
+            }
+        }
+    }
+
+    /// The longest wait for a date.
+    fn longest_wait(&self) -> Duration {
+        WAIT_LIMIT.max(self.facts.granularity.step())
     }
 }
 

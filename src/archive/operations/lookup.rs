@@ -101,15 +101,6 @@ impl Archive {
         }
     }
 
-    /// Whether a rep is in this Archive's own name space.
-    pub fn is_own_rep(&self, rep: &Rep) -> Result<bool, ArchiveError> {
-        let own = self.facts.rep_prefix()?.canonical();
-        Ok(rep
-            .canonical()
-            .strip_prefix(&own)
-            .is_some_and(|rest| rest.starts_with('/')))
-    }
-
     /// The rep in the spelling of its levels here, so that each level is a single directory.
     pub(super) fn as_spelled_here(&self, rep: &Rep) -> Result<Rep, ArchiveError> {
         let [subdomain, word, year, time] = rep.components();

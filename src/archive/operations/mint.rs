@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
-use super::{Archive, ArchiveError, Depositor, Event, Stranger, log_event};
+use super::{ArchiveError, Depositor, Event, Stranger, log_event};
 use crate::archive::store::{Grant, GrantedItem, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar};
@@ -221,9 +221,7 @@ impl Depositor<'_> {
             Grant::NotYet(_) | Grant::TooLong(_) => Err(StoreError::Conflict.into()),
         }
     }
-}
 
-impl Archive {
     /// The directory in which an item of this instant lies, as it is spelled here.
     fn directory_now(&self) -> Result<Rep, ArchiveError> {
         self.as_spelled_here(&Rep::mint(&self.facts.rep_prefix()?, &self.clock.now()))

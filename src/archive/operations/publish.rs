@@ -178,13 +178,6 @@ impl Archive {
         }
         Ok(Some(text.clone().into_bytes()))
     }
-
-    fn published(&self, open: &OpenItem, path: &[u8]) -> Result<Published, ArchiveError> {
-        publish(open, path).map_err(|errno| {
-            let shown = String::from_utf8_lossy(path);
-            self.tree.error(Action::Open, &shown, errno).into()
-        })
-    }
 }
 
 /// The only name in `doc/` apart from directories.
@@ -261,6 +254,13 @@ pub struct PublicFile {
 }
 
 impl ReadAs<'_> {
+    fn published(&self, open: &OpenItem, path: &[u8]) -> Result<Published, ArchiveError> {
+        publish(open, path).map_err(|errno| {
+            let shown = String::from_utf8_lossy(path);
+            self.tree.error(Action::Open, &shown, errno).into()
+        })
+    }
+
     /// At most `most` of the item's files that the reader may read, in the order of their paths,
     /// after a path. Files that ibifs keeps beside the content are left out, and so is everything
     /// that is not a file.

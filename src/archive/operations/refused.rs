@@ -11,7 +11,7 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::full_disk::with_reserve;
-use super::{Archive, ArchiveError, Editor};
+use super::{ArchiveError, Editor};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Action, Author, Place};
 use crate::formats::item::{Sidecar, State};
@@ -45,7 +45,7 @@ fn number(stat: &Stat) -> FileNumber {
 /// The error of a file as the sidecar of an item, and its bytes unless there are too many.
 type Flaw = (ArchiveError, Option<Vec<u8>>);
 
-impl Archive {
+impl Editor<'_> {
     fn sidecar_with(
         &self,
         place: &Place,
@@ -100,7 +100,7 @@ impl Archive {
         item: &Item,
         sidecar: &Sidecar,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
-        let claims = self.claims_original(sidecar);
+        let claims = self.facts.claims_original(sidecar);
         if !claims && item.names.matches(&self.facts.service) {
             return Ok(Some(ArchiveError::ServiceItem));
         }
@@ -122,9 +122,7 @@ impl Archive {
             self.author_of_lost(item)
         }
     }
-}
 
-impl Editor<'_> {
     /// Refuses a file, found with O_PATH, that is about to be renamed to the sidecar of an item. None if it
     /// is not refused.
     pub fn refuse_candidate(

@@ -5,14 +5,14 @@
 use super::far_ends::{edit_of_far_end, inverse};
 use super::rights::Traversal;
 use super::sidecars::Edit;
-use super::{Archive, ArchiveError, Editor};
+use super::{ArchiveError, Editor};
 use crate::archive::store::Item;
 use crate::archive::tree::Author;
 use crate::formats::item::{Names, State};
 use ibi::message;
 use ibi::relation::RelationKind;
 
-impl Archive {
+impl Editor<'_> {
     /// The kind that the other end declares. A translation is one into the language of `source`.
     fn kind_at_far_end(
         &self,
@@ -70,9 +70,7 @@ impl Archive {
             None => Ok(false),
         }
     }
-}
 
-impl Editor<'_> {
     /// Declares that `target` is the next edition, a translation or the metadata of `source`, and
     /// replaces a previous target. With an inverse kind, declares that `source` is one of `target`.
     ///

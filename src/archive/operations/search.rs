@@ -266,43 +266,6 @@ impl ReadAs<'_> {
         checks.note_changed();
         Ok(is_shown)
     }
-}
-
-impl Archive {
-    /// Opens the search indexes of this store, and creates them if necessary. One that cannot be written ends with
-    /// this process.
-    pub fn search_indexes(&self, scope: SearchScope) -> Result<SearchIndexes, ArchiveError> {
-        let (file, texts) = match scope {
-            SearchScope::All => (SEARCH_FILE, TEXT_FILE),
-            SearchScope::Public => (PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE),
-        };
-        let index = self.facts.index.as_ref();
-        let (file, texts) = (&*cache_file(file, index), &*cache_file(texts, index));
-        let is_temporary = |error: &StoreError| {
-            let level = match error {
-                StoreError::Beside(error) if error.is_damage() => Level::Warn,
-                // A user who may not write the store searches so.
-                _ => Level::Info,
-            };
-            log::log!(level, "all is read for this process alone: {error}");
-        };
-        let descriptions = SearchIndex::open(self.tree.root(), file).or_else(|error| {
-            is_temporary(&error);
-            SearchIndex::temporary()
-        })?;
-        let texts = match self.facts.searched {
-            Searched::Descriptions => None,
-            Searched::Texts => Some(Texts::open(self.tree.root(), texts).or_else(|error| {
-                is_temporary(&error);
-                Texts::temporary()
-            })?),
-        };
-        Ok(SearchIndexes {
-            scope,
-            descriptions,
-            texts,
-        })
-    }
 
     /// Returns how far an index is; one of another epoch starts over.
     fn search_progress(&self, index: &SearchIndex) -> Result<Progress, ArchiveError> {
@@ -349,6 +312,43 @@ impl Archive {
             all.extend(described.filter(|described| known.insert(described.id)));
         }
         Ok(all)
+    }
+}
+
+impl Archive {
+    /// Opens the search indexes of this store, and creates them if necessary. One that cannot be written ends with
+    /// this process.
+    pub fn search_indexes(&self, scope: SearchScope) -> Result<SearchIndexes, ArchiveError> {
+        let (file, texts) = match scope {
+            SearchScope::All => (SEARCH_FILE, TEXT_FILE),
+            SearchScope::Public => (PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE),
+        };
+        let index = self.facts.index.as_ref();
+        let (file, texts) = (&*cache_file(file, index), &*cache_file(texts, index));
+        let is_temporary = |error: &StoreError| {
+            let level = match error {
+                StoreError::Beside(error) if error.is_damage() => Level::Warn,
+                // A user who may not write the store searches so.
+                _ => Level::Info,
+            };
+            log::log!(level, "all is read for this process alone: {error}");
+        };
+        let descriptions = SearchIndex::open(self.tree.root(), file).or_else(|error| {
+            is_temporary(&error);
+            SearchIndex::temporary()
+        })?;
+        let texts = match self.facts.searched {
+            Searched::Descriptions => None,
+            Searched::Texts => Some(Texts::open(self.tree.root(), texts).or_else(|error| {
+                is_temporary(&error);
+                Texts::temporary()
+            })?),
+        };
+        Ok(SearchIndexes {
+            scope,
+            descriptions,
+            texts,
+        })
     }
 
     /// Records that the description of an item has changed.

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::process::{getegid, geteuid};
 
-use super::{Archive, CheckFinding, Clock, OwnerOnDisk, Process, Setup};
+use super::{Archive, ArchiveError, CheckFinding, Clock, OwnerOnDisk, Process, Setup};
 use crate::archive::store::{Item, ItemId};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, Sidecar};
 use crate::os::testing::TemporaryDirectory;
+use ibi::distributor::Reservation;
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibi, Timestamp};
 
@@ -149,6 +150,10 @@ impl TestArchive {
         let clock = Box::new(self.clock.clone());
         let again = Archive::open(self.path(), clock).expect("the store again");
         self.archive = Some(Arc::new(again));
+    }
+
+    pub(crate) fn reserve(&self) -> Result<Reservation, ArchiveError> {
+        self.depositor(&Process).reserve()
     }
 
     /// Mints an item of this Archive. The clock skips the wait.

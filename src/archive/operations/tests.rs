@@ -161,7 +161,7 @@ fn one_process_writes_a_store() {
     let reader = Archive::open_read_only(archive.path()).expect("a reader");
     let service = reader.held(&reader.facts().service).expect("read");
     for refused in [
-        reader.reserve().map(drop),
+        reader.depositor(&Process).reserve().map(drop),
         reader.edit(&Process, |it| it.remove(service.expect("the service").id)),
         reader
             .depositor(&Process)
@@ -248,7 +248,10 @@ fn own_reps() {
         ("archive.example/stores/2026/01.01.00.00", false),
         ("a.example/store/2026/01.01.00.00", false),
     ] {
-        let found = archive.is_own_rep(&rep.parse().expect(rep)).expect(rep);
+        let found = archive
+            .facts
+            .is_own_rep(&rep.parse().expect(rep))
+            .expect(rep);
         assert_eq!(found, is_own, "{rep}");
     }
 }

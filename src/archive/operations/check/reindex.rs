@@ -195,7 +195,7 @@ impl Archive {
             };
             let place = Place::of(&names);
             if let Some(rep) = names.rep()
-                && self.is_own_rep(rep)?
+                && self.facts.is_own_rep(rep)?
                 // A rep dated in the future was not minted, and is reported.
                 && rep.timestamp() <= self.clock.now()
                 && self.tree.read_sidecar(&place)?.is_none()

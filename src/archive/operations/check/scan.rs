@@ -246,7 +246,7 @@ impl Archive {
             ExpectedAt::Tombstone => self.scan_tombstone(&names, &shown),
         };
         if let Some(rep) = names.rep()
-            && self.is_own_rep(rep)?
+            && self.facts.is_own_rep(rep)?
         {
             scanned.own_date = Some((rep.timestamp(), rep.to_string()));
         }

@@ -1,5 +1,6 @@
 use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
 use super::*;
+use crate::archive::{Archive, Process};
 use crate::formats::table;
 
 const ONE: &str = "a.example/b/2001/01.01.00.00";
@@ -10,7 +11,10 @@ const THREE: &str = "a.example/b/2001/01.03.00.00";
 fn plan(archive: &TestArchive, text: &str, replace: bool) -> (Vec<Planned>, Vec<String>) {
     let table = table::parse(text.as_bytes());
     assert_eq!(table.faults, [], "{text}");
-    let (planned, faults) = archive.plan(&table.rows, replace).expect("a plan");
+    let (planned, faults) = archive
+        .depositor(&Process)
+        .plan(&table.rows, replace)
+        .expect("a plan");
     (planned, faults.iter().map(ToString::to_string).collect())
 }
 

@@ -16,7 +16,10 @@ fn with_copy() -> (TestArchive, Item) {
 /// An Archive with a copy for which a tombstone was written, as the first step of a removal.
 fn with_copy_and_tombstone() -> (TestArchive, Item) {
     let (archive, item) = with_copy();
-    let tombstone = archive.tombstone_of(&item).expect("a tombstone").to_bytes();
+    let tombstone = archive
+        .edit(&Process, |it| it.tombstone_of(&item))
+        .expect("a tombstone")
+        .to_bytes();
     let written = archive
         .tree()
         .write_tombstone(&Place::of(&item.names), &tombstone);

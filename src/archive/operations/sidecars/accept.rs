@@ -100,7 +100,7 @@ impl Editor<'_> {
             return Ok(Acceptance::Rejected(error));
         }
         if item.state != State::Original
-            && self.claims_original(&sidecar)
+            && self.facts.claims_original(&sidecar)
             && let Some(given) = self.given(&item.names)?
         {
             // The item was removed, is restored now, and another Archive has claimed it in between.

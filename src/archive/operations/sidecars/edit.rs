@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::super::recovery_log::{ChangeDurability, Declared};
 use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError, Editor};
+use crate::archive::{ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::message;
 
@@ -41,7 +41,7 @@ pub enum Fact {
     Alias(ibi::AliasPair),
 }
 
-impl Archive {
+impl Editor<'_> {
     /// The sidecar of an item in the tree and in the index. Another host has changed both together, and a filesystem
     /// that several hosts have mounted may show this one the previous file for a while; it is waited for then.
     fn on_disk_and_known(&self, item: &Item) -> Result<OnDiskAndKnown, ArchiveError> {
@@ -61,9 +61,7 @@ impl Archive {
             std::thread::sleep(LOOK_AGAIN);
         }
     }
-}
 
-impl Editor<'_> {
     /// Changes an original's sidecar on disk and in the index.
     pub(in crate::archive::operations) fn edit_sidecar(
         &self,

@@ -27,7 +27,9 @@ impl Archive {
             None => Ok(Sidecar::new(&item.names)),
         }
     }
+}
 
+impl Editor<'_> {
     /// The tombstone of an item: its last sidecar, with the state Deleted and the present time.
     pub(in crate::archive::operations) fn tombstone_of(
         &self,
@@ -52,9 +54,7 @@ impl Archive {
         }
         Ok(false)
     }
-}
 
-impl Editor<'_> {
     pub(in crate::archive::operations) fn write_sidecar(
         &self,
         names: &Names,

@@ -50,7 +50,9 @@ pub(super) fn run(
     let table = table::parse(&bytes);
     let rows = table.rows.len() + table.faults.len();
     let archive = access.read()?;
-    let (planned, found) = archive.plan(&table.rows, options.replace)?;
+    let (planned, found) = archive
+        .depositor(&Process)
+        .plan(&table.rows, options.replace)?;
     let mut faults = table.faults;
     faults.extend(found);
     faults.sort_by_key(|fault| fault.line);

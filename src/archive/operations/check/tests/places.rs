@@ -221,7 +221,9 @@ fn a_record_of_removal_of_an_item_that_is_there_is_removed() {
     let store = check_closed(
         |archive| {
             let item = copy(archive);
-            let tombstone = archive.tombstone_of(&item).expect("a tombstone");
+            let tombstone = archive
+                .edit(&Process, |it| it.tombstone_of(&item))
+                .expect("a tombstone");
             let place = Place::of(&item.names);
             let written = archive
                 .tree()
