@@ -77,7 +77,7 @@ use std::time::Duration;
 
 pub use crate::os::clock::{Clock, SystemClock};
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
-pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity};
+pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity, metadata_problems};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use directory::PublicDirectory;
 pub use error::{ArchiveError, Holder};
@@ -90,6 +90,7 @@ pub use lock::{holder, is_held_by};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
+pub use peers::watch_peers;
 use publish::NewestTimes;
 pub use publish::{Listing, PublicFile};
 pub use recovery_log::WriteIntent;
@@ -102,7 +103,7 @@ pub use search::{
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{PendingTransfer, Status};
-pub use views::{Depositor, Editor, ReadAs};
+pub use views::{Depositor, Editor, Keeper, ReadAs};
 
 use dates::DateLedger;
 use recovery_log::RecoveryLog;
@@ -200,7 +201,16 @@ impl Archive {
         if let Err(error) = self.store.mounted_at(&mount_point.to_string_lossy()) {
             log::warn!("the index does not say where this store is mounted: {error}");
         }
-        self.write_down();
+        self.keeper().write_down();
+    }
+
+    /// Syncs minted items and writes the ledger for the next start. The Archive does not depend on
+    /// it, but it also protects a store whose database is lost afterwards.
+    pub fn close(&self) {
+        self.keeper().write_down();
+        if self.lock.is_some() {
+            self.store.leave();
+        }
     }
 
     /// The lock of a process that has the store to itself.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::archive::finding::Severity;
 use crate::archive::tree::SIDECAR;
-use crate::archive::{Archive, ArchiveError, SystemClock};
+use crate::archive::{Archive, ArchiveError, SystemClock, watch_peers};
 use crate::fuse::fs::{Ibifs, KernelCache, MountRoot, SessionCache};
 use crate::fuse::namespace::{Namespace, Options};
 use crate::os::opening;
@@ -105,7 +105,7 @@ pub fn serve(
     archive.describe_mount(&mount_point);
     if archive.is_shared() {
         archive.store().watch().map_err(ArchiveError::from)?;
-        archive.watch_peers().map_err(failed)?;
+        watch_peers(&archive).map_err(failed)?;
     }
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.

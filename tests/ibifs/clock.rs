@@ -208,10 +208,17 @@ fn a_clock_far_ahead_is_found_and_overcome() {
     assert_eq!(found[0].code, CheckCode::DateAhead);
 
     let last = archive
+        .keeper()
         .go_on_from_present()
         .expect("the clock is right now");
     assert!(last.is_some_and(|last| last.seconds() == ahead / SECOND));
-    assert!(archive.go_on_from_present().expect("again").is_none());
+    assert!(
+        archive
+            .keeper()
+            .go_on_from_present()
+            .expect("again")
+            .is_none()
+    );
     let found = Archive::check(&store, &clock, &mut |_| ())
         .expect("a check")
         .findings;
@@ -221,7 +228,10 @@ fn a_clock_far_ahead_is_found_and_overcome() {
     drop(archive);
     // Neither a new start nor a rebuilt index goes back to what is ahead.
     let archive = open();
-    archive.reindex(&mut |_| ()).expect("the index anew");
+    archive
+        .keeper()
+        .reindex(&mut |_| ())
+        .expect("the index anew");
     at(TODAY + HOUR + SECOND);
     mint(&archive).expect("minted at present");
     // The items of the dates ahead are there, and removed ones may come back.

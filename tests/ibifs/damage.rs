@@ -134,7 +134,7 @@ fn reindexed(store: &Path) -> Result<(), ArchiveError> {
 
 fn reindexed_at(store: &Path, clock: Box<dyn Clock>) -> Result<(), ArchiveError> {
     let archive = Archive::open_for_reindex(store, clock)?;
-    let done = archive.reindex(&mut |_| ()).map(drop);
+    let done = archive.keeper().reindex(&mut |_| ()).map(drop);
     archive.close();
     done
 }

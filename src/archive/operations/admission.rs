@@ -15,7 +15,7 @@ use rustix::fs::Access;
 
 use super::actor::may_replace;
 use super::identifiers::is_ibip;
-use super::{Archive, ArchiveError, Depositor, Role};
+use super::{ArchiveError, Depositor, Keeper, Role};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
 use crate::archive::tree::Place;
@@ -190,7 +190,10 @@ impl Depositor<'_> {
         }
         // Even the administrator cannot create an original dated in the future.
         self.refuse_unminted(names)?;
-        if item.state == State::Original || self.is_administrator()? || self.was_original(names)? {
+        if item.state == State::Original
+            || self.is_administrator()?
+            || self.keeper().was_original(names)?
+        {
             return Ok(());
         }
         let noted = self.handover(names)?;
@@ -245,18 +248,18 @@ impl Depositor<'_> {
             was_accepted: false,
             item: Some(item),
         };
-        Ok(match self.refusal_of_read(place, &record, &known)? {
+        let refused = self.keeper().refusal_of_read(place, &record, &known)?;
+        Ok(match refused {
             None if Place::of(&record.names) == Place::of(place) => record,
-            None => Record::bare(place.clone(), State::Copy),
-            Some(error) => {
-                log::warn!("{error}");
+            refused => {
+                refused.inspect(|error| log::warn!("{error}"));
                 Record::bare(place.clone(), State::Copy)
             }
         })
     }
 }
 
-impl Archive {
+impl Keeper<'_> {
     /// Whether the tombstone says that the item was an original here.
     fn was_original(&self, names: &Names) -> Result<bool, ArchiveError> {
         for place in Place::all_of(names) {
@@ -268,19 +271,7 @@ impl Archive {
         }
         Ok(false)
     }
-}
 
-/// Facts from outside of the tree, while the tree is read.
-pub(super) struct Evidence<'a> {
-    /// Names of the own name space count as given out up to this date; not before the present.
-    pub(super) last: Option<&'a Timestamp>,
-    /// Whether this same sidecar was accepted before, when its author was known.
-    pub(super) was_accepted: bool,
-    /// The previous index entry of the item.
-    pub(super) item: Option<&'a Item>,
-}
-
-impl Archive {
     /// The reason why an item read from the tree is not recorded with the contents of its sidecar,
     /// if any. The place gives it one name, and the author of the sidecar is only known as the
     /// owner of the file.
@@ -369,6 +360,16 @@ impl Archive {
                 || self.was_original(names)?,
         )
     }
+}
+
+/// Facts from outside of the tree, while the tree is read.
+pub(super) struct Evidence<'a> {
+    /// Names of the own name space count as given out up to this date; not before the present.
+    pub(super) last: Option<&'a Timestamp>,
+    /// Whether this same sidecar was accepted before, when its author was known.
+    pub(super) was_accepted: bool,
+    /// The previous index entry of the item.
+    pub(super) item: Option<&'a Item>,
 }
 
 #[cfg(test)]

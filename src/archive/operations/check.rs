@@ -37,6 +37,7 @@ mod store_files;
 
 pub use crate::archive::finding::Severity;
 pub use finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
+pub use metadata::metadata_problems;
 
 #[cfg(test)]
 mod tests;

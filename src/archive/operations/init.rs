@@ -188,9 +188,9 @@ impl Archive {
                 .depositor(&Stranger)
                 .make(&service, None, None, Filled::WithDoc)?;
         }
-        let report = archive.adopt(progress)?;
+        let report = archive.keeper().adopt(progress)?;
         archive.store.set_facts(text.as_bytes())?;
-        archive.change_word(false)?;
+        archive.keeper().change_word(false)?;
         // This rename makes the directory a store.
         archive
             .tree

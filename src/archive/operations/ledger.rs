@@ -11,7 +11,7 @@
 //! end, released. After any other end all reserved dates count as given out.
 
 use super::dates::Ahead;
-use super::{Archive, ArchiveError, Depositor, WAIT_LIMIT, lock};
+use super::{ArchiveError, Depositor, Keeper, WAIT_LIMIT, lock};
 use crate::archive::store::{Grant, GrantTerms, GrantedItem, StoreError};
 use crate::archive::tree::Action;
 use ibi::Timestamp;
@@ -48,7 +48,7 @@ pub(super) fn last_in_ledger(ledger: &[u8]) -> Option<Timestamp> {
     }
 }
 
-impl Archive {
+impl Keeper<'_> {
     /// The dates that are ahead of the clock according to the ledger.
     pub(super) fn ahead_in_ledger(&self) -> Option<Ahead> {
         let text = self.tree.read_small(LEDGER).ok().flatten();
@@ -163,14 +163,6 @@ impl Archive {
         Ok(Some(last))
     }
 
-    /// Fails with the error with which [`Depositor::reserve`] would fail now.
-    pub fn check_wait(&self) -> Result<(), ArchiveError> {
-        let last = self.store.last_date()?.max(self.store.reserved_date()?);
-        let mut distributor = TemporalDistributor::new(self.facts.granularity, last);
-        distributor.reserve(&self.clock.now(), WAIT_LIMIT)?;
-        Ok(())
-    }
-
     /// Releases the dates that are reserved and not given out; those of a shared store never are.
     fn give_dates_back(&self) -> Result<(), ArchiveError> {
         if self.is_shared() {
@@ -178,15 +170,6 @@ impl Archive {
         }
         let give_back = |last: &Timestamp| Ok(self.store.set_last_date(last)?);
         self.dates.give_back(give_back)
-    }
-
-    /// Syncs minted items and writes the ledger for the next start. The Archive does not depend on
-    /// it, but it also protects a store whose database is lost afterwards.
-    pub fn close(&self) {
-        self.write_down();
-        if self.lock.is_some() {
-            self.store.leave();
-        }
     }
 
     /// Writes what [`Archive::close`] writes, of a store that stays open.
@@ -204,6 +187,14 @@ impl Archive {
 }
 
 impl Depositor<'_> {
+    /// Fails with the error with which [`Depositor::reserve`] would fail now.
+    pub fn check_wait(&self) -> Result<(), ArchiveError> {
+        let last = self.store.last_date()?.max(self.store.reserved_date()?);
+        let mut distributor = TemporalDistributor::new(self.facts.granularity, last);
+        distributor.reserve(&self.clock.now(), WAIT_LIMIT)?;
+        Ok(())
+    }
+
     /// Reserves a date. The date is durable on disk before this returns and is never given out
     /// again, even if it is not used. The caller waits for `reservation.wait` and then calls
     /// [`Depositor::mint_reserved`]; other callers are not blocked meanwhile.

@@ -1,28 +1,22 @@
 //! Items by their names, and names by the texts that users write.
 
-use super::{Archive, ArchiveError, identifiers};
+use super::identifiers::as_alias;
+use super::{Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
 use crate::formats::item::{Names, State};
 use ibi::persistent::{Identifier, PersistentKind, Reader, is_link};
-use ibi::{AliasPair, Ibi, Ibip, Rep};
+use ibi::{AliasPair, Ibi, Rep};
 
 impl Archive {
     /// The item with this identifier, in any form and spelling, including removed items.
     pub fn find(&self, ibi: &Ibi) -> Result<Option<Item>, ArchiveError> {
         Ok(match ibi {
             Ibi::Rep(rep) => self.store.find_by_rep(rep)?,
-            Ibi::Ibip(ibip) => match self.store.find_by_ibip(ibip)? {
-                Some(item) => Some(item),
-                None => self.find_by_former_ibip(ibip)?,
+            Ibi::Ibip(ibip) => match (self.store.find_by_ibip(ibip)?, as_alias(ibip)) {
+                // An item may have an IBIp in base 53 as an alias, beside the IBIp that it has now.
+                (None, Some(alias)) => self.store.find_by_alias(&alias)?,
+                (found, _) => found,
             },
-        })
-    }
-
-    /// The item that has an IBIp in base 53 as an alias, beside the IBIp that it has now.
-    fn find_by_former_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, ArchiveError> {
-        Ok(match identifiers::as_alias(ibip) {
-            Some(alias) => self.store.find_by_alias(&alias)?,
-            None => None,
         })
     }
 

@@ -35,7 +35,7 @@ impl Archive {
         let archive = Archive::open_as_it_is(path, clock)?;
         if archive.store.is_empty()? {
             log::warn!("the index is missing; it is rebuilt from the tree");
-            archive.reindex(&mut |_| ())?;
+            archive.keeper().reindex(&mut |_| ())?;
         }
         Ok(archive)
     }
@@ -75,17 +75,12 @@ impl Archive {
 
     /// Opens a store for writing: beside those that share it, if there are any, otherwise alone.
     pub fn open_beside(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
-        if Archive::is_shared_by_others(path) {
+        let shares = |host: &HostState| host.sharing == Sharing::Shared;
+        if Archive::writers(path).iter().any(shares) {
             Archive::open_shared(path, clock)
         } else {
             Archive::open(path, clock)
         }
-    }
-
-    /// Whether processes have a store open that let others write it, too.
-    fn is_shared_by_others(path: &Path) -> bool {
-        let shares = |host: &HostState| host.sharing == Sharing::Shared;
-        Archive::writers(path).iter().any(shares)
     }
 
     /// The processes of any host that write a store whose index is in a server; none if that does not answer.
@@ -119,10 +114,10 @@ impl Archive {
         let archive = Archive::over(facts, tree, store, clock, Some(lock));
         archive.check_facts(changed_facts)?;
         if archive.is_shared() {
-            archive.stage_as_entered();
-            archive.dates.set_ahead(archive.ahead_in_ledger());
+            archive.keeper().stage_as_entered();
+            archive.dates.set_ahead(archive.keeper().ahead_in_ledger());
         } else {
-            archive.read_ledger()?;
+            archive.keeper().read_ledger()?;
         }
         if let Err(error) = archive.edit(&Stranger, |it| it.make_again()) {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");

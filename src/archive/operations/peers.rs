@@ -2,17 +2,17 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Archive, ArchiveError, Stranger};
+use super::{Archive, ArchiveError, Keeper, Stranger};
 use crate::archive::store::{BEAT, Sharing, Standing};
 use crate::os::processors;
 
-impl Archive {
-    /// Starts to look after the other hosts that share the store, in a thread that ends with the Archive.
-    pub fn watch_peers(self: &Arc<Archive>) -> std::io::Result<()> {
-        let archive = Arc::downgrade(self);
-        processors::spawn_unbound("peers", move || watch(&archive))
-    }
+/// Starts to look after the other hosts that share the store, in a thread that ends with the Archive.
+pub fn watch_peers(archive: &Arc<Archive>) -> std::io::Result<()> {
+    let archive = Arc::downgrade(archive);
+    processors::spawn_unbound("peers", move || watch(&archive))
+}
 
+impl Keeper<'_> {
     /// Takes over what hosts have left that are gone. If this one has counted as gone itself, it starts afresh.
     fn look_after_peers(&self) -> Result<(), ArchiveError> {
         if self.store.standing()? == Standing::Lapsed {
@@ -58,7 +58,7 @@ fn watch(archive: &Weak<Archive>) {
         let Some(archive) = archive.upgrade() else {
             return;
         };
-        if let Err(error) = archive.look_after_peers() {
+        if let Err(error) = archive.keeper().look_after_peers() {
             log::info!("what other hosts have left is done later: {error}");
         }
     }

@@ -126,6 +126,14 @@ impl Depositor<'_> {
             Author::Marked { uid, gid }
         })
     }
+
+    /// Returns whether the accepted sidecar of an item declares any relation.
+    pub(super) fn declares_anything(&self, names: &Names) -> Result<bool, ArchiveError> {
+        Ok(match self.store.find_by_names(names)? {
+            Some(item) => !self.store.relations_of(item.id)?.is_empty(),
+            None => false,
+        })
+    }
 }
 
 impl Archive {
@@ -164,14 +172,6 @@ impl Archive {
         })
     }
 
-    /// Returns whether the accepted sidecar of an item declares any relation.
-    pub(super) fn declares_anything(&self, names: &Names) -> Result<bool, ArchiveError> {
-        Ok(match self.store.find_by_names(names)? {
-            Some(item) => !self.store.relations_of(item.id)?.is_empty(),
-            None => false,
-        })
-    }
-
     /// The user who speaks in an item's sidecar as it is on disk.
     pub(super) fn speaker_on_disk(&self, names: &Names) -> Option<Speaker> {
         let author = self.author(names).ok().flatten()?;
@@ -202,22 +202,6 @@ impl Archive {
             return Ok(());
         }
         self.edit(&Stranger, |it| it.record_speaker(&it.known(id)?))
-    }
-
-    /// The owner of the accepted sidecar of an item that is written again where it is lost: the owner of the item, with
-    /// the mark of a stranger if that user was not the one who spoke there.
-    pub(super) fn author_of_lost(&self, item: &Item) -> Result<Author, ArchiveError> {
-        if self.store.relations_of(item.id)?.is_empty() {
-            return Ok(Author::Unknown);
-        }
-        let place = Place::of(&item.names);
-        let stat = rustix::fs::fstat(self.tree.open_item(&place)?);
-        let stat = stat.map_err(|errno| self.tree.error(Action::Read, place.as_str(), errno))?;
-        let (uid, gid) = (stat.st_uid, stat.st_gid);
-        Ok(match self.store.speaker(item.id)? {
-            Some(speaker) if speaker.uid == uid => Author::Unknown,
-            _ => Author::Marked { uid, gid },
-        })
     }
 
     /// The owner of an item's sidecar; None if it does not speak for its owner.
@@ -255,7 +239,23 @@ impl Archive {
 }
 
 impl Editor<'_> {
-    /// The same, while items are changed.
+    /// The owner of the accepted sidecar of an item that is written again where it is lost: the owner of the item, with
+    /// the mark of a stranger if that user was not the one who spoke there.
+    pub(super) fn author_of_lost(&self, item: &Item) -> Result<Author, ArchiveError> {
+        if self.store.relations_of(item.id)?.is_empty() {
+            return Ok(Author::Unknown);
+        }
+        let place = Place::of(&item.names);
+        let stat = rustix::fs::fstat(self.tree.open_item(&place)?);
+        let stat = stat.map_err(|errno| self.tree.error(Action::Read, place.as_str(), errno))?;
+        let (uid, gid) = (stat.st_uid, stat.st_gid);
+        Ok(match self.store.speaker(item.id)? {
+            Some(speaker) if speaker.uid == uid => Author::Unknown,
+            _ => Author::Marked { uid, gid },
+        })
+    }
+
+    /// Does what [`Archive::note_speaker`] does, while items are changed.
     pub(super) fn record_speaker(&self, item: &Item) -> Result<(), ArchiveError> {
         if self.store.relations_of(item.id)?.is_empty() {
             return Ok(());

@@ -1,10 +1,10 @@
 //! Minted items after a crash: directories that have not reached the disk are created again.
 
-use super::{Archive, ArchiveError, Editor};
+use super::{ArchiveError, Editor, Keeper};
 use crate::archive::store::{ItemId, Unsettled};
 use crate::archive::tree::{Author, Filled, Place};
 
-impl Archive {
+impl Keeper<'_> {
     /// Syncs all minted items and all idle dirty regions.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
         self.minted.settle_now()?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Archive, ArchiveError, Clock, Role, holder};
+use super::{Archive, ArchiveError, Clock, Keeper, Role, holder};
 use crate::archive::store::{Counts, HostState, StoreError};
 use crate::formats::item::Names;
 use ibi::Timestamp;
@@ -112,7 +112,8 @@ pub struct Removed {
 impl Status {
     /// The status of a store, mounted or not. What cannot be read is part of the status, not an error.
     pub fn of(store: &Path, clock: &dyn Clock) -> Status {
-        let read = Archive::open_read_only(store).and_then(|archive| archive.status(clock));
+        let read =
+            Archive::open_read_only(store).and_then(|archive| archive.keeper().status(clock));
         read.unwrap_or_else(|error| {
             let index = match &error {
                 ArchiveError::Store(StoreError::Away { .. }) => IndexState::Unreadable,
@@ -151,7 +152,7 @@ fn is_missing(store: &Path) -> bool {
         .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
 }
 
-impl Archive {
+impl Keeper<'_> {
     /// The originals removed in the last 30 days that no other Archive has claimed.
     fn removed_originals(&self, now: &Timestamp) -> Result<Vec<Removed>, ArchiveError> {
         let since = Timestamp::from_unix(now.seconds().saturating_sub(30 * DAY), 0);

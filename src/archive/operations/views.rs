@@ -1,4 +1,5 @@
-//! The views of an Archive: what a user may read, who adds items, and who changes items and holds the lock for that.
+//! The views of an Archive: what a user may read, who adds items, who changes items and holds the lock for that, and the
+//! keeping of the store as a whole.
 
 use std::ops::Deref;
 
@@ -64,6 +65,19 @@ impl<'a> Deref for Editor<'a> {
     }
 }
 
+/// An Archive whose store is kept as a whole: checked, indexed, settled, taken over from other hosts. [`Archive::keeper`]
+/// makes one; front ends that serve readers or depositors need none.
+#[derive(Clone, Copy)]
+pub struct Keeper<'a>(&'a Archive);
+
+impl Deref for Keeper<'_> {
+    type Target = Archive;
+
+    fn deref(&self) -> &Archive {
+        self.0
+    }
+}
+
 impl Editor<'_> {
     /// The same lock, for changes on behalf of another user.
     pub(super) fn by<'b>(&'b self, actor: &'b dyn Actor) -> Editor<'b> {
@@ -106,6 +120,11 @@ impl Archive {
             archive: self,
             actor,
         }
+    }
+
+    /// This Archive for what concerns its store as a whole.
+    pub fn keeper(&self) -> Keeper<'_> {
+        Keeper(self)
     }
 
     /// Runs a change of items on behalf of a user. It waits until no other thread, and no other host that shares the store,

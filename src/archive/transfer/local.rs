@@ -63,7 +63,7 @@ impl Local {
         }
         if mount_point.is_none() {
             // No other process writes it: what is there was left by an interrupted run.
-            local.archive.clear_staging()?;
+            local.archive.keeper().clear_staging()?;
         }
         Ok(local)
     }

@@ -14,19 +14,19 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     if let Some(place) = &options.to {
         archive = archive.move_index(place)?;
     }
-    let (archive, report) = match archive.reindex(&mut |items| progress.at(items)) {
+    let (archive, report) = match archive.keeper().reindex(&mut |items| progress.at(items)) {
         // Damage deep in the database shows only when it is read as a whole.
         Err(ArchiveError::Store(error)) if error.is_damage() => {
             drop(archive);
             let archive = start::reopen(&options.store, &error)?;
-            let report = archive.reindex(&mut |items| progress.at(items))?;
+            let report = archive.keeper().reindex(&mut |items| progress.at(items))?;
             (archive, report)
         }
         other => (archive, other?),
     };
     drop(progress);
     if options.to.is_some() {
-        archive.remove_index_file()?;
+        archive.keeper().remove_index_file()?;
     }
     archive.close();
     if options.output.json {
@@ -53,7 +53,7 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     Archive::refuse_unfinished(store)?;
     if options.clock_is_right {
         let archive = Archive::open(store, Box::new(SystemClock))?;
-        if let Some(last) = archive.go_on_from_present()? {
+        if let Some(last) = archive.keeper().go_on_from_present()? {
             let goes_on = message!(
                 "minting continues from now; dates until {until} that items have are skipped",
                 until = last.to_rfc3339()

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::access::{self, StoreAccess};
 use super::{explain, print, say};
 use crate::archive::store::Item;
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, metadata_problems};
 use crate::command::cli::{Id, IdCommand, List, Show};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -93,7 +93,7 @@ fn show_from_index(
         claims: &claims,
         aliases: &aliases,
     })?;
-    Ok(archive.metadata_problems(&item.names))
+    Ok(metadata_problems(archive.tree(), &item.names))
 }
 
 /// The title in an item's description, if this user may read it.

@@ -117,7 +117,7 @@ fn mint_through(
         }
         (Err(error), _) => {
             if error == rustix::io::Errno::AGAIN && !access.is_shut() {
-                access.read()?.check_wait()?;
+                access.read()?.depositor(&Process).check_wait()?;
             }
             if error == rustix::io::Errno::ACCESS {
                 return Err(Failure::new(

@@ -42,7 +42,7 @@ impl Staging {
             names: Mutex::default(),
             next: AtomicU64::new(0),
         };
-        archive.clear_staging()?;
+        archive.keeper().clear_staging()?;
         Ok(staging)
     }
 

@@ -60,7 +60,7 @@ fn after_a_clock_ran_ahead_its_dates_are_put_back_by_the_administrator() {
     archive.clock.advance_milliseconds(3_600_000);
     let item = archive.new_item();
     archive.clock.set(present);
-    let last = archive.go_on_from_present().expect("asked");
+    let last = archive.keeper().go_on_from_present().expect("asked");
     let date = item.names.rep().map(ibi::Rep::timestamp);
     assert_eq!(last, date);
     // A known item keeps its name.
@@ -350,10 +350,10 @@ fn what_was_an_original_here_is_one_again_for_any_user() {
         .depositor(&OTHER_USER)
         .refusal(&item, &item.names, &sidecar);
     assert!(refused.expect("asked").is_none());
-    assert!(archive.was_original(&item.names).expect("read"));
+    assert!(archive.keeper().was_original(&item.names).expect("read"));
     let place = Place::of(&item.names);
     archive.tree().remove_tombstone(&place).expect("removed");
-    assert!(!archive.was_original(&item.names).expect("read"));
+    assert!(!archive.keeper().was_original(&item.names).expect("read"));
     let refused = archive
         .depositor(&OTHER_USER)
         .refusal(&item, &item.names, &sidecar);
@@ -397,7 +397,7 @@ fn a_sidecar_read_from_the_tree_adds_the_names_that_its_author_may_make() {
             item: known,
         };
         let record = Record::bare(both.clone(), State::Copy);
-        let refused = archive.refusal_of_read(&place, &record, &evidence);
+        let refused = archive.keeper().refusal_of_read(&place, &record, &evidence);
         let refused = refused.expect("asked");
         assert_eq!(
             matches!(refused, Some(ArchiveError::MayNotName { .. })),
@@ -437,7 +437,9 @@ fn an_original_read_from_the_tree_was_minted_here_as_far_as_is_known() {
         };
         let place = names.rep().cloned().map(Ibi::Rep).map(Names::from);
         let record = Record::bare(names.clone(), state);
-        let refused = archive.refusal_of_read(&place.expect("a rep"), &record, &evidence);
+        let refused = archive
+            .keeper()
+            .refusal_of_read(&place.expect("a rep"), &record, &evidence);
         let refused = refused.expect("asked");
         assert!(
             matches!(refused, None | Some(ArchiveError::NotMintedHere(_))),

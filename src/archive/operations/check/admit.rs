@@ -7,7 +7,7 @@ use super::context::{PlaceContext, ReadRecord, ScanSummary};
 use super::finding::{CheckCode, CheckFinding};
 use crate::archive::store::{Item, Record, StoreError};
 use crate::archive::tree::Place;
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{ArchiveError, Keeper};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::message;
 use ibi::{Ibi, Ibip};
@@ -41,7 +41,7 @@ pub(super) fn ibip_taken(record: &Record, holder: Names) -> StoreError {
 /// The name of the pair that holds aliases.
 const ALIAS: &[u8] = b"ibi.alias";
 
-impl Archive {
+impl Keeper<'_> {
     /// The record of an item that is present: according to its sidecar, if the item may have those
     /// names and that state, else according to its place alone.
     pub(super) fn admitted(

@@ -5,7 +5,7 @@ use super::context::{ScanSummary, is_below};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Difference, DifferenceKind, Store, StoreUse};
 use crate::archive::tree::{Area, Place};
-use crate::archive::{Archive, ArchiveError, Clock};
+use crate::archive::{ArchiveError, Clock, Keeper};
 use ibi::Timestamp;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -14,7 +14,7 @@ use ibi::pairs::{Pairs, Value};
 /// The seconds that the last date given out may be ahead of the clock.
 const AHEAD_SECONDS: i64 = 60;
 
-impl Archive {
+impl Keeper<'_> {
     /// Compares this Archive, which was read from the tree, with the index.
     pub(super) fn compare(
         &self,

@@ -5,11 +5,11 @@ use super::context::is_below;
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use super::item_set::ItemSet;
 use crate::archive::tree::Place;
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{ArchiveError, Keeper};
 use crate::formats::item::State;
 use ibi::message;
 
-impl Archive {
+impl Keeper<'_> {
     pub(super) fn check_service(&self, report: &mut CheckReport) -> Result<(), ArchiveError> {
         let held = self.held(&self.facts.service)?;
         if held.is_none_or(|item| item.state != State::Original)

@@ -163,18 +163,19 @@ pub(super) fn check_once(
         .map(|index| (index.last_date(), index.reserved_date()));
     let known = known.map(|(last, reserved)| last.ok().flatten().max(reserved.ok().flatten()));
     let known = known.flatten().max(last_in_ledger(&ledger));
-    let mut summary = rebuilt.index_into(&rebuilt.store, &before, known, clock.now(), progress)?;
+    let keeper = rebuilt.keeper();
+    let mut summary = keeper.index_into(&rebuilt.store, &before, known, clock.now(), progress)?;
     rebuilt.store.widen()?;
     report.items = summary.report.items;
     report.findings.append(&mut summary.report.findings);
-    rebuilt.check_service(&mut report)?;
+    keeper.check_service(&mut report)?;
     store_files::check_handovers(&rebuilt, &mut report);
     if let (Some(index), false) = (&index, report.has(CheckCode::IndexDamaged)) {
-        rebuilt.compare(index, &mut report)?;
-        rebuilt.check_dates(index, &summary, store_use, clock, &mut report)?;
+        keeper.compare(index, &mut report)?;
+        keeper.check_dates(index, &summary, store_use, clock, &mut report)?;
     }
-    rebuilt.check_editions(&mut report)?;
-    rebuilt.check_relations(&mut report)?;
+    keeper.check_editions(&mut report)?;
+    keeper.check_relations(&mut report)?;
     if report.has(CheckCode::AreaMissing) || report.has(CheckCode::Unreadable) {
         // Rebuilding the index now would drop the items that cannot be read.
         for finding in &mut report.findings {

@@ -5,11 +5,11 @@ use super::admit::ibip_taken;
 use super::context::{PlaceContext, ReadRecord};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{Item, Record, Refill, StoreError};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{ArchiveError, Keeper};
 use crate::formats::item::{Names, State};
 use ibi::message;
 
-impl Archive {
+impl Keeper<'_> {
     /// Records an item according to its sidecar, or to the last sidecar that was accepted.
     pub(super) fn put_accepted(
         &self,

@@ -9,12 +9,13 @@ use super::super::recovery_log::{ChangeDurability, Queued};
 use super::context::{DateBounds, PlaceContext, PreviousIndex, ScanSummary};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::item_set::ItemSet;
+use super::metadata::metadata_findings;
 use crate::archive::operations::Facts;
 use crate::archive::store::{
     self, ACCESSES_FILE, Accesses, HARVEST_FILE, Harvest, Store, StoreError,
 };
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError, Editor, Stranger};
+use crate::archive::{Archive, ArchiveError, Editor, Keeper, Stranger};
 use crate::formats::item::Sidecar;
 use crate::sql::index_url::{IndexPlace, IndexUrl};
 use ibi::Timestamp;
@@ -33,20 +34,14 @@ fn copy_beside(
 }
 
 impl Archive {
-    /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
-    /// from which minting continues.
-    pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
-        self.edit(&Stranger, |it| it.rebuild_index(progress))
-    }
-
-    /// Uses an index elsewhere from now on. It has no items until [`Archive::reindex`] has run. The previous one stays
+    /// Uses an index elsewhere from now on. It has no items until [`Keeper::reindex`] has run. The previous one stays
     /// where it is until then, and is not used any more.
     ///
     /// # Errors
     /// There is another Archive's index already.
     pub fn move_index(self, place: &IndexPlace) -> Result<Archive, ArchiveError> {
         self.writable()?;
-        self.settle_now()?;
+        self.keeper().settle_now()?;
         let index = match place {
             IndexPlace::File => None,
             IndexPlace::Server(url) => Some(url.clone()),
@@ -88,6 +83,14 @@ impl Archive {
         self.store.leave();
         let path = self.tree.path().to_owned();
         Archive::open_held(&path, self.clock, lock, ChangedFacts::Accept)
+    }
+}
+
+impl Keeper<'_> {
+    /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
+    /// from which minting continues.
+    pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
+        self.edit(&Stranger, |it| it.rebuild_index(progress))
     }
 
     /// Removes the file of an index that is in a server now, and those of what was copied with it.
@@ -136,7 +139,7 @@ impl Archive {
                     return Ok(());
                 };
                 if scanned.is_here && !before.is_last {
-                    let findings = self.metadata_findings(&place);
+                    let findings = metadata_findings(&self.tree, &place);
                     summary.report.findings.extend(findings);
                 }
                 let accepted_before = before.sidecar(&place)?;
@@ -216,7 +219,7 @@ impl Editor<'_> {
         // Rebuilding also replaces what the ledger reserves, so no date is given out meanwhile.
         let mut dates = self.dates.lock();
         // The rows to be replaced also list the directories that are not on disk yet.
-        self.settle_now()?;
+        self.keeper().settle_now()?;
         // A reader beside the writer sees the previous contents until the writer commits.
         let index = Store::open_read_only(self.tree.root(), self.facts.index.as_ref())?;
         let before = PreviousIndex {
@@ -224,7 +227,9 @@ impl Editor<'_> {
             is_last: true,
         };
         let last = dates.last().cloned();
-        let summary = self.index_into(&self.store, &before, last, self.clock.now(), progress)?;
+        let summary =
+            self.keeper()
+                .index_into(&self.store, &before, last, self.clock.now(), progress)?;
         dates.go_on_after(self.store.last_date()?);
         drop(dates);
         if let Some(text) = self.tree.read_small(own_files::FACTS)? {

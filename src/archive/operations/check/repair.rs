@@ -33,7 +33,9 @@ impl Archive {
         repair_store_files(path, &report)?;
         let archive =
             Archive::open_held(path, clock, lock::Hold::Alone(lock), ChangedFacts::Accept)?;
-        archive.apply_repairs(&report, progress)?;
+        archive.edit(&Stranger, |it| it.repair_found(&report))?;
+        archive.keeper().reindex(progress)?;
+        archive.edit(&Stranger, |it| it.complete_one_sided(&report))?;
         archive.close();
         let left = check_once(path, StoreUse::InUse, &*archive.clock, progress)?;
         let (found, still) = (report.identities(), left.identities());
@@ -48,14 +50,11 @@ impl Archive {
         Ok(report)
     }
 
-    fn apply_repairs(
-        &self,
-        report: &CheckReport,
-        progress: &mut ItemProgress<'_>,
-    ) -> Result<(), ArchiveError> {
-        self.edit(&Stranger, |it| it.repair_found(report))?;
-        self.reindex(&mut |items| progress(items))?;
-        self.edit(&Stranger, |it| it.complete_one_sided(report))
+    /// Sets the damaged index of a store aside and returns its new name.
+    pub fn set_index_aside(path: &Path) -> Result<Option<String>, ArchiveError> {
+        let tree = Tree::open_as_it_is(path)?;
+        let _lock = lock::Lock::take(&tree)?;
+        set_index_aside(&tree)
     }
 }
 
@@ -88,15 +87,6 @@ fn repair_store_files(path: &Path, report: &CheckReport) -> Result<(), ArchiveEr
         }
     }
     Ok(())
-}
-
-impl Archive {
-    /// Sets the damaged index of a store aside and returns its new name.
-    pub fn set_index_aside(path: &Path) -> Result<Option<String>, ArchiveError> {
-        let tree = Tree::open_as_it_is(path)?;
-        let _lock = lock::Lock::take(&tree)?;
-        set_index_aside(&tree)
-    }
 }
 
 impl Editor<'_> {

@@ -12,7 +12,7 @@ use super::finding::{CheckCode, CheckFinding};
 use crate::archive::store::Record;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Place, TreeError, WalkEntry};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{ArchiveError, Keeper};
 use crate::formats::fixity::shown;
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
@@ -149,7 +149,7 @@ impl Coordinator {
     }
 }
 
-impl Archive {
+impl Keeper<'_> {
     /// Calls `visit` for every tombstone, then for every item of the tree. An item that was restored
     /// then counts as present and keeps the names in its tombstone.
     pub(super) fn scan_tree(

@@ -210,7 +210,7 @@ fn the_alias_of_an_item_is_not_the_ibip_of_another() {
     archive.edit_raw(&claims, |sidecar| sidecar.set_names(&both));
     assert!(archive.findings().contains(&taken));
     archive.reopen();
-    archive.reindex(&mut |_| ()).expect("an index");
+    archive.keeper().reindex(&mut |_| ()).expect("an index");
     let found = archive.find_named(former).expect("read");
     assert_eq!(found.map(|item| item.names), Some(names(COPY)));
 }
@@ -284,7 +284,7 @@ fn relations_at_one_end_are_found_and_finished() {
     archive.edit_raw(&one, |sidecar| {
         sidecar.set_relation(&RelationKind::NextEdition, &other.names);
     });
-    archive.reindex(&mut |_| ()).expect("an index");
+    archive.keeper().reindex(&mut |_| ()).expect("an index");
     assert_eq!(
         archive.findings(),
         [format!("one-sided {}", one.names.preferred())]

@@ -1,5 +1,5 @@
-use super::super::Setup;
 use super::super::testing::TestArchive;
+use super::super::{Process, Setup};
 use super::*;
 use crate::archive::Clock;
 use ibi::distributor::Granularity;
@@ -121,18 +121,18 @@ fn a_store_is_known_by_ledger_and_lock() {
 fn minting_goes_on_from_the_present_after_a_clock_ran_ahead() {
     let mut archive = TestArchive::new();
     archive.clock.advance_milliseconds(10);
-    assert_eq!(archive.go_on_from_present().expect("asked"), None);
+    assert_eq!(archive.keeper().go_on_from_present().expect("asked"), None);
     let present = archive.clock.now();
     archive.clock.advance_milliseconds(86_400_000);
     let ahead = archive.new_item();
     archive.clock.set(present.clone());
-    let wait = archive.check_wait();
+    let wait = archive.depositor(&Process).check_wait();
     assert!(matches!(wait, Err(ArchiveError::Wait(_))), "{wait:?}");
     let refused = archive.reserve();
     assert!(matches!(refused, Err(ArchiveError::Wait(_))), "{refused:?}");
-    let last = archive.go_on_from_present().expect("asked");
+    let last = archive.keeper().go_on_from_present().expect("asked");
     assert_eq!(last, ahead.names.rep().map(ibi::Rep::timestamp));
-    archive.check_wait().expect("no wait");
+    archive.depositor(&Process).check_wait().expect("no wait");
     archive.clock.advance_milliseconds(10);
     let date = archive.reserve().expect("a date").date;
     assert!(date > present && Some(date) < last);

@@ -407,11 +407,11 @@ fn a_change_in_progress_keeps_its_level_in_the_log() {
     };
     let changes = [(); 2].map(|()| archive.begin_write(item.id).expect("begun"));
     for change in changes {
-        archive.settle_now().expect("settled");
+        archive.keeper().settle_now().expect("settled");
         assert!(is_logged());
         change.done();
     }
-    archive.settle_now().expect("settled");
+    archive.keeper().settle_now().expect("settled");
     assert!(!is_logged());
     archive.begin_write(item.id).expect("begun").done();
     assert!(is_logged(), "each change after that is logged again");
@@ -504,7 +504,7 @@ fn an_item_that_was_removed_before_it_was_synced_is_settled() {
     let [gone, kept] = [archive.new_item(), archive.new_item()];
     assert_eq!(archive.store().unsettled().expect("read").len(), 2);
     std::fs::remove_dir_all(archive.file(&gone, "")).expect("removed");
-    archive.settle_now().expect("settled");
+    archive.keeper().settle_now().expect("settled");
     assert_eq!(archive.store().unsettled().expect("read").len(), 0);
     assert!(archive.file(&kept, "doc").is_dir());
 }

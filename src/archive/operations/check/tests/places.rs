@@ -396,7 +396,7 @@ fn the_first_to_have_an_alias_keeps_it() {
         repaired(&store);
         let clock = Box::new(store.clock.clone());
         let archive = Archive::open_for_reindex(store.directory.path(), clock).expect("opened");
-        archive.reindex(&mut |_| ()).expect("an index");
+        archive.keeper().reindex(&mut |_| ()).expect("an index");
         let found = archive.store().find_by_alias(&alias).expect("read");
         assert_eq!(found.map(|item| item.names), Some(names(holder)));
     }
