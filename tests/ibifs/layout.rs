@@ -111,7 +111,10 @@ fn called(line: &str) -> Vec<String> {
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
             .collect()
     };
-    line.split("crate::")
+    // A visibility names who may use it, not what it uses.
+    line.trim_start()
+        .trim_start_matches("pub(in crate::")
+        .split("crate::")
         .skip(1)
         .map(|rest| {
             let folder = names(rest);

@@ -123,7 +123,7 @@ impl Archive {
             log::warn!("not all that was minted before a crash is in the tree again: {error}");
         }
         archive.tree.keep_reserve();
-        if let Err(error) = archive.recover() {
+        if let Err(error) = archive.edit(&Stranger, |it| it.recover_marked()) {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
         if let Err(error) = archive.edit(&Stranger, |it| it.record_all_speakers()) {

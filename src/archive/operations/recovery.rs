@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::identifiers::names_at;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::sidecars::merged;
-use super::{Acceptance, Archive, ArchiveError, Editor, Stranger, WriteIntent};
+use super::{Acceptance, Archive, ArchiveError, Editor, WriteIntent};
 use crate::archive::store::{Item, ItemId, LoggedJoint, Record};
 use crate::archive::tree::{Area, Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
@@ -28,11 +28,6 @@ impl Archive {
         {
             log::debug!("what was queued is read later: {error}");
         }
-    }
-
-    /// After a crash: updates the index from the tree in the dirty regions.
-    pub(super) fn recover(&self) -> Result<(), ArchiveError> {
-        self.edit(&Stranger, |it| it.recover_marked())
     }
 }
 

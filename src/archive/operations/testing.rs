@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use rustix::process::{getegid, geteuid};
 
 use super::{Archive, ArchiveError, CheckFinding, Clock, OwnerOnDisk, Process, Setup};
-use crate::archive::store::{Item, ItemId};
+use crate::archive::store::{Item, ItemId, Record, Store};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, Sidecar};
 use crate::os::testing::TemporaryDirectory;
@@ -311,6 +311,11 @@ pub(crate) struct TestParts {
 
 fn line_of(finding: &CheckFinding) -> String {
     format!("{} {}", finding.code.word(), finding.subject)
+}
+
+/// Records an item without a tree.
+pub(crate) fn put(store: &Store, record: &Record) {
+    store.put(record).expect("recorded");
 }
 
 pub(crate) fn names(text: &str) -> Names {

@@ -76,7 +76,7 @@ impl Store {
 
     /// Records that something about an item has changed that the index does not contain, such as its
     /// description.
-    pub fn note_change(&self, item: ItemId) -> Result<(), StoreError> {
+    pub(in crate::archive) fn note_change(&self, item: ItemId) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             let sql = format!("UPDATE item SET changed = {NEXT_CHANGE} WHERE id = ?1");
             transaction.execute(&sql, params![item.0])

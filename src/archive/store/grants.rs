@@ -104,7 +104,7 @@ fn insert(host: i64) -> String {
 
 impl Store {
     /// Gives out the next date by the clock of the server, as one distributor for all hosts.
-    pub fn grant(
+    pub(in crate::archive) fn grant(
         &self,
         terms: &GrantTerms<'_>,
         item: Option<&GrantedItem<'_>>,

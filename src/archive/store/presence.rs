@@ -104,7 +104,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError::InUse`] if another process, of which was heard lately, writes it, and not both share it.
-    pub fn enter(&self, sharing: Sharing) -> Result<(), StoreError> {
+    pub(in crate::archive) fn enter(&self, sharing: Sharing) -> Result<(), StoreError> {
         let Some(url) = &self.url else {
             return Ok(());
         };
@@ -123,7 +123,7 @@ impl Store {
 
     /// Registers a process again that has lapsed. It has another number then, and the marks that it has left, unless
     /// another process has taken them over.
-    pub fn enter_again(&self, sharing: Sharing) -> Result<(), StoreError> {
+    pub(in crate::archive) fn enter_again(&self, sharing: Sharing) -> Result<(), StoreError> {
         let presence = self.presence.lock();
         let Some(presence) = &*presence else {
             return Ok(());
@@ -198,7 +198,7 @@ impl Store {
     }
 
     /// Removes the rows of processes that are gone, and takes over their recovery marks. Returns whether there are any.
-    pub fn take_over(&self) -> Result<bool, StoreError> {
+    pub(in crate::archive) fn take_over(&self) -> Result<bool, StoreError> {
         let Some(id) = self.own_number() else {
             return Ok(false);
         };
@@ -227,7 +227,7 @@ impl Store {
     }
 
     /// Notes where this process has mounted the store.
-    pub fn mounted_at(&self, mount_point: &str) -> Result<(), StoreError> {
+    pub(in crate::archive) fn mounted_at(&self, mount_point: &str) -> Result<(), StoreError> {
         let Some(id) = self.own_number() else {
             return Ok(());
         };
@@ -245,7 +245,7 @@ impl Store {
     }
 
     /// Removes the row of this process.
-    pub fn leave(&self) {
+    pub(in crate::archive) fn leave(&self) {
         let Some(presence) = self.presence.lock().take() else {
             return;
         };

@@ -192,7 +192,10 @@ impl Store {
     }
 
     /// Records who speaks in the relations that items declare.
-    pub fn set_speakers(&self, speakers: &[(ItemId, Option<Speaker>)]) -> Result<(), StoreError> {
+    pub(in crate::archive) fn set_speakers(
+        &self,
+        speakers: &[(ItemId, Option<Speaker>)],
+    ) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             for (id, speaker) in speakers {
                 set(transaction, *id, *speaker)?;

@@ -14,7 +14,7 @@ pub struct Turn<'store> {
 
 impl Store {
     /// Waits for the turn of this process. The caller has no other thread wait for it meanwhile.
-    pub fn take_turn(&self) -> Result<Turn<'_>, StoreError> {
+    pub(in crate::archive) fn take_turn(&self) -> Result<Turn<'_>, StoreError> {
         let mut server = self.turn.lock();
         if let Some(url) = &self.url {
             let connected = match server.take() {

@@ -9,7 +9,7 @@ use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
 impl Store {
     /// Records an item, new or known by any of its names, with everything that its sidecar declares.
-    pub fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
+    pub(in crate::archive) fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
         match record.state {
             State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
             State::Original | State::Deleted => self.write_in_group(RecordWrite {
@@ -22,7 +22,11 @@ impl Store {
     /// Records an item whose directory is placed after this and synced later. The record is durable
     /// when this returns, and unsettled until [`Store::settle`] is called for it. Fails with
     /// [`StoreError::Taken`] if the name is known already.
-    pub fn mint(&self, record: &Record, owner: Option<Owner>) -> Result<Item, StoreError> {
+    pub(in crate::archive) fn mint(
+        &self,
+        record: &Record,
+        owner: Option<Owner>,
+    ) -> Result<Item, StoreError> {
         let id = self.write_in_group(RecordWrite {
             record: record.clone(),
             mint: Some(NewItem { owner }),
@@ -32,7 +36,7 @@ impl Store {
     }
 
     /// Records that the directories of minted items are on disk.
-    pub fn settle(&self, items: &[ItemId]) -> Result<(), StoreError> {
+    pub(in crate::archive) fn settle(&self, items: &[ItemId]) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             for item in items {
                 transaction.execute("DELETE FROM unsettled WHERE item = ?1", params![item.0])?;
@@ -42,7 +46,7 @@ impl Store {
     }
 
     /// Deletes an item whose directory could not be placed.
-    pub fn forget(&self, item: ItemId) -> Result<(), StoreError> {
+    pub(in crate::archive) fn forget(&self, item: ItemId) -> Result<(), StoreError> {
         self.write(Sync::Later, |transaction| {
             transaction.execute("DELETE FROM item WHERE id = ?1", params![item.0])
         })
@@ -50,7 +54,7 @@ impl Store {
 
     /// Replaces all items in one transaction. A reader beside it sees the previous items until it
     /// ends. `fill` records the new items and returns the last date given out.
-    pub fn replace_all(
+    pub(in crate::archive) fn replace_all(
         &self,
         fill: impl FnOnce(&Refill<'_>) -> Result<Option<Timestamp>, StoreError>,
     ) -> Result<(), StoreError> {
@@ -84,7 +88,7 @@ impl Store {
     }
 
     /// Records the contents of `archive.ibi`, byte for byte.
-    pub fn set_facts(&self, text: &[u8]) -> Result<(), StoreError> {
+    pub(in crate::archive) fn set_facts(&self, text: &[u8]) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             transaction.execute(
                 "INSERT INTO facts VALUES (1, ?1) ON CONFLICT (one) DO UPDATE SET text = ?1",
@@ -94,12 +98,16 @@ impl Store {
     }
 
     /// Records the last date given out as exact. Durable when this returns.
-    pub fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
+    pub(in crate::archive) fn set_last_date(&self, last: &Timestamp) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| set_last(transaction, last))
     }
 
     /// Records that dates up to `reserved` may be given out after `last`. Durable when this returns.
-    pub fn reserve_dates(&self, last: &Timestamp, reserved: &Timestamp) -> Result<(), StoreError> {
+    pub(in crate::archive) fn reserve_dates(
+        &self,
+        last: &Timestamp,
+        reserved: &Timestamp,
+    ) -> Result<(), StoreError> {
         self.write(Sync::Now, |transaction| {
             set_last(transaction, last)?;
             let sql = "UPDATE ledger SET reserved = ?1";

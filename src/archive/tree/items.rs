@@ -66,7 +66,7 @@ impl Tree {
     }
 
     /// Moves an item from its IBIp to the place that its rep gives it. Open descriptors stay valid.
-    pub fn move_item(&self, from: &Place, to: &Place) -> Result<(), TreeError> {
+    pub(in crate::archive) fn move_item(&self, from: &Place, to: &Place) -> Result<(), TreeError> {
         self.make_levels(to.parent())?;
         let source = self.open_directory(from.parent())?;
         let target = self.open_directory(to.parent())?;

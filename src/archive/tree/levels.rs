@@ -65,7 +65,7 @@ impl Tree {
 
     /// Removes levels that were made for an item that is not placed there, the deepest first. One that holds
     /// something by now stays, with those above it.
-    pub fn remove_levels(&self, levels: &[String]) -> Result<(), TreeError> {
+    pub(in crate::archive) fn remove_levels(&self, levels: &[String]) -> Result<(), TreeError> {
         for level in levels {
             let (parent, name) = level.rsplit_once('/').unwrap_or((".", level));
             let directory = match self.open_directory(parent) {

@@ -40,7 +40,7 @@ impl Tree {
     }
 
     /// Removes a file in the store's directory, if it exists; the removal is on disk when this returns.
-    pub fn remove_own(&self, name: &str) -> Result<(), TreeError> {
+    pub(in crate::archive) fn remove_own(&self, name: &str) -> Result<(), TreeError> {
         self.remove_small(".", name, |errno| self.error(Action::Remove, name, errno))
     }
 
@@ -70,7 +70,7 @@ impl Tree {
     }
 
     /// Removes the write permission of other users from an entry of the store's own directory.
-    pub fn tighten(&self, name: &str) -> Result<(), TreeError> {
+    pub(in crate::archive) fn tighten(&self, name: &str) -> Result<(), TreeError> {
         let file = self
             .open_beneath(name, OFlags::RDONLY)
             .map_err(failed(Action::Open, name))?;
@@ -100,7 +100,7 @@ impl Tree {
     /// Replaces a file as a whole, in a directory that only the caller writes to. If it is synced, it is on
     /// disk when this returns. The unfinished file lies beside it and not in `staging/`, which a starting mount
     /// empties.
-    pub fn write_beside(
+    pub(in crate::archive) fn write_beside(
         &self,
         directory: &str,
         name: &str,

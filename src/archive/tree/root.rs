@@ -94,7 +94,7 @@ impl Tree {
     }
 
     /// Makes the directories of a new store. Existing ones stay.
-    pub fn make_own_directories(&self) -> Result<(), TreeError> {
+    pub(in crate::archive) fn make_own_directories(&self) -> Result<(), TreeError> {
         for name in DIRECTORIES {
             match make_level(&self.root, name) {
                 Ok(()) | Err(Errno::EXIST) => {}

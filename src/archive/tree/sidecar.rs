@@ -62,7 +62,7 @@ impl Tree {
     }
 
     /// Removes an item's sidecar, if it has one.
-    pub fn remove_sidecar(&self, place: &Place) -> Result<(), TreeError> {
+    pub(in crate::archive) fn remove_sidecar(&self, place: &Place) -> Result<(), TreeError> {
         let item = self.open_item(place)?;
         match rustix::fs::unlinkat(&item, SIDECAR, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -71,7 +71,7 @@ impl Tree {
     }
 
     /// Replaces an item's sidecar as a whole, synced. EFBIG if it is too large to be read back.
-    pub fn write_sidecar(
+    pub(in crate::archive) fn write_sidecar(
         &self,
         place: &Place,
         bytes: &[u8],
@@ -124,7 +124,7 @@ impl Tree {
     /// Gives a file that is not accepted as an item's sidecar another name in the item, the first free one of
     /// `.ibi.broken-1` to `.ibi.broken-99`, and returns it. A file with the same bytes that has such a name
     /// already is kept instead.
-    pub fn keep_refused(
+    pub(in crate::archive) fn keep_refused(
         &self,
         place: &Place,
         file: BorrowedFd<'_>,

@@ -40,7 +40,7 @@ impl Tree {
 
     /// Renames a file that is not accepted to the first free name of `<aside>-1`, `<aside>-2` and so on. None
     /// where it does not exist.
-    pub fn set_aside(
+    pub(in crate::archive) fn set_aside(
         &self,
         directory: &str,
         name: &str,
@@ -86,7 +86,7 @@ impl Tree {
     /// Writes a small file below the store: in `staging/`, synced, renamed into place, with the directory
     /// synced. With an `owner` the space is charged to the charged user; otherwise the file is the Archive's
     /// own.
-    pub fn write_small(
+    pub(in crate::archive) fn write_small(
         &self,
         directory: &str,
         name: &str,

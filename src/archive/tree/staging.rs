@@ -31,7 +31,7 @@ const TRIES: usize = 10_000;
 
 impl Tree {
     /// Empties `staging/`. Only the one writer of a store may do so.
-    pub fn clear_staging(&self) {
+    pub(in crate::archive) fn clear_staging(&self) {
         if let Ok(staging) = self.open_beneath("staging", OFlags::RDONLY | OFlags::DIRECTORY) {
             log_left(clear(&staging));
         }
@@ -39,7 +39,7 @@ impl Tree {
 
     /// Makes an item in `staging/`, with its sidecar and, on request, `doc/`. [`Tree::place_item`] makes it
     /// visible as a whole. Only new levels above it are synced.
-    pub fn stage_item(
+    pub(in crate::archive) fn stage_item(
         &self,
         place: &Place,
         sidecar: &[u8],

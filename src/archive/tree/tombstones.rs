@@ -14,7 +14,11 @@ const TOMBSTONE_ADDS: u64 = 128;
 impl Tree {
     /// Writes the tombstone of a removed item: its last sidecar, with state and time. Other users may read
     /// the tombstone if they could read the item.
-    pub fn write_tombstone(&self, place: &Place, bytes: &[u8]) -> Result<(), TreeError> {
+    pub(in crate::archive) fn write_tombstone(
+        &self,
+        place: &Place,
+        bytes: &[u8],
+    ) -> Result<(), TreeError> {
         let parent = format!("deleted/{}", place.parent());
         self.make_levels(&parent)?;
         let mode = if self.is_for_all(place) { 0o644 } else { 0o600 };
@@ -72,7 +76,7 @@ impl Tree {
     }
 
     /// Removes the tombstone of an item that exists again.
-    pub fn remove_tombstone(&self, place: &Place) -> Result<(), TreeError> {
+    pub(in crate::archive) fn remove_tombstone(&self, place: &Place) -> Result<(), TreeError> {
         let shown = format!("deleted/{}", place.as_str());
         let parent = format!("deleted/{}", place.parent());
         self.remove_small(&parent, place.name(), failed(Action::Remove, &shown))

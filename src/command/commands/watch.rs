@@ -373,6 +373,7 @@ fn put(event: &str, position: Option<Position>, of: Map<String, Value>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::archive::operations::testing;
     use crate::archive::store::Record;
     use crate::formats::item::Names;
     use ibi::Ibi;
@@ -394,7 +395,7 @@ mod tests {
         let put = |number: usize, relations: &[(RelationKind, Names)]| {
             let mut record = Record::bare(names(number), State::Copy);
             record.relations = relations.to_vec();
-            store.put(&record).expect("recorded");
+            testing::put(&store, &record);
         };
         let related = |number: usize| {
             let next = (RelationKind::NextEdition, names((number + 1) % count));

@@ -1,6 +1,6 @@
 use super::super::recovery_log::MANY;
 use super::super::testing::{OTHER_USER, TestArchive, creator, elsewhere, language, names};
-use super::super::{Fact, Process};
+use super::super::{Fact, Process, Stranger};
 use super::*;
 use ibi::relation::RelationKind;
 
