@@ -7,6 +7,8 @@ mod rng;
 mod user;
 
 use std::cell::Cell;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,6 +55,7 @@ pub struct TestEnv {
     is_index_a_file: bool,
     /// The directory that `root` shows, if another filesystem is mounted there.
     backing: Option<PathBuf>,
+    began: Instant,
 }
 
 /// The features of the filesystem beneath that a test needs and bindfs lacks, because it looks up every file by its
@@ -141,6 +144,7 @@ impl TestEnv {
             postgres: None,
             is_index_a_file: false,
             backing: None,
+            began: Instant::now(),
         }
     }
 
@@ -397,6 +401,18 @@ lose_index() {
 "#;
 
 impl TestEnv {
+    /// Notes how long the test has had the environment, where `tests/run` asks for it. The thread has the name of the test.
+    fn note_time(&self) {
+        if let Some(path) = std::env::var_os("IBIFS_TEST_TIMES") {
+            let test = std::thread::current();
+            let time = self.began.elapsed().as_secs();
+            let line = format!("{time} {}\n", test.name().unwrap_or("?"));
+            let file = OpenOptions::new().append(true).open(path);
+            let noted = file.and_then(|mut file| file.write_all(line.as_bytes()));
+            noted.expect("the time is noted");
+        }
+    }
+
     /// Unmounts what is mounted below the directory, the last mounted first.
     fn unmount_all(&self) {
         let table = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
@@ -417,6 +433,7 @@ impl TestEnv {
 impl Drop for TestEnv {
     fn drop(&mut self) {
         self.unmount_all();
+        self.note_time();
         if std::thread::panicking() {
             eprintln!("kept for a look: {}", self.root.display());
             return;
