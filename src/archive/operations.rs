@@ -97,7 +97,7 @@ pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
 pub use resolve::{Claims, Related, Relations, matching_translation};
 pub use search::{
-    KeptSearch, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchIndexes, SearchScope,
+    PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchCache, SearchIndexes, SearchScope,
     SearchStop, TEXT_FILE, WrittenFiles,
 };
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};

@@ -5,13 +5,13 @@
 //!
 //! - [`entry`]: what is recorded of an item.
 //! - [`files`]: the files of an item that everyone may read, and their texts.
-//! - [`kept`]: the indexes that a mount or a service keeps open.
+//! - [`cache`]: the indexes that a mount or a service keeps open.
 //! - [`texts`]: the second index, which has the texts of files, where the facts of the Archive say so.
 //! - [`written`]: files that were written through the mount.
 
+mod cache;
 mod entry;
 mod files;
-mod kept;
 mod texts;
 mod written;
 
@@ -26,8 +26,8 @@ use crate::archive::store::{
 };
 use crate::formats::item::State;
 use crate::formats::search::{SearchQuery, Searched};
+pub use cache::SearchCache;
 use entry::entry_of;
-pub use kept::KeptSearch;
 pub use texts::Texts;
 pub use written::WrittenFiles;
 

@@ -14,7 +14,7 @@ use super::names::text;
 use super::siblings::reading_as;
 use super::{DirectoryEntry, Entry, Namespace};
 use crate::archive::store::Item;
-use crate::archive::{KeptSearch, SearchIndexes, SearchScope, WrittenFiles};
+use crate::archive::{SearchCache, SearchIndexes, SearchScope, WrittenFiles};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
 use crate::fuse::errno;
@@ -39,9 +39,9 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Searches {
     /// For the user as whom the mount runs, who may read everything.
-    own: KeptSearch,
+    own: SearchCache,
     /// For all other users: what everyone may read, so that no search says what is in a private description.
-    public: KeptSearch,
+    public: SearchCache,
     /// The items in which files were written since the texts were last searched.
     written: Arc<WrittenFiles>,
 }
@@ -49,8 +49,8 @@ pub(super) struct Searches {
 impl Default for Searches {
     fn default() -> Searches {
         Searches {
-            own: KeptSearch::of(SearchScope::All),
-            public: KeptSearch::of(SearchScope::Public),
+            own: SearchCache::of(SearchScope::All),
+            public: SearchCache::of(SearchScope::Public),
             written: Arc::default(),
         }
     }

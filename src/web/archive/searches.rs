@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Site, act};
-use crate::archive::{ArchiveError, KeptSearch, SearchIndexes, SearchScope};
+use crate::archive::{ArchiveError, SearchCache, SearchIndexes, SearchScope};
 use crate::http::server::share::{Share, Shares};
 
 /// The time that a search waits until the index is up to date. Items read by then stay for the next one.
@@ -19,14 +19,14 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Searches {
     /// The searches of a client that are made at a time. Its further ones wait, so that those of others need not.
     of_clients: Shares,
-    kept: KeptSearch,
+    kept: SearchCache,
 }
 
 impl Default for Searches {
     fn default() -> Searches {
         Searches {
             of_clients: Shares::of_processors(),
-            kept: KeptSearch::of(SearchScope::Public),
+            kept: SearchCache::of(SearchScope::Public),
         }
     }
 }

@@ -14,17 +14,17 @@ const READ_AGAIN: Duration = Duration::from_secs(1800);
 
 /// The search indexes of a scope, which are opened by the first search.
 #[derive(Debug)]
-pub struct KeptSearch {
+pub struct SearchCache {
     scope: SearchScope,
     indexes: OnceLock<Arc<SearchIndexes>>,
     /// The time at which all items were read last. Held while the index is brought up to date.
     read: Mutex<Option<Instant>>,
 }
 
-impl KeptSearch {
+impl SearchCache {
     /// Those of a scope; nothing is opened yet.
-    pub fn of(scope: SearchScope) -> KeptSearch {
-        KeptSearch {
+    pub fn of(scope: SearchScope) -> SearchCache {
+        SearchCache {
             scope,
             indexes: OnceLock::new(),
             read: Mutex::default(),
