@@ -11,7 +11,6 @@
 
 mod accesses;
 mod aliases;
-mod beside;
 mod changes;
 mod claims;
 mod compare;
@@ -26,6 +25,7 @@ mod items;
 mod levels;
 mod near;
 mod numbers;
+mod other_databases;
 mod pictures;
 mod prefixes;
 mod presence;
@@ -66,7 +66,6 @@ use server_schema::INDEX;
 
 pub use crate::sql::error::{BesideError, DiskFault, FILE, StoreError};
 pub use accesses::{ACCESSES_FILE, Accesses};
-pub use beside::cache_file;
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use compare::{Difference, DifferenceKind};
 pub use grants::{Grant, GrantTerms, GrantedItem};
@@ -76,6 +75,7 @@ pub use item::{Item, ItemId, Record, Speaker, Unsettled};
 pub use levels::{PrefixRow, key_after_level, key_after_prefix, level_bounds};
 pub use near::Remembered;
 pub use numbers::Counts;
+pub use other_databases::cache_file;
 pub use pictures::{PICTURES_FILE, PictureCache};
 pub use presence::{BEAT, HostState, Sharing, Standing};
 pub use recovery_log::{JointNumber, LoggedJoint};

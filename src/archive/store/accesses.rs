@@ -6,7 +6,7 @@
 use std::os::fd::BorrowedFd;
 
 use super::StoreError;
-use super::beside::{Named, Shared};
+use super::other_databases::{Named, Shared};
 use crate::sql::database::OpenFor;
 use crate::sql::engine::{Connection, Sync, params};
 use crate::sql::index_url::IndexUrl;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use std::os::fd::BorrowedFd;
 
 use super::StoreError;
-use super::beside::{Named, Shared};
+use super::other_databases::{Named, Shared};
 use super::query::limit;
 use crate::sql::database::OpenFor;
 use crate::sql::engine::{Connection, Sync, params};

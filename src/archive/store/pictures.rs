@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 
 use super::StoreError;
-use super::beside::{Named, Shared};
+use super::other_databases::{Named, Shared};
 use crate::sql::database::OpenFor;
 use crate::sql::engine::{Connection, params};
 use ibi::message;

@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::{Mode, OFlags};
 
-use super::beside::{Named, Shared};
+use super::other_databases::{Named, Shared};
 use super::{ChangeNumber, ItemId, StoreError, query};
 use crate::formats::search::{SearchField, SearchQuery};
 use crate::sql::database::OpenFor;
