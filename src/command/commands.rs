@@ -3,7 +3,6 @@
 
 mod access;
 mod backup;
-mod beside;
 mod check;
 mod cite;
 mod complete;
@@ -35,6 +34,7 @@ mod upn;
 mod watch;
 mod work;
 mod world;
+mod world_companion;
 
 use std::io::Write;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The helper of mount(8) for the types `ibifs` and `fuse.ibifs`.
 
-use super::beside::Beside;
+use super::world_companion::WorldCompanion;
 use super::{remote, start};
 use crate::command::cli::{Mount, MountHelper, NetworkOptions, Output};
 use crate::command::exit::{Exit, Failure};
@@ -65,7 +65,7 @@ fn mount(helper: &MountHelper) -> Result<Exit, Failure> {
     }
     check(&words)?;
     if !remote::is_url(&helper.store) {
-        Beside::new(&settings(&words)?.world, &helper.mount_point)?;
+        WorldCompanion::new(&settings(&words)?.world, &helper.mount_point)?;
     }
     if let Some(namespace) = &helper.namespace {
         return Err(Failure::new(

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::beside::Beside;
+use super::world_companion::WorldCompanion;
 use super::{print, remote, say, start};
 use crate::archive::{Holder, holder, is_held_by};
 use crate::command::cli::{Mount, Umount};
@@ -46,7 +46,7 @@ pub(super) fn mount(options: &Mount) -> Result<Exit, Failure> {
             ),
         ));
     }
-    let beside = Beside::new(&settings.world, &options.mount_point)?;
+    let beside = WorldCompanion::new(&settings.world, &options.mount_point)?;
     if !options.foreground {
         let exit = start::mount_in_background(options)?;
         if exit == Exit::Done {

@@ -19,13 +19,13 @@ use ibi::message::{Localize, Message};
 const STARTUP: Duration = Duration::from_secs(5);
 
 /// The process that shows the items of other Archives in a mounted store.
-pub(super) struct Beside<'a> {
+pub(super) struct WorldCompanion<'a> {
     arguments: Vec<OsString>,
     mount_point: &'a Path,
     resolved: OnceCell<PathBuf>,
 }
 
-impl<'a> Beside<'a> {
+impl<'a> WorldCompanion<'a> {
     /// Returns what the options of a mount ask for, if anything.
     ///
     /// # Errors
@@ -33,11 +33,11 @@ impl<'a> Beside<'a> {
     pub(super) fn new(
         options: &WorldOptions,
         mount_point: &'a Path,
-    ) -> Result<Option<Beside<'a>>, Failure> {
+    ) -> Result<Option<WorldCompanion<'a>>, Failure> {
         if !options.is_wanted() {
             return Ok(None);
         }
-        Ok(Some(Beside {
+        Ok(Some(WorldCompanion {
             arguments: arguments(options)?,
             mount_point,
             resolved: OnceCell::new(),
@@ -85,7 +85,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-impl Companion for Beside<'_> {
+impl Companion for WorldCompanion<'_> {
     /// If that fails the tree is used without.
     fn start(&self) {
         let mount_point = self.resolved.get_or_init(|| resolve(self.mount_point));
