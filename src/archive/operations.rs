@@ -14,7 +14,7 @@
 //!
 //! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `facts`, `own_files`, `one_database`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
-//! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `handover`.
+//! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `ownership_transfer`.
 //! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
@@ -36,7 +36,6 @@ mod event_log;
 mod facts;
 mod far_ends;
 mod full_disk;
-mod handover;
 mod identifiers;
 mod import;
 mod init;
@@ -49,6 +48,7 @@ mod name_spaces;
 mod one_database;
 mod open;
 mod own_files;
+mod ownership_transfer;
 mod peers;
 mod public;
 mod publish;
@@ -83,13 +83,13 @@ pub use directory::PublicDirectory;
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use facts::Facts;
-pub use handover::{Handover, HandoverLock, HandoverRecord, Role};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
+pub use ownership_transfer::{Handover, HandoverLock, HandoverRecord, Role};
 pub use peers::watch_peers;
 use publish::NewestTimes;
 pub use publish::{Listing, PublicFile};

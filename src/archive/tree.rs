@@ -27,7 +27,7 @@
 //! - [`items`]: the directory of an item: made, moved, removed, synced.
 //! - [`reader`]: items opened with the rights of the calling thread.
 //! - [`tombstones`]: the last sidecars of removed items.
-//! - [`handover`]: the records of items whose original is being transferred.
+//! - [`transfer_records`]: the records of items whose original is being transferred.
 //! - [`arriving`]: items that arrive, and what is left of them.
 //! - [`validator`]: whether what a cached answer depends on has changed.
 //! - [`publish`]: files of an item for the public.
@@ -38,7 +38,6 @@ mod action;
 mod arriving;
 mod entry_stat;
 mod files;
-mod handover;
 mod items;
 mod levels;
 mod listing;
@@ -54,6 +53,7 @@ mod sidecar;
 mod small;
 mod staging;
 mod tombstones;
+mod transfer_records;
 mod validator;
 mod walk;
 
@@ -62,7 +62,6 @@ pub use crate::os::deep::{DeepEntry, clear, joined, open_far};
 pub use crate::os::entries::each_entry_of;
 pub use action::Action;
 pub use entry_stat::{entry_stat, times};
-pub use handover::HANDOVER;
 pub use levels::shown_to_declare;
 pub use listing::Directories;
 pub use place::{
@@ -75,6 +74,7 @@ pub use root::{DIRECTORIES, Tree};
 pub use sidecar::{mark_strangers, speaks_for_owner};
 pub use small::SMALL_FILE_LIMIT;
 pub use staging::StagedItem;
+pub use transfer_records::HANDOVER;
 pub use validator::{Dependencies, Fingerprint, Validator};
 pub use walk::WalkEntry;
 

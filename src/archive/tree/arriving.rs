@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, FileType, FlockOperation, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::handover::HANDOVER;
+use super::transfer_records::HANDOVER;
 use super::{Action, Tree, TreeError};
 use crate::os::deep::clear;
 use crate::os::entries::each_entry_of;
