@@ -47,8 +47,8 @@ pub mod outside {
             pub use crate::archive::tree::Place;
         }
         pub use crate::archive::{
-            Archive, ArchiveError, CheckCode, CheckFinding, CheckReport, Clock, Facts,
-            HandoverRecord, Inventory, OcflInventory, Process, Setup, SystemClock, Tokens, texts,
+            Archive, ArchiveError, CheckCode, CheckFinding, CheckReport, Clock, Facts, Inventory,
+            OcflInventory, Process, Setup, SystemClock, Tokens, TransferRecord, texts,
         };
     }
     pub mod fuse {

@@ -89,7 +89,7 @@ pub use lock::{holder, is_held_by};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
 pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
-pub use ownership_transfer::{Handover, HandoverLock, HandoverRecord, Role};
+pub use ownership_transfer::{OwnershipTransfer, Role, TransferLock, TransferRecord};
 pub use peers::watch_peers;
 use publish::NewestTimes;
 pub use publish::{Listing, PublicFile};

@@ -146,7 +146,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Facts { .. }
             | ArchiveError::NameSpaces { .. }
             | ArchiveError::FactsChanged
-            | ArchiveError::Handover { .. }
+            | ArchiveError::TransferRecord { .. }
             | ArchiveError::Lock { .. }
             | ArchiveError::Sidecar { .. }
             | ArchiveError::Changed(_)

@@ -26,7 +26,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         | ArchiveError::NameSpaces { .. }
         | ArchiveError::FactsChanged
         | ArchiveError::Lock { .. }
-        | ArchiveError::Handover { .. } => Errno::IO,
+        | ArchiveError::TransferRecord { .. } => Errno::IO,
         ArchiveError::Busy(_) => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
@@ -218,7 +218,7 @@ mod tests {
             (ArchiveError::Wait(too_long), Errno::AGAIN),
             (ArchiveError::NotEmpty(item()), Errno::NOTEMPTY),
             (ArchiveError::Given(item()), Errno::PERM),
-            (ArchiveError::Handover { path: path() }, Errno::IO),
+            (ArchiveError::TransferRecord { path: path() }, Errno::IO),
             (ArchiveError::Missing { path: path() }, Errno::NOENT),
             (
                 ArchiveError::NameSpaces {

@@ -11,7 +11,7 @@ use hyper::{Request, header};
 use rustix::fs::OFlags;
 use tokio::runtime::Runtime;
 
-use crate::archive::Handover;
+use crate::archive::OwnershipTransfer;
 use crate::archive::transfer::{
     ByteProgress, CompareWhen, Destination, Inventory, Local, Moved, NotSent, RemoteStatus,
     Remover, Skip, TransferError, Way,
@@ -273,15 +273,16 @@ impl Destination for Remote {
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
         let query = format!("step=expect&{}&{}", named(names, ""), named(from, "from."));
         let pairs = self.link.ask(&query, Sent::default())?;
-        let word = pairs.get("word").and_then(|value| value.words().first());
-        word.cloned()
+        let token = pairs.get("word").and_then(|value| value.words().first());
+        token
+            .cloned()
             .ok_or_else(|| self.link.fault(&message!("it returns no one-time token")))
     }
 
-    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
+    fn take(&mut self, names: &Names, from: &Names, token: &str) -> Result<(), TransferError> {
         let (item, from) = (named(names, ""), named(from, "from."));
-        let word = encoded(word.as_bytes());
-        let query = format!("step=take&{item}&{from}&word={word}");
+        let token = encoded(token.as_bytes());
+        let query = format!("step=take&{item}&{from}&word={token}");
         self.link.ask(&query, Sent::default()).map(drop)
     }
 
@@ -395,7 +396,7 @@ impl Remover for RemoteArchive {
         self.remote_status(names)
     }
 
-    fn given(&self, _: &Names) -> Result<Option<Handover>, TransferError> {
+    fn given(&self, _: &Names) -> Result<Option<OwnershipTransfer>, TransferError> {
         Ok(None)
     }
 

@@ -192,7 +192,7 @@ pub enum ArchiveError {
     /// The item was given to another Archive, which may not have claimed it yet.
     Given(Box<Names>),
     /// The record of a transfer of ownership cannot be read.
-    Handover {
+    TransferRecord {
         /// The path of the record.
         path: PathBuf,
     },
@@ -392,7 +392,7 @@ impl Localize for ArchiveError {
                  'ibifs transfer --pending'",
                 names
             ),
-            ArchiveError::Handover { path } => message!(
+            ArchiveError::TransferRecord { path } => message!(
                 "'{path}' cannot be read; it names the Archive to which an item is being transferred: ask that Archive which of the two holds the item, and remove it",
                 path = path.display()
             ),
@@ -443,7 +443,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::FactsChanged
             | ArchiveError::NotEmpty(..)
             | ArchiveError::Given(..)
-            | ArchiveError::Handover { .. } => None,
+            | ArchiveError::TransferRecord { .. } => None,
         }
     }
 }

@@ -49,19 +49,19 @@ impl Role {
 
 /// The record of an item whose ownership is being transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Handover {
+pub struct OwnershipTransfer {
     /// The part of this Archive: it gives or expects the item.
     pub role: Role,
     /// The service of the Archive at the other end.
     pub other: Names,
     /// The receiver's one-time token for this transfer.
-    pub word: String,
+    pub token: String,
     /// Whether the other Archive is known to have claimed the original. The record that remains
     /// then prevents an item that was removed here from becoming an original again.
     pub is_taken: bool,
 }
 
-impl Handover {
+impl OwnershipTransfer {
     /// Whether the item is given to another Archive that may not have claimed it yet, or is being taken
     /// back from it.
     #[must_use]
@@ -76,9 +76,9 @@ impl Handover {
 
 /// All that is recorded of an item's transfers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HandoverRecord {
+pub struct TransferRecord {
     /// The transfer under way.
-    current: Option<Handover>,
+    current: Option<OwnershipTransfer>,
     /// The Archives that were declared gone while they may have held the original.
     gone: Vec<Names>,
 }
@@ -86,7 +86,7 @@ pub struct HandoverRecord {
 /// The name of the pair with the Archives that were declared gone.
 const GONE: &str = "gone";
 
-impl HandoverRecord {
+impl TransferRecord {
     /// The record as a list of pairs.
     #[must_use]
     pub fn to_bytes(&self, names: &Names) -> Vec<u8> {
@@ -94,7 +94,7 @@ impl HandoverRecord {
         pairs.set("ibi", names.to_value());
         if let Some(current) = &self.current {
             pairs.set(current.role.word(), current.other.to_value());
-            pairs.set("word", Value::Word(current.word.clone()));
+            pairs.set("word", Value::Word(current.token.clone()));
             if current.is_taken {
                 pairs.set("taken", Value::Word("yes".to_owned()));
             }
@@ -108,7 +108,7 @@ impl HandoverRecord {
 
     /// Parses a record; None if it has another form.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Option<HandoverRecord> {
+    pub fn parse(bytes: &[u8]) -> Option<TransferRecord> {
         let pairs = Pairs::parse(bytes).ok()?;
         let gone = pairs.get(GONE).map_or(&[][..], Value::words).iter();
         let gone = gone.map(|word| Some(Names::from(Ibi::parse(word).ok()?)));
@@ -119,21 +119,21 @@ impl HandoverRecord {
         };
         let roles = [Role::Gives, Role::Expects, Role::TakesBack];
         let Some((role, other)) = roles.into_iter().find_map(other) else {
-            return (!gone.is_empty()).then_some(HandoverRecord {
+            return (!gone.is_empty()).then_some(TransferRecord {
                 current: None,
                 gone,
             });
         };
-        let Some(Value::Word(word)) = pairs.get("word") else {
+        let Some(Value::Word(token)) = pairs.get("word") else {
             return None;
         };
-        let current = Handover {
+        let current = OwnershipTransfer {
             role,
             other,
-            word: word.clone(),
+            token: token.clone(),
             is_taken: pairs.get("taken") == Some(&Value::Word("yes".to_owned())),
         };
-        Some(HandoverRecord {
+        Some(TransferRecord {
             current: Some(current),
             gone,
         })
@@ -143,7 +143,7 @@ impl HandoverRecord {
 /// While this lives, no other process transfers items from or to the store.
 #[derive(Debug)]
 #[must_use]
-pub struct HandoverLock(#[allow(dead_code, reason = "held, not read")] File);
+pub struct TransferLock(#[allow(dead_code, reason = "held, not read")] File);
 
 impl Depositor<'_> {
     /// Registers an item that is to be copied in, and creates its directory if it is not here.
@@ -166,17 +166,17 @@ impl Depositor<'_> {
 impl Archive {
     /// Locks the store against transfers by other processes, beside a mount as well. Returns None
     /// if another process holds the lock.
-    pub fn lock_handovers(tree: &Tree) -> Result<Option<HandoverLock>, ArchiveError> {
+    pub fn lock_handovers(tree: &Tree) -> Result<Option<TransferLock>, ArchiveError> {
         let file = tree.open_handover_lock()?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(HandoverLock(file))),
+            Ok(()) => Ok(Some(TransferLock(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
             Err(errno) => Err(tree.error(Action::Lock, HANDOVER, errno).into()),
         }
     }
 
     /// The transfer of an item that is under way, recorded under any of its names.
-    pub fn handover(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
+    pub fn handover(&self, names: &Names) -> Result<Option<OwnershipTransfer>, ArchiveError> {
         Ok(self.handover_record(names)?.current)
     }
 
@@ -186,24 +186,24 @@ impl Archive {
         Ok(self.handover_record(names)?.gone)
     }
 
-    fn handover_record(&self, names: &Names) -> Result<HandoverRecord, ArchiveError> {
+    fn handover_record(&self, names: &Names) -> Result<TransferRecord, ArchiveError> {
         for place in Place::all_of(names) {
             if let Some(bytes) = self.tree.read_handover(&place)? {
-                let broken = || ArchiveError::Handover {
+                let broken = || ArchiveError::TransferRecord {
                     path: self.tree.path().join(HANDOVER).join(place.as_str()),
                 };
-                return HandoverRecord::parse(&bytes).ok_or_else(broken);
+                return TransferRecord::parse(&bytes).ok_or_else(broken);
             }
         }
-        Ok(HandoverRecord::default())
+        Ok(TransferRecord::default())
     }
 
     fn write_handover_record(
         &self,
         names: &Names,
-        record: &HandoverRecord,
+        record: &TransferRecord,
     ) -> Result<(), ArchiveError> {
-        if *record == HandoverRecord::default() {
+        if *record == TransferRecord::default() {
             for place in Place::all_of(names) {
                 self.tree.remove_handover(&place)?;
             }
@@ -214,7 +214,11 @@ impl Archive {
     }
 
     /// Records a transfer durably. The caller holds the transfer lock.
-    pub fn note_handover(&self, names: &Names, handover: &Handover) -> Result<(), ArchiveError> {
+    pub fn note_handover(
+        &self,
+        names: &Names,
+        handover: &OwnershipTransfer,
+    ) -> Result<(), ArchiveError> {
         let mut record = self.handover_record(names)?;
         record.current = Some(handover.clone());
         self.write_handover_record(names, &record)
@@ -248,7 +252,7 @@ impl Archive {
     }
 
     /// The items with a transfer under way, and the transfer.
-    pub fn handovers(&self) -> Result<Vec<(Names, Handover)>, ArchiveError> {
+    pub fn handovers(&self) -> Result<Vec<(Names, OwnershipTransfer)>, ArchiveError> {
         let mut found = Vec::new();
         self.tree.each_handover::<ArchiveError>(|area, path| {
             if let Some(names) = super::identifiers::names_at(area, path)
@@ -263,7 +267,7 @@ impl Archive {
 
     /// The record of an item that was given to another Archive. That Archive may not have claimed it
     /// yet, or has claimed it after its removal here. Such an item cannot become an original here.
-    pub(super) fn given(&self, names: &Names) -> Result<Option<Handover>, ArchiveError> {
+    pub(super) fn given(&self, names: &Names) -> Result<Option<OwnershipTransfer>, ArchiveError> {
         let handover = self.handover(names)?;
         Ok(handover.filter(|handover| handover.role == Role::Gives))
     }
@@ -340,19 +344,19 @@ mod tests {
         let other = names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17");
         for role in [Role::Gives, Role::Expects, Role::TakesBack] {
             for gone in [Vec::new(), vec![other.clone(), elsewhere()]] {
-                let handover = Handover {
+                let handover = OwnershipTransfer {
                     role,
                     other: other.clone(),
-                    word: "0123abcd".to_owned(),
+                    token: "0123abcd".to_owned(),
                     is_taken: role == Role::Gives,
                 };
                 let current = Some(handover);
-                let record = HandoverRecord { current, gone };
-                assert_eq!(HandoverRecord::parse(&record.to_bytes(&item)), Some(record));
+                let record = TransferRecord { current, gone };
+                assert_eq!(TransferRecord::parse(&record.to_bytes(&item)), Some(record));
             }
         }
         for bad in ["word x", "", "gone x", "gone {}"] {
-            assert_eq!(HandoverRecord::parse(bad.as_bytes()), None, "{bad}");
+            assert_eq!(TransferRecord::parse(bad.as_bytes()), None, "{bad}");
         }
     }
 
@@ -360,10 +364,10 @@ mod tests {
     fn who_was_declared_gone_is_remembered_until_it_answers() {
         let archive = TestArchive::new();
         let item = archive.new_item().names;
-        let handover = Handover {
+        let handover = OwnershipTransfer {
             role: Role::Gives,
             other: elsewhere(),
-            word: "0123abcd".to_owned(),
+            token: "0123abcd".to_owned(),
             is_taken: false,
         };
         archive.note_handover(&item, &handover).expect("noted");
@@ -400,10 +404,10 @@ mod tests {
                 accepted.expect("asked")
             };
             assert!(matches!(accept(&elsewhere()), Acceptance::Accepted(_)));
-            let handover = Handover {
+            let handover = OwnershipTransfer {
                 role,
                 other: elsewhere(),
-                word: "0123abcd".to_owned(),
+                token: "0123abcd".to_owned(),
                 is_taken: false,
             };
             archive
@@ -433,10 +437,10 @@ mod tests {
             (Role::Expects, true, false),
             (Role::TakesBack, false, true),
         ] {
-            let handover = Handover {
+            let handover = OwnershipTransfer {
                 role,
                 other: elsewhere(),
-                word: "0123abcd".to_owned(),
+                token: "0123abcd".to_owned(),
                 is_taken,
             };
             assert_eq!(handover.is_pending(), is_pending, "{role:?} {is_taken}");
@@ -464,10 +468,10 @@ mod tests {
             let [item, present] = [archive.new_item(), archive.new_item()];
             archive.remove_whole(&item);
             for item in [&item, &present] {
-                let handover = Handover {
+                let handover = OwnershipTransfer {
                     role,
                     other: elsewhere(),
-                    word: "0123abcd".to_owned(),
+                    token: "0123abcd".to_owned(),
                     is_taken,
                 };
                 let noted = archive.note_handover(&item.names, &handover);

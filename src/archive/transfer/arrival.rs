@@ -14,7 +14,9 @@ use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
-use crate::archive::{Acceptance, ArchiveError, Event, Handover, Process, WriteIntent, log_event};
+use crate::archive::{
+    Acceptance, ArchiveError, Event, OwnershipTransfer, Process, WriteIntent, log_event,
+};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, State};
 use crate::os::directory::Directory;
@@ -75,7 +77,7 @@ impl Local {
     /// Rejects an item that must not be copied over the local one.
     pub(super) fn may_receive(&self, names: &Names, from: &Names) -> Result<(), TransferError> {
         let noted = self.archive.handover(names)?;
-        if let Some(given) = noted.filter(Handover::is_pending)
+        if let Some(given) = noted.filter(OwnershipTransfer::is_pending)
             && !given.other.matches(from)
         {
             let other = given.other;

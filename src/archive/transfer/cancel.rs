@@ -11,7 +11,7 @@ use super::local::Local;
 use super::outcome::{TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
 use crate::archive::store::Item;
-use crate::archive::{Event, Handover, Role, Stranger, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role, Stranger, log_event};
 use crate::formats::item::{Names, State};
 use ibi::message;
 
@@ -61,7 +61,9 @@ fn cancelled(
     receiver: &mut Cancelled<'_>,
 ) -> Result<TransferOutcome, TransferError> {
     let (archive, names, ours) = (source.archive(), &item.names, source.service());
-    let given = archive.handover(names)?.filter(Handover::is_pending);
+    let given = archive
+        .handover(names)?
+        .filter(OwnershipTransfer::is_pending);
     let Some(given) = given else {
         return settle(source, item, to, receiver);
     };
@@ -77,7 +79,7 @@ fn cancelled(
     if item.state == State::Deleted {
         keep_removed(source, item)?;
     } else if is_sent {
-        let back = Handover {
+        let back = OwnershipTransfer {
             role: Role::TakesBack,
             ..given
         };

@@ -11,7 +11,7 @@ use super::destination::Destination;
 use super::local::Local;
 use super::outcome::{RemoteStatus, TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
-use crate::archive::{Event, Handover, Role, Stranger, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role, Stranger, log_event};
 use crate::formats::item::{Names, State};
 
 /// An Archive where the original of an item was removed.
@@ -23,11 +23,11 @@ pub trait Remover {
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
 
     /// The record of the transfer of the original, if it has one.
-    fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError>;
+    fn given(&self, names: &Names) -> Result<Option<OwnershipTransfer>, TransferError>;
 
     /// Records durably, with this token, that the original goes to an Archive. An error where it has the item
     /// again, or the original goes to another Archive.
-    fn give_up(&mut self, names: &Names, to: &Names, word: &str) -> Result<(), TransferError>;
+    fn give_up(&mut self, names: &Names, to: &Names, token: &str) -> Result<(), TransferError>;
 
     /// Records that the transfer is complete; returns whether this Archive remembers where the original is.
     fn is_taken(&mut self, names: &Names, by: &Names) -> Result<bool, TransferError>;
@@ -61,13 +61,13 @@ fn claimed(
         State::Original => {
             // The claim may have been interrupted just before its end.
             let noted = local.archive().handover(names)?;
-            let word = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
+            let expected = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
             let is_open = given.is_some_and(|given| !given.is_taken);
-            if word.is_none() && !(is_ours && is_open) {
+            if expected.is_none() && !(is_ours && is_open) {
                 return Err(Skip::OriginalHere.into());
             }
-            if let Some(word) = word {
-                local.become_holder(names, &from, &word.word)?;
+            if let Some(expected) = expected {
+                local.become_holder(names, &from, &expected.token)?;
             }
             return finish(names, &ours, other);
         }
@@ -89,12 +89,12 @@ fn claimed(
     has_removed(&other.status(names)?, &from)?;
     let noted = local.archive().handover(names)?;
     let expected = noted.filter(|it| it.role == Role::Expects && it.other.matches(&from));
-    let word = match expected {
-        Some(expected) => expected.word,
+    let token = match expected {
+        Some(expected) => expected.token,
         None => local.expect(names, &from)?,
     };
-    other.give_up(names, &ours, &word)?;
-    local.become_holder(names, &from, &word)?;
+    other.give_up(names, &ours, &token)?;
+    local.become_holder(names, &from, &token)?;
     log_event(Event::Claim(&from), names, local.actor());
     finish(names, &ours, other)
 }
@@ -130,22 +130,22 @@ impl Remover for Local {
         Destination::status(self, names)
     }
 
-    fn given(&self, names: &Names) -> Result<Option<Handover>, TransferError> {
+    fn given(&self, names: &Names) -> Result<Option<OwnershipTransfer>, TransferError> {
         let noted = self.archive().handover(names)?;
         Ok(noted.filter(|noted| noted.role == Role::Gives))
     }
 
-    fn give_up(&mut self, names: &Names, to: &Names, word: &str) -> Result<(), TransferError> {
+    fn give_up(&mut self, names: &Names, to: &Names, token: &str) -> Result<(), TransferError> {
         let archive = self.archive();
         if let Some(given) = self.given(names)?
             && !given.other.matches(to)
         {
             return Err(Skip::WentOn(given.other.into()).into());
         }
-        let handover = Handover {
+        let handover = OwnershipTransfer {
             role: Role::Gives,
             other: to.clone(),
-            word: word.to_owned(),
+            token: token.to_owned(),
             is_taken: false,
         };
         archive.note_handover(names, &handover)?;
@@ -161,7 +161,7 @@ impl Remover for Local {
 
     fn is_taken(&mut self, names: &Names, by: &Names) -> Result<bool, TransferError> {
         if let Some(given) = self.given(names)? {
-            let taken = Handover {
+            let taken = OwnershipTransfer {
                 is_taken: true,
                 ..given
             };

@@ -5,7 +5,7 @@ use super::batch::{BATCH, SentItem};
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
-use crate::archive::{Event, Handover, Role, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role, log_event};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, State};
 use crate::os::random;
@@ -56,7 +56,7 @@ pub trait Destination {
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError>;
 
     /// Becomes the holder of the original. Succeeds if it is the holder already.
-    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError>;
+    fn take(&mut self, names: &Names, from: &Names, token: &str) -> Result<(), TransferError>;
 
     /// Discards, durably, the one-time token for the transfer of an item. An error if it has become the holder
     /// of the original.
@@ -102,20 +102,20 @@ impl Destination for Local {
 
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
         let drawn = random::draw::<TOKEN_BYTES>().map_err(not_drawn)?;
-        let word = Hex(&drawn).to_string();
-        let handover = Handover {
+        let token = Hex(&drawn).to_string();
+        let handover = OwnershipTransfer {
             role: Role::Expects,
             other: from.clone(),
-            word: word.clone(),
+            token: token.clone(),
             is_taken: false,
         };
         self.may_receive(names, from)?;
         self.archive.note_handover(names, &handover)?;
-        Ok(word)
+        Ok(token)
     }
 
-    fn take(&mut self, names: &Names, from: &Names, word: &str) -> Result<(), TransferError> {
-        if self.become_holder(names, from, word)? {
+    fn take(&mut self, names: &Names, from: &Names, token: &str) -> Result<(), TransferError> {
+        if self.become_holder(names, from, token)? {
             log_event(Event::Take(from), names, self.actor());
         }
         Ok(())
@@ -162,7 +162,7 @@ impl Local {
         &mut self,
         names: &Names,
         from: &Names,
-        word: &str,
+        token: &str,
     ) -> Result<bool, TransferError> {
         let not_taken = |why: Message| TransferError::from(Skip::NotTaken(why));
         let Some(item) = self.archive.held(names)? else {
@@ -176,7 +176,7 @@ impl Local {
             }
             return Ok(false);
         }
-        if !expected.is_some_and(|it| it.word == word && it.other.matches(from)) {
+        if !expected.is_some_and(|it| it.token == token && it.other.matches(from)) {
             return Err(not_taken(message!(
                 "it expects no such transfer, or one with another one-time token"
             )));

@@ -13,7 +13,7 @@ use super::skip::Skip;
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree};
-use crate::archive::{Actor, Archive, ArchiveError, HandoverLock, Process, Stranger, SystemClock};
+use crate::archive::{Actor, Archive, ArchiveError, Process, Stranger, SystemClock, TransferLock};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, Sidecar};
 use crate::os::serving;
@@ -26,7 +26,7 @@ pub struct Local {
     /// The mount point; None where this holds the store's lock, or only reads.
     pub(super) mount_point: Option<PathBuf>,
     /// None where this only reads.
-    lock: Option<HandoverLock>,
+    lock: Option<TransferLock>,
     /// Whether arriving items come from an Archive that has no rights here.
     pub(super) is_for_strangers: bool,
 }

@@ -6,7 +6,7 @@ use super::outcome::{
     ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome, skipped,
 };
 use super::skip::Skip;
-use crate::archive::{Event, Handover, Role, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role, log_event};
 use crate::formats::item::{Names, State};
 
 /// Copies the first of some items of a store, at least one, and returns the result of each. Only the last can
@@ -87,7 +87,7 @@ pub fn hand_over(
             return Err(Skip::Service.into());
         }
         let noted = source.archive().handover(names)?;
-        let given = noted.filter(Handover::is_pending);
+        let given = noted.filter(OwnershipTransfer::is_pending);
         if let Some(given) = given.as_ref().filter(|it| it.role == Role::TakesBack) {
             return Err(Skip::TakenBack(given.other.clone().into()).into());
         }
@@ -135,11 +135,11 @@ fn give(
     progress: &mut ByteProgress<'_>,
 ) -> Result<TransferOutcome, TransferError> {
     let before = source.file_states(names)?;
-    let (moved, word) = send(source, names, destination, progress)?;
-    let handover = Handover {
+    let (moved, token) = send(source, names, destination, progress)?;
+    let handover = OwnershipTransfer {
         role: Role::Gives,
         other: destination.service().clone(),
-        word,
+        token,
         is_taken: false,
     };
     source.archive().note_handover(names, &handover)?;
@@ -157,7 +157,7 @@ fn give(
 fn go_on(
     source: &Local,
     names: &Names,
-    given: &Handover,
+    given: &OwnershipTransfer,
     destination: &mut dyn Destination,
     progress: &mut ByteProgress<'_>,
 ) -> Result<TransferOutcome, TransferError> {
@@ -175,9 +175,9 @@ fn go_on(
         other => return other.map(|()| TransferOutcome::HandedOver(Moved::default())),
     }
     // It has lost the copy or the token.
-    let (moved, word) = send(source, names, destination, progress)?;
-    let again = Handover {
-        word,
+    let (moved, token) = send(source, names, destination, progress)?;
+    let again = OwnershipTransfer {
+        token,
         ..given.clone()
     };
     source.archive().note_handover(names, &again)?;
@@ -188,10 +188,10 @@ fn go_on(
 fn finish(
     source: &Local,
     names: &Names,
-    handover: &Handover,
+    handover: &OwnershipTransfer,
     destination: &mut dyn Destination,
 ) -> Result<(), TransferError> {
-    destination.take(names, source.service(), &handover.word)?;
+    destination.take(names, source.service(), &handover.token)?;
     source.archive().forget_handover(names)?;
     // It may have been declared gone by a cancellation that was interrupted.
     source.archive().forget_gone(names, destination.service())?;

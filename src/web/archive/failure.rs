@@ -52,7 +52,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::Sidecar { .. }
         | ArchiveError::OtherItem { .. }
         | ArchiveError::Changed(_)
-        | ArchiveError::Handover { .. } => ErrorMeaning::Fault,
+        | ArchiveError::TransferRecord { .. } => ErrorMeaning::Fault,
         // These errors refuse a change. A read does not cause them.
         ArchiveError::IsAStore { .. }
         | ArchiveError::UnfitDirectory { .. }

@@ -152,18 +152,18 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
             let from = from()?;
             check_giver(&giver, &from)?;
             blocking(move || {
-                let word = receiver.with_store(|local| local.expect(&names, &from))?;
-                Ok(one("word", Value::Word(word)))
+                let token = receiver.with_store(|local| local.expect(&names, &from))?;
+                Ok(one("word", Value::Word(token)))
             })
             .await
         }
         "take" => {
             let from = from()?;
             check_giver(&giver, &from)?;
-            let word = query.get("word").unwrap_or_default().to_owned();
+            let token = query.get("word").unwrap_or_default().to_owned();
             given_up(&receiver.client, &giver, &names, &from).await?;
             blocking(move || {
-                receiver.with_store(|local| local.take(&names, &from, &word))?;
+                receiver.with_store(|local| local.take(&names, &from, &token))?;
                 Ok(one("state", Value::Word("Original".to_owned())))
             })
             .await

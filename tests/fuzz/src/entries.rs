@@ -10,7 +10,7 @@ use ibifs::formats::item::Names;
 use ibifs::formats::level::{LevelPage, MOST_NAMES};
 use ibifs::formats::mtree;
 use ibifs::formats::tree_name::LevelPath;
-use ibifs::outside::archive::{HandoverRecord, Inventory, Tokens};
+use ibifs::outside::archive::{Inventory, Tokens, TransferRecord};
 
 use super::{sentence, text};
 
@@ -31,10 +31,10 @@ pub fn check(data: &[u8]) {
         }
         Err(error) => sentence(&error),
     }
-    if let Some(handover) = HandoverRecord::parse(data) {
+    if let Some(handover) = TransferRecord::parse(data) {
         let names = Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an IBIp"));
         assert_eq!(
-            HandoverRecord::parse(&handover.to_bytes(&names)).as_ref(),
+            TransferRecord::parse(&handover.to_bytes(&names)).as_ref(),
             Some(&handover)
         );
     }

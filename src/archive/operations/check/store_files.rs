@@ -10,7 +10,7 @@ use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError, StoreUse};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
-use crate::archive::{Archive, ArchiveError, Facts, Handover, Role};
+use crate::archive::{Archive, ArchiveError, Facts, OwnershipTransfer, Role};
 use crate::formats::fixity::shown;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -203,7 +203,7 @@ pub(super) fn check_handovers(archive: &Archive, report: &mut CheckReport) {
         let recorded = recorded.and_then(|it| Ok((it, archive.gone_receivers(&names)?)));
         match recorded {
             Ok((current, gone)) => {
-                if let Some(handover) = current.filter(Handover::is_pending) {
+                if let Some(handover) = current.filter(OwnershipTransfer::is_pending) {
                     let other = handover.other;
                     report.add(found(CheckCode::HandoverPending).with_detail(
                         if handover.role == Role::TakesBack {

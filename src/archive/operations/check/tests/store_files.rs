@@ -8,7 +8,7 @@ use crate::archive::operations::check::Severity;
 use crate::archive::operations::ledger::LEDGER;
 use crate::archive::operations::own_files::FACTS;
 use crate::archive::store::FILE as INDEX;
-use crate::archive::{Handover, Role};
+use crate::archive::{OwnershipTransfer, Role};
 use ibi::Timestamp;
 
 fn write(path: &Path, text: &str) {
@@ -285,10 +285,10 @@ fn transfers_that_have_not_ended_are_reported() {
         (Role::TakesBack, false, Some("handover-pending")),
     ] {
         let store = closed(|archive| {
-            let handover = Handover {
+            let handover = OwnershipTransfer {
                 role,
                 other: elsewhere(),
-                word: "0123abcd".to_owned(),
+                token: "0123abcd".to_owned(),
                 is_taken,
             };
             let noted = archive.note_handover(&names(COPY), &handover);
