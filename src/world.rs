@@ -1,7 +1,7 @@
 //! Items of other Archives as files: a read-only filesystem of its own process, see ibifs-world(1), and copies of them,
 //! see ibifs-copy(1).
 //!
-//! - [`trouble`]: why something cannot be shown, and the errno for it.
+//! - [`error`]: the reasons why something cannot be shown, and their errno.
 //! - [`cache`]: what has been fetched, on disk, within a limit.
 //! - [`remote`]: answers of Archives and resolvers, and how long they count.
 //! - [`copy`]: copies of items in a store.
@@ -10,7 +10,7 @@
 
 pub(crate) mod cache;
 pub(crate) mod copy;
+pub(crate) mod error;
 pub mod mount;
 pub(crate) mod remote;
 pub mod texts;
-pub(crate) mod trouble;

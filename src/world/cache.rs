@@ -39,7 +39,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::formats::fixity::Digest;
 use crate::os::opening::by_descriptor;
-use crate::world::trouble::Trouble;
+use crate::world::error::ForeignError;
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
 use stamp::{FileStamp, Verified};
@@ -305,16 +305,16 @@ impl Cache {
     }
 
     /// Makes room for a file of this size.
-    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reserved, Trouble> {
+    pub(crate) fn reserve(self: &Arc<Self>, bytes: u64) -> Result<Reserved, ForeignError> {
         let bytes = if bytes == 0 { 0 } else { blocks(bytes) };
         let mut state = self.state.lock();
         if bytes > state.limit {
-            return Err(Trouble::Full);
+            return Err(ForeignError::Full);
         }
         while state.taken + bytes > state.limit {
             // Removed while the lock is held, so that the limit holds on the disk, too.
             let Some(name) = state.oldest() else {
-                return Err(Trouble::Full);
+                return Err(ForeignError::Full);
             };
             self.discard(&mut state, &name);
         }
@@ -432,13 +432,13 @@ impl Cache {
         kind: CachedText,
         name: &str,
         text: &[u8],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ForeignError> {
         let path = format!("{}/{name}", kind.folder());
         let digest = Digest(Sha256::digest(text).into());
         let head = format!("{digest}\n");
         let reserved = self.reserve((head.len() + text.len()) as u64)?;
         let written = self.write(reserved, &path, &[head.as_bytes(), text], false);
-        written.map_err(|error| Trouble::Broken(error.to_string()))
+        written.map_err(|error| ForeignError::Broken(error.to_string()))
     }
 
     /// A text about an item or a file. None if it is not held, or is not what it was.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::{Cache, CachedText, LEAST, blocks};
-use crate::world::trouble::Trouble;
+use crate::world::error::ForeignError;
 
 /// The space that pinned files leave for others, in bytes.
 const FREE: u64 = LEAST / 4;
@@ -83,7 +83,7 @@ impl Cache {
     }
 
     /// Keeps files until they are dropped, in place of those that this pin has kept before.
-    pub(crate) fn pin(self: &Arc<Self>, key: &str, pin: Pin) -> Result<(), Trouble> {
+    pub(crate) fn pin(self: &Arc<Self>, key: &str, pin: Pin) -> Result<(), ForeignError> {
         self.put_text(CachedText::Pin, key, &pin.written())?;
         self.hold(key, &format!("{}/{key}", CachedText::Pin.folder()), pin);
         Ok(())

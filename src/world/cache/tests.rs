@@ -82,9 +82,9 @@ fn room_that_is_reserved_counts_until_it_is_given_back() {
     drop(reserved);
     assert_eq!(it.cache.usage().bytes, before);
     let all = it.cache.reserve(LEAST - OVERHEAD).expect("room");
-    assert_eq!(it.cache.reserve(1).err(), Some(Trouble::Full));
+    assert_eq!(it.cache.reserve(1).err(), Some(ForeignError::Full));
     drop(all);
-    assert_eq!(it.cache.reserve(LEAST).err(), Some(Trouble::Full));
+    assert_eq!(it.cache.reserve(LEAST).err(), Some(ForeignError::Full));
 }
 
 #[test]

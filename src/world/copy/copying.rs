@@ -20,13 +20,13 @@ use crate::http::client::Network;
 use crate::world::copy::download::download;
 use crate::world::copy::found::{CopyRequest, Digests, ItemToCopy, digest_of};
 use crate::world::copy::held::{HeldCopy, is_same};
+use crate::world::error::ForeignError;
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::fetching::Stopped;
 use crate::world::remote::inventory::Position;
 use crate::world::remote::items::ask;
 use crate::world::remote::requests::{RemoteServers, SentPage};
 use crate::world::remote::sources::SourceOrder;
-use crate::world::trouble::Trouble;
 use ibi::message::{Localize, Message};
 
 /// The time that it waits until a server says where an item is.
@@ -71,11 +71,11 @@ struct MissingFile {
 }
 
 /// Returns why an item is not copied.
-fn skip_of(trouble: Trouble) -> TransferError {
+fn skip_of(trouble: ForeignError) -> TransferError {
     match trouble {
-        Trouble::Missing => Skip::NotFound,
-        Trouble::Changed => Skip::ChangedThere,
-        Trouble::Unreachable(_) | Trouble::Loop => Skip::Unreachable(trouble.message()),
+        ForeignError::Missing => Skip::NotFound,
+        ForeignError::Changed => Skip::ChangedThere,
+        ForeignError::Unreachable(_) | ForeignError::Loop => Skip::Unreachable(trouble.message()),
         other => Skip::Unread(other.message()),
     }
     .into()
@@ -111,7 +111,7 @@ impl CopySource {
             let pages = sent.iter().map(|page| Page::parse(&page.text));
             let pages = pages
                 .collect::<Result<Vec<_>, _>>()
-                .map_err(|error| Trouble::Broken(format!("{base}: {error}")))?;
+                .map_err(|error| ForeignError::Broken(format!("{base}: {error}")))?;
             ItemToCopy::of_pages(base, pages, &identity)
         };
         let until = Instant::now() + FIND_TIMEOUT;
@@ -251,7 +251,7 @@ impl CopySource {
                 Some(Ok((position, key, done))) => {
                     *bytes += done.bytes;
                     let digest = done.digest.map_err(|stopped| match stopped {
-                        Stopped::Trouble(trouble) => skip_of(trouble),
+                        Stopped::ForeignError(trouble) => skip_of(trouble),
                         Stopped::Disk(error) => incoming.not_written(&key, &error),
                     })?;
                     digests.insert(position, digest);

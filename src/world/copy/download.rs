@@ -10,10 +10,10 @@ use bytes::Bytes;
 use crate::archive::transfer::Part;
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::{CHUNK, FileEntry};
+use crate::world::error::ForeignError;
 use crate::world::remote::fetching::{Arriving, Stopped, fetch, receive};
 use crate::world::remote::pace::Pace;
 use crate::world::remote::requests::{READ_TIMEOUT, RemoteServers, pieces};
-use crate::world::trouble::Trouble;
 
 /// The result of a file's download.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(crate) async fn download(
 
 fn differs() -> Stopped {
     let text = "the bytes differ from their digest";
-    Trouble::Broken(text.to_owned()).into()
+    ForeignError::Broken(text.to_owned()).into()
 }
 
 impl Download<'_> {
@@ -81,7 +81,7 @@ impl Download<'_> {
             self.told.extend(told);
             if self.told.len() as u64 > pieces(self.entry.size) {
                 let text = "digests of more pieces than the file has";
-                return Err(Trouble::Broken(text.to_owned()).into());
+                return Err(ForeignError::Broken(text.to_owned()).into());
             }
         }
         let at = usize::try_from(number).unwrap_or(usize::MAX);
@@ -167,7 +167,7 @@ impl Arriving for Download<'_> {
             let room = usize::try_from(self.part.room()).unwrap_or(usize::MAX);
             if room == 0 {
                 let text = "more bytes than were announced";
-                return Err(Trouble::Broken(text.to_owned()).into());
+                return Err(ForeignError::Broken(text.to_owned()).into());
             }
             let now = bytes.split_to(room.min(bytes.len()));
             self.part.take(&now)?;

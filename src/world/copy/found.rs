@@ -12,9 +12,9 @@ use crate::formats::fixity::{Digest, shown};
 use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
 use crate::formats::item::{Names, Sidecar};
 use crate::web::service::content_url;
+use crate::world::error::ForeignError;
 use crate::world::remote::inventory::{ForeignInventory, Position};
 use crate::world::remote::items::is_named;
-use crate::world::trouble::Trouble;
 use ibi::relation::RelationKind;
 use ibi::{AliasPair, Ibi, message};
 
@@ -125,8 +125,8 @@ impl ItemToCopy {
         base: &str,
         pages: Vec<Page>,
         asked: &CopyRequest,
-    ) -> Result<ItemToCopy, Trouble> {
-        let broken = |what: String| Trouble::Broken(format!("{base}: {what}"));
+    ) -> Result<ItemToCopy, ForeignError> {
+        let broken = |what: String| ForeignError::Broken(format!("{base}: {what}"));
         let inventory = ForeignInventory::of_pages(pages)?;
         let names = inventory.names();
         let own = inventory.position(SIDECAR.as_bytes());
@@ -219,7 +219,7 @@ mod tests {
     const ITEM: &str = "8JMKD3MGP8W/34PGRBS";
     const SIDECAR_TEXT: &str = "text 644 1.0 .ibi ibi%20%7Bibip%208JMKD3MGP8W/34PGRBS%7D%0A";
 
-    fn found(lines: &str, identity: Option<Identity>) -> Result<ItemToCopy, Trouble> {
+    fn found(lines: &str, identity: Option<Identity>) -> Result<ItemToCopy, ForeignError> {
         let text = format!("inventory 1\nibi {{ibip {ITEM}}}\ndirectory 755 1.0 .\n{lines}end\n");
         let page = Page::parse(text.as_bytes()).expect("a page");
         let name = ITEM.to_owned();
@@ -242,7 +242,7 @@ mod tests {
         ] {
             let found = found("", identity.clone());
             assert_eq!(found.is_ok(), is_good, "{identity:?}");
-            assert!(matches!(found, Ok(_) | Err(Trouble::Broken(_))));
+            assert!(matches!(found, Ok(_) | Err(ForeignError::Broken(_))));
         }
     }
 
@@ -253,7 +253,7 @@ mod tests {
         let good = found(&format!("{SIDECAR_TEXT}\n"), None).expect("an item");
         assert_eq!(good.text(), b"ibi {ibip 8JMKD3MGP8W/34PGRBS}\n");
         let bad = found("text 644 1.0 .ibi %7B\n", None);
-        assert!(matches!(bad, Err(Trouble::Broken(_))));
+        assert!(matches!(bad, Err(ForeignError::Broken(_))));
     }
 
     #[test]

@@ -192,7 +192,7 @@ pub fn keep(
         match next(&mut answers).map_err(AskError::System)? {
             Some(Answer::Progress(done, all)) => report(KeepReport::Progress(done, all)),
             Some(Answer::Item(ibi, files, bytes)) => report(KeepReport::Done(ibi, files, bytes)),
-            Some(Answer::Trouble(ibi, error)) => report(KeepReport::Failed(ibi, error)),
+            Some(Answer::ForeignError(ibi, error)) => report(KeepReport::Failed(ibi, error)),
             Some(Answer::Done) => return Ok(()),
             Some(Answer::Refused(why)) => return Err(AskError::Refused(why)),
             _ => return Err(AskError::Gone),

@@ -247,7 +247,7 @@ async fn keep(
                 if let KeepError::Failed(why) = &error {
                     log::info!("{ibi}: {why}");
                 }
-                Answer::Trouble(ibi, error)
+                Answer::ForeignError(ibi, error)
             }
         };
         send(stream, &answer).await?;

@@ -24,6 +24,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 use tokio::runtime::Handle;
 
+use crate::world::error::ForeignError;
 use crate::world::mount::backing::{CachedFileBackings, ReadRoute};
 use crate::world::mount::namespace::{ForeignEntries, ForeignTree, OpenedContent, STATUS};
 use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind};
@@ -31,7 +32,6 @@ use crate::world::mount::turns::ReadTurns;
 use crate::world::mount::waiting;
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::requests::host;
-use crate::world::trouble::Trouble;
 use listing::{ForeignDirectory, ListingReply};
 
 const GENERATION: Generation = Generation(0);
@@ -78,7 +78,7 @@ struct WorldInner {
     since: SystemTime,
 }
 
-fn errno(trouble: &Trouble) -> fuser::Errno {
+fn errno(trouble: &ForeignError) -> fuser::Errno {
     fuser::Errno::from_i32(trouble.errno().raw_os_error())
 }
 
@@ -131,7 +131,7 @@ impl WorldInner {
         self.open.lock().get(&handle.0).cloned()
     }
 
-    fn reply_entry(&self, reply: ReplyEntry, found: &Result<Arc<ForeignNode>, Trouble>) {
+    fn reply_entry(&self, reply: ReplyEntry, found: &Result<Arc<ForeignNode>, ForeignError>) {
         match found {
             Ok(node) => {
                 let attr = self.attributes(node.id, &node.kind);
@@ -148,7 +148,7 @@ impl WorldInner {
         &self,
         reply: ReplyOpen,
         node: &ForeignNode,
-        opened: Result<OpenedContent, Trouble>,
+        opened: Result<OpenedContent, ForeignError>,
     ) {
         // A node has one content, so that what the kernel has read of it stays right.
         let cached = FopenFlags::FOPEN_KEEP_CACHE;
@@ -178,7 +178,12 @@ impl WorldInner {
         }
     }
 
-    fn reply_opened(&self, reply: ReplyOpen, id: u64, entries: Result<ForeignEntries, Trouble>) {
+    fn reply_opened(
+        &self,
+        reply: ReplyOpen,
+        id: u64,
+        entries: Result<ForeignEntries, ForeignError>,
+    ) {
         match entries {
             Ok(entries) => {
                 let directory = Arc::new(ForeignDirectory::new(id, entries));

@@ -9,11 +9,11 @@ use tokio::task::JoinSet;
 
 use crate::formats::inventory::EntryKind;
 use crate::world::cache::{Keeping, Pin};
+use crate::world::error::ForeignError;
 use crate::world::mount::messages::KeepError;
 use crate::world::mount::namespace::ForeignTree;
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::items::ForeignItem;
-use crate::world::trouble::Trouble;
 use ibi::Ibi;
 
 /// The number of files that are fetched at a time.
@@ -33,10 +33,10 @@ pub(crate) struct KeptFiles {
     pub(crate) bytes: u64,
 }
 
-impl From<Trouble> for KeepError {
-    fn from(trouble: Trouble) -> KeepError {
+impl From<ForeignError> for KeepError {
+    fn from(trouble: ForeignError) -> KeepError {
         match trouble {
-            Trouble::Missing => KeepError::Missing,
+            ForeignError::Missing => KeepError::Missing,
             trouble => KeepError::Failed(trouble.to_string()),
         }
     }
@@ -110,7 +110,7 @@ pub(crate) async fn fetch(
     }
     // A disk may be full before the limit is reached.
     if !files.iter().all(|file| content.is_held(file)) {
-        return Err(Trouble::Full.into());
+        return Err(ForeignError::Full.into());
     }
     if is_pinned {
         let pin = Pin {
@@ -123,7 +123,7 @@ pub(crate) async fn fetch(
 }
 
 fn over(
-    ended: Option<Result<Result<(), Trouble>, tokio::task::JoinError>>,
+    ended: Option<Result<Result<(), ForeignError>, tokio::task::JoinError>>,
 ) -> Result<(), KeepError> {
     match ended {
         Some(Ok(done)) => Ok(done?),
@@ -138,7 +138,7 @@ async fn load(
     is_pinned: bool,
     keeping: &Mutex<Keeping>,
     progress: &KeepProgress,
-) -> Result<(), Trouble> {
+) -> Result<(), ForeignError> {
     let content = &namespace.content;
     let keep = |name: String| {
         if is_pinned {

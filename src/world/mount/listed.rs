@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::formats::entry::EntryStat;
 use crate::formats::level::{LevelName, NameKind};
 use crate::formats::tree_name::LevelPath;
+use crate::world::error::ForeignError;
 use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind, ForeignView};
 use crate::world::remote::levels::{Levels, ListingSays, RemoteListing};
-use crate::world::trouble::Trouble;
 
 /// The level that a node is.
 pub(crate) fn path_of(kind: &ForeignNodeKind) -> Option<&LevelPath> {
@@ -22,7 +22,7 @@ pub(crate) fn lookup_now(
     levels: &Arc<Levels>,
     parent: &ForeignNode,
     kind: &ForeignNodeKind,
-) -> Option<Result<ForeignNodeKind, Trouble>> {
+) -> Option<Result<ForeignNodeKind, ForeignError>> {
     let path = path_of(kind)?;
     if levels.held(path).is_some()
         && let Some(known) = levels.now(path)
@@ -42,7 +42,7 @@ pub(crate) fn lookup_now(
         ListingSays::Missing if matches!(path, LevelPath::Prefix(_)) => levels
             .now(path)
             .map(|known| known.map(|listing| spelled(kind, &listing.path))),
-        ListingSays::Missing => Some(Err(Trouble::Missing)),
+        ListingSays::Missing => Some(Err(ForeignError::Missing)),
         ListingSays::Nothing => None,
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn lookup_now(
 pub(crate) async fn lookup(
     levels: &Arc<Levels>,
     kind: ForeignNodeKind,
-) -> Result<ForeignNodeKind, Trouble> {
+) -> Result<ForeignNodeKind, ForeignError> {
     match path_of(&kind) {
         Some(path) => {
             let listing = levels.find(path).await?;

@@ -8,11 +8,11 @@ use crate::formats::inventory::EntryKind;
 use crate::formats::item::Names;
 use crate::formats::links::read_in_ibip_tree;
 use crate::formats::tree_name::TreeName;
+use crate::world::error::ForeignError;
 use crate::world::mount::nodes::{ForeignNode, ForeignNodeKind, ForeignView, Inside};
 use crate::world::remote::inventory::Position;
 use crate::world::remote::items::ItemSlot;
 use crate::world::remote::related::RelatedQuestion;
-use crate::world::trouble::Trouble;
 use ibi::{Ibi, Ibip, Rep};
 
 /// The longest target of a link, in bytes.
@@ -33,8 +33,8 @@ pub(crate) fn inside(
     slot: &Arc<ItemSlot>,
     view: ForeignView,
     position: Position,
-) -> Result<Inside, Trouble> {
-    let item = slot.value().ok_or(Trouble::Missing)?;
+) -> Result<Inside, ForeignError> {
+    let item = slot.value().ok_or(ForeignError::Missing)?;
     let (first, links) = item.inventory.first_name(position);
     let entry = Arc::clone(item.inventory.entry(first));
     Ok(Inside {
@@ -77,12 +77,12 @@ pub(crate) fn link_target(view: ForeignView, names: &Names) -> Vec<u8> {
 }
 
 /// The meaning of a name in a directory.
-pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, Trouble> {
+pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, ForeignError> {
     match &parent.kind {
         ForeignNodeKind::Level(level) => {
-            let name = name.to_str().ok_or(Trouble::Missing)?;
+            let name = name.to_str().ok_or(ForeignError::Missing)?;
             let view = ForeignView::below(level);
-            Ok(match level.meaning(name).ok_or(Trouble::Missing)? {
+            Ok(match level.meaning(name).ok_or(ForeignError::Missing)? {
                 TreeName::Level(level) => NameMeaning::Known(ForeignNodeKind::Level(level)),
                 TreeName::Item(ibi) => NameMeaning::Item(ibi, view),
                 TreeName::Sibling(ibi, request) => {
@@ -92,20 +92,23 @@ pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, T
         }
         ForeignNodeKind::Inside(found) => {
             if found.entry.kind != EntryKind::Directory {
-                return Err(Trouble::NotDirectory);
+                return Err(ForeignError::NotDirectory);
             }
             let path = match found.entry.path.as_slice() {
                 [] => name.as_bytes().to_vec(),
                 above => [above, b"/", name.as_bytes()].concat(),
             };
-            let item = found.slot.value().ok_or(Trouble::Missing)?;
-            let position = item.inventory.position(&path).ok_or(Trouble::Missing)?;
+            let item = found.slot.value().ok_or(ForeignError::Missing)?;
+            let position = item
+                .inventory
+                .position(&path)
+                .ok_or(ForeignError::Missing)?;
             let inside = inside(&found.slot, found.view, position)?;
             Ok(NameMeaning::Known(ForeignNodeKind::Inside(inside)))
         }
-        ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::NotDirectory),
+        ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(ForeignError::NotDirectory),
         // The kernel looks the item up then.
-        ForeignNodeKind::Unseen(..) => Err(Trouble::Changed),
+        ForeignNodeKind::Unseen(..) => Err(ForeignError::Changed),
     }
 }
 
@@ -185,7 +188,10 @@ mod tests {
     fn a_name_that_is_no_text_is_missing() {
         let root = ForeignNodeKind::Level(LevelPath::Root);
         let name = OsStr::from_bytes(b"8JMK\xff");
-        assert!(matches!(asked(&node(root), name), Err(Trouble::Missing)));
+        assert!(matches!(
+            asked(&node(root), name),
+            Err(ForeignError::Missing)
+        ));
         let unseen = ForeignNodeKind::Unseen("8JMKD3MGP8W/34PGRBS".to_owned(), ForeignView::Ibip);
         assert_eq!(meaning(unseen, "a"), "Changed");
     }

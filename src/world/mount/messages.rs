@@ -72,7 +72,7 @@ pub(crate) enum Answer {
     /// It was done with an item of so many files and bytes.
     Item(Ibi, u64, u64),
     /// It was not done with an item.
-    Trouble(Ibi, KeepError),
+    ForeignError(Ibi, KeepError),
     /// All has been done.
     Done,
 }
@@ -210,7 +210,7 @@ impl Answer {
             Answer::Item(ibi, files, bytes) => {
                 format!("item {} {files} {bytes}", encoded(&ibi.to_string()))
             }
-            Answer::Trouble(ibi, error) => {
+            Answer::ForeignError(ibi, error) => {
                 let ibi = encoded(&ibi.to_string());
                 match error {
                     KeepError::Missing => format!("missing {ibi}"),
@@ -238,12 +238,14 @@ impl Answer {
             ["item", item, files, bytes] => {
                 Answer::Item(ibi(item)?, number(files)?, number(bytes)?)
             }
-            ["missing", item] => Answer::Trouble(ibi(item)?, KeepError::Missing),
+            ["missing", item] => Answer::ForeignError(ibi(item)?, KeepError::Missing),
             ["large", item, need, room] => {
                 let error = KeepError::TooLarge(number(need)?, number(room)?);
-                Answer::Trouble(ibi(item)?, error)
+                Answer::ForeignError(ibi(item)?, error)
             }
-            ["failed", item, why] => Answer::Trouble(ibi(item)?, KeepError::Failed(text_of(why)?)),
+            ["failed", item, why] => {
+                Answer::ForeignError(ibi(item)?, KeepError::Failed(text_of(why)?))
+            }
             ["done"] => Answer::Done,
             _ => return None,
         })
@@ -293,9 +295,9 @@ mod tests {
             Answer::Elsewhere,
             Answer::Progress(1, 2),
             Answer::Item(ibi(), 3, 4),
-            Answer::Trouble(ibi(), KeepError::Missing),
-            Answer::Trouble(ibi(), KeepError::TooLarge(5, 6)),
-            Answer::Trouble(ibi(), KeepError::Failed("no answer".to_owned())),
+            Answer::ForeignError(ibi(), KeepError::Missing),
+            Answer::ForeignError(ibi(), KeepError::TooLarge(5, 6)),
+            Answer::ForeignError(ibi(), KeepError::Failed("no answer".to_owned())),
             Answer::Done,
         ] {
             assert_eq!(Answer::parse(&answer.written()), Some(answer));

@@ -21,6 +21,7 @@ use crate::formats::inventory::EntryKind;
 use crate::formats::tree_name::LevelPath;
 use crate::os::deep::split;
 use crate::world::cache::Cache;
+use crate::world::error::ForeignError;
 use crate::world::mount::listed;
 use crate::world::mount::meaning::{NameMeaning, asked, inside, link_target, target_of};
 use crate::world::mount::mounts::Mounts;
@@ -32,7 +33,6 @@ use crate::world::remote::items::{ForeignItems, ItemSlot};
 use crate::world::remote::levels::{Levels, RemoteListing};
 use crate::world::remote::related::{RelatedAnswer, RelatedItems, RelatedQuestion};
 use crate::world::remote::requests::RemoteServers;
-use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::pairs::percent_encode;
 
@@ -147,7 +147,7 @@ impl ForeignTree {
         &self,
         parent: &ForeignNode,
         name: &OsStr,
-    ) -> Option<Result<Arc<ForeignNode>, Trouble>> {
+    ) -> Option<Result<Arc<ForeignNode>, ForeignError>> {
         match asked(parent, name) {
             Err(trouble) => Some(Err(trouble)),
             Ok(NameMeaning::Known(kind)) => {
@@ -173,7 +173,7 @@ impl ForeignTree {
         &self,
         parent: &ForeignNode,
         name: &OsStr,
-    ) -> Result<Arc<ForeignNode>, Trouble> {
+    ) -> Result<Arc<ForeignNode>, ForeignError> {
         match asked(parent, name)? {
             NameMeaning::Known(kind) => {
                 let kind = match self.levels_of(&kind) {
@@ -204,7 +204,11 @@ impl ForeignTree {
         })
     }
 
-    fn root_of(&self, slot: Arc<ItemSlot>, view: ForeignView) -> Result<Arc<ForeignNode>, Trouble> {
+    fn root_of(
+        &self,
+        slot: Arc<ItemSlot>,
+        view: ForeignView,
+    ) -> Result<Arc<ForeignNode>, ForeignError> {
         let inside = inside(&slot, view, inventory::ROOT)?;
         Ok(self.nodes.remember(ForeignNodeKind::Inside(inside)))
     }
@@ -228,10 +232,13 @@ impl ForeignTree {
 
     /// A node after a request for its attributes. The root has some in any case: what looks at mount
     /// points waits a moment, and is not refused.
-    pub(crate) async fn learn(&self, kind: ForeignNodeKind) -> Result<ForeignNodeKind, Trouble> {
+    pub(crate) async fn learn(
+        &self,
+        kind: ForeignNodeKind,
+    ) -> Result<ForeignNodeKind, ForeignError> {
         match (&kind, self.levels_of(&kind)) {
             (ForeignNodeKind::Unseen(item, view), _) => {
-                let ibi = Ibi::parse(item).map_err(|_| Trouble::Missing)?;
+                let ibi = Ibi::parse(item).map_err(|_| ForeignError::Missing)?;
                 let slot = self.items.find(&ibi).await?;
                 Ok(ForeignNodeKind::Inside(inside(
                     &slot,
@@ -252,7 +259,10 @@ impl ForeignTree {
     }
 
     /// The entries of a directory, from what is known. None if that takes a request.
-    pub(crate) fn list_now(&self, node: &ForeignNode) -> Option<Result<ForeignEntries, Trouble>> {
+    pub(crate) fn list_now(
+        &self,
+        node: &ForeignNode,
+    ) -> Option<Result<ForeignEntries, ForeignError>> {
         let levels = match self.levels_of(&node.kind) {
             Some(levels) => levels,
             None if matches!(node.kind, ForeignNodeKind::Unseen(..)) => return None,
@@ -263,7 +273,7 @@ impl ForeignTree {
     }
 
     /// The entries of a directory. Those of a level are fetched while they are listed.
-    pub(crate) async fn list(&self, node: &ForeignNode) -> Result<ForeignEntries, Trouble> {
+    pub(crate) async fn list(&self, node: &ForeignNode) -> Result<ForeignEntries, ForeignError> {
         match (self.levels_of(&node.kind), listed::path_of(&node.kind)) {
             (Some(levels), Some(path)) => Ok(ForeignEntries::Level(levels.find(path).await?)),
             _ => {
@@ -278,23 +288,25 @@ impl ForeignTree {
     pub(crate) async fn longer(
         &self,
         listing: &Arc<RemoteListing>,
-    ) -> Result<Arc<RemoteListing>, Trouble> {
+    ) -> Result<Arc<RemoteListing>, ForeignError> {
         match &self.levels {
             Some(levels) => levels.longer(listing).await,
             None => Ok(Arc::clone(listing)),
         }
     }
 
-    fn list_known(&self, node: &ForeignNode) -> Result<Vec<ForeignEntry>, Trouble> {
+    fn list_known(&self, node: &ForeignNode) -> Result<Vec<ForeignEntry>, ForeignError> {
         let ForeignNodeKind::Inside(found) = &node.kind else {
             return match node.kind {
-                ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::NotDirectory),
-                _ => Err(Trouble::Unlisted),
+                ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => {
+                    Err(ForeignError::NotDirectory)
+                }
+                _ => Err(ForeignError::Unlisted),
             };
         };
-        let item = found.slot.value().ok_or(Trouble::Changed)?;
+        let item = found.slot.value().ok_or(ForeignError::Changed)?;
         let position = item.inventory.position(&found.entry.path);
-        let position = position.ok_or(Trouble::Changed)?;
+        let position = position.ok_or(ForeignError::Changed)?;
         let below = item.inventory.below(position).iter();
         below
             .map(|at| {
@@ -308,36 +320,39 @@ impl ForeignTree {
     }
 
     /// The target of a link.
-    pub(crate) fn target(&self, node: &ForeignNode) -> Result<Vec<u8>, Trouble> {
+    pub(crate) fn target(&self, node: &ForeignNode) -> Result<Vec<u8>, ForeignError> {
         match &node.kind {
             ForeignNodeKind::Link(target) => Ok(target.clone()),
-            ForeignNodeKind::Inside(inside) => target_of(inside).ok_or(Trouble::Invalid),
-            _ => Err(Trouble::Invalid),
+            ForeignNodeKind::Inside(inside) => target_of(inside).ok_or(ForeignError::Invalid),
+            _ => Err(ForeignError::Invalid),
         }
     }
 
     /// The text of a node that a modifier leads to. The node has one text only.
-    pub(crate) async fn text(&self, text: &ForeignText) -> Result<OpenedContent, Trouble> {
+    pub(crate) async fn text(&self, text: &ForeignText) -> Result<OpenedContent, ForeignError> {
         match self.related.find(&text.wanted).await? {
             RelatedAnswer::Text(found) if text.is(&found) => Ok(OpenedContent::Text(found)),
-            _ => Err(Trouble::Changed),
+            _ => Err(ForeignError::Changed),
         }
     }
 
     /// Returns what a program reads of a node. None for a text that must be fetched.
-    pub(crate) fn open_now(&self, node: &ForeignNode) -> Option<Result<OpenedContent, Trouble>> {
+    pub(crate) fn open_now(
+        &self,
+        node: &ForeignNode,
+    ) -> Option<Result<OpenedContent, ForeignError>> {
         if let ForeignNodeKind::Text(text) = &node.kind {
             return match self.related.now(&text.wanted)? {
                 Ok(RelatedAnswer::Text(found)) if text.is(&found) => {
                     Some(Ok(OpenedContent::Text(found)))
                 }
-                _ => Some(Err(Trouble::Changed)),
+                _ => Some(Err(ForeignError::Changed)),
             };
         }
         Some(self.open_file(node))
     }
 
-    fn open_file(&self, node: &ForeignNode) -> Result<OpenedContent, Trouble> {
+    fn open_file(&self, node: &ForeignNode) -> Result<OpenedContent, ForeignError> {
         match &node.kind {
             ForeignNodeKind::Inside(inside) => match &inside.entry.kind {
                 EntryKind::File(file) => {
@@ -348,11 +363,11 @@ impl ForeignTree {
                     ))))
                 }
                 EntryKind::Text(text) => Ok(OpenedContent::Text(text.as_slice().into())),
-                EntryKind::Directory => Err(Trouble::IsDirectory),
-                _ => Err(Trouble::Invalid),
+                EntryKind::Directory => Err(ForeignError::IsDirectory),
+                _ => Err(ForeignError::Invalid),
             },
-            ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(Trouble::Loop),
-            _ => Err(Trouble::IsDirectory),
+            ForeignNodeKind::Link(_) | ForeignNodeKind::Text(_) => Err(ForeignError::Loop),
+            _ => Err(ForeignError::IsDirectory),
         }
     }
 

@@ -21,11 +21,11 @@ use sha2::{Digest as _, Sha256};
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
 use crate::world::cache::{Cache, CachedText, InUse, Reserved};
+use crate::world::error::ForeignError;
 use crate::world::remote::fetching::{MOST_ATTEMPTS, Stopped, fetch};
 use crate::world::remote::file::FilePiece;
 use crate::world::remote::pace::Pace;
 use crate::world::remote::requests::{RemoteServers, WINDOW, pieces};
-use crate::world::trouble::Trouble;
 
 pub(crate) use crate::world::remote::file::RemoteFile;
 use arriving::ArrivingContent;
@@ -96,7 +96,7 @@ impl RemoteContent {
         file: &Arc<RemoteFile>,
         offset: u64,
         length: u32,
-    ) -> Result<Vec<u8>, Trouble> {
+    ) -> Result<Vec<u8>, ForeignError> {
         let (mut at, length) = RemoteContent::part(file, offset, length);
         let end = at + length as u64;
         let is_onward = file.read_to.swap(end, Ordering::Relaxed) == offset;
@@ -111,7 +111,7 @@ impl RemoteContent {
             let start = at - number * CHUNK;
             let count = (end - at).min(CHUNK - start);
             let part = piece.read(start, usize::try_from(count).unwrap_or(0));
-            let part = part.map_err(|error| Trouble::Broken(format!("the cache: {error}")))?;
+            let part = part.map_err(|error| ForeignError::Broken(format!("the cache: {error}")))?;
             at += count;
             bytes.extend(part);
         }
@@ -226,11 +226,11 @@ impl RemoteContent {
         file: &Arc<RemoteFile>,
         number: u64,
         keep: &(dyn Fn(String) + Send + Sync),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ForeignError> {
         self.fetch_ahead(file, number);
         for _ in 0..MOST_ATTEMPTS {
             let piece = self.piece(file, number).await?;
-            let digest = self.digest(file, number).ok_or(Trouble::Full)?;
+            let digest = self.digest(file, number).ok_or(ForeignError::Full)?;
             keep(Cache::piece_file(&digest));
             let (cache, size) = (Arc::clone(&self.cache), file.piece_size(number));
             let put = tokio::task::spawn_blocking(move || {
@@ -247,7 +247,7 @@ impl RemoteContent {
                 return Ok(());
             }
         }
-        Err(Trouble::Full)
+        Err(ForeignError::Full)
     }
 
     /// Forgets what is known of the pieces of a file.
@@ -322,7 +322,7 @@ impl RemoteContent {
     }
 
     /// A piece, which is fetched if it is not held.
-    async fn piece(&self, file: &RemoteFile, number: u64) -> Result<FilePiece, Trouble> {
+    async fn piece(&self, file: &RemoteFile, number: u64) -> Result<FilePiece, ForeignError> {
         let is_whole = file.is_whole();
         let is_verified = || self.digest(file, number).is_some();
         // Until the whole file has been compared, no piece of it is read.
@@ -353,23 +353,25 @@ impl RemoteContent {
         file: &RemoteFile,
         number: u64,
         is_whole: bool,
-    ) -> Result<FilePiece, Trouble> {
+    ) -> Result<FilePiece, ForeignError> {
         // The kernel asks again for each page of a part that was not delivered.
         if file.failed.lock().is_some_and(|at| at.elapsed() < AGAIN) {
-            return Err(Trouble::Broken("it did not answer a moment ago".to_owned()));
+            return Err(ForeignError::Broken(
+                "it did not answer a moment ago".to_owned(),
+            ));
         }
         let mut arriving = ArrivingContent::new(self, file, (!is_whole).then_some(number));
         match fetch(&file.url, &mut arriving).await {
             Ok(Some(piece)) => Ok(piece),
             Ok(None) => Box::pin(self.fetch(file, number, false)).await,
-            Err(Stopped::Trouble(Trouble::Unreachable(what))) => {
+            Err(Stopped::ForeignError(ForeignError::Unreachable(what))) => {
                 log::warn!("{}: {what}", file.url);
                 *file.failed.lock() = Some(Instant::now());
                 // Not EHOSTUNREACH: programs know EIO as the error of a read.
-                Err(Trouble::Broken(what))
+                Err(ForeignError::Broken(what))
             }
-            Err(Stopped::Trouble(trouble)) => Err(trouble),
-            Err(Stopped::Disk(error)) => Err(Trouble::Broken(format!("the cache: {error}"))),
+            Err(Stopped::ForeignError(trouble)) => Err(trouble),
+            Err(Stopped::Disk(error)) => Err(ForeignError::Broken(format!("the cache: {error}"))),
         }
     }
 
@@ -379,7 +381,7 @@ impl RemoteContent {
         file: &RemoteFile,
         number: u64,
         pace: &mut Pace,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ForeignError> {
         let _turn = file.asking.lock().await;
         if self.digest(file, number).is_some() {
             return Ok(());
@@ -399,13 +401,13 @@ impl RemoteContent {
         (bytes, found): (Bytes, Digest),
         announced: Option<Digest>,
         reserved: Option<Reserved>,
-    ) -> Result<FilePiece, Trouble> {
+    ) -> Result<FilePiece, ForeignError> {
         let known = self.digest(file, number);
         if known.or(announced) != Some(found) {
             // The digests may have been damaged on the way as well.
             self.unlearn(file);
             let what = "the bytes differ from their digest";
-            return Err(Trouble::Broken(what.to_owned()));
+            return Err(ForeignError::Broken(what.to_owned()));
         }
         if known.is_none() {
             self.learn(file, number, &[found]);

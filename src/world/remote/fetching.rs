@@ -7,9 +7,9 @@ use bytes::Bytes;
 
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::FileEntry;
+use crate::world::error::ForeignError;
 use crate::world::remote::pace::{PAUSE, Pace};
 use crate::world::remote::requests::RemoteServers;
-use crate::world::trouble::Trouble;
 
 /// The number of times that bytes are fetched if they differ from their digest.
 pub(crate) const MOST_ATTEMPTS: u32 = 2;
@@ -18,14 +18,14 @@ pub(crate) const MOST_ATTEMPTS: u32 = 2;
 #[derive(Debug)]
 pub(crate) enum Stopped {
     /// The Archive.
-    Trouble(Trouble),
+    ForeignError(ForeignError),
     /// The disk.
     Disk(std::io::Error),
 }
 
-impl From<Trouble> for Stopped {
-    fn from(trouble: Trouble) -> Stopped {
-        Stopped::Trouble(trouble)
+impl From<ForeignError> for Stopped {
+    fn from(trouble: ForeignError) -> Stopped {
+        Stopped::ForeignError(trouble)
     }
 }
 
@@ -64,15 +64,15 @@ pub(crate) async fn fetch<A: Arriving>(url: &str, arriving: &mut A) -> Result<A:
     loop {
         let had = arriving.taken();
         match arriving.rest(&mut pace).await {
-            Err(Stopped::Trouble(Trouble::Broken(what))) => {
+            Err(Stopped::ForeignError(ForeignError::Broken(what))) => {
                 log::warn!("{url}: {what}");
                 attempts += 1;
                 if attempts >= MOST_ATTEMPTS {
-                    return Err(Trouble::Broken(what).into());
+                    return Err(ForeignError::Broken(what).into());
                 }
                 arriving.start_over();
             }
-            Err(Stopped::Trouble(Trouble::Unreachable(_))) if !pace.is_over() => {
+            Err(Stopped::ForeignError(ForeignError::Unreachable(_))) if !pace.is_over() => {
                 // It goes on at once where the connection was cut.
                 if arriving.taken() == had {
                     tokio::time::sleep(PAUSE).await;
@@ -96,13 +96,14 @@ pub(crate) async fn receive<A: Arriving>(
     let mut left = end - start;
     while left > 0 {
         let part = answer.next(pace.left()).await;
-        let part = part.map_err(|error| Trouble::Unreachable(error.to_string()))?;
-        let part =
-            part.ok_or_else(|| Trouble::Unreachable("fewer bytes than were announced".to_owned()))?;
+        let part = part.map_err(|error| ForeignError::Unreachable(error.to_string()))?;
+        let part = part.ok_or_else(|| {
+            ForeignError::Unreachable("fewer bytes than were announced".to_owned())
+        })?;
         pace.took(part.len());
         left = left
             .checked_sub(part.len() as u64)
-            .ok_or_else(|| Trouble::Broken("more bytes than were announced".to_owned()))?;
+            .ok_or_else(|| ForeignError::Broken("more bytes than were announced".to_owned()))?;
         arriving.take(part, pace).await?;
     }
     Ok(announced)

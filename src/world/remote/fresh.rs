@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 
-use crate::world::trouble::Trouble;
+use crate::world::error::ForeignError;
 
 /// The time for which an answer counts.
 pub(crate) const FRESH: Duration = Duration::from_secs(60);
@@ -152,9 +152,9 @@ impl<T> Fresh<T> {
     pub(crate) async fn turn(
         &self,
         until: Instant,
-    ) -> Result<tokio::sync::MutexGuard<'_, ()>, Trouble> {
+    ) -> Result<tokio::sync::MutexGuard<'_, ()>, ForeignError> {
         let turn = tokio::time::timeout_at(until.into(), self.turn.lock()).await;
-        turn.map_err(|_| Trouble::Unreachable("no answer in time".to_owned()))
+        turn.map_err(|_| ForeignError::Unreachable("no answer in time".to_owned()))
     }
 
     /// Remembers an answer that a server has given at this time, in Unix seconds.
@@ -166,14 +166,14 @@ impl<T> Fresh<T> {
     }
 
     /// Remembers the answer to a question that has just been asked. Without one, the old answer stays.
-    pub(crate) fn settle(&self, answer: Result<T, Trouble>) -> Result<Arc<T>, Trouble> {
+    pub(crate) fn settle(&self, answer: Result<T, ForeignError>) -> Result<Arc<T>, ForeignError> {
         let settled = match answer {
             Ok(value) => Ok(self.know(value, self.clock.unix_seconds())),
             Err(trouble) => Err(trouble),
         };
         let mut state = self.state.lock();
         state.is_asking = false;
-        if let Err(Trouble::Missing) = &settled {
+        if let Err(ForeignError::Missing) = &settled {
             state.answer = Answered::Missing(self.clock.now());
         }
         settled
@@ -307,8 +307,8 @@ pub(crate) mod tests {
         (clock, slot)
     }
 
-    fn silent() -> Trouble {
-        Trouble::Unreachable("silent".to_owned())
+    fn silent() -> ForeignError {
+        ForeignError::Unreachable("silent".to_owned())
     }
 
     #[test]
@@ -357,13 +357,19 @@ pub(crate) mod tests {
     #[test]
     fn a_missing_thing_is_asked_for_after_a_minute() {
         let (clock, slot) = fresh();
-        assert_eq!(slot.settle(Err(Trouble::Missing)), Err(Trouble::Missing));
+        assert_eq!(
+            slot.settle(Err(ForeignError::Missing)),
+            Err(ForeignError::Missing)
+        );
         clock.pass(59);
         assert_eq!(slot.recall(), Recalled::Missing);
         clock.pass(1);
         assert_eq!(slot.recall(), Recalled::Nothing);
         slot.settle(Ok(1)).expect("an answer");
-        assert_eq!(slot.settle(Err(Trouble::Missing)), Err(Trouble::Missing));
+        assert_eq!(
+            slot.settle(Err(ForeignError::Missing)),
+            Err(ForeignError::Missing)
+        );
         assert_eq!((slot.value(), slot.recall()), (None, Recalled::Missing));
     }
 
@@ -398,7 +404,7 @@ pub(crate) mod tests {
         let first = slot.turn(Instant::now()).await.expect("a turn");
         let soon = Instant::now() + Duration::from_millis(5);
         let late = slot.turn(soon).await.expect_err("no turn");
-        assert!(matches!(late, Trouble::Unreachable(_)));
+        assert!(matches!(late, ForeignError::Unreachable(_)));
         drop(first);
         assert!(slot.turn(Instant::now()).await.is_ok());
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::formats::inventory::{Entry, EntryKind, Page};
 use crate::formats::item::Names;
-use crate::world::trouble::Trouble;
+use crate::world::error::ForeignError;
 
 /// The most entries of an item.
 const MOST_ENTRIES: usize = 1_200_000;
@@ -30,8 +30,8 @@ pub(crate) struct ForeignInventory {
 
 impl ForeignInventory {
     /// The inventory that pages form.
-    pub(crate) fn of_pages(pages: Vec<Page>) -> Result<ForeignInventory, Trouble> {
-        let broken = |what: &str| Trouble::Broken(format!("an inventory: {what}"));
+    pub(crate) fn of_pages(pages: Vec<Page>) -> Result<ForeignInventory, ForeignError> {
+        let broken = |what: &str| ForeignError::Broken(format!("an inventory: {what}"));
         let names = pages.first().map(|page| page.names.clone());
         let names = names.ok_or_else(|| broken("it has no page"))?;
         if pages.iter().any(|page| page.names != names) {
@@ -131,7 +131,7 @@ impl ForeignInventory {
 mod tests {
     use super::*;
 
-    fn read(lines: &str) -> Result<ForeignInventory, Trouble> {
+    fn read(lines: &str) -> Result<ForeignInventory, ForeignError> {
         let text = format!("inventory 1\nibi {{ibip 8JMKD3MGP8W/34PGRBS}}\n{lines}end\n");
         ForeignInventory::of_pages(vec![Page::parse(text.as_bytes()).expect("a page")])
     }

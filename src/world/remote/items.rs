@@ -13,13 +13,13 @@ use crate::formats::inventory::Page;
 use crate::formats::item::Names;
 use crate::os::memory;
 use crate::world::cache::{Cache, CachedText};
+use crate::world::error::ForeignError;
 use crate::world::remote::fresh::{AnswerClock, Fresh, FreshTable, Recalled};
 use crate::world::remote::inventory::ForeignInventory;
 use crate::world::remote::requests::{
     ItemAnswer, LOOKUP_TIMEOUT, Located, RemoteServers, SentPage,
 };
 use crate::world::remote::sources::{SourceNumber, SourceOrder};
-use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::pairs::{percent_decode, percent_encode};
 
@@ -142,11 +142,11 @@ impl ForeignItems {
     }
 
     /// Returns what is known of an identifier without a request. None if a request is needed.
-    pub(crate) fn now(self: &Arc<Self>, ibi: &Ibi) -> Option<Result<Arc<ItemSlot>, Trouble>> {
+    pub(crate) fn now(self: &Arc<Self>, ibi: &Ibi) -> Option<Result<Arc<ItemSlot>, ForeignError>> {
         let slot = self.known.slot(&ibi.canonical());
         match slot.recall() {
             Recalled::Nothing => return None,
-            Recalled::Missing => return Some(Err(Trouble::Missing)),
+            Recalled::Missing => return Some(Err(ForeignError::Missing)),
             Recalled::Known(_) => {}
             Recalled::Due(item) => {
                 let (items, slot) = (Arc::clone(self), Arc::clone(&slot));
@@ -157,7 +157,7 @@ impl ForeignItems {
     }
 
     /// The item of an identifier.
-    pub(crate) async fn find(self: &Arc<Self>, ibi: &Ibi) -> Result<Arc<ItemSlot>, Trouble> {
+    pub(crate) async fn find(self: &Arc<Self>, ibi: &Ibi) -> Result<Arc<ItemSlot>, ForeignError> {
         if let Some(known) = self.now(ibi) {
             return known;
         }
@@ -170,7 +170,7 @@ impl ForeignItems {
         if let Some((item, confirmed)) = self.cached(slot.key(), ibi) {
             slot.know(item, confirmed);
             self.shed();
-            return self.now(ibi).unwrap_or(Err(Trouble::Missing));
+            return self.now(ibi).unwrap_or(Err(ForeignError::Missing));
         }
         slot.settle(self.fetch(ibi, until).await)?;
         self.shed();
@@ -206,10 +206,10 @@ impl ForeignItems {
         name: &str,
         until: Instant,
         ask: impl Fn(SourceNumber) -> F,
-    ) -> Result<T, Trouble>
+    ) -> Result<T, ForeignError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Trouble>> + Send + 'static,
+        F: Future<Output = Result<T, ForeignError>> + Send + 'static,
     {
         self.sources
             .ask(name, self.remote.sources(), until, ask)
@@ -217,7 +217,11 @@ impl ForeignItems {
     }
 
     /// Asks for an item.
-    async fn fetch(self: &Arc<Self>, ibi: &Ibi, until: Instant) -> Result<ForeignItem, Trouble> {
+    async fn fetch(
+        self: &Arc<Self>,
+        ibi: &Ibi,
+        until: Instant,
+    ) -> Result<ForeignItem, ForeignError> {
         let (items, asked) = (Arc::clone(self), ibi.clone());
         let accept = move |base: &str, name: &str, pages: Vec<SentPage>| {
             items.accept((base, name), &asked, &pages)
@@ -231,7 +235,7 @@ impl ForeignItems {
         name: &str,
         ibi: &Ibi,
         until: Instant,
-    ) -> Result<ForeignItem, Trouble> {
+    ) -> Result<ForeignItem, ForeignError> {
         match self.remote.describe(base, name, until).await? {
             ItemAnswer::Pages(pages) => self.accept((base, name), ibi, &pages),
             ItemAnswer::Text(_) => Err(untold(base)),
@@ -244,7 +248,7 @@ impl ForeignItems {
         (base, name): (&str, &str),
         ibi: &Ibi,
         pages: &[SentPage],
-    ) -> Result<ForeignItem, Trouble> {
+    ) -> Result<ForeignItem, ForeignError> {
         let item = self.item_of(base, name, ibi, pages)?;
         let text = written(base, name, self.clock().unix_seconds(), pages);
         self.cache
@@ -271,12 +275,12 @@ impl ForeignItems {
                 self.describe(&item.base, &item.name, &ibi, until).await
             }
             // It may have moved to another Archive.
-            Err(Trouble::Missing) => self.fetch(&ibi, Instant::now() + LOOKUP_TIMEOUT).await,
+            Err(ForeignError::Missing) => self.fetch(&ibi, Instant::now() + LOOKUP_TIMEOUT).await,
             Err(trouble) => Err(trouble),
         };
         let new = match slot.settle(fetched) {
             Ok(new) => Some(new),
-            Err(Trouble::Missing) => {
+            Err(ForeignError::Missing) => {
                 let name = self.key_of(slot.key());
                 self.cache.drop_text(CachedText::Item, &name);
                 None
@@ -335,8 +339,8 @@ impl ForeignItems {
     }
 }
 
-fn untold(base: &str) -> Trouble {
-    Trouble::Unsupported(format!(
+fn untold(base: &str) -> ForeignError {
+    ForeignError::Unsupported(format!(
         "{base}: the Archive does not tell what is in an item"
     ))
 }
@@ -348,8 +352,8 @@ pub(crate) async fn ask<T: Send + 'static>(
     sources: &SourceOrder,
     name: &str,
     until: Instant,
-    accept: impl Fn(&str, &str, Vec<SentPage>) -> Result<T, Trouble> + Send + Sync + 'static,
-) -> Result<T, Trouble> {
+    accept: impl Fn(&str, &str, Vec<SentPage>) -> Result<T, ForeignError> + Send + Sync + 'static,
+) -> Result<T, ForeignError> {
     let accept = Arc::new(accept);
     let count = remote.sources();
     let ask = |number: SourceNumber| {
@@ -438,8 +442,8 @@ impl ForeignItems {
         name: &str,
         ibi: &Ibi,
         sent: &[SentPage],
-    ) -> Result<ForeignItem, Trouble> {
-        let broken = |what: &dyn fmt::Display| Trouble::Broken(format!("{base}: {what}"));
+    ) -> Result<ForeignItem, ForeignError> {
+        let broken = |what: &dyn fmt::Display| ForeignError::Broken(format!("{base}: {what}"));
         let pages = sent.iter().map(|page| Page::parse(&page.text));
         let pages = pages
             .collect::<Result<Vec<_>, _>>()

@@ -10,10 +10,10 @@ use crate::formats::level::{LevelName, LevelPage, ListOrder, MEDIA_TYPE, NameKin
 use crate::formats::query::encoded;
 use crate::formats::tree_name::LevelPath;
 use crate::world::cache::{Cache, CachedText};
+use crate::world::error::ForeignError;
 use crate::world::remote::fresh::{AnswerClock, Fresh, FreshTable, Recalled};
 use crate::world::remote::items::{cache_name, read_written, written};
 use crate::world::remote::requests::{LOOKUP_TIMEOUT, PageAnswer, Paged, RemoteServers, SentPage};
-use crate::world::trouble::Trouble;
 
 /// The memory that a name takes beyond its bytes.
 const OVERHEAD: usize = 64;
@@ -64,13 +64,13 @@ pub(crate) enum ListingSays<'a> {
     Nothing,
 }
 
-fn broken(what: impl std::fmt::Display) -> Trouble {
-    Trouble::Broken(format!("a level: {what}"))
+fn broken(what: impl std::fmt::Display) -> ForeignError {
+    ForeignError::Broken(format!("a level: {what}"))
 }
 
 impl RemoteListing {
     /// The listing that begins with a page.
-    fn begin(asked: &LevelPath, sent: &SentPage) -> Result<RemoteListing, Trouble> {
+    fn begin(asked: &LevelPath, sent: &SentPage) -> Result<RemoteListing, ForeignError> {
         let page = LevelPage::parse(&sent.text).map_err(broken)?;
         let begun = RemoteListing {
             path: page.path.clone(),
@@ -87,7 +87,7 @@ impl RemoteListing {
     }
 
     /// The listing with a further page.
-    fn with(&self, sent: &SentPage) -> Result<RemoteListing, Trouble> {
+    fn with(&self, sent: &SentPage) -> Result<RemoteListing, ForeignError> {
         let page = LevelPage::parse(&sent.text).map_err(broken)?;
         let copy = RemoteListing {
             path: self.path.clone(),
@@ -100,7 +100,7 @@ impl RemoteListing {
         copy.and(page, sent)
     }
 
-    fn and(mut self, page: LevelPage, sent: &SentPage) -> Result<RemoteListing, Trouble> {
+    fn and(mut self, page: LevelPage, sent: &SentPage) -> Result<RemoteListing, ForeignError> {
         if page.path.key() != self.path.key() {
             return Err(broken("its pages are those of several levels"));
         }
@@ -225,11 +225,11 @@ impl Levels {
     pub(crate) fn now(
         self: &Arc<Self>,
         path: &LevelPath,
-    ) -> Option<Result<Arc<RemoteListing>, Trouble>> {
+    ) -> Option<Result<Arc<RemoteListing>, ForeignError>> {
         let slot = self.known.slot(&path.key());
         match slot.recall() {
             Recalled::Nothing => None,
-            Recalled::Missing => Some(Err(Trouble::Missing)),
+            Recalled::Missing => Some(Err(ForeignError::Missing)),
             Recalled::Known(listing) => Some(Ok(listing)),
             Recalled::Due(listing) => {
                 let (levels, old) = (Arc::clone(self), Arc::clone(&listing));
@@ -243,7 +243,7 @@ impl Levels {
     pub(crate) async fn find(
         self: &Arc<Self>,
         path: &LevelPath,
-    ) -> Result<Arc<RemoteListing>, Trouble> {
+    ) -> Result<Arc<RemoteListing>, ForeignError> {
         if let Some(known) = self.now(path) {
             return known;
         }
@@ -270,7 +270,7 @@ impl Levels {
     pub(crate) async fn longer(
         &self,
         listing: &Arc<RemoteListing>,
-    ) -> Result<Arc<RemoteListing>, Trouble> {
+    ) -> Result<Arc<RemoteListing>, ForeignError> {
         let Some(next) = &listing.next else {
             return Ok(Arc::clone(listing));
         };
@@ -284,7 +284,7 @@ impl Levels {
         }
         // The list has not ended: its level has gone.
         let page = match self.page(&listing.path, next, until).await {
-            Err(Trouble::Missing) => Err(Trouble::Changed),
+            Err(ForeignError::Missing) => Err(ForeignError::Changed),
             page => page,
         };
         let longer = listing.with(&page?)?;
@@ -300,7 +300,7 @@ impl Levels {
         path: &LevelPath,
         after: &[u8],
         until: Instant,
-    ) -> Result<SentPage, Trouble> {
+    ) -> Result<SentPage, ForeignError> {
         let url = self.url(path);
         match self
             .remote
@@ -310,7 +310,7 @@ impl Levels {
             Ok(PageAnswer::Page(page)) => Ok(page),
             Ok(PageAnswer::Text(_) | PageAnswer::Same) => Err(self.untold()),
             // An Archive that has no root does not list its items.
-            Err(Trouble::Missing) if *path == LevelPath::Root => Err(self.untold()),
+            Err(ForeignError::Missing) if *path == LevelPath::Root => Err(self.untold()),
             Err(trouble) => Err(trouble),
         }
     }
@@ -331,10 +331,10 @@ impl Levels {
     fn settle(
         &self,
         slot: &LevelSlot,
-        answer: Result<RemoteListing, Trouble>,
-    ) -> Result<Arc<RemoteListing>, Trouble> {
+        answer: Result<RemoteListing, ForeignError>,
+    ) -> Result<Arc<RemoteListing>, ForeignError> {
         let settled = slot.settle(answer);
-        if let Err(Trouble::Missing) = &settled {
+        if let Err(ForeignError::Missing) = &settled {
             let name = self.cache_name(slot);
             self.cache.drop_text(CachedText::Level, &name);
         }
@@ -345,8 +345,8 @@ impl Levels {
         cache_name(&format!("{} {}", self.base, slot.key()))
     }
 
-    fn untold(&self) -> Trouble {
-        Trouble::Unsupported(format!("{}: the Archive lists nothing", self.base))
+    fn untold(&self) -> ForeignError {
+        ForeignError::Unsupported(format!("{}: the Archive lists nothing", self.base))
     }
 
     fn url(&self, path: &LevelPath) -> String {
@@ -384,7 +384,7 @@ impl Levels {
                 let page = self.page(path, b"", until).await;
                 page.and_then(|page| RemoteListing::begin(path, &page))
             }
-            Err(Trouble::Missing) if *path == LevelPath::Root => Err(self.untold()),
+            Err(ForeignError::Missing) if *path == LevelPath::Root => Err(self.untold()),
             Err(trouble) => Err(trouble),
         };
         if let Err(trouble) = self.settle(slot, changed) {

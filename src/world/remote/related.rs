@@ -11,11 +11,11 @@ use quick_cache::sync::Cache;
 
 use crate::formats::inventory::{Entry, EntryKind, Page};
 use crate::formats::item::Names;
+use crate::world::error::ForeignError;
 use crate::world::remote::fresh::{Fresh, Recalled};
 use crate::world::remote::items::ForeignItems;
 use crate::world::remote::requests::{ItemAnswer, LOOKUP_TIMEOUT, Located};
 use crate::world::remote::sources::SourceNumber;
-use crate::world::trouble::Trouble;
 use ibi::Ibi;
 use ibi::relation::Request;
 
@@ -104,11 +104,11 @@ impl RelatedItems {
     pub(crate) fn now(
         self: &Arc<Self>,
         wanted: &RelatedQuestion,
-    ) -> Option<Result<RelatedAnswer, Trouble>> {
+    ) -> Option<Result<RelatedAnswer, ForeignError>> {
         let slot = self.known.get(wanted)?;
         let answer = match slot.recall() {
             Recalled::Nothing => return None,
-            Recalled::Missing => return Some(Err(Trouble::Missing)),
+            Recalled::Missing => return Some(Err(ForeignError::Missing)),
             Recalled::Known(answer) => answer,
             Recalled::Due(answer) => {
                 let (related, wanted) = (Arc::clone(self), wanted.clone());
@@ -127,7 +127,7 @@ impl RelatedItems {
     pub(crate) async fn find(
         self: &Arc<Self>,
         wanted: &RelatedQuestion,
-    ) -> Result<RelatedAnswer, Trouble> {
+    ) -> Result<RelatedAnswer, ForeignError> {
         match self.now(wanted) {
             Some(answer) => answer,
             None => {
@@ -141,19 +141,19 @@ impl RelatedItems {
         &self,
         wanted: &RelatedQuestion,
         slot: RelatedSlot,
-    ) -> Result<RelatedAnswer, Trouble> {
+    ) -> Result<RelatedAnswer, ForeignError> {
         let answer = match wanted {
             RelatedQuestion::Modifier(name) => self.modifier(name).await,
             RelatedQuestion::Files(name) => self.files(name).await,
         };
         let answer = slot.settle(answer);
-        if matches!(answer, Ok(_) | Err(Trouble::Missing)) {
+        if matches!(answer, Ok(_) | Err(ForeignError::Missing)) {
             self.known.insert(wanted.clone(), slot);
         }
         answer.map(|answer| RelatedAnswer::clone(&answer))
     }
 
-    async fn modifier(&self, name: &str) -> Result<RelatedAnswer, Trouble> {
+    async fn modifier(&self, name: &str) -> Result<RelatedAnswer, ForeignError> {
         let (items, until) = (Arc::clone(&self.items), Instant::now() + LOOKUP_TIMEOUT);
         let owned = name.to_owned();
         let ask = move |number: SourceNumber| {
@@ -168,23 +168,24 @@ impl RelatedItems {
         self.items.ask_sources(name, until, ask).await
     }
 
-    async fn files(&self, name: &str) -> Result<RelatedAnswer, Trouble> {
+    async fn files(&self, name: &str) -> Result<RelatedAnswer, ForeignError> {
         let name = match Ibi::parse(name) {
             Ok(ibi) => ibi.to_string(),
             Err(_) => match self.modifier(name).await? {
                 RelatedAnswer::Item(names) => names.preferred(),
-                RelatedAnswer::Text(_) => return Err(Trouble::Missing),
+                RelatedAnswer::Text(_) => return Err(ForeignError::Missing),
             },
         };
-        let ibi = Ibi::parse(&name).map_err(|error| Trouble::Unsupported(error.to_string()))?;
+        let ibi =
+            Ibi::parse(&name).map_err(|error| ForeignError::Unsupported(error.to_string()))?;
         let slot = self.items.find(&ibi).await?;
-        let item = slot.value().ok_or(Trouble::Missing)?;
+        let item = slot.value().ok_or(ForeignError::Missing)?;
         Ok(RelatedAnswer::Text(list(item.inventory.entries())?.into()))
     }
 }
 
 /// The list of files, as a mounted store has it (ibifs-tree(7)).
-fn list(entries: &[Arc<Entry>]) -> Result<Vec<u8>, Trouble> {
+fn list(entries: &[Arc<Entry>]) -> Result<Vec<u8>, ForeignError> {
     let mut list = Vec::new();
     for entry in entries {
         // The files that ibifs adds to those of the item are texts.
@@ -199,7 +200,7 @@ fn list(entries: &[Arc<Entry>]) -> Result<Vec<u8>, Trouble> {
         }
         list.push(b'\n');
         if list.len() > LONGEST_LIST {
-            return Err(Trouble::Full);
+            return Err(ForeignError::Full);
         }
     }
     Ok(list)
@@ -210,13 +211,13 @@ async fn of_archive(
     base: &str,
     name: &str,
     until: Instant,
-) -> Result<RelatedAnswer, Trouble> {
+) -> Result<RelatedAnswer, ForeignError> {
     let base = base.trim_end_matches('/');
     match items.remote().describe(base, name, until).await? {
         ItemAnswer::Text(text) => Ok(RelatedAnswer::Text(text.into())),
         ItemAnswer::Pages(pages) => match pages.first().map(|page| Page::parse(&page.text)) {
             Some(Ok(page)) => Ok(RelatedAnswer::Item(page.names)),
-            _ => Err(Trouble::Broken(format!("{base}: no inventory"))),
+            _ => Err(ForeignError::Broken(format!("{base}: no inventory"))),
         },
     }
 }
@@ -225,11 +226,11 @@ async fn of_resolver(
     items: &ForeignItems,
     name: &str,
     until: Instant,
-) -> Result<RelatedAnswer, Trouble> {
+) -> Result<RelatedAnswer, ForeignError> {
     match items.remote().locate(name, until).await? {
         Located::Item(_, identifier) => {
             let ibi = Ibi::parse(&identifier);
-            let ibi = ibi.map_err(|error| Trouble::Unsupported(error.to_string()))?;
+            let ibi = ibi.map_err(|error| ForeignError::Unsupported(error.to_string()))?;
             Ok(RelatedAnswer::Item(Names::from(ibi)))
         }
         Located::Text(url) => {

@@ -22,8 +22,8 @@ use crate::formats::resolution::item_of;
 use crate::http::client::Reach;
 use crate::http::client::fetch::{Fetch, Fetched};
 use crate::http::client::{Client, ClientError, Network};
+use crate::world::error::ForeignError;
 use crate::world::remote::breaker::Breaker;
-use crate::world::trouble::Trouble;
 
 /// The time that a lookup waits until a server answers.
 pub(crate) const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1900);
@@ -78,8 +78,8 @@ pub(crate) fn host(url: &str) -> &str {
     rest.split(['/', '?']).next().unwrap_or(rest)
 }
 
-fn unreachable(url: &str, why: impl std::fmt::Display) -> Trouble {
-    Trouble::Unreachable(format!("{}: {why}", host(url)))
+fn unreachable(url: &str, why: impl std::fmt::Display) -> ForeignError {
+    ForeignError::Unreachable(format!("{}: {why}", host(url)))
 }
 
 impl RemoteServers {
@@ -149,7 +149,12 @@ impl RemoteServers {
     }
 
     /// Sends a request and waits until then for the head of the answer.
-    async fn send(&self, url: &str, fetch: &Fetch<'_>, until: Instant) -> Result<Fetched, Trouble> {
+    async fn send(
+        &self,
+        url: &str,
+        fetch: &Fetch<'_>,
+        until: Instant,
+    ) -> Result<Fetched, ForeignError> {
         let left = until.saturating_duration_since(Instant::now());
         self.requests.fetch_add(1, Ordering::Relaxed);
         match tokio::time::timeout(left, self.client(url).fetch(fetch)).await {
@@ -166,7 +171,12 @@ impl RemoteServers {
     }
 
     /// Sends the request of a lookup, unless the host is left alone.
-    async fn look(&self, url: &str, fetch: &Fetch<'_>, until: Instant) -> Result<Fetched, Trouble> {
+    async fn look(
+        &self,
+        url: &str,
+        fetch: &Fetch<'_>,
+        until: Instant,
+    ) -> Result<Fetched, ForeignError> {
         if self.breaker.is_open(host(url), Instant::now()) {
             return Err(unreachable(url, "it did not answer a moment ago"));
         }
@@ -187,12 +197,12 @@ impl RemoteServers {
     }
 
     /// Asks a resolver where a name leads, an identifier with or without a modifier.
-    pub(crate) async fn locate(&self, name: &str, until: Instant) -> Result<Located, Trouble> {
-        let mut trouble = Trouble::Unreachable("no resolver is named".to_owned());
+    pub(crate) async fn locate(&self, name: &str, until: Instant) -> Result<Located, ForeignError> {
+        let mut trouble = ForeignError::Unreachable("no resolver is named".to_owned());
         for resolver in &self.resolvers {
             let url = resolver.at(&format!("archive.cgi/{}", encoded(name.as_bytes())));
             match self.follow(url, until).await {
-                Err(error @ Trouble::Unreachable(_)) => trouble = error,
+                Err(error @ ForeignError::Unreachable(_)) => trouble = error,
                 answer => return answer,
             }
         }
@@ -200,15 +210,15 @@ impl RemoteServers {
     }
 
     /// Follows persistent links to an item or a text.
-    async fn follow(&self, first: String, until: Instant) -> Result<Located, Trouble> {
+    async fn follow(&self, first: String, until: Instant) -> Result<Located, ForeignError> {
         let mut url = first;
         for _ in 0..MOST_HOPS {
             let answer = self.look(&url, &Fetch::place_of(&url), until).await?;
             match answer.status() {
                 200 => return Ok(Located::Text(url)),
-                404 | 410 => return Err(Trouble::Missing),
+                404 | 410 => return Err(ForeignError::Missing),
                 // The resolver has found a cycle of relations.
-                508 => return Err(Trouble::Loop),
+                508 => return Err(ForeignError::Loop),
                 status => match answer.target() {
                     Ok(Some(target)) => url = target,
                     Ok(None) => return Err(unreachable(&url, format!("status {status}"))),
@@ -227,11 +237,11 @@ impl RemoteServers {
                 return Ok(Located::Item(base, name));
             }
         }
-        Err(Trouble::Loop)
+        Err(ForeignError::Loop)
     }
 
     /// A text at a URL to which a resolver has led.
-    pub(crate) async fn text(&self, url: &str, until: Instant) -> Result<Vec<u8>, Trouble> {
+    pub(crate) async fn text(&self, url: &str, until: Instant) -> Result<Vec<u8>, ForeignError> {
         let fetch = Fetch::get(url).with(ACCEPT, "text/plain, application/*, text/xml");
         let answer = self.look(url, &fetch, until).await?;
         match answer.status() {
@@ -239,7 +249,7 @@ impl RemoteServers {
                 let body = answer.whole(LONGEST_TEXT, LOOKUP_TIMEOUT).await;
                 body.map_err(|error| unreachable(url, error))
             }
-            404 | 410 => Err(Trouble::Missing),
+            404 | 410 => Err(ForeignError::Missing),
             status => Err(unreachable(url, format!("status {status}"))),
         }
     }
@@ -251,7 +261,7 @@ impl RemoteServers {
         entry: &FileEntry,
         (start, end): (u64, u64),
         until: Instant,
-    ) -> Result<(Fetched, Option<Digest>), Trouble> {
+    ) -> Result<(Fetched, Option<Digest>), ForeignError> {
         let mut fetch = Fetch::get(url)
             .with(IF_MATCH, &format!("\"{}\"", entry.version))
             .with(RANGE, &format!("bytes={start}-{}", end.saturating_sub(1)));
@@ -276,7 +286,7 @@ impl RemoteServers {
         entry: &FileEntry,
         first: u64,
         until: Instant,
-    ) -> Result<Vec<Digest>, Trouble> {
+    ) -> Result<Vec<Digest>, ForeignError> {
         let last = first.saturating_add(WINDOW - 1);
         let mut asked = format!("{url}?digests={first}-{last}");
         if let (Some(digest), true) = (entry.digest, entry.has_pieces) {
@@ -295,14 +305,14 @@ impl RemoteServers {
         let digests: Option<Vec<Digest>> = lines.map(Digest::parse).collect();
         digests
             .filter(|digests| !digests.is_empty())
-            .ok_or_else(|| Trouble::Broken(format!("{}: it tells no digests", host(url))))
+            .ok_or_else(|| ForeignError::Broken(format!("{}: it tells no digests", host(url))))
     }
 }
 
 /// Returns what the status of an answer means for an open file.
-fn of_status(url: &str, status: u16) -> Trouble {
+fn of_status(url: &str, status: u16) -> ForeignError {
     match status {
-        404 | 410 | 412 | 416 => Trouble::Changed,
+        404 | 410 | 412 | 416 => ForeignError::Changed,
         status => unreachable(url, format!("status {status}")),
     }
 }
@@ -373,10 +383,10 @@ mod tests {
         let located = Located::Item("http://archive.example.org".to_owned(), ITEM.to_owned());
         for (status, headers, expected) in [
             (302, item, Ok(located)),
-            (404, "", Err(Trouble::Missing)),
-            (410, "", Err(Trouble::Missing)),
-            (508, "", Err(Trouble::Loop)),
-            (302, again, Err(Trouble::Loop)),
+            (404, "", Err(ForeignError::Missing)),
+            (410, "", Err(ForeignError::Missing)),
+            (508, "", Err(ForeignError::Loop)),
+            (302, again, Err(ForeignError::Loop)),
         ] {
             let peer = Peer::answering(move |_| answer(status, headers, b"")).await;
             let found = peer.resolver().locate(ITEM, soon()).await;
@@ -399,7 +409,10 @@ mod tests {
         let remote = RemoteServers::new(&network, Vec::new(), vec![base], true);
         for _ in 0..3 {
             let found = remote.text(&format!("{url}/x"), soon()).await;
-            assert!(matches!(found, Err(Trouble::Unreachable(_))), "{found:?}");
+            assert!(
+                matches!(found, Err(ForeignError::Unreachable(_))),
+                "{found:?}"
+            );
         }
         assert_eq!((remote.requests(), remote.silent().len()), (1, 1));
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use crate::world::trouble::Trouble;
+use crate::world::error::ForeignError;
 
 /// The time that one source has before the next one is asked, too.
 const HEAD_START: Duration = Duration::from_millis(500);
@@ -52,10 +52,10 @@ impl SourceOrder {
         count: usize,
         until: Instant,
         ask: impl Fn(SourceNumber) -> F,
-    ) -> Result<T, Trouble>
+    ) -> Result<T, ForeignError>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, Trouble>> + Send + 'static,
+        F: Future<Output = Result<T, ForeignError>> + Send + 'static,
     {
         let prefix = prefix_of(name);
         let mut waiting = self.order(prefix, count).into_iter().peekable();
@@ -76,18 +76,18 @@ impl SourceOrder {
                     self.remember(prefix, number);
                     return Ok(answer);
                 }
-                Ok(Some(Ok((_, Err(Trouble::Missing))))) => {}
+                Ok(Some(Ok((_, Err(ForeignError::Missing))))) => {}
                 Ok(Some(Ok((_, Err(error))))) => trouble = Some(error),
-                Ok(Some(Err(error))) => trouble = Some(Trouble::Broken(error.to_string())),
+                Ok(Some(Err(error))) => trouble = Some(ForeignError::Broken(error.to_string())),
                 Ok(None) => break,
                 Err(_) if waiting.peek().is_some() => {}
                 Err(_) => {
-                    let late = Trouble::Unreachable("no answer in time".to_owned());
+                    let late = ForeignError::Unreachable("no answer in time".to_owned());
                     return Err(trouble.unwrap_or(late));
                 }
             }
         }
-        Err(trouble.unwrap_or(Trouble::Missing))
+        Err(trouble.unwrap_or(ForeignError::Missing))
     }
 }
 
@@ -110,8 +110,8 @@ mod tests {
     /// Returns what three sources answer, each after so many milliseconds, and which are asked.
     async fn asked(
         sources: &SourceOrder,
-        answers: [(u64, Result<u32, Trouble>); 3],
-    ) -> (Result<u32, Trouble>, Vec<SourceNumber>) {
+        answers: [(u64, Result<u32, ForeignError>); 3],
+    ) -> (Result<u32, ForeignError>, Vec<SourceNumber>) {
         let asked = std::sync::Arc::new(Mutex::new(Vec::new()));
         let until = Instant::now() + Duration::from_secs(2);
         let found = sources
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn the_source_that_answered_is_asked_first() {
         let sources = SourceOrder::default();
-        let silent = Trouble::Unreachable("silent".to_owned());
+        let silent = ForeignError::Unreachable("silent".to_owned());
         run(async {
-            let missing = (0, Err(Trouble::Missing));
+            let missing = (0, Err(ForeignError::Missing));
             let answers = [missing.clone(), (0, Ok(7)), missing.clone()];
             assert_eq!(
                 asked(&sources, answers.clone()).await,
@@ -152,7 +152,7 @@ mod tests {
             let answers = [(0, Ok(3)), (5000, Ok(7)), missing.clone()];
             assert_eq!(asked(&sources, answers).await, (Ok(3), vec![1, 0]));
             let all = [missing.clone(), missing.clone(), missing.clone()];
-            assert_eq!(asked(&sources, all).await.0, Err(Trouble::Missing));
+            assert_eq!(asked(&sources, all).await.0, Err(ForeignError::Missing));
             // Trouble of one is not that the name is missing.
             let one = [missing.clone(), (0, Err(silent.clone())), missing];
             assert_eq!(asked(&sources, one).await.0, Err(silent));

@@ -8,9 +8,9 @@ use fuser::{FileAttr, FileType, INodeNo};
 use super::{BLOCK, WorldInner};
 use crate::formats::inventory::EntryKind;
 use crate::formats::tree_name::LevelPath;
+use crate::world::error::ForeignError;
 use crate::world::mount::meaning::target_of;
 use crate::world::mount::nodes::{ForeignNodeKind, Inside};
-use crate::world::trouble::Trouble;
 
 /// The time that the kernel keeps names and attributes. A change before that makes them stale.
 const KEPT: Duration = Duration::from_secs(60);
@@ -95,19 +95,19 @@ impl WorldInner {
     }
 
     /// Returns what a node is now: a directory may have other entries and times than when it was looked up.
-    pub(super) fn current(kind: &ForeignNodeKind) -> Result<ForeignNodeKind, Trouble> {
+    pub(super) fn current(kind: &ForeignNodeKind) -> Result<ForeignNodeKind, ForeignError> {
         let ForeignNodeKind::Inside(found) = kind else {
             return Ok(kind.clone());
         };
         if found.entry.kind != EntryKind::Directory {
             return Ok(kind.clone());
         }
-        let item = found.slot.value().ok_or(Trouble::Changed)?;
+        let item = found.slot.value().ok_or(ForeignError::Changed)?;
         let position = item.inventory.position(&found.entry.path);
-        let position = position.ok_or(Trouble::Changed)?;
+        let position = position.ok_or(ForeignError::Changed)?;
         let entry = Arc::clone(item.inventory.entry(position));
         if entry.kind != EntryKind::Directory {
-            return Err(Trouble::Changed);
+            return Err(ForeignError::Changed);
         }
         let (_, links) = item.inventory.first_name(position);
         Ok(ForeignNodeKind::Inside(Inside {

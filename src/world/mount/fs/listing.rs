@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use super::attributes::type_of;
 use super::{GENERATION, WorldInner, errno};
 use crate::formats::tree_name::LevelPath;
+use crate::world::error::ForeignError;
 use crate::world::mount::listed::node_of;
 use crate::world::mount::namespace::{ForeignEntries, ForeignEntry};
 use crate::world::mount::nodes::ForeignNodeKind;
 use crate::world::remote::levels::RemoteListing;
 use crate::world::remote::requests::READ_TIMEOUT;
-use crate::world::trouble::Trouble;
 
 /// An open directory: its entries do not change while it is read.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl WorldInner {
             let longer = if Instant::now() < until {
                 self.namespace.longer(&begun).await
             } else {
-                Err(Trouble::Unreachable("the level has no end".to_owned()))
+                Err(ForeignError::Unreachable("the level has no end".to_owned()))
             };
             match longer {
                 Ok(longer) => {

@@ -6,10 +6,10 @@ use sha2::{Digest as _, Sha256};
 use super::RemoteContent;
 use crate::formats::fixity::Digest;
 use crate::formats::inventory::CHUNK;
+use crate::world::error::ForeignError;
 use crate::world::remote::fetching::{Arriving, Stopped, receive};
 use crate::world::remote::file::{FilePiece, RemoteFile};
 use crate::world::remote::pace::Pace;
-use crate::world::trouble::Trouble;
 
 /// The part of a download that has arrived.
 #[derive(Default)]
@@ -75,7 +75,7 @@ impl<'a> ArrivingContent<'a> {
         }
         if self.file.entry.digest != Some(arrived.digest()) {
             let what = "the file differs from the digest that its Archive has recorded";
-            return Err(Trouble::Broken(what.to_owned()).into());
+            return Err(ForeignError::Broken(what.to_owned()).into());
         }
         content.learn(self.file, 0, &arrived.digests);
         Ok(())

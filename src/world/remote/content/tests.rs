@@ -49,7 +49,7 @@ async fn bytes_of_a_peer_that_lies_are_not_read() {
         let content = Arc::new(RemoteContent::new(peer.archive(), cache));
         let file = file(&peer, 6, Some(digest_of(b"abcdef")));
         let read = content.read(&file, 0, 6).await;
-        assert!(matches!(read, Err(Trouble::Broken(_))), "{read:?}");
+        assert!(matches!(read, Err(ForeignError::Broken(_))), "{read:?}");
         assert_eq!(peer.asked(), 2, "it is fetched once more");
         assert!(!content.is_held(&file));
     }
@@ -100,6 +100,6 @@ async fn a_file_that_has_changed_is_not_fetched_again() {
     let (_directory, cache) = cache();
     let content = Arc::new(RemoteContent::new(peer.archive(), cache));
     let file = file(&peer, 3, Some(digest_of(b"abc")));
-    assert_eq!(content.read(&file, 0, 3).await, Err(Trouble::Changed));
+    assert_eq!(content.read(&file, 0, 3).await, Err(ForeignError::Changed));
     assert_eq!(peer.asked(), 1);
 }

@@ -55,7 +55,10 @@ async fn an_item_with_another_name_is_refused() {
         let ((_directory, cache), clock) = (cache(), SetClock::new());
         let (items, ibi) = items(&peer, &cache, &clock);
         let found = items.find(&ibi).await;
-        assert!(matches!(found, Err(Trouble::Broken(_))), "{item} {lines}");
+        assert!(
+            matches!(found, Err(ForeignError::Broken(_))),
+            "{item} {lines}"
+        );
         assert_eq!(items.len(), 0);
     }
 }
@@ -67,7 +70,7 @@ async fn a_missing_item_is_asked_for_after_a_minute() {
     let (items, ibi) = items(&peer, &cache, &clock);
     for (seconds, asked) in [(0, 1), (59, 1), (1, 2)] {
         clock.pass(seconds);
-        assert_eq!(items.find(&ibi).await.err(), Some(Trouble::Missing));
+        assert_eq!(items.find(&ibi).await.err(), Some(ForeignError::Missing));
         assert_eq!(peer.asked(), asked, "{seconds}");
     }
 }
@@ -117,7 +120,7 @@ async fn an_item_that_has_gone_is_missing_after_a_minute() {
     is_gone.store(true, Ordering::Relaxed);
     clock.pass(60);
     assert!(items.now(&ibi).expect("an item").is_ok());
-    until(|| matches!(items.now(&ibi), Some(Err(Trouble::Missing)))).await;
+    until(|| matches!(items.now(&ibi), Some(Err(ForeignError::Missing)))).await;
     assert!(
         items.held(&ibi).is_none(),
         "neither in memory nor in the cache"

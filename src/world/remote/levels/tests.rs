@@ -115,11 +115,11 @@ async fn a_level_is_missing_for_a_minute_and_an_archive_without_a_root_lists_not
     let path = LevelPath::parse("a.org").expect("a level");
     for (seconds, asked) in [(0, 1), (59, 1), (1, 2)] {
         clock.pass(seconds);
-        assert_eq!(levels.find(&path).await.err(), Some(Trouble::Missing));
+        assert_eq!(levels.find(&path).await.err(), Some(ForeignError::Missing));
         assert_eq!(peer.asked(), asked, "{seconds}");
     }
     let root = levels.find(&LevelPath::Root).await;
-    assert!(matches!(root, Err(Trouble::Unsupported(_))));
+    assert!(matches!(root, Err(ForeignError::Unsupported(_))));
 }
 
 #[tokio::test]

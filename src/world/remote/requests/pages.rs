@@ -10,7 +10,7 @@ use crate::formats::inventory::MEDIA_TYPE;
 use crate::formats::query::encoded;
 use crate::http::client::ClientError;
 use crate::http::client::fetch::{Fetch, Fetched};
-use crate::world::trouble::Trouble;
+use crate::world::error::ForeignError;
 
 /// The time that an inventory may take in all.
 const INVENTORY_TIMEOUT: Duration = Duration::from_secs(120);
@@ -70,7 +70,7 @@ impl RemoteServers {
         base: &str,
         name: &str,
         until: Instant,
-    ) -> Result<ItemAnswer, Trouble> {
+    ) -> Result<ItemAnswer, ForeignError> {
         let url = format!("{base}/{}", encoded(name.as_bytes()));
         let (asked, end) = (inventory_at(&url), Instant::now() + INVENTORY_TIMEOUT);
         let (mut pages, mut length) = (Vec::new(), 0);
@@ -81,7 +81,7 @@ impl RemoteServers {
             match page.await? {
                 PageAnswer::Text(text) => return Ok(ItemAnswer::Text(text)),
                 PageAnswer::Same => {
-                    return Err(Trouble::Broken(format!("{}: status 304", host(base))));
+                    return Err(ForeignError::Broken(format!("{}: status 304", host(base))));
                 }
                 PageAnswer::Page(page) => {
                     length += page.text.len();
@@ -92,7 +92,7 @@ impl RemoteServers {
                     };
                     if length > LONGEST_INVENTORY || pages.len() >= MOST_PAGES || next <= after {
                         let text = format!("{}: the inventory has no end", host(base));
-                        return Err(Trouble::Broken(text));
+                        return Err(ForeignError::Broken(text));
                     }
                     after = next;
                 }
@@ -110,7 +110,7 @@ impl RemoteServers {
         base: &str,
         name: &str,
         pages: &[(Vec<u8>, String)],
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ForeignError> {
         let url = format!("{base}/{}", encoded(name.as_bytes()));
         let pages = pages
             .iter()
@@ -123,7 +123,7 @@ impl RemoteServers {
         &self,
         asked: &Paged<'_>,
         pages: impl Iterator<Item = (&[u8], &str)>,
-    ) -> Result<bool, Trouble> {
+    ) -> Result<bool, ForeignError> {
         for (after, tag) in pages {
             let until = Instant::now() + LOOKUP_TIMEOUT;
             let mut turn = None;
@@ -145,7 +145,7 @@ impl RemoteServers {
         tag: Option<&str>,
         until: Instant,
         turn: &mut Option<SemaphorePermit<'a>>,
-    ) -> Result<PageAnswer, Trouble> {
+    ) -> Result<PageAnswer, ForeignError> {
         let mut url = format!("{}?{}", asked.url, asked.query);
         if !after.is_empty() {
             url.push('=');
@@ -159,7 +159,7 @@ impl RemoteServers {
         match answer.status() {
             200 => {}
             304 => return Ok(PageAnswer::Same),
-            404 | 410 => return Err(Trouble::Missing),
+            404 | 410 => return Err(ForeignError::Missing),
             status => return Err(unreachable(&url, format!("status {status}"))),
         }
         let kind = answer.header(hyper::header::CONTENT_TYPE).unwrap_or("");
@@ -168,13 +168,13 @@ impl RemoteServers {
         let (is_page, is_text) = (kind == asked.media_type, kind != "text/html");
         if !is_page && !is_text {
             let text = format!("{}: the Archive does not tell what is there", host(&url));
-            return Err(Trouble::Unsupported(text));
+            return Err(ForeignError::Unsupported(text));
         }
         let most = if is_page { LONGEST_PAGE } else { LONGEST_TEXT };
         let text = tokio::time::timeout(INVENTORY_TIMEOUT, self.body(answer, most, turn)).await;
         let text = text.map_err(|_| unreachable(&url, "it takes too long"))?;
         let text = text.map_err(|error| match error {
-            ClientError::TooLong(_) => Trouble::Broken(format!("{}: {error}", host(&url))),
+            ClientError::TooLong(_) => ForeignError::Broken(format!("{}: {error}", host(&url))),
             error => unreachable(&url, error),
         })?;
         Ok(if is_page {
@@ -272,7 +272,10 @@ mod tests {
             })
             .await;
             let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
-            assert!(matches!(found, Err(Trouble::Broken(_))), "{next} {found:?}");
+            assert!(
+                matches!(found, Err(ForeignError::Broken(_))),
+                "{next} {found:?}"
+            );
             assert_eq!(peer.asked(), 2, "{next}");
         }
     }
@@ -304,7 +307,7 @@ mod tests {
         let peer =
             Peer::answering(move |_| answer(200, "content-type: text/plain\r\n", &text)).await;
         let found = peer.archive().describe(&peer.url, ITEM, soon()).await;
-        assert!(matches!(found, Err(Trouble::Broken(_))), "{found:?}");
+        assert!(matches!(found, Err(ForeignError::Broken(_))), "{found:?}");
     }
 
     #[tokio::test]
