@@ -20,7 +20,7 @@
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
 //! - Content: `publish` (files), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
-//! - Agreement of tree and index: `recovery_log`, `recovery` (after a crash), `check` (fsck, reindex).
+//! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
 //! - Errors: `error`.
 
@@ -39,6 +39,7 @@ mod full_disk;
 mod identifiers;
 mod import;
 mod init;
+mod leaves;
 mod ledger;
 mod links_out;
 mod lock;
@@ -70,6 +71,7 @@ mod take_in;
 #[cfg(test)]
 pub(crate) mod testing;
 mod views;
+mod work;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -88,7 +90,7 @@ pub use init::Setup;
 pub use lock::{holder, is_held_by};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
-pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
+pub use own_files::{BACKUP_NOTE, DATABASE, FACTS, WORK_SOCKET};
 pub use ownership_transfer::{OwnershipTransfer, Role, TransferLock, TransferRecord};
 pub use peers::watch_peers;
 use publish::NewestTimes;
@@ -104,6 +106,7 @@ pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services
 pub use sidecars::{Acceptance, Fact};
 pub use status::{PendingTransfer, Status};
 pub use views::{Depositor, Editor, Keeper, ReadAs};
+pub use work::{LevelWork, Taken};
 
 use dates::DateLedger;
 use recovery_log::RecoveryLog;

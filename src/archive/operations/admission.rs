@@ -119,7 +119,7 @@ impl Depositor<'_> {
     }
 
     /// Whether a user could create a directory in this one, including the missing levels above it.
-    fn may_make(&self, path: &str) -> Result<bool, ArchiveError> {
+    pub(super) fn may_make(&self, path: &str) -> Result<bool, ArchiveError> {
         let mut level = self.tree.open_directory("col")?;
         let below = path.strip_prefix("col/").unwrap_or_default();
         for (at, _) in below.match_indices('/').chain([(below.len(), "")]) {

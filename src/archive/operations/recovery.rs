@@ -2,14 +2,13 @@
 //!
 //! The recovery log lists the dirty regions. A change that was begun and did not end counts as not begun.
 
-use std::collections::BTreeMap;
-
 use super::identifiers::names_at;
+use super::leaves::area_of;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::sidecars::merged;
 use super::{Acceptance, Archive, ArchiveError, Editor, WriteIntent};
-use crate::archive::store::{Item, ItemId, LoggedJoint, Record};
-use crate::archive::tree::{Area, Author, Place};
+use crate::archive::store::{Item, ItemId, LoggedJoint, Record, StoreError};
+use crate::archive::tree::{Author, Place};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::Ibi;
 
@@ -106,28 +105,14 @@ impl Editor<'_> {
     }
 
     fn recover_level(&self, level: &str) -> Result<(), ArchiveError> {
-        if let Some((area, path)) = area_of(level) {
-            let known = match area {
-                Area::Col => self.store.items_below(path)?,
-                Area::Ibip => self.store.items_of_prefix(path)?,
-            };
-            let known = known.into_iter();
-            let mut known: BTreeMap<Place, Item> =
-                known.map(|item| (Place::of(&item.names), item)).collect();
-            let names = if self.tree.is_directory(level) {
-                self.tree.directories_in(level)?
-            } else {
-                Vec::new()
-            };
-            for name in names {
-                if let Some(names) = names_at(area, &format!("{path}/{name}")) {
-                    let item = known.remove(&Place::of(&names));
-                    let queued = Queued::at(Place::of(&names), ChangeDurability::Unsynced);
-                    self.read_present(&names, item, &queued)?;
-                }
-            }
-            for item in known.into_values() {
+        for path in self.keeper().leaf_paths(level)? {
+            let leaf = self.keeper().leaf(&path)?;
+            for item in leaf.absent.into_values() {
                 self.read_absent(item, ChangeDurability::Unsynced)?;
+            }
+            for present in leaf.present {
+                let queued = Queued::at(Place::of(&present.names), ChangeDurability::Unsynced);
+                self.read_present(&present.names, present.item, &queued)?;
             }
         }
         Ok(())
@@ -142,7 +127,7 @@ impl Editor<'_> {
         };
         let known = self.held(&names)?;
         if self.tree.is_directory(place.as_str()) {
-            return self.read_present(&names, known, queued);
+            return self.read_present(&names, known, queued).map(drop);
         }
         match known {
             // An item that was moved is found at its new place, which is read on its own.
@@ -155,22 +140,28 @@ impl Editor<'_> {
 
     /// An item that is in the tree. A change that did not end counts as not begun: a missing
     /// sidecar is restored, and a tombstone is removed.
-    fn read_present(
+    /// Returns the reason if it is refused, or its sidecar has no effect.
+    pub(super) fn read_present(
         &self,
         names: &Names,
         known: Option<Item>,
         queued: &Queued,
-    ) -> Result<(), ArchiveError> {
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
         let place = Place::of(names);
         let bytes = match self.tree.read_sidecar(&place) {
             Ok(bytes) => bytes,
             // Something else was created at the path; it stays, and fsck reports it.
-            Err(_) => return Ok(()),
+            Err(error) => return Ok(Some(error.into())),
         };
+        let mut refusal = None;
         let item = match known {
             Some(item) => item,
             None => {
-                log::info!("{names} is registered after a crash");
+                if let Err(error) = self.refuse_unminted(names) {
+                    log::warn!("{error}");
+                    return Ok(Some(error));
+                }
+                log::info!("{names} is registered as it is in the tree");
                 // An item that is being restored, or whose removal did not finish, has the names in
                 // its tombstone until its sidecar is accepted.
                 let record = self.read_item(names)?.0;
@@ -200,12 +191,18 @@ impl Editor<'_> {
             })?;
             match acceptance {
                 Acceptance::Accepted(_) => {}
-                Acceptance::Unchanged | Acceptance::Rejected(_) if accepted.is_none() => {
+                Acceptance::Unchanged if accepted.is_none() => {
                     self.accept_place(names, &item, bytes.as_deref())?;
                 }
-                // The sidecar that was accepted last remains valid.
-                Acceptance::Rejected(error) => log::warn!("{error}"),
                 Acceptance::Unchanged => {}
+                Acceptance::Rejected(error) => {
+                    log::warn!("{error}");
+                    refusal = Some(error);
+                    // The sidecar that was accepted last remains valid.
+                    if accepted.is_none() {
+                        self.accept_place(names, &item, bytes.as_deref())?;
+                    }
+                }
             }
         } else {
             self.record_speaker(&item)?;
@@ -222,7 +219,7 @@ impl Editor<'_> {
             // being restored keeps its names until there is a sidecar.
             self.remove_tombstones(&self.known(item.id)?.names)?;
         }
-        Ok(())
+        Ok(refusal)
     }
 
     /// Forgets the item in the directory of the IBIp, if the item with these names has left it: it
@@ -256,8 +253,14 @@ impl Editor<'_> {
     ) -> Result<(), ArchiveError> {
         let record = self.read_admitted(names, item)?;
         if record.names == item.names || sidecar.is_some_and(|bytes| !bytes.is_empty()) {
-            self.store.put(&record)?;
-            return Ok(());
+            return match self.store.put(&record) {
+                // Another item has a name that only the sidecar gives it.
+                Err(StoreError::Taken { .. }) => {
+                    let bare = Record::bare(names.clone(), State::Copy);
+                    Ok(self.store.put(&bare).map(drop)?)
+                }
+                other => Ok(other.map(drop)?),
+            };
         }
         let sidecar = Sidecar::new(&item.names);
         let bytes = sidecar.to_bytes();
@@ -288,14 +291,6 @@ impl Editor<'_> {
         }
         Ok(())
     }
-}
-
-/// The area of a path below the store, and the rest of the path.
-fn area_of(path: &str) -> Option<(Area, &str)> {
-    [Area::Col, Area::Ibip].into_iter().find_map(|area| {
-        let below = path.strip_prefix(area.name())?.strip_prefix('/')?;
-        Some((area, below))
-    })
 }
 
 #[cfg(test)]

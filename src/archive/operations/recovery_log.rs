@@ -159,7 +159,16 @@ impl RecoveryLog {
         place: &Place,
         durability: ChangeDurability,
     ) -> Result<DirtyRegion, ArchiveError> {
-        let level = place.parent().to_owned();
+        self.enter_level(place.parent(), durability)
+    }
+
+    /// Logs a level of the tree before a change below it. The caller keeps the result until the change has ended.
+    pub(super) fn enter_level(
+        &self,
+        level: &str,
+        durability: ChangeDurability,
+    ) -> Result<DirtyRegion, ArchiveError> {
+        let level = level.to_owned();
         let note = |region: &mut Region| {
             region.users += 1;
             region.is_unsynced |= durability == ChangeDurability::Unsynced;

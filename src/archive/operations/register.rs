@@ -70,6 +70,7 @@ impl Editor<'_> {
                 name: names.preferred(),
             });
         }
+        self.refuse_unminted(names)?;
         // The place gives its name. The owner of its sidecar counts as the user who brings it.
         let (record, _) = self.read_item(names)?;
         let bare = match record.sidecar {

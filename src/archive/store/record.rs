@@ -103,6 +103,15 @@ pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, St
     write(connection, record, known, true)
 }
 
+/// Records an item unless one of its names is known.
+pub(super) fn put_new(connection: &Connection, record: &Record) -> Result<bool, StoreError> {
+    if holder_of(connection, &record.names)?.is_some() {
+        return Ok(false);
+    }
+    write(connection, record, Vec::new(), true)?;
+    Ok(true)
+}
+
 /// As [`put`], while all items are recorded again: what their relations were before is not known.
 pub(super) fn fill(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
     let known = known_as(connection, &record.names)?;

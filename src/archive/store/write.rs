@@ -19,6 +19,20 @@ impl Store {
         }
     }
 
+    /// Records items that have arrived, in one transaction that is synced later. Returns for each whether it was recorded:
+    /// one of which the index has a name already is not.
+    pub fn put_new(&self, records: &[Record]) -> Result<Vec<bool>, StoreError> {
+        if records.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.write(Sync::Later, |transaction| {
+            records
+                .iter()
+                .map(|record| record::put_new(transaction, record))
+                .collect()
+        })
+    }
+
     /// Records an item whose directory is placed after this and synced later. The record is durable
     /// when this returns, and unsettled until [`Store::settle`] is called for it. Fails with
     /// [`StoreError::Taken`] if the name is known already.

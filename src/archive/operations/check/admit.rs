@@ -43,13 +43,13 @@ const ALIAS: &[u8] = b"ibi.alias";
 
 impl Keeper<'_> {
     /// The record of an item that is present: according to its sidecar, if the item may have those
-    /// names and that state, else according to its place alone.
+    /// names and that state, else according to its place alone. None if its place gives it a name that was not minted.
     pub(super) fn admitted(
         &self,
         context: &PlaceContext<'_>,
         read: ReadRecord,
         summary: &mut ScanSummary,
-    ) -> Result<ReadRecord, ArchiveError> {
+    ) -> Result<Option<ReadRecord>, ArchiveError> {
         let report = &mut summary.report;
         let (place, record) = (context.place, &read.record);
         let is_known =
@@ -69,15 +69,15 @@ impl Keeper<'_> {
             if !is_known && let Some(holder) = self.holder_of_ibip(context, record)? {
                 let taken = ibip_taken(record, holder);
                 report.add(CheckFinding::of(CheckCode::NameTaken, place).with_detail(taken));
-                return Ok(ReadRecord::bare(place, State::Copy));
+                return Ok(Some(ReadRecord::bare(place, State::Copy)));
             }
             if Place::of(&record.names) != Place::of(place) {
                 let rep = message!("its rep is {rep}", rep = record.names.preferred());
                 report.add(CheckFinding::of(CheckCode::NotMoved, place).with_detail(rep));
                 summary.unmoved.push(place.clone());
-                return Ok(ReadRecord::bare(place, State::Copy));
+                return Ok(Some(ReadRecord::bare(place, State::Copy)));
             }
-            return Ok(read);
+            return Ok(Some(read));
         };
         let code =
             match self.refusal_of_read(place, &Record::bare(place.clone(), State::Copy), &known)? {
@@ -85,7 +85,8 @@ impl Keeper<'_> {
                 None => CheckCode::NameRefused,
             };
         report.add(CheckFinding::of(code, place).with_detail(error));
-        Ok(ReadRecord::bare(place, State::Copy))
+        let is_served = code != CheckCode::NotMinted;
+        Ok(is_served.then(|| ReadRecord::bare(place, State::Copy)))
     }
 
     /// Another item that is present and has the IBIp that a sidecar claims, according to its place

@@ -39,6 +39,7 @@ impl Keeper<'_> {
         let unreadable = report.subjects(CheckCode::Unreadable);
         let name_taken = report.subjects(CheckCode::NameTaken);
         let alias_taken = report.subjects(CheckCode::AliasTaken);
+        let not_minted = report.subjects(CheckCode::NotMinted);
         let is_service_missing = report.has(CheckCode::ServiceMissing);
         for difference in differences {
             let is_hidden = area_of(&difference)
@@ -61,6 +62,8 @@ impl Keeper<'_> {
                     name_taken.contains(&finding.subject) || alias_taken.contains(&finding.subject)
                 }
                 CheckCode::IndexDiffers => name_taken.contains(&finding.subject),
+                // An index of an older version may have it.
+                CheckCode::NotInTree => not_minted.contains(&finding.subject),
                 _ => false,
             };
             if !is_explained {

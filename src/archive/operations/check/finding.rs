@@ -91,8 +91,8 @@ findings! {
             "the sidecar gives the item a rep, and the item is still in the directory of its IBIp"
             "--repair or 'ibifs reindex' moves it to the directory of its rep"
         NotMinted "not-minted" Error reported
-            "an item has a name of this Archive's own name space that has not been minted"
-            "remove the item; minting continues, and skips its date"
+            "a directory has a name of this Archive's own name space that has not been minted; it is not served"
+            "move it away; minting continues, and skips its date"
         SpelledTwice "spelled-twice" Warning reported
             "two directories differ only in the case of their letters; identifiers ignore case"
             "move the items of one into the other"

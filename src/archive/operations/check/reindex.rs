@@ -152,7 +152,10 @@ impl Keeper<'_> {
                 let read = if scanned.is_here {
                     self.admitted(&context, read, &mut summary)?
                 } else {
-                    read
+                    Some(read)
+                };
+                let Some(read) = read else {
+                    return Ok(());
                 };
                 let record = &read.record;
                 if scanned.is_here {

@@ -27,6 +27,18 @@ impl Archive {
             None => Ok(Sidecar::new(&item.names)),
         }
     }
+
+    pub(in crate::archive::operations) fn has_tombstone(
+        &self,
+        names: &Names,
+    ) -> Result<bool, ArchiveError> {
+        for place in Place::all_of(names) {
+            if self.tree.read_tombstone(&place)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 impl Editor<'_> {
@@ -44,15 +56,6 @@ impl Editor<'_> {
         tombstone.set_state(State::Deleted);
         tombstone.set_timestamp(&Timestamp::from_unix(self.clock.now().seconds(), 0));
         tombstone
-    }
-
-    pub(super) fn has_tombstone(&self, names: &Names) -> Result<bool, ArchiveError> {
-        for place in Place::all_of(names) {
-            if self.tree.read_tombstone(&place)?.is_some() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     pub(in crate::archive::operations) fn write_sidecar(
