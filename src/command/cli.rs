@@ -91,8 +91,7 @@ pub enum Command {
     Mint(Mint),
     /// Run a command that reads and writes items without the mount
     ///
-    /// The command finds the directories of the store under the paths of the items. After it, the sidecars
-    /// are read again.
+    /// The command finds the directories of the store under the paths given. What has changed is taken in after it.
     #[command(after_long_help = examples::WORK)]
     Work(Work),
     /// Show what is known of an item

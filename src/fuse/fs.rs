@@ -16,6 +16,7 @@ mod invalidator;
 mod io;
 mod kernel_cache;
 mod leases;
+mod level_changes;
 mod lifetimes;
 mod listing;
 mod mount_root;
@@ -49,6 +50,7 @@ use handles::Handles;
 use invalidator::Invalidator;
 pub use kernel_cache::{KernelCache, SessionCache};
 use leases::Leases;
+pub use level_changes::LevelChanges;
 pub use mount_root::MountRoot;
 use readdirplus::ReaddirplusHeuristic;
 use scheduler::Scheduler;
@@ -126,6 +128,11 @@ impl Ibifs {
             leases: Leases::start()?,
             at_end,
         })
+    }
+
+    /// The tree, for what changes its items beside the mount.
+    pub fn level_changes(&self) -> LevelChanges {
+        LevelChanges(Arc::clone(&self.inner))
     }
 }
 

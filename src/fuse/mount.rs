@@ -2,6 +2,7 @@
 
 mod attach;
 mod error;
+mod level_works;
 mod nesting;
 mod settings;
 mod signals;
@@ -22,6 +23,7 @@ use crate::os::opening;
 use crate::os::system_files;
 use ibi::message;
 use ibi::message::{Localize, Message};
+use level_works::LevelWorks;
 use rustix::fs::OFlags;
 
 pub use error::{MountError, option_stems, option_words};
@@ -100,6 +102,7 @@ pub fn serve(
         wake,
     )
     .map_err(failed)?;
+    let changes = filesystem.level_changes();
     let session = settings.attach(filesystem, &store, &mount_point)?;
     let _ = cache.set(Box::new(SessionCache::of(&session).map_err(failed)?));
     archive.describe_mount(&mount_point);
@@ -120,8 +123,14 @@ pub fn serve(
         store.display(),
         mount_point.display()
     );
+    let works =
+        (!settings.is_read_only() && !archive.is_shared()).then(|| LevelWorks::start(changes));
+    let works = works.transpose().inspect_err(|error| {
+        log::warn!("'ibifs work' of levels is not possible: {error}");
+    });
     watcher.ready();
     wait_for_end(background, &mount_point, watcher);
+    drop(works);
     archive.close();
     Ok(())
 }

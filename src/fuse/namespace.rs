@@ -10,7 +10,7 @@
 //! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`, `authors`,
 //!   `staged_directories`: changes.
 //! - `outside`: what is not held here.
-//! - `changed_beside`: changes that did not come through the mount.
+//! - `changed_beside`, `taken`: changes that did not come through the mount.
 //! - `invalidation`: what a change makes stale in the kernel's cache.
 
 mod actor;
@@ -44,6 +44,7 @@ mod sidecars;
 mod spellings;
 mod staged_directories;
 mod staging;
+mod taken;
 mod timer;
 mod virtual_entries;
 mod xattrs;

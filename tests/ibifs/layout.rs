@@ -470,6 +470,7 @@ fn what_a_request_starts_is_not_bound() {
         "fuse/fs/leases.rs",
         "fuse/fs/repeater.rs",
         "fuse/fs/surplus.rs",
+        "fuse/mount/level_works.rs",
         "fuse/fs/scheduler/worker_pool.rs",
         "archive/operations/check/scan.rs",
         "archive/store/harvest.rs",

@@ -71,4 +71,5 @@ mod transfer;
 mod trees;
 mod watch;
 mod work;
+mod work_levels;
 mod world;

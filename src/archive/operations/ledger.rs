@@ -172,7 +172,7 @@ impl Keeper<'_> {
         self.dates.give_back(give_back)
     }
 
-    /// Writes what [`Archive::close`] writes, of a store that stays open.
+    /// Writes what [`crate::archive::Archive::close`] writes, of a store that stays open.
     pub(super) fn write_down(&self) {
         self.replay_first();
         if self.lock.is_some()

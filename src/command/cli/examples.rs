@@ -59,7 +59,8 @@ Examples:
 pub(super) const WORK: &str = "\
 Examples:
   ibifs work mnt/example.org/archive/2026/11.22.10.15 -- make -C mnt/example.org/archive/2026/11.22.10.15/doc
-  ibifs work 8JMKD3MGP8W/34PGRBS";
+  ibifs work 8JMKD3MGP8W/34PGRBS
+  ibifs work mnt -- rsync -aHAX collection/ mnt/";
 
 pub(super) const SHOW: &str = "\
 Examples:

@@ -41,7 +41,7 @@ pub struct Mint {
 /// `ibifs work`
 #[derive(Debug, Args)]
 pub struct Work {
-    /// Items: paths in a mount, or identifiers
+    /// Levels and items: paths in a mount, or identifiers of items
     #[arg(value_name = "ITEM", required = true, num_args = 1..)]
     pub items: Vec<String>,
     /// The command and its arguments [default: $SHELL]

@@ -1,18 +1,23 @@
-//! `ibifs work`: runs a command that finds the directories of the store under the paths of items in a mount.
+//! `ibifs work`: runs a command that finds the directories of the store under the paths of items and levels in a mount.
 //!
-//! The item's sidecar is open for writing through the mount meanwhile: the daemon has logged, durably, that it may
+//! - [`level`]: a level, such as the root: the daemon is asked by a socket.
+//! - [`snapshot`]: what changes in an item.
+//!
+//! An item's sidecar is open for writing through the mount meanwhile: the daemon has logged, durably, that it may
 //! change, and reads it again when it is closed, however this process ends. The changes of the command are
 //! found by comparing two snapshots, and the daemon invalidates what the kernel knows of it.
 
+mod level;
 mod snapshot;
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::fs::{Access, AtFlags, CWD, XattrFlags};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, ResolveFlags, XattrFlags};
+use rustix::io::Errno;
 
 use super::access::{self, Named, attribute_of};
 use crate::archive::tree::{self, SIDECAR};
@@ -25,6 +30,7 @@ use crate::os::directory::{Directory, random_name};
 use crate::os::namespaces::{self, Bound, RunError};
 use crate::os::opening;
 use ibi::message;
+use level::Level;
 use snapshot::Snapshot;
 
 /// The bytes of paths that the daemon is told of at once.
@@ -50,7 +56,25 @@ struct Place {
 
 impl Place {
     fn open(path: PathBuf) -> Result<Place, Failure> {
-        match Directory::open(&path) {
+        let opened = Directory::open(&path);
+        Place::of(path, opened)
+    }
+
+    /// A directory of the store, by its path below. Another user may own directories on the way, so no link is followed.
+    fn in_store(store: &Path, below: &str) -> Result<Place, Failure> {
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        let opened = opening::found(store, OFlags::DIRECTORY)
+            .and_then(|store| opening::beneath(store, below, flags, resolve));
+        Place::of(store.join(below), opened.map(Directory::from))
+    }
+
+    fn named(&self) -> (&Path, BorrowedFd<'_>) {
+        (&self.path, self.directory.as_fd())
+    }
+
+    fn of(path: PathBuf, opened: Result<Directory, Errno>) -> Result<Place, Failure> {
+        match opened {
             Ok(directory) => Ok(Place { path, directory }),
             Err(errno) => {
                 let error = std::io::Error::from(errno);
@@ -62,7 +86,12 @@ impl Place {
 
 pub(super) fn run(options: &Work) -> Result<Exit, Failure> {
     let mut items: Vec<Item> = Vec::new();
+    let mut levels: Vec<Level> = Vec::new();
     for text in &options.items {
+        if let Some(level) = Level::begin(Path::new(text))? {
+            levels.push(level);
+            continue;
+        }
         let item = Item::begin(text, options.store.as_deref())?;
         if items
             .iter()
@@ -71,17 +100,30 @@ pub(super) fn run(options: &Work) -> Result<Exit, Failure> {
             items.push(item);
         }
     }
-    let bound: Vec<Bound> = items
-        .iter()
-        .map(|item| Bound {
-            directory: item.native.path.clone(),
-            over: item.shown.path.clone(),
-        })
-        .collect();
-    let ended = namespaces::run(command(options), &bound);
+    // What hides another directory comes first.
+    let of_items = items.iter().map(|item| (&item.native, &item.shown));
+    let of_levels = levels.iter().map(|level| (&level.native, &level.shown));
+    let mut places: Vec<(&Place, &Place)> = of_levels.chain(of_items).collect();
+    places.sort_by_key(|(_, shown)| shown.path.as_os_str().len());
+    let bound = places
+        .into_iter()
+        .map(|(native, shown)| Bound::new(native.named(), shown.named()));
+    let bound = bound.collect::<std::io::Result<_>>();
+    let bound = bound.map_err(|error| super::failed_at(Path::new("."), Exit::Failed, &error))?;
+    let ended = namespaces::run(command(options), bound);
     let mut is_refused = false;
     for item in items {
         is_refused |= !item.end();
+    }
+    let mut failure = None;
+    for level in levels {
+        match level.end() {
+            Ok(is_accepted) => is_refused |= !is_accepted,
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    if let (Some(failure), Ok(0)) = (failure, &ended) {
+        return Err(failure);
     }
     match ended {
         Ok(0) if is_refused => Ok(Exit::Refused),
@@ -149,7 +191,8 @@ impl Item {
                 ),
             ));
         }
-        let (shown, native) = (Place::open(shown)?, Place::open(native)?);
+        let shown = Place::open(shown)?;
+        let native = Place::in_store(&access.store, tree::Place::of(&names).as_str())?;
         Ok(Item {
             sidecar: shown.directory.file_to_change(SIDECAR).ok(),
             before: Snapshot::of(&native.directory),

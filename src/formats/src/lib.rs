@@ -11,6 +11,7 @@
 //! - [`inventory`]: what is in an item, as a text that an Archive publishes.
 //! - [`tree_name`]: the grammar of names in the tree of an Archive.
 //! - [`level`]: what is below a level of an Archive, as a text that it publishes.
+//! - [`level_work`]: the messages of a program that changes a level beside the mount.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
 //! - [`citation`]: the citation of an item in a style of the Citation Style Language.
@@ -43,6 +44,7 @@ pub mod hex;
 pub mod inventory;
 pub mod item;
 pub mod level;
+pub mod level_work;
 pub mod links;
 pub mod metadata;
 pub mod mtree;

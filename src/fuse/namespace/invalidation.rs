@@ -112,7 +112,7 @@ impl Namespace {
     }
 
     /// The numbers by which the kernel knows the directory of an item; none if the item was removed.
-    fn known_directory_of(&self, names: &Names) -> Vec<NodeId> {
+    pub(super) fn known_directory_of(&self, names: &Names) -> Vec<NodeId> {
         match self.archive.tree().open_item(&Place::of(names)) {
             Ok(directory) => self.known_directory(directory.as_fd()),
             Err(_) => Vec::new(),

@@ -5,32 +5,93 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
-use std::os::fd::IntoRawFd;
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags};
 use rustix::thread::{CapabilitySet, UnshareFlags};
 
 use crate::opening;
 
-/// A directory, and where the command finds it.
+/// A directory, and the one over which the command finds it.
 #[derive(Clone, Debug)]
 pub struct Bound {
-    /// The directory.
-    pub directory: PathBuf,
-    /// The directory that it hides.
-    pub over: PathBuf,
+    directory: Known,
+    over: Known,
+    limits: MountFlags,
+}
+
+/// A directory that was opened by this path. Another user may have put another one there since.
+#[derive(Clone, Debug)]
+struct Known {
+    path: CString,
+    file: (u64, u64),
+}
+
+impl Known {
+    fn new(path: &Path, opened: BorrowedFd<'_>) -> std::io::Result<Known> {
+        let stat = rustix::fs::fstat(opened)?;
+        Ok(Known {
+            path: text(path)?,
+            file: (stat.st_dev, stat.st_ino),
+        })
+    }
+
+    /// Opens the same directory in this mount namespace. ESTALE if it is another one.
+    fn again(&self) -> Result<OwnedFd, Errno> {
+        let found = opening::found(self.path.as_c_str(), OFlags::DIRECTORY)?;
+        let stat = rustix::fs::fstat(&found)?;
+        if (stat.st_dev, stat.st_ino) == self.file {
+            Ok(found)
+        } else {
+            Err(Errno::STALE)
+        }
+    }
+}
+
+impl Bound {
+    /// A directory over another one, each with its path and open.
+    ///
+    /// # Errors
+    /// Those of fstat(2) and fstatvfs(2).
+    pub fn new(
+        (directory, opened): (&Path, BorrowedFd<'_>),
+        (over, hidden): (&Path, BorrowedFd<'_>),
+    ) -> std::io::Result<Bound> {
+        Ok(Bound {
+            limits: limits_of(opened)? | limits_of(hidden)?,
+            directory: Known::new(directory, opened)?,
+            over: Known::new(over, hidden)?,
+        })
+    }
+
+    /// Mounts the directory over the other one, in a child before its command.
+    fn mount(&self) -> Result<(), Errno> {
+        let (directory, over) = (self.directory.again()?, self.over.again()?);
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let tree = rustix::mount::open_tree(directory, c"", flags)?;
+        let flags =
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        rustix::mount::move_mount(tree, c"", over, c"", flags)?;
+        if self.limits.is_empty() {
+            return Ok(());
+        }
+        let path = self.over.path.as_c_str();
+        rustix::mount::mount_remount(path, MountFlags::BIND | self.limits, c"")
+    }
 }
 
 /// All that the child needs after the fork, in which it allocates nothing.
 struct Plan {
-    binds: Vec<(CString, CString, MountFlags)>,
+    binds: Vec<Bound>,
     user: Option<(CString, CString)>,
     working: Option<CString>,
 }
@@ -40,12 +101,7 @@ fn text(path: &Path) -> std::io::Result<CString> {
 }
 
 impl Plan {
-    fn of(bound: &[Bound]) -> std::io::Result<Plan> {
-        let binds = bound.iter().map(|bound| {
-            let limits = limits_of(&bound.directory)? | limits_of(&bound.over)?;
-            Ok((text(&bound.directory)?, text(&bound.over)?, limits))
-        });
-        let binds = binds.collect::<std::io::Result<_>>()?;
+    fn of(binds: Vec<Bound>) -> std::io::Result<Plan> {
         let sets = rustix::thread::capabilities(None);
         let is_root = sets.is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
         let map = |id: u32| CString::new(format!("{id} {id} 1\n"));
@@ -80,11 +136,8 @@ impl Plan {
         // A filesystem that is unmounted outside is unmounted here, and nothing of this is seen outside.
         let private = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         rustix::mount::mount_change(c"/", private)?;
-        for (directory, over, limits) in &self.binds {
-            rustix::mount::mount_bind(directory, over)?;
-            if !limits.is_empty() {
-                rustix::mount::mount_remount(over, MountFlags::BIND | *limits, c"")?;
-            }
+        for bound in &self.binds {
+            bound.mount()?;
         }
         match &self.working {
             Some(working) => rustix::process::chdir(working),
@@ -105,9 +158,9 @@ fn write(path: &CStr, value: &CStr) -> Result<(), Errno> {
     rustix::io::write(file, value.to_bytes()).map(drop)
 }
 
-/// Returns what the mount of a path does not allow.
-fn limits_of(path: &Path) -> std::io::Result<MountFlags> {
-    let found = rustix::fs::fstatvfs(opening::found(path, OFlags::empty())?)?.f_flag;
+/// Returns what the mount of a file does not allow.
+fn limits_of(file: BorrowedFd<'_>) -> std::io::Result<MountFlags> {
+    let found = rustix::fs::fstatvfs(file)?.f_flag;
     let pairs = [
         (StatVfsMountFlags::RDONLY, MountFlags::RDONLY),
         (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
@@ -180,7 +233,7 @@ pub enum RunError {
 
 /// Runs a command in a mount namespace of its own until it ends. Signals are passed on to it. Returns its exit
 /// status, 128 and the number of the signal for one that a signal has ended.
-pub fn run(mut command: Command, bound: &[Bound]) -> Result<u8, RunError> {
+pub fn run(mut command: Command, bound: Vec<Bound>) -> Result<u8, RunError> {
     let errno = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::INVAL);
     let plan = Plan::of(bound).map_err(|error| RunError::Namespace(errno(error)))?;
     // Tells whether the child came as far as the command.
