@@ -75,7 +75,7 @@ impl Keeper<'_> {
     pub fn begin_work(&self, level: &str, actor: &dyn Actor) -> Result<LevelWork, ArchiveError> {
         self.writable()?;
         if self.is_shared() {
-            // What another host changes meanwhile would not be read again there.
+            // Another host would not read again what this one takes in.
             let shared = Errno::OPNOTSUPP;
             return Err(self.tree.error(Action::Open, level, shared).into());
         }

@@ -100,7 +100,7 @@ pub(super) fn run(options: &Work) -> Result<Exit, Failure> {
             items.push(item);
         }
     }
-    // What hides another directory comes first.
+    // A directory that hides another one is mounted first.
     let of_items = items.iter().map(|item| (&item.native, &item.shown));
     let of_levels = levels.iter().map(|level| (&level.native, &level.shown));
     let mut places: Vec<(&Place, &Place)> = of_levels.chain(of_items).collect();

@@ -1,8 +1,8 @@
 //! The socket in the store by which `ibifs work` asks the daemon: a program is about to change a level of the tree in the
 //! store itself, or has ended.
 //!
-//! Heard are processes that can write in the level: they could change it as well without asking. What they leave is taken
-//! in for the owners of the files (`archive/operations/work.rs`), also if the asking process is killed.
+//! The daemon answers processes that can write in the level: they could change it as well without asking. It takes in what
+//! they leave for the owners of the files (`archive/operations/work.rs`), also if the asking process is killed.
 
 use parking_lot::Mutex;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -63,7 +63,7 @@ impl LevelWorks {
         let directory = Directory::from(opening::again(root, rustix::fs::OFlags::DIRECTORY)?);
         let _ = directory.remove_file(WORK_SOCKET);
         let listener = UnixListener::bind(format!("{}/{WORK_SOCKET}", by_descriptor(root)))?;
-        // Who may write in which level is decided for each question.
+        // The right to write in a level is checked for each question.
         directory.entry(WORK_SOCKET)?.set_mode(0o666)?;
         let shared = Arc::new(Shared {
             changes,

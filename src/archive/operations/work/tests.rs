@@ -57,7 +57,7 @@ fn arrivals_changes_and_removals_are_taken_in() {
     fs::remove_dir_all(archive.file(&gone, "")).expect("removed");
     archive.edit_raw(&changed, |it| it.set_target("other.pdf"));
     let mut taken = end(&archive, work);
-    // What is as before is read again where something came or went.
+    // Items that have not changed are read again where something came or went.
     let rep = |item: &Item| item.names.preferred();
     taken.retain(|line| !line.starts_with("= ") || line.contains(&rep(&changed)));
     taken.sort();
