@@ -55,6 +55,36 @@ fn a_collection_arrives_by_any_program() {
     );
 }
 
+/// A prefix of IBIps is a level with the items that have no rep. Where all have one, it is none.
+#[test]
+fn a_prefix_is_a_level() {
+    let env = TestEnv::new().with_a();
+    env.sh(
+        "mkdir -p A/QABCDSTQQW/3RPGRBS/doc
+         ibifs work A/QABCDSTQQW -- sh -euc 'ls A/QABCDSTQQW; mkdir -p A/QABCDSTQQW/3SPGRBS/doc; echo x > A/QABCDSTQQW/3SPGRBS/doc/x' > said
+         grep -qx 3RPGRBS said; cat A/QABCDSTQQW/3SPGRBS/doc/x; ibifs show A/QABCDSTQQW/3SPGRBS --store A > /dev/null
+         mint A first > first; status=0; ibifs work A/$(dirname $(ibip A/$(< first))) -- true 2> why || status=$?
+         [ $status = 4 ]; grep -q 'all items of this prefix have a rep; work in the level of their reps' why
+         ibifs umount A; ibifs fsck A.store | grep -q ' 0 findings'",
+    );
+}
+
+/// unison fills directories beside the names that it makes, and keeps its own state elsewhere.
+#[test]
+fn unison_works_in_a_level() {
+    let env = TestEnv::new().with_a();
+    sh(
+        &env,
+        "export UNISON=$(mktemp -d); trap 'rm -r $UNISON' EXIT; collection SRC 10; mkdir A/a.example.com
+         ibifs work A/a.example.com -- unison -batch -auto -ui text SRC/a.example.com A/a.example.com > said 2>&1 || { cat said; exit 1; }
+         diff -r SRC/a.example.com A/a.example.com; cat A/QABCDSTQQW/3RPGRBS/doc/f > /dev/null
+         rm -r SRC/a.example.com/src/2021/01.01.00.03.07; echo new > SRC/a.example.com/src/2021/01.01.00.04.07/doc/f
+         ibifs work A/a.example.com -- unison -batch -auto -ui text SRC/a.example.com A/a.example.com > said 2>&1 || { cat said; exit 1; }
+         diff -r SRC/a.example.com A/a.example.com; ls A.store/deleted/col/a.example.com/src/2021/01.01.00.03.07
+         ibifs umount A; ibifs fsck A.store | grep -q ' 0 findings'",
+    );
+}
+
 /// Removed items get tombstones, changed sidecars count, and the item of the service stays.
 #[test]
 fn removals_and_changes_are_taken_in() {

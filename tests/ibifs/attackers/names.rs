@@ -351,8 +351,8 @@ fn the_old_index_says_whose_a_name_is() {
     );
 }
 
-/// A store in which such items lie already, from before they were refused: they are named and are not
-/// originals, minting goes on, and it goes on after they are removed.
+/// A store in which such directories lie already, from before they were refused: they are named and not
+/// served, minting goes on, and it goes on after they are removed.
 #[test]
 fn what_got_in_before_is_named() {
     let env = TestEnv::new();
@@ -362,9 +362,9 @@ fn what_got_in_before_is_named() {
          bad=$own/9999/12.31.23.59.59; mkdir -p A.store/col/$bad A.store/deleted/col/$own/9998; mkdir A
          printf 'ibi {rep %s}\\nibi.archiveservice %s\\n' $bad \"$service\" > A.store/col/$bad/.ibi
          printf 'ibi {rep %s}\\nstate Deleted\\ntimestamp 2026-01-01T00:00:00Z\\n' $own/9998/01.01.01.01 > A.store/deleted/col/$own/9998/01.01.01.01
-         ibifs mount A.store A; test $(state A/$bad) = Copy; mint A more > more; ibifs umount A
+         ibifs mount A.store A; no cat A/$bad/.ibi; mint A more > more; ibifs umount A
          ibifs fsck A.store > printed || true; grep -q \"^not-minted: $bad: \" printed; goes_on A.store
-         ibifs mount A.store A; rm -r A/$bad; mint A last > last; ibifs umount A; ibifs fsck A.store
+         rm -r A.store/col/$bad; ibifs mount A.store A; mint A last > last; ibifs umount A; ibifs fsck A.store
          bad=; goes_on A.store",
     );
 }

@@ -162,6 +162,11 @@ fn copy_in_by_ibip() {
 }
 
 #[test]
+fn work_in_the_root() {
+    at_each_step_of(&operations::WORK);
+}
+
+#[test]
 fn mint_by_command() {
     at_each_step_of_command("", &["mint", "S"], run_again(&["mint", "S"]));
 }

@@ -197,6 +197,24 @@ pub const COPY_BY_IBIP: Operation = Operation {
     label_ends: false,
 };
 
+/// The same by a program that works in the store itself.
+pub const WORK: Operation = Operation {
+    name: "work in the root",
+    make: |fixture| {
+        let item = format!("M/{ELSEWHERE}");
+        let script = format!(
+            "mkdir -p {item} && echo file > {item}/file && printf %s '{SIDECAR}' > {item}/.ibi"
+        );
+        let done = fixture.run(&["work", "M", "--", "sh", "-c", &script]);
+        if done.status.success() {
+            Ok(())
+        } else {
+            Err(Error::other(String::from_utf8_lossy(&done.stderr)))
+        }
+    },
+    ..COPY_BY_REP
+};
+
 const ELSEWHERE: &str = "sid.inpe.br/mtc-m18@80/2009/07.21.14.43";
 const SIDECAR: &str = "ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}\n\
     ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}\n\
