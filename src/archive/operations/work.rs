@@ -19,7 +19,7 @@ use super::{Actor, ArchiveError, Editor, Event, Keeper, Stranger, log_event};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::{Action, Area, Creator, Place, SIDECAR};
 use crate::formats::item::{Names, State};
-use crate::formats::tree_name::LevelPath;
+use crate::formats::tree_name::{LevelPath, is_prefix};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -116,6 +116,14 @@ impl Keeper<'_> {
         let since = self.unless_clock_was_set(work.began)?;
         // Only items that are being minted keep their mark.
         self.minted.settle_now()?;
+        let misplaced = if work.level == "col" {
+            self.misplaced_prefixes()?
+        } else {
+            Vec::new()
+        };
+        if !misplaced.is_empty() && !watch(&misplaced, 0) {
+            return Ok(());
+        }
         let mut count = 0;
         for path in self.leaf_paths(&work.level)? {
             let leaf = self.leaf(&path)?;
@@ -126,6 +134,18 @@ impl Keeper<'_> {
         // From here on the level is cleared as any other, once it is on disk.
         drop(work.region.take());
         Ok(())
+    }
+
+    /// The directories in `col` that are named as prefixes of IBIps. They are no levels of reps, and no name leads to them.
+    fn misplaced_prefixes(&self) -> Result<Vec<Taken>, ArchiveError> {
+        let names = self.tree.directories_in("col")?.into_iter();
+        let misplaced = names.filter(|name| is_prefix(name)).map(|name| {
+            let why = message!(
+                "it has the name of a prefix of IBIps; copy its items into that directory of the mount"
+            );
+            Taken::Refused(format!("col/{name}"), why)
+        });
+        Ok(misplaced.collect())
     }
 
     /// The present time of the filesystem of the store, by which it dates the changes of files.

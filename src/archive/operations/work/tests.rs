@@ -150,6 +150,7 @@ fn what_is_refused_stays_and_is_named() {
     let work = begin(&archive, "col");
     write(&archive, &unminted, |it| it.set_target("x"));
     fs::create_dir_all(archive.path().join("col/a.example/b/2001/no date")).expect("made");
+    fs::create_dir_all(archive.path().join("col/QABCDSTQQW/3RPGRBS/doc")).expect("made");
     let other = archive.path().join("col").join(REP);
     fs::create_dir_all(&other).expect("made");
     fs::write(
@@ -159,7 +160,13 @@ fn what_is_refused_stays_and_is_named() {
     .expect("written");
     let taken = end(&archive, work);
     let refused: Vec<&String> = taken.iter().filter(|line| line.starts_with('!')).collect();
-    assert_eq!(refused.len(), 3, "{taken:?}");
+    assert_eq!(refused.len(), 4, "{taken:?}");
+    assert!(
+        refused
+            .iter()
+            .any(|line| line.starts_with("! col/QABCDSTQQW: ")),
+        "{taken:?}"
+    );
     assert!(
         refused
             .iter()
