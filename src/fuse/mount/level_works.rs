@@ -19,7 +19,6 @@ use crate::formats::level_work::{Answer, LONGEST, parse_question};
 use crate::fuse::fs::LevelChanges;
 use crate::os::caller::Caller;
 use crate::os::directory::Directory;
-use crate::os::opening::{self, by_descriptor};
 use ibi::message;
 
 /// The time that a question may take to arrive.
@@ -38,6 +37,8 @@ pub(super) struct LevelWorks {
 #[derive(Debug)]
 struct Shared {
     changes: LevelChanges,
+    /// The directory of the store.
+    directory: Directory,
     listener: UnixListener,
     is_ending: AtomicBool,
     next: AtomicU64,
@@ -59,14 +60,12 @@ impl LevelWorks {
     /// # Errors
     /// Those of making the socket.
     pub(super) fn start(changes: LevelChanges) -> std::io::Result<LevelWorks> {
-        let root = changes.archive().tree().root();
-        let directory = Directory::from(opening::again(root, rustix::fs::OFlags::DIRECTORY)?);
-        let _ = directory.remove_file(WORK_SOCKET);
-        let listener = UnixListener::bind(format!("{}/{WORK_SOCKET}", by_descriptor(root)))?;
+        let directory = Directory::reopened(changes.archive().tree().root())?;
         // The right to write in a level is checked for each question.
-        directory.entry(WORK_SOCKET)?.set_mode(0o666)?;
+        let listener = directory.bind(WORK_SOCKET, 0o666)?;
         let shared = Arc::new(Shared {
             changes,
+            directory,
             listener,
             is_ending: AtomicBool::new(false),
             next: AtomicU64::new(0),
@@ -94,10 +93,7 @@ impl Drop for LevelWorks {
             let _ = connection.stream.shutdown(std::net::Shutdown::Both);
             let _ = connection.thread.join();
         }
-        let root = self.shared.changes.archive().tree().root();
-        if let Ok(root) = opening::again(root, rustix::fs::OFlags::DIRECTORY) {
-            let _ = Directory::from(root).remove_file(WORK_SOCKET);
-        }
+        let _ = self.shared.directory.remove_file(WORK_SOCKET);
     }
 }
 

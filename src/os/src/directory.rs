@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use rustix::fs::{
@@ -70,6 +71,33 @@ impl Directory {
     /// Opens the same directory with an offset of its own.
     pub fn again(&self) -> Result<Directory, Errno> {
         Directory::reopened(&self.0)
+    }
+
+    /// Makes a socket with this mode and listens to it. One that is there is replaced: its process has ended. The path by
+    /// descriptor is short enough for bind(2), wherever the directory is.
+    ///
+    /// # Errors
+    /// Those of unlinkat(2), bind(2) and chmod(2).
+    pub fn bind(&self, name: &str, mode: u32) -> std::io::Result<UnixListener> {
+        match self.remove_file(name) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let listener = UnixListener::bind(self.path_of(name))?;
+        self.entry(name)?.set_mode(mode)?;
+        Ok(listener)
+    }
+
+    /// Connects to a socket.
+    ///
+    /// # Errors
+    /// Those of connect(2).
+    pub fn connect(&self, name: &str) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.path_of(name))
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        format!("{}/{name}", by_descriptor(self.as_fd()))
     }
 
     /// The path of the directory at this moment.

@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -37,31 +36,21 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which the progress is sent.
 const OFTEN: Duration = Duration::from_millis(200);
 
-/// The path of the socket, which is short enough as long as the directory is open.
-fn socket(directory: &Path) -> std::io::Result<(Directory, String)> {
-    let directory = opening::found(directory, OFlags::DIRECTORY)?;
-    let path = format!("{}/{SOCKET}", by_descriptor(directory.as_fd()));
-    Ok((directory.into(), path))
+/// The directory of a cache.
+fn opened(directory: &Path) -> std::io::Result<Directory> {
+    Ok(opening::found(directory, OFlags::DIRECTORY)?.into())
 }
 
 /// The socket of this process.
 pub(crate) fn bind(directory: &Path) -> std::io::Result<std::os::unix::net::UnixListener> {
-    let (directory, path) = socket(directory)?;
-    // One that is there is that of a process that has ended.
-    match directory.remove_file(SOCKET) {
-        Ok(()) | Err(Errno::NOENT) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let listener = std::os::unix::net::UnixListener::bind(&path)?;
-    directory.entry(SOCKET)?.set_mode(0o600)?;
+    let listener = opened(directory)?.bind(SOCKET, 0o600)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
 
 /// A connection to the process that uses a cache.
 pub(crate) fn connect(directory: &Path) -> std::io::Result<std::os::unix::net::UnixStream> {
-    let (_directory, path) = socket(directory)?;
-    std::os::unix::net::UnixStream::connect(path)
+    opened(directory)?.connect(SOCKET)
 }
 
 /// Sends the beginning of a text, with a descriptor, and returns how many bytes that are.
@@ -105,7 +94,7 @@ async fn arriving(stream: &mut UnixStream) -> std::io::Result<(String, Option<Ow
 
 /// Removes the socket of this process.
 pub(crate) fn unbind(directory: &Path) {
-    let _ = socket(directory).map(|(directory, _)| directory.remove_file(SOCKET));
+    let _ = opened(directory).map(|directory| directory.remove_file(SOCKET));
 }
 
 /// Returns what decides which files a process sees at a path: its mount namespace, and its root.

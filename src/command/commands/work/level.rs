@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use std::os::fd::AsFd;
 
 use super::super::access::StoreAccess;
 use super::Place;
@@ -17,7 +16,8 @@ use crate::command::progress::ProgressLine;
 use crate::formats::level_work::{Answer, END, question};
 use crate::formats::tree_name::{LevelPath, is_prefix};
 use crate::fuse::mount::Mounted;
-use crate::os::opening::{self, by_descriptor};
+use crate::os::directory::Directory;
+use crate::os::opening;
 use ibi::message;
 
 /// A level that is worked in.
@@ -83,8 +83,8 @@ impl Level {
         };
         let store = opening::found(&access.store, OFlags::DIRECTORY);
         let store = store.map_err(|errno| unheard(errno.into()))?;
-        let socket = format!("{}/{WORK_SOCKET}", by_descriptor(store.as_fd()));
-        let mut daemon = UnixStream::connect(socket).map_err(unheard)?;
+        let daemon = Directory::from(store).connect(WORK_SOCKET);
+        let mut daemon = daemon.map_err(unheard)?;
         daemon
             .write_all(question(&level).as_bytes())
             .map_err(unheard)?;
