@@ -334,7 +334,7 @@ impl Editor<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::Process;
-    use super::super::testing::{TestArchive, elsewhere};
+    use super::super::testing::{TestArchive, elsewhere, transfer};
     use super::*;
 
     #[test]
@@ -364,12 +364,7 @@ mod tests {
     fn who_was_declared_gone_is_remembered_until_it_answers() {
         let archive = TestArchive::new();
         let item = archive.new_item().names;
-        let handover = OwnershipTransfer {
-            role: Role::Gives,
-            other: elsewhere(),
-            token: "0123abcd".to_owned(),
-            is_taken: false,
-        };
+        let handover = transfer(Role::Gives, false);
         archive.note_handover(&item, &handover).expect("noted");
         for _ in 0..2 {
             archive.note_gone(&item, &elsewhere()).expect("noted");
@@ -404,12 +399,7 @@ mod tests {
                 accepted.expect("asked")
             };
             assert!(matches!(accept(&elsewhere()), Acceptance::Accepted(_)));
-            let handover = OwnershipTransfer {
-                role,
-                other: elsewhere(),
-                token: "0123abcd".to_owned(),
-                is_taken: false,
-            };
+            let handover = transfer(role, false);
             archive
                 .note_handover(&item.names, &handover)
                 .expect("noted");
@@ -437,12 +427,7 @@ mod tests {
             (Role::Expects, true, false),
             (Role::TakesBack, false, true),
         ] {
-            let handover = OwnershipTransfer {
-                role,
-                other: elsewhere(),
-                token: "0123abcd".to_owned(),
-                is_taken,
-            };
+            let handover = transfer(role, is_taken);
             assert_eq!(handover.is_pending(), is_pending, "{role:?} {is_taken}");
         }
     }
@@ -468,12 +453,7 @@ mod tests {
             let [item, present] = [archive.new_item(), archive.new_item()];
             archive.remove_whole(&item);
             for item in [&item, &present] {
-                let handover = OwnershipTransfer {
-                    role,
-                    other: elsewhere(),
-                    token: "0123abcd".to_owned(),
-                    is_taken,
-                };
+                let handover = transfer(role, is_taken);
                 let noted = archive.note_handover(&item.names, &handover);
                 noted.expect("noted");
             }

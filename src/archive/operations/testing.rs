@@ -7,7 +7,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::process::{getegid, geteuid};
 
-use super::{Archive, ArchiveError, CheckFinding, Clock, OwnerOnDisk, Process, Setup};
+use super::{
+    Archive, ArchiveError, CheckFinding, Clock, OwnerOnDisk, OwnershipTransfer, Process, Role,
+    Setup,
+};
 use crate::archive::store::{Item, ItemId, Record, Store};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Names, Sidecar};
@@ -329,6 +332,16 @@ pub(crate) fn language(text: &str) -> Language {
 /// The service of another Archive.
 pub(crate) fn elsewhere() -> Names {
     names("sid.inpe.br/mtc-m18@80/2008/03.17.15.17")
+}
+
+/// A transfer of ownership between this Archive and another one.
+pub(crate) fn transfer(role: Role, is_taken: bool) -> OwnershipTransfer {
+    OwnershipTransfer {
+        role,
+        other: elsewhere(),
+        token: "0123abcd".to_owned(),
+        is_taken,
+    }
 }
 
 /// The creator of directories: this process.

@@ -1,6 +1,6 @@
 use rustix::io::Errno;
 
-use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names};
+use super::super::testing::{OTHER_USER, TestArchive, elsewhere, language, names, transfer};
 use super::super::{Process, Stranger};
 use super::{Acceptance, Fact, merged};
 use crate::archive::ArchiveError;
@@ -310,7 +310,7 @@ fn what_is_not_a_small_file_is_left_and_not_accepted() {
 /// Of an item that another Archive has claimed, the sidecar may be out of date.
 #[test]
 fn an_item_that_was_given_and_claimed_is_read_as_a_copy() {
-    use super::super::{OwnershipTransfer, Role};
+    use super::super::Role;
     let archive = TestArchive::new();
     let item = archive.new_item();
     let own = archive.facts().service.clone();
@@ -319,12 +319,7 @@ fn an_item_that_was_given_and_claimed_is_read_as_a_copy() {
         (Role::Gives, false, State::Original, own.clone()),
         (Role::Expects, true, State::Original, own),
     ] {
-        let handover = OwnershipTransfer {
-            role,
-            other: elsewhere(),
-            token: "0123abcd".to_owned(),
-            is_taken,
-        };
+        let handover = transfer(role, is_taken);
         let noted = archive.note_handover(&item.names, &handover);
         noted.expect("noted");
         let (record, error) = archive.read_item(&item.names).expect("read");

@@ -4,11 +4,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::*;
+use crate::archive::Role;
 use crate::archive::operations::check::Severity;
 use crate::archive::operations::ledger::LEDGER;
 use crate::archive::operations::own_files::FACTS;
+use crate::archive::operations::testing::transfer;
 use crate::archive::store::FILE as INDEX;
-use crate::archive::{OwnershipTransfer, Role};
 use ibi::Timestamp;
 
 fn write(path: &Path, text: &str) {
@@ -285,12 +286,7 @@ fn transfers_that_have_not_ended_are_reported() {
         (Role::TakesBack, false, Some("handover-pending")),
     ] {
         let store = closed(|archive| {
-            let handover = OwnershipTransfer {
-                role,
-                other: elsewhere(),
-                token: "0123abcd".to_owned(),
-                is_taken,
-            };
+            let handover = transfer(role, is_taken);
             let noted = archive.note_handover(&names(COPY), &handover);
             noted.expect("noted");
             let all = archive.handovers().expect("read");
