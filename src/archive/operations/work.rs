@@ -136,7 +136,7 @@ impl Keeper<'_> {
         Ok(())
     }
 
-    /// The directories in `col` that are named as prefixes of IBIps. They are no levels of reps, and no name leads to them.
+    /// The directories in `col` that are named as prefixes of IBIps. They are not levels of reps, and no name leads to them.
     fn misplaced_prefixes(&self) -> Result<Vec<Taken>, ArchiveError> {
         let names = self.tree.directories_in("col")?.into_iter();
         let misplaced = names.filter(|name| is_prefix(name)).map(|name| {

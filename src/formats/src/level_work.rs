@@ -18,7 +18,7 @@ pub fn question(level: &str) -> String {
     format!("{FORM} {}\n", percent_encode(level))
 }
 
-/// The level of a question; None for a text that is no question of this form.
+/// The level of a question; None for a text that is not a question of this form.
 #[must_use]
 pub fn parse_question(line: &str) -> Option<String> {
     let level = line.strip_suffix('\n')?.strip_prefix(FORM)?;
@@ -55,7 +55,7 @@ impl Answer {
         }
     }
 
-    /// Parses the line of an answer; None if it is none.
+    /// Parses the line of an answer; None for other texts.
     #[must_use]
     pub fn parse(line: &str) -> Option<Answer> {
         let words: Vec<&str> = line.strip_suffix('\n')?.split(' ').collect();

@@ -41,7 +41,7 @@ impl SessionCache {
     /// The cache of a session that has begun.
     ///
     /// # Errors
-    /// There is no descriptor left.
+    /// Those of dup(2): this process has no descriptor left.
     pub fn of(session: &Session<impl Filesystem>) -> std::io::Result<SessionCache> {
         Ok(SessionCache {
             notifier: session.notifier(),

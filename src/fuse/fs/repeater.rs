@@ -41,7 +41,7 @@ impl Repeater {
         Ok(Repeater { queue })
     }
 
-    /// Sends invalidations again. What is returned is disconnected when all of them are over.
+    /// Sends invalidations again. The receiver is disconnected when all of them are over.
     pub(super) fn repeat(&self, stale: Vec<Stale>) -> Receiver<Infallible> {
         let (waiting, over) = channel();
         for stale in stale {
