@@ -68,7 +68,7 @@ pub use crate::sql::error::{BesideError, DiskFault, FILE, StoreError};
 pub use accesses::{ACCESSES_FILE, Accesses};
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use compare::{Difference, DifferenceKind};
-pub use grants::{Grant, GrantTerms, GrantedItem};
+pub use grants::{DateRequest, Grant, GrantTerms, MakeRecords, RECORDED_AHEAD};
 pub use harvest::{ChangePart, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, RecordState, Stamped, Window};
 pub use item::{Item, ItemId, Record, Speaker, Unsettled};
@@ -118,6 +118,7 @@ pub struct Store {
     /// The connection for turns.
     turn: Mutex<Option<Postgres>>,
     waiting: RankedMutex<Vec<Arc<group::PendingWrite>>>,
+    asking: RankedMutex<Vec<Arc<grants::PendingGrant>>>,
 }
 
 impl Store {
@@ -215,6 +216,7 @@ impl Store {
             fence: Mutex::default(),
             turn: Mutex::default(),
             waiting: RankedMutex::new(Rank::CommitQueue, Vec::new()),
+            asking: RankedMutex::new(Rank::CommitQueue, Vec::new()),
         }
     }
 

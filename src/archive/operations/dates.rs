@@ -147,14 +147,15 @@ impl DateLedger {
         dates.start_at(start);
     }
 
-    /// Reserves the next date. `write` makes a new range durable: the date, and the date up to
-    /// which others may be given out. If it fails, no date is given out.
+    /// Reserves the next dates, at most as many as there are limits of the wait. `write` makes a new range durable: the
+    /// last date, and the date up to which others may be given out. If it fails, no date is given out. Fewer dates
+    /// than asked for if the wait for one would exceed its limit; an error if there is none.
     pub(super) fn reserve(
         &self,
         now: &Timestamp,
-        limit: Duration,
+        limits: &[Duration],
         write: impl FnOnce(&Timestamp, &Timestamp) -> Result<(), ArchiveError>,
-    ) -> Result<Reservation, ArchiveError> {
+    ) -> Result<Vec<Reservation>, ArchiveError> {
         let mut dates = self.lock();
         let mut distributor = dates.distributor.clone();
         let start = dates.start.as_ref().map(|start| start.seen(now));
@@ -162,16 +163,25 @@ impl DateLedger {
             distributor.pass_over(&start.at);
         }
         dates.start = start;
-        let reservation = distributor.reserve(now, limit)?;
-        if Some(&reservation.date) > dates.reserved.as_ref() {
-            let ahead = reservation.creation.as_nanoseconds() + AHEAD.as_nanos().cast_signed();
+        let mut reservations: Vec<Reservation> = Vec::new();
+        for limit in limits {
+            match distributor.reserve(now, *limit) {
+                Ok(reservation) => reservations.push(reservation),
+                Err(too_long) if reservations.is_empty() => return Err(too_long.into()),
+                Err(_) => break,
+            }
+        }
+        if let Some(last) = reservations.last()
+            && Some(&last.date) > dates.reserved.as_ref()
+        {
+            let ahead = last.creation.as_nanoseconds() + AHEAD.as_nanos().cast_signed();
             let ahead = Timestamp::from_nanoseconds(ahead);
-            let reserved = ahead.unwrap_or_else(|| reservation.date.clone());
-            write(&reservation.date, &reserved)?;
+            let reserved = ahead.unwrap_or_else(|| last.date.clone());
+            write(&last.date, &reserved)?;
             dates.reserved = Some(reserved);
         }
         dates.distributor = distributor;
-        Ok(reservation)
+        Ok(reservations)
     }
 
     /// Releases the dates that are reserved and not given out. `write` makes the last one durable.

@@ -12,7 +12,9 @@
 
 use super::dates::Ahead;
 use super::{ArchiveError, Depositor, Keeper, WAIT_LIMIT, lock};
-use crate::archive::store::{Grant, GrantTerms, GrantedItem, StoreError};
+use crate::archive::store::{
+    DateRequest, Grant, GrantTerms, MakeRecords, RECORDED_AHEAD, StoreError,
+};
 use crate::archive::tree::Action;
 use ibi::Timestamp;
 use ibi::distributor::{Reservation, TemporalDistributor};
@@ -202,39 +204,61 @@ impl Depositor<'_> {
     /// # Errors
     /// The wait would exceed ten seconds and one step of the granularity.
     pub fn reserve(&self) -> Result<Reservation, ArchiveError> {
+        self.reserve_some(1)?
+            .pop()
+            .ok_or(StoreError::Conflict.into())
+    }
+
+    /// Reserves as many dates as are asked for, like [`Depositor::reserve`]: one, and those after it that come soon.
+    pub(super) fn reserve_some(&self, count: usize) -> Result<Vec<Reservation>, ArchiveError> {
         self.writable()?;
+        let limits = self.limits(count);
         if self.is_shared() {
-            return match self.grant(None)? {
+            let request = |limit| DateRequest { limit, item: None };
+            let requests = limits.into_iter().map(request).collect();
+            let granted = self.grant(requests, &|_| Ok(Vec::new()))?;
+            let given = granted.into_iter().map(|grant| match grant {
                 Grant::Given(reservation) => Ok(reservation),
                 _ => Err(StoreError::Conflict.into()),
-            };
+            });
+            return given.collect();
         }
         let now = self.clock.now();
-        let limit = self.longest_wait();
-        self.dates.reserve(&now, limit, |last, reserved| {
+        self.dates.reserve(&now, &limits, |last, reserved| {
             Ok(self.store.reserve_dates(last, reserved)?)
         })
     }
 
-    /// Reserves a date among all hosts that share the store. An item gets it at once, if there is nothing to wait for.
-    pub(super) fn grant(&self, item: Option<&GrantedItem<'_>>) -> Result<Grant, ArchiveError> {
+    /// Reserves dates among all hosts that share the store. Fewer than asked for if the wait for one would exceed its
+    /// limit; an error if there is none.
+    pub(super) fn grant(
+        &self,
+        requests: Vec<DateRequest>,
+        make: &MakeRecords<'_>,
+    ) -> Result<Vec<Grant>, ArchiveError> {
         loop {
             let terms = GrantTerms {
                 granularity: self.facts.granularity,
-                limit: self.longest_wait(),
                 now: &self.clock.now(),
             };
-            match self.store.grant(&terms, item)? {
-                Grant::NotYet(wait) => std::thread::sleep(wait),
-                Grant::TooLong(too_long) => return Err(too_long.into()),
-                granted => return Ok(granted),
+            let mut granted = self.store.grant(&terms, requests.clone(), make)?;
+            if let Some(Grant::NotYet(wait)) = granted.first() {
+                std::thread::sleep(*wait);
+                continue;
             }
+            if let Some(Grant::TooLong(too_long)) = granted.first() {
+                return Err(too_long.clone().into());
+            }
+            granted.retain(|grant| !matches!(grant, Grant::TooLong(_)));
+            return Ok(granted);
         }
     }
 
-    /// The longest wait for a date.
-    fn longest_wait(&self) -> Duration {
-        WAIT_LIMIT.max(self.facts.granularity.step())
+    /// The longest waits for dates that are asked for together.
+    pub(super) fn limits(&self, count: usize) -> Vec<Duration> {
+        let first = WAIT_LIMIT.max(self.facts.granularity.step());
+        let later = std::iter::repeat_n(RECORDED_AHEAD, count.saturating_sub(1));
+        std::iter::once(first).chain(later).collect()
     }
 }
 

@@ -1,16 +1,18 @@
 //! Minting: a date is reserved durably, waited for, and becomes an item; see ibi(7) for the dates.
 
 use std::cell::RefCell;
+use std::time::Instant;
 
 use rustix::io::Errno;
 
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::{ArchiveError, Depositor, Event, Stranger, log_event};
-use crate::archive::store::{Grant, GrantedItem, Item, Record, Speaker, StoreError};
+use crate::archive::store::{DateRequest, Grant, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar};
 use ibi::distributor::Reservation;
+use ibi::message::Localize;
 use ibi::relation::{Language, RelationKind};
 use ibi::{Ibip, Rep, Timestamp};
 
@@ -54,6 +56,22 @@ pub enum Begun {
     Reserved(Reservation),
 }
 
+/// The first step of several mints that were asked for together.
+#[derive(Debug, Default)]
+pub struct BegunTogether {
+    /// The items that exist.
+    pub minted: Vec<Item>,
+    /// The dates that are reserved, in their order.
+    pub reserved: Vec<Reservation>,
+}
+
+/// An item that is made in `staging/`, with its record.
+struct Staged {
+    item: StagedItem,
+    record: Record,
+    sidecar: Vec<u8>,
+}
+
 impl Depositor<'_> {
     /// Creates the item of a reserved date: both names, the original here, `doc/` in it, and its
     /// relation to another item. It is on disk when this returns.
@@ -75,6 +93,90 @@ impl Depositor<'_> {
         owner: Option<Owner>,
     ) -> Result<Item, ArchiveError> {
         self.mint_filled(date, relative, owner, Filled::Empty)
+    }
+
+    /// Mints up to so many items, at least one, and waits in the calling thread.
+    ///
+    /// # Errors
+    /// Nothing was minted.
+    pub fn mint_some(&self, count: usize, owner: Option<Owner>) -> Result<Vec<Item>, ArchiveError> {
+        loop {
+            let begun = self.begin_together(count, owner, Filled::WithDoc)?;
+            if let Some(last) = begun.reserved.last() {
+                std::thread::sleep(last.wait);
+            }
+            match self.mint_together(begun, owner, Filled::WithDoc) {
+                Err(ArchiveError::Exists(names)) => {
+                    log::warn!("{names} is taken; minting the next");
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Begins mints without relations, as [`Depositor::begin_mint`] does one: of at least one item, and of those up to
+    /// `count` whose dates come soon after it. The dates are reserved in one write.
+    pub fn begin_together(
+        &self,
+        count: usize,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<BegunTogether, ArchiveError> {
+        if self.is_shared() {
+            return self.begin_shared(count, owner, filled);
+        }
+        Ok(BegunTogether {
+            reserved: self.reserve_some(count)?,
+            ..BegunTogether::default()
+        })
+    }
+
+    /// Creates the items of reserved dates, which have come. Their records are one transaction. Returns the items, and
+    /// those that exist already, in the order of their dates.
+    ///
+    /// # Errors
+    /// The first one, if there is no item at all; otherwise it is logged. A date that got none is not used again.
+    pub fn mint_together(
+        &self,
+        begun: BegunTogether,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Vec<Item>, ArchiveError> {
+        let BegunTogether {
+            mut minted,
+            reserved,
+        } = begun;
+        if reserved.is_empty() {
+            return Ok(minted);
+        }
+        self.replay_first();
+        let directory = self.directory_now()?;
+        let mut first_error = None;
+        let mut staged = Vec::new();
+        for reservation in &reserved {
+            let names = self.names_on(&reservation.date, &directory);
+            match names.and_then(|names| self.stage(&names, None, owner, filled)) {
+                Ok(one) => staged.push(one),
+                Err(error) => {
+                    // What is wrong with the disk or the user's quota is so for the next one, too.
+                    note_first(&mut first_error, error);
+                    break;
+                }
+            }
+        }
+        for made in self.record_staged(staged, owner) {
+            match made {
+                Ok(item) => {
+                    log_event(Event::Mint, &item.names, self.actor);
+                    minted.push(item);
+                }
+                Err(error) => note_first(&mut first_error, error),
+            }
+        }
+        match first_error {
+            Some(error) if minted.is_empty() => Err(error),
+            _ => Ok(minted),
+        }
     }
 
     fn mint_filled(
@@ -183,43 +285,97 @@ impl Depositor<'_> {
         if !self.is_shared() || relative.is_some() {
             return Ok(Begun::Reserved(self.reserve()?));
         }
+        let mut begun = self.begin_shared(1, owner, filled)?;
+        match (begun.minted.pop(), begun.reserved.pop()) {
+            (Some(item), _) => Ok(Begun::Minted(item.into())),
+            (None, Some(reservation)) => Ok(Begun::Reserved(reservation)),
+            (None, None) => Err(StoreError::Conflict.into()),
+        }
+    }
+
+    /// Begins mints where hosts share the store: items whose dates come soon are recorded in the transaction that gives
+    /// them, and placed when they have come.
+    fn begin_shared(
+        &self,
+        count: usize,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<BegunTogether, ArchiveError> {
+        self.writable()?;
         self.replay_first();
         let directory = self.directory_now()?;
-        let asked = RefCell::new(None);
+        let asked = RefCell::new(Vec::new());
         let record = |date: &Timestamp| {
-            let names = self.names_on(date, &directory).ok()?;
-            asked.replace(Some(names.clone()));
-            let sidecar = self.new_sidecar(&names, None).ok()?;
+            let names = self.names_on(date, &directory)?;
+            let sidecar = self.new_sidecar(&names, None)?;
             let bytes = sidecar.to_bytes();
-            Some(self.record_of(names, &sidecar, bytes))
+            Ok(self.record_of(names, &sidecar, bytes))
         };
-        let item = GrantedItem {
-            record: &record,
-            owner,
+        let make = |dates: &[Timestamp]| {
+            let records: Result<Vec<_>, ArchiveError> = dates.iter().map(record).collect();
+            let records = records.map_err(|error| StoreError::Broken {
+                what: error.message(),
+            })?;
+            asked.replace(records.iter().map(|record| record.names.clone()).collect());
+            Ok(records)
         };
-        let granted = self.grant(Some(&item));
-        if let (Err(ArchiveError::Store(error)), Some(names)) = (&granted, asked.take()) {
-            self.doubt(error, &names);
-        }
-        match granted? {
-            Grant::Recorded(item) => {
-                let place = Place::of(&item.names);
-                let sidecar = self.new_sidecar(&item.names, None)?.to_bytes();
-                match self.tree.stage_item(&place, &sidecar, owner, filled) {
-                    Ok(staged) => self.place_recorded(&item, &staged, &sidecar)?,
-                    Err(error) => {
-                        self.forget_recorded(&item);
-                        return Err(error.into());
-                    }
-                }
-                log_event(Event::Mint, &item.names, self.actor);
-                Ok(Begun::Minted(item.into()))
+        let request = |limit| DateRequest {
+            limit,
+            item: Some(owner),
+        };
+        let requests = self.limits(count).into_iter().map(request).collect();
+        let granted = self.grant(requests, &make);
+        if let Err(ArchiveError::Store(error)) = &granted {
+            for names in asked.take() {
+                self.doubt(error, &names);
             }
-            Grant::Taken(record) => Err(ArchiveError::Exists(record.names.into())),
-            Grant::Given(reservation) => Ok(Begun::Reserved(reservation)),
-            // `grant` waits for these.
-            Grant::NotYet(_) | Grant::TooLong(_) => Err(StoreError::Conflict.into()),
         }
+        let mut begun = BegunTogether::default();
+        let mut first_error = None;
+        let granted_at = Instant::now();
+        for grant in granted? {
+            let made = match grant {
+                Grant::Recorded(item, wait) => {
+                    std::thread::sleep(wait.saturating_sub(granted_at.elapsed()));
+                    self.place_granted(&item, owner, filled).map(|()| item)
+                }
+                Grant::Taken(record) => Err(ArchiveError::Exists(record.names.into())),
+                Grant::Given(reservation) => {
+                    begun.reserved.push(reservation);
+                    continue;
+                }
+                // `grant` waits for these.
+                Grant::NotYet(_) | Grant::TooLong(_) => Err(StoreError::Conflict.into()),
+            };
+            match made {
+                Ok(item) => begun.minted.push(item),
+                Err(error) => note_first(&mut first_error, error),
+            }
+        }
+        match first_error {
+            Some(error) if begun.minted.is_empty() && begun.reserved.is_empty() => Err(error),
+            _ => Ok(begun),
+        }
+    }
+
+    /// Makes an item that got its date and its record in one transaction.
+    fn place_granted(
+        &self,
+        item: &Item,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<(), ArchiveError> {
+        let place = Place::of(&item.names);
+        let sidecar = self.new_sidecar(&item.names, None)?.to_bytes();
+        match self.tree.stage_item(&place, &sidecar, owner, filled) {
+            Ok(staged) => self.place_recorded(item, &staged, &sidecar)?,
+            Err(error) => {
+                self.forget_recorded(item);
+                return Err(error.into());
+            }
+        }
+        log_event(Event::Mint, &item.names, self.actor);
+        Ok(())
     }
 
     /// The directory in which an item of this instant lies, as it is spelled here.
@@ -278,10 +434,28 @@ impl Depositor<'_> {
         owner: Option<Owner>,
         filled: Filled,
     ) -> Result<Item, ArchiveError> {
+        let staged = self.stage(names, relative, owner, filled)?;
+        let made = self.record_staged(vec![staged], owner).pop();
+        let item = made.unwrap_or(Err(StoreError::Conflict.into()))?;
+        if relative.is_some()
+            && let Err(error) = self.edit(&Stranger, |it| it.record_speaker(&item))
+        {
+            log::warn!("who speaks in {} is not recorded: {error}", item.names);
+        }
+        Ok(item)
+    }
+
+    fn stage(
+        &self,
+        names: &Names,
+        relative: Option<&Relative>,
+        owner: Option<Owner>,
+        filled: Filled,
+    ) -> Result<Staged, ArchiveError> {
         let sidecar = self.new_sidecar(names, relative)?;
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
-        let staged = self.tree.stage_item(&place, &bytes, owner, filled)?;
+        let item = self.tree.stage_item(&place, &bytes, owner, filled)?;
         let speaker = owner.map(|owner| Speaker {
             uid: owner.uid,
             gid: Some(owner.gid),
@@ -290,27 +464,43 @@ impl Depositor<'_> {
             speaker,
             ..self.record_of(names.clone(), &sidecar, bytes.clone())
         };
-        let item = match self.store.mint(&record, owner) {
-            Ok(item) => item,
+        Ok(Staged {
+            item,
+            record,
+            sidecar: bytes,
+        })
+    }
+
+    /// Records staged items in one transaction and makes them visible. Returns a result for each.
+    fn record_staged(
+        &self,
+        staged: Vec<Staged>,
+        owner: Option<Owner>,
+    ) -> Vec<Result<Item, ArchiveError>> {
+        let (records, staged): (Vec<Record>, Vec<_>) = staged
+            .into_iter()
+            .map(|one| (one.record, (one.item, one.sidecar)))
+            .unzip();
+        let recorded = self.store.mint(&records, owner);
+        let made = recorded.into_iter().zip(staged).zip(&records);
+        made.map(|((recorded, (staged, sidecar)), record)| match recorded {
+            Ok(item) => {
+                self.place_recorded(&item, &staged, &sidecar)?;
+                Ok(item)
+            }
             Err(error) => {
                 self.tree.discard(&staged);
-                return Err(match error {
+                Err(match error {
                     // Only an item from another Archive with this Archive's address can have the name.
                     StoreError::Taken { holder, .. } => ArchiveError::Exists(holder),
                     other => {
-                        self.doubt(&other, names);
+                        self.doubt(&other, &record.names);
                         other.into()
                     }
-                });
+                })
             }
-        };
-        self.place_recorded(&item, &staged, &bytes)?;
-        if relative.is_some()
-            && let Err(error) = self.edit(&Stranger, |it| it.record_speaker(&item))
-        {
-            log::warn!("who speaks in {} is not recorded: {error}", item.names);
-        }
-        Ok(item)
+        })
+        .collect()
     }
 
     /// Makes a minted item visible that is recorded, or forgets it.
@@ -381,6 +571,11 @@ impl Depositor<'_> {
         }
         undone
     }
+}
+
+fn note_first(first: &mut Option<ArchiveError>, error: ArchiveError) {
+    log::warn!("one of the mints that were asked for together: {error}");
+    first.get_or_insert(error);
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@
 //! that gets it, too.
 //!
 //! Such a transaction has the lock of all writers. It therefore takes two messages to the server and no more: the first
-//! begins it and reads the date given out last and the time, the second writes and commits.
+//! begins it and reads the date given out last and the time, the second writes and commits. Threads of this process that
+//! ask at the same time share one, as in a group commit.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::record::{self, NEXT_CHANGE, NEXT_ITEM};
 use super::{Item, ItemId, Record, Store, StoreError};
+use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::owner::Owner;
 use crate::sql::engine::{Postgres, Row, ServerRow, Value, retried};
 use ibi::distributor::{Granularity, Reservation, TemporalDistributor, WaitTooLong};
@@ -34,26 +37,33 @@ pub(super) struct Fence {
 pub struct GrantTerms<'a> {
     /// The granularity of dates.
     pub granularity: Granularity,
-    /// The longest wait for a date.
-    pub limit: Duration,
     /// The time of this host.
     pub now: &'a Timestamp,
 }
 
-/// The item that gets a date, if there is nothing to wait for.
-pub struct GrantedItem<'a> {
-    /// Makes its record; it has no relations and no aliases.
-    pub record: &'a dyn Fn(&Timestamp) -> Option<Record>,
-    /// The owner of its directory.
-    pub owner: Option<Owner>,
+/// A date that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct DateRequest {
+    /// The longest wait for it.
+    pub limit: Duration,
+    /// The item that gets it, if it comes within [`RECORDED_AHEAD`], with the owner of its directory.
+    pub item: Option<Option<Owner>>,
 }
 
-impl std::fmt::Debug for GrantedItem<'_> {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("GrantedItem")
-            .field("owner", &self.owner)
-            .finish_non_exhaustive()
-    }
+/// The longest time before its date at which an item is recorded; it is shown when the date has come.
+pub const RECORDED_AHEAD: Duration = Duration::from_millis(200);
+
+/// The most dates of one transaction, which other hosts wait for.
+const MOST_DATES: usize = 64;
+
+/// Makes the records of items of these dates; they have no relations and no aliases.
+pub type MakeRecords<'a> = dyn Fn(&[Timestamp]) -> Result<Vec<Record>, StoreError> + 'a;
+
+/// The requests of a thread, and the answers to them.
+#[derive(Debug)]
+pub(super) struct PendingGrant {
+    requests: Vec<DateRequest>,
+    answers: RankedMutex<Option<Vec<Grant>>>,
 }
 
 /// The answer to a request for a date.
@@ -61,8 +71,8 @@ impl std::fmt::Debug for GrantedItem<'_> {
 pub enum Grant {
     /// A date, which is durable.
     Given(Reservation),
-    /// The item has got one, and is recorded as unsettled.
-    Recorded(Item),
+    /// The item has got one, and is recorded as unsettled. It may be shown after this time.
+    Recorded(Item, Duration),
     /// The item has got one that an item has already.
     Taken(Record),
     /// None is given out before this time has passed.
@@ -103,58 +113,129 @@ fn insert(host: i64) -> String {
 }
 
 impl Store {
-    /// Gives out the next date by the clock of the server, as one distributor for all hosts.
+    /// Gives out the next dates by the clock of the server, as one distributor for all hosts, together with those that
+    /// other threads of this process are waiting for. Returns an answer for each request.
+    ///
+    /// `make` makes the records of all threads that are served: they differ by their owners only.
     pub(in crate::archive) fn grant(
         &self,
         terms: &GrantTerms<'_>,
-        item: Option<&GrantedItem<'_>>,
-    ) -> Result<Grant, StoreError> {
+        requests: Vec<DateRequest>,
+        make: &MakeRecords<'_>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let ours = Arc::new(PendingGrant {
+            requests,
+            answers: RankedMutex::new(Rank::CommitResult, None),
+        });
+        self.asking.lock().push(Arc::clone(&ours));
         let connection = self.lock();
+        if let Some(answers) = ours.answers.lock().take() {
+            return Ok(answers);
+        }
+        let group = self.take_asking(&ours);
         let Some(server) = connection.server() else {
             return Err(StoreError::NotAFile);
         };
-        retried(|| self.grant_once(server, terms, item))
+        let requests: Vec<DateRequest> = group
+            .iter()
+            .flat_map(|pending| pending.requests.iter().copied())
+            .collect();
+        let granted = retried(|| self.grant_once(server, terms, &requests, make));
+        let mut granted = match granted {
+            Ok(granted) => granted.into_iter(),
+            Err(error) => {
+                // Each of the others asks again when it has the connection, and gets an error of its own.
+                let others = group.into_iter().filter(|other| !Arc::ptr_eq(other, &ours));
+                self.asking.lock().extend(others);
+                return Err(error);
+            }
+        };
+        for pending in &group {
+            let answers = granted.by_ref().take(pending.requests.len());
+            *pending.answers.lock() = Some(answers.collect());
+        }
+        ours.answers.lock().take().ok_or(StoreError::Conflict)
+    }
+
+    /// Takes those out of the queue that are served together, this thread among them.
+    fn take_asking(&self, ours: &Arc<PendingGrant>) -> Vec<Arc<PendingGrant>> {
+        let mut count = ours.requests.len();
+        let mut queue = self.asking.lock();
+        let (group, left) = queue.drain(..).partition(|pending| {
+            Arc::ptr_eq(pending, ours) || {
+                count += pending.requests.len();
+                count <= MOST_DATES
+            }
+        });
+        *queue = left;
+        group
     }
 
     fn grant_once(
         &self,
         server: &Postgres,
         terms: &GrantTerms<'_>,
-        item: Option<&GrantedItem<'_>>,
-    ) -> Result<Grant, StoreError> {
+        requests: &[DateRequest],
+        make: &MakeRecords<'_>,
+    ) -> Result<Vec<Grant>, StoreError> {
         self.look_at_server(server)?;
         let found = server.begin_and_read(Some(READ))?;
-        let planned = self.plan(server, terms, found);
-        let reservation = match planned {
-            Ok(Grant::Given(reservation)) => reservation,
-            other => return server.end_without_change(other),
+        let planned = self
+            .plan(server, terms, requests, found)
+            .and_then(|granted| {
+                let soon = requests.iter().zip(&granted).filter_map(dated_soon);
+                let (dates, owners): (Vec<Timestamp>, Vec<Option<Owner>>) = soon.unzip();
+                Ok((granted, make(&dates)?, owners))
+            });
+        let (mut granted, records, owners) = match planned {
+            Ok(planned) => planned,
+            Err(error) => return server.end_without_change(Err(error)),
         };
-        let date = reservation.date.to_rfc3339();
-        let note = (NOTE, vec![Value::from(date.as_str())]);
-        let record = item.filter(|_| reservation.wait.is_zero());
-        let record = record.and_then(|item| Some(((item.record)(&reservation.date)?, item.owner)));
-        let Some((record, owner)) = record else {
-            server.end_with(&[note])?;
-            self.note_written();
-            return Ok(Grant::Given(reservation));
+        let given = granted.iter().rev().find_map(|grant| match grant {
+            Grant::Given(reservation) => Some(reservation.date.to_rfc3339()),
+            _ => None,
+        });
+        let Some(last) = given else {
+            return server.end_without_change(Ok(granted));
         };
-        let rep_key = record.names.rep().map(Rep::canonical);
-        let ibip_key = record.names.ibip().map(Ibip::canonical);
-        let mut values = record::values(&record, rep_key.as_deref(), ibip_key.as_deref());
-        for number in [
-            owner.map(|owner| owner.uid),
-            owner.map(|owner| owner.gid),
-            owner.map(|owner| owner.mode),
-        ] {
-            values.push(Value::from(number));
-        }
-        let host = server.host().unwrap_or_default();
-        let made = server.end_with(&[note, (&insert(host), values)])?;
+        let insert = insert(server.host().unwrap_or_default());
+        let keys: Vec<_> = records
+            .iter()
+            .map(|record| {
+                let rep = record.names.rep().map(Rep::canonical);
+                (rep, record.names.ibip().map(Ibip::canonical))
+            })
+            .collect();
+        let rows = records.iter().zip(&keys).zip(&owners);
+        let rows = rows.map(|((record, (rep_key, ibip_key)), owner)| {
+            let mut values = record::values(record, rep_key.as_deref(), ibip_key.as_deref());
+            for number in [
+                owner.map(|owner| owner.uid),
+                owner.map(|owner| owner.gid),
+                owner.map(|owner| owner.mode),
+            ] {
+                values.push(Value::from(number));
+            }
+            (insert.as_str(), values)
+        });
+        let note = (NOTE, vec![Value::from(last.as_str())]);
+        let statements: Vec<_> = std::iter::once(note).chain(rows).collect();
+        let made = server.end_with(&statements)?;
+        drop(statements);
         self.note_written();
-        Ok(match made {
-            Some(id) => Grant::Recorded(record.item(ItemId(id))),
-            None => Grant::Taken(record),
-        })
+        let mut made = records.into_iter().zip(made.into_iter().skip(1));
+        for (request, grant) in requests.iter().zip(&mut granted) {
+            if dated_soon((request, grant)).is_some()
+                && let Grant::Given(reservation) = grant
+                && let Some((record, id)) = made.next()
+            {
+                *grant = match id {
+                    Some(id) => Grant::Recorded(record.item(ItemId(id)), reservation.wait),
+                    None => Grant::Taken(record),
+                };
+            }
+        }
+        Ok(granted)
     }
 
     /// Counts a transaction that has written.
@@ -194,8 +275,9 @@ impl Store {
         &self,
         server: &Postgres,
         terms: &GrantTerms<'_>,
+        requests: &[DateRequest],
         found: Option<ServerRow>,
-    ) -> Result<Grant, StoreError> {
+    ) -> Result<Vec<Grant>, StoreError> {
         let wrong = || StoreError::Broken {
             what: message!("the clock of its server is wrong"),
         };
@@ -230,16 +312,31 @@ impl Store {
         let until = fence.until.as_ref().map(Timestamp::as_nanoseconds);
         let early = until.unwrap_or_default() - now.as_nanoseconds();
         if let Ok(early @ 1..) = u64::try_from(early) {
-            return Ok(Grant::NotYet(Duration::from_nanos(early)));
+            let wait = Duration::from_nanos(early);
+            return Ok(requests.iter().map(|_| Grant::NotYet(wait)).collect());
         }
         let mut distributor = TemporalDistributor::new(terms.granularity, latest);
         // A date is shortened, and may be earlier than the instant at which it is given out.
         if let Some(until) = &fence.until {
             distributor.pass_over(until);
         }
-        Ok(match distributor.reserve(&now, terms.limit) {
-            Ok(reservation) => Grant::Given(reservation),
-            Err(too_long) => Grant::TooLong(too_long),
-        })
+        let reserved =
+            requests
+                .iter()
+                .map(|request| match distributor.reserve(&now, request.limit) {
+                    Ok(reservation) => Grant::Given(reservation),
+                    Err(too_long) => Grant::TooLong(too_long),
+                });
+        Ok(reserved.collect())
+    }
+}
+
+/// The date and owner of an item that is recorded together with its date.
+fn dated_soon((request, grant): (&DateRequest, &Grant)) -> Option<(Timestamp, Option<Owner>)> {
+    match (request.item, grant) {
+        (Some(owner), Grant::Given(reservation)) if reservation.wait <= RECORDED_AHEAD => {
+            Some((reservation.date.clone(), owner))
+        }
+        _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Group commit: what several threads write at the same time goes to disk with one sync.
 //!
-//! A thread that writes queues its record and then takes the connection. The first thread to get the
+//! A thread that writes queues its records and then takes the connection. The first thread to get the
 //! connection commits all records queued so far; the others find that their write is done when they get it.
 //! No thread waits for others to arrive, and the slower the disk, the larger the groups.
 
@@ -20,26 +20,32 @@ pub(super) struct PendingWrite {
 }
 
 impl Store {
-    /// Writes a record in a synced transaction, together with those of other waiting threads.
-    pub(super) fn write_in_group(&self, write: RecordWrite) -> Result<ItemId, StoreError> {
-        let ours = Arc::new(PendingWrite {
-            write,
-            result: RankedMutex::new(Rank::CommitResult, None),
-        });
-        self.waiting.lock().push(Arc::clone(&ours));
-        let mut connection = self.lock();
-        let group = match ours.result.lock().take() {
-            Some(result) => return result,
-            None => std::mem::take(&mut *self.waiting.lock()),
-        };
-        commit(&mut connection, &group);
-        let result = ours.result.lock().take();
-        // The write was queued and not done, so it was in the group.
-        result.unwrap_or_else(|| {
-            Err(StoreError::Broken {
-                what: message!("a queue lost a write"),
+    /// Writes records in a synced transaction, together with those of other waiting threads. Returns a result for each.
+    pub(super) fn write_in_group(
+        &self,
+        writes: Vec<RecordWrite>,
+    ) -> Vec<Result<ItemId, StoreError>> {
+        let pending = |write| {
+            Arc::new(PendingWrite {
+                write,
+                result: RankedMutex::new(Rank::CommitResult, None),
             })
-        })
+        };
+        let ours: Vec<_> = writes.into_iter().map(pending).collect();
+        self.waiting.lock().extend(ours.iter().cloned());
+        let mut connection = self.lock();
+        // All of a thread are queued at once, so that they are in one group.
+        if ours.first().is_some_and(|one| one.result.lock().is_none()) {
+            let group = std::mem::take(&mut *self.waiting.lock());
+            commit(&mut connection, &group);
+        }
+        let lost = || StoreError::Broken {
+            what: message!("a queue lost a write"),
+        };
+        let result = |one: &Arc<PendingWrite>| one.result.lock().take();
+        ours.iter()
+            .map(|one| result(one).unwrap_or_else(|| Err(lost())))
+            .collect()
     }
 }
 
@@ -57,6 +63,13 @@ fn commit(connection: &mut Connection, group: &[Arc<PendingWrite>]) {
             }
         }
         (Err(error), [alone]) => *alone.result.lock() = Some(Err(error)),
+        // The wait for the server is not repeated for each; and what it has recorded would be taken for another's.
+        (Err(StoreError::Away { place, what }), _) => {
+            for waiting in group {
+                let (place, what) = (place.clone(), what.clone());
+                *waiting.result.lock() = Some(Err(StoreError::Away { place, what }));
+            }
+        }
         // One record cannot be written. Each is written alone, so that only that one gets the error.
         (Err(_), _) => {
             for waiting in group {

@@ -12,10 +12,15 @@ impl Store {
     pub(in crate::archive) fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
         match record.state {
             State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
-            State::Original | State::Deleted => self.write_in_group(RecordWrite {
-                record: record.clone(),
-                mint: None,
-            }),
+            State::Original | State::Deleted => {
+                let write = RecordWrite {
+                    record: record.clone(),
+                    mint: None,
+                };
+                self.write_in_group(vec![write])
+                    .pop()
+                    .unwrap_or(Err(StoreError::Conflict))
+            }
         }
     }
 
@@ -33,20 +38,22 @@ impl Store {
         })
     }
 
-    /// Records an item whose directory is placed after this and synced later. The record is durable
-    /// when this returns, and unsettled until [`Store::settle`] is called for it. Fails with
-    /// [`StoreError::Taken`] if the name is known already.
+    /// Records items whose directories are placed after this and synced later, in one transaction. A record is durable
+    /// when this returns, and unsettled until [`Store::settle`] is called for it. A result is
+    /// [`StoreError::Taken`] if the name is known already; the others are recorded then.
     pub(in crate::archive) fn mint(
         &self,
-        record: &Record,
+        records: &[Record],
         owner: Option<Owner>,
-    ) -> Result<Item, StoreError> {
-        let id = self.write_in_group(RecordWrite {
+    ) -> Vec<Result<Item, StoreError>> {
+        let write = |record: &Record| RecordWrite {
             record: record.clone(),
             mint: Some(NewItem { owner }),
-        })?;
-        // Reading it from the index would mean waiting for the next sync of other threads.
-        Ok(record.item(id))
+        };
+        let ids = self.write_in_group(records.iter().map(write).collect());
+        // Reading them from the index would mean waiting for the next sync of other threads.
+        let item = |(record, id): (&Record, Result<ItemId, _>)| Ok(record.item(id?));
+        records.iter().zip(ids).map(item).collect()
     }
 
     /// Records that the directories of minted items are on disk.

@@ -201,3 +201,142 @@ fn a_relative_has_the_kind_of_its_pair() {
         assert_eq!((relative.kind(), relative.source()), (kind, &of));
     }
 }
+
+fn dates(items: &[Item]) -> Vec<Timestamp> {
+    let date = |item: &Item| item.names.rep().expect("a rep").timestamp();
+    items.iter().map(date).collect()
+}
+
+/// Mints items together. The clock skips the wait.
+fn mint_together(archive: &TestArchive, count: usize) -> Result<Vec<Item>, ArchiveError> {
+    let depositor = archive.depositor(&Process);
+    archive.clock.advance_milliseconds(1000);
+    let begun = depositor.begin_together(count, None, Filled::WithDoc)?;
+    archive.clock.advance_milliseconds(1000);
+    depositor.mint_together(begun, None, Filled::WithDoc)
+}
+
+#[test]
+fn items_minted_together_have_rising_dates_of_one_reservation() {
+    let archive = TestArchive::new();
+    archive.clock.advance_milliseconds(1000);
+    let depositor = archive.depositor(&Process);
+    // The clock was set forward, which counts as a start, and stands still: the dates are those that follow.
+    let begun = depositor
+        .begin_together(32, None, Filled::WithDoc)
+        .expect("dates");
+    let waits: Vec<u128> = begun
+        .reserved
+        .iter()
+        .map(|it| it.wait.as_millis())
+        .collect();
+    assert_eq!(waits, (1..33).collect::<Vec<_>>());
+    let last = begun.reserved.last().map(|it| it.date.clone());
+    // They are on disk before any of them is seen.
+    assert_eq!(archive.store().last_date().expect("read"), last);
+    assert!(archive.store().reserved_date().expect("read") > last);
+    let reserved: Vec<Timestamp> = begun.reserved.iter().map(|it| it.date.clone()).collect();
+    let items = depositor
+        .mint_together(begun, None, Filled::WithDoc)
+        .expect("items");
+    assert_eq!(dates(&items), reserved);
+    assert!(reserved.is_sorted_by(|one, next| one < next));
+    for item in &items {
+        assert!(archive.file(item, "doc").is_dir());
+        assert_eq!(archive.sidecar(item).names(), &item.names);
+    }
+    assert_eq!(archive.store().held_items().expect("counted"), 33);
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}
+
+#[test]
+fn a_name_that_is_taken_costs_the_others_nothing() {
+    let archive = TestArchive::new();
+    archive.clock.advance_milliseconds(1000);
+    let depositor = archive.depositor(&Process);
+    let begun = depositor
+        .begin_together(4, None, Filled::Empty)
+        .expect("dates");
+    let at = |number: usize| {
+        let date = &begun.reserved.get(number).expect("a date").date;
+        Rep::mint(&archive.facts().rep_prefix().expect("a prefix"), date)
+    };
+    // One has an item already, and one a directory that the index does not know.
+    let taken = depositor.mint_empty(&begun.reserved[1].date, None, None);
+    let taken = taken.expect("an item");
+    let place = archive.path().join(Place::of_rep(&at(2)).as_str());
+    std::fs::create_dir_all(place.join("doc")).expect("a directory");
+    let expected = [at(0), at(3)];
+    let items = depositor
+        .mint_together(begun, None, Filled::Empty)
+        .expect("items");
+    let reps: Vec<_> = items.iter().filter_map(|item| item.names.rep()).collect();
+    assert_eq!(reps, expected.iter().collect::<Vec<_>>());
+    assert_eq!(archive.again(&taken).names, taken.names);
+    assert!(place.join("doc").is_dir() && !place.join(".ibi").exists());
+    assert_eq!(archive.tree().left_in_staging(), Vec::<Vec<u8>>::new());
+}
+
+#[test]
+fn one_error_is_that_of_all_if_nothing_was_minted() {
+    let archive = TestArchive::new();
+    archive.clock.advance_milliseconds(1000);
+    let depositor = archive.depositor(&Process);
+    let begun = depositor
+        .begin_together(2, None, Filled::Empty)
+        .expect("dates");
+    for reservation in &begun.reserved {
+        let item = depositor.mint_empty(&reservation.date, None, None);
+        item.expect("an item");
+    }
+    let refused = depositor.mint_together(begun, None, Filled::Empty);
+    assert!(
+        matches!(refused, Err(ArchiveError::Exists(_))),
+        "{refused:?}"
+    );
+    // The next dates are others.
+    assert_eq!(mint_together(&archive, 2).expect("items").len(), 2);
+}
+
+#[test]
+fn dates_that_are_far_away_are_left_to_the_next_request() {
+    let archive = TestArchive::with(&crate::archive::operations::Setup {
+        granularity: Some(ibi::distributor::Granularity::SECOND),
+        ..Default::default()
+    });
+    let one = mint_together(&archive, 32).expect("an item");
+    let two = mint_together(&archive, 32).expect("an item");
+    assert_eq!((one.len(), two.len()), (1, 1));
+    assert!(dates(&one) < dates(&two));
+    // A clock that was set back by more than the limit gives none, and uses none.
+    archive.clock.advance_milliseconds(-60_000);
+    let last = archive.dates.last();
+    let refused = mint_together(&archive, 32);
+    assert!(matches!(refused, Err(ArchiveError::Wait(_))), "{refused:?}");
+    assert_eq!(archive.dates.last(), last);
+}
+
+#[test]
+fn dates_of_a_crash_between_reservation_and_rows_are_not_used_again() {
+    let mut archive = TestArchive::new();
+    archive.clock.advance_milliseconds(1000);
+    let depositor = archive.depositor(&Process);
+    let begun = depositor.begin_together(8, None, Filled::Empty);
+    let begun = begun.expect("dates").reserved;
+    archive.crash();
+    let items = mint_together(&archive, 8).expect("items");
+    let last = begun.last().map(|it| it.date.clone());
+    assert!(dates(&items).first() > last.as_ref(), "{items:?} {begun:?}");
+    // After the rows, and before the directories are on disk, all are made again.
+    let paths: Vec<_> = items.iter().map(|item| archive.file(item, "")).collect();
+    archive.crash_and(|_| {
+        for path in &paths {
+            std::fs::remove_dir_all(path).expect("removed");
+        }
+    });
+    for item in &items {
+        assert_eq!(archive.sidecar(item).names(), &item.names);
+    }
+    assert_eq!(archive.store().held_items().expect("counted"), 9);
+    assert_eq!(archive.findings(), Vec::<String>::new());
+}

@@ -261,18 +261,18 @@ impl Postgres {
         result
     }
 
-    /// Ends a transaction with statements, which are sent together with the commit. Returns the first number in the
-    /// answer of the last one, if it has a row.
+    /// Ends a transaction with statements, which are sent together with the commit. Returns for each the first number
+    /// in its answer, if it has a row.
     pub fn end_with(
         &self,
         statements: &[(&str, Vec<Value<'_>>)],
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> Result<Vec<Option<i64>>, StoreError> {
         let ended = self.together(None, statements, Some("COMMIT"));
         self.state.borrow_mut().is_in_transaction = false;
         match ended {
             Ok(answers) => {
-                let row = answers.last().and_then(|rows| rows.first());
-                Ok(row.and_then(|row| row.try_get(0).ok()))
+                let number = |rows: &Vec<Row>| rows.first()?.try_get(0).ok();
+                Ok(answers.iter().map(number).collect())
             }
             Err(error) => {
                 self.roll_back();
