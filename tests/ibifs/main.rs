@@ -42,6 +42,7 @@ mod messages;
 mod metadata;
 mod metadata_texts;
 mod mint;
+mod mint_count;
 mod mint_from;
 mod model;
 mod modifiers;

@@ -218,6 +218,20 @@ fn a_mint_costs_one_sync() {
     );
 }
 
+/// Items that one command mints share their syncs.
+#[test]
+fn items_minted_together_share_their_syncs() {
+    let env = TestEnv::new().with_index_file().with_a();
+    env.sh(
+        "strace -f -qq -e trace=fsync,fdatasync,syncfs,sync_file_range -o messages \\
+            -p $(daemon A.store) & traced $(daemon A.store)
+        ibifs mint A --count 200 | wc -l | grep -x 400
+        kill %1; wait %1 || true",
+    );
+    let counted = syncs(&env.root().join("messages"));
+    assert!((5..40).contains(&counted), "{counted} syncs of 200 mints");
+}
+
 /// Threads that mint at once share their syncs, and each gets a name of its own.
 #[test]
 fn threads_that_mint_at_once_share_their_syncs() {

@@ -27,6 +27,10 @@ pub struct Mint {
     /// Language of the translation: pt, pt-BR ...
     #[arg(long, requires = "translation_of")]
     pub lang: Option<String>,
+    /// Mint this number of items, from 1 to 10,000
+    #[arg(long, value_name = "N", value_parser = value::count_of_mints,
+        conflicts_with_all = ["relative", "with_metadata", "lang", "from", "keep"])]
+    pub count: Option<usize>,
     /// Move what is in this directory into the new item
     #[arg(long, value_name = "DIR")]
     pub from: Option<PathBuf>,

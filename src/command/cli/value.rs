@@ -172,6 +172,22 @@ pub fn bytes(text: &str) -> Result<u64, Invalid> {
         .ok_or_else(|| Invalid(message!("not a number of bytes, such as 500K or 50M")))
 }
 
+/// The most items that are minted by one command.
+pub const MOST_MINTS: usize = 10_000;
+
+/// A number of items to be minted.
+pub fn count_of_mints(text: &str) -> Result<usize, Invalid> {
+    let count: Option<usize> = text.parse().ok();
+    count
+        .filter(|count| (1..=MOST_MINTS).contains(count))
+        .ok_or_else(|| {
+            Invalid(message!(
+                "not a number from 1 to {most}; run the command again for more",
+                most = MOST_MINTS
+            ))
+        })
+}
+
 /// A part of a store, such as `2/3`.
 pub fn part(text: &str) -> Result<ScrubPart, Invalid> {
     let numbers = text.split_once('/');

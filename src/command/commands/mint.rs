@@ -1,6 +1,7 @@
 //! `ibifs mint`: through the mount if the store is mounted, by the mkdir that a shell would use.
 
 mod from;
+mod several;
 
 use std::path::Path;
 
@@ -27,6 +28,9 @@ enum Doc {
 
 pub(super) fn mint(options: &Mint) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
+    if let Some(count) = options.count {
+        return several::mint(&access, count, options.output.json);
+    }
     let deposit = Deposit::of(options, &access)?;
     let language = language(options.lang.as_deref())?;
     let item = |text: &str| {

@@ -12,6 +12,7 @@
 //! - [`tree_name`]: the grammar of names in the tree of an Archive.
 //! - [`level`]: what is below a level of an Archive, as a text that it publishes.
 //! - [`level_work`]: the messages of a program that changes a level beside the mount.
+//! - [`mint_request`]: the request for several items at once, in a mount.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
 //! - [`citation`]: the citation of an item in a style of the Citation Style Language.
@@ -47,6 +48,7 @@ pub mod level;
 pub mod level_work;
 pub mod links;
 pub mod metadata;
+pub mod mint_request;
 pub mod mtree;
 pub mod name_spaces;
 pub mod oai;

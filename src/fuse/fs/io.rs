@@ -7,10 +7,14 @@ use rustix::io::Errno;
 
 use super::Inner;
 use super::handles::Handle;
+use super::outcome::{Outcome, Wait};
+use super::scheduler::JobQueue;
+use crate::formats::mint_request;
 use crate::fuse::inode::{NodeId, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult, Where};
 use crate::fuse::namespace::{Invalidate, Stale};
 use crate::os::caller::Caller;
+use crate::os::charging;
 
 /// The place of the bytes of a WRITE.
 #[derive(Clone, Copy)]
@@ -40,21 +44,35 @@ impl WritePlace {
 
 impl Inner {
     /// ioctl(2). The kernel does not see what file flags change; virtual files have none (ENOTTY).
+    /// A request to mint is answered later.
     pub(super) fn control(
         &self,
-        caller: &Caller,
+        caller: Caller,
         (number, handle): (INodeNo, FileHandle),
         command: u32,
         input: &[u8],
-    ) -> ErrnoResult<Vec<u8>> {
-        let done = self.with_file(handle, |file| inside::control(file, command, input, caller));
+    ) -> ErrnoResult<Outcome<Vec<u8>>> {
+        if command == mint_request::COMMAND {
+            let first = self.node(number)?;
+            let question = input.to_vec();
+            let queue = Wait::Queue(JobQueue::Date);
+            return Ok(Outcome::later(queue, caller.uid, move |inner| {
+                let _charged = charging::charge_to(caller.charged_user());
+                let by = inner.context(&caller);
+                let minted = inner.namespace.mint_beside(&by, &first, &question)?;
+                Ok(mint_request::answer(&minted))
+            }));
+        }
+        let done = self.with_file(handle, |file| {
+            inside::control(file, command, input, &caller)
+        });
         if done.is_ok() {
             let stale = Stale::Attributes(NodeId(number.0));
             self.invalidator.invalidate(vec![stale]);
         }
         match done {
             Err(Errno::BADF) => Err(Errno::NOTTY),
-            done => done,
+            done => done.map(Outcome::Now),
         }
     }
 

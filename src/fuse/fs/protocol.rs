@@ -474,8 +474,8 @@ impl Filesystem for Ibifs {
         reply: ReplyIoctl,
     ) {
         let _worker = self.scheduler.begin(request.pid());
-        let done = self.control(&caller(request), (number, handle), command, input);
-        reply::ioctl(reply, done);
+        let done = self.control(caller(request), (number, handle), command, input);
+        self.answer(done, |_, done| reply::ioctl(reply, done));
     }
 
     fn poll(

@@ -266,6 +266,16 @@ impl Namespace {
         }
     }
 
+    /// Whether a caller's program has minted an item, and nothing has shown since that it has finished.
+    pub(super) fn has_just_minted(&self, caller: &Caller, item: ItemId) -> bool {
+        let Some(group) = caller.thread_group() else {
+            return false;
+        };
+        let inner = self.just_minted.inner.lock();
+        let mut masked = inner.masked.iter();
+        masked.any(|it| (it.item, it.group, it.uid, it.until) == (item, group, caller.uid, None))
+    }
+
     pub(super) fn sidecar_at(&self, place: &Place) -> Option<(u64, u64)> {
         let directory = self.archive.tree().open_item(place).ok()?;
         let stat = rustix::fs::statat(&directory, SIDECAR, AtFlags::SYMLINK_NOFOLLOW).ok()?;

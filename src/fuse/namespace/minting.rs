@@ -16,7 +16,10 @@ use super::timer::Timer;
 use super::{Context, Entry, Namespace};
 use crate::archive::tree::{Filled, Owner, Place};
 use crate::archive::{ArchiveError, Begun, Relative};
+use crate::formats::item::Names;
+use crate::formats::mint_request::parse_question;
 use crate::formats::tree_name::is_year;
+use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeId, NodeKind, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -128,6 +131,47 @@ impl Namespace {
     pub fn mint(&self, by: &Context<'_>, minting: &Minting) -> ErrnoResult<Entry> {
         let minted = self.mint_item(by.caller, minting);
         self.settle(by, minted)
+    }
+
+    /// Mints items with `doc/` beside one that the caller's program has just minted by mkdir(2), whose mode they get, so
+    /// that their dates and records are written together. Returns the names of at least one and at most as many as the
+    /// question says.
+    ///
+    /// A directory can be asked for more than the caller may do: of a mount that is read-only for the caller it is open as
+    /// well. The item that it has minted shows that it may mint. EPERM for another item.
+    pub fn mint_beside(
+        &self,
+        by: &Context<'_>,
+        first: &Node,
+        question: &[u8],
+    ) -> ErrnoResult<Vec<Names>> {
+        let NodeKind::Item(item) = first.kind else {
+            return Err(Errno::NOTTY);
+        };
+        if !self.has_just_minted(by.caller, item) {
+            return Err(Errno::PERM);
+        }
+        let known = self.archive.store().item(item).map_err(errno::of_index)?;
+        let known = known.ok_or(Errno::STALE)?;
+        let count = parse_question(question, &known.names).ok_or(Errno::INVAL)?;
+        let stat = rustix::fs::fstat(&*first.file()?)?;
+        let owner = Some(owner(by.caller, stat.st_mode, 0));
+        let depositor = self.archive.depositor(by.caller);
+        let items = loop {
+            let begun = depositor.begin_together(count, owner, Filled::WithDoc)?;
+            if let Some(last) = begun.reserved.last() {
+                wait(last.wait, &*self.timer, || by.caller.is_interrupted())?;
+            }
+            match depositor.mint_together(begun, owner, Filled::WithDoc) {
+                Err(ArchiveError::Exists(_)) => continue,
+                other => break other?,
+            }
+        };
+        let names: Vec<Names> = items.into_iter().map(|item| item.names).collect();
+        for minted in &names {
+            self.note_placed(minted);
+        }
+        self.settle(by, Ok(names))
     }
 
     fn mint_item(&self, caller: &Caller, minting: &Minting) -> ErrnoResult<Entry> {

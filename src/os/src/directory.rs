@@ -5,7 +5,7 @@
 //! mode and times are set by descriptor, after a look at what was opened.
 
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
@@ -98,6 +98,28 @@ impl Directory {
 
     fn path_of(&self, name: &str) -> String {
         format!("{}/{name}", by_descriptor(self.as_fd()))
+    }
+
+    /// ioctl(2) with a request whose number says that it reads and writes all these bytes.
+    ///
+    /// # Errors
+    /// Those of ioctl(2). EINVAL if the number says another size.
+    pub fn control(&self, command: u32, bytes: &mut [u8]) -> Result<(), Errno> {
+        if usize::try_from(command >> 16 & 0x3fff) != Ok(bytes.len()) {
+            return Err(Errno::INVAL);
+        }
+        // SAFETY: by its number the request reads and writes as many bytes as there are.
+        let done = unsafe {
+            libc::ioctl(
+                self.0.as_raw_fd(),
+                command as libc::Ioctl,
+                bytes.as_mut_ptr(),
+            )
+        };
+        match done {
+            -1 => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)),
+            _ => Ok(()),
+        }
     }
 
     /// The path of the directory at this moment.

@@ -117,6 +117,11 @@ fn mint() {
 }
 
 #[test]
+fn mint_several_items() {
+    at_each_step_of(&operations::MINT_SEVERAL);
+}
+
+#[test]
 fn mint_a_translation() {
     at_each_step_of(&operations::MINT_TRANSLATION);
 }
@@ -169,6 +174,12 @@ fn work_in_the_root() {
 #[test]
 fn mint_by_command() {
     at_each_step_of_command("", &["mint", "S"], run_again(&["mint", "S"]));
+}
+
+#[test]
+fn mint_several_items_by_command() {
+    let arguments = &["mint", "S", "--count", "3"];
+    at_each_step_of_command("", arguments, run_again(arguments));
 }
 
 #[test]

@@ -43,6 +43,20 @@ pub const MINT: Operation = Operation {
     label_ends: true,
 };
 
+/// `ibifs mint --count`.
+pub const MINT_SEVERAL: Operation = Operation {
+    name: "mint several items",
+    make: |fixture| succeeds(fixture, &["mint", "M", "--count", "3"]),
+    // Beside them are the Archive's own and the three of the fixture.
+    is_made: |fixture| {
+        let year = fs::read_dir(fixture.item(1).with_file_name(""));
+        year.is_ok_and(|year| year.count() >= 7)
+    },
+    is_whole: false,
+    label_ends: false,
+    ..MINT
+};
+
 /// `mkdir '<ibi>+(pt)'`.
 pub const MINT_TRANSLATION: Operation = Operation {
     name: "mint a translation",
@@ -205,12 +219,7 @@ pub const WORK: Operation = Operation {
         let script = format!(
             "mkdir -p {item} && echo file > {item}/file && printf %s '{SIDECAR}' > {item}/.ibi"
         );
-        let done = fixture.run(&["work", "M", "--", "sh", "-c", &script]);
-        if done.status.success() {
-            Ok(())
-        } else {
-            Err(Error::other(String::from_utf8_lossy(&done.stderr)))
-        }
+        succeeds(fixture, &["work", "M", "--", "sh", "-c", &script])
     },
     ..COPY_BY_REP
 };
@@ -219,6 +228,15 @@ const ELSEWHERE: &str = "sid.inpe.br/mtc-m18@80/2009/07.21.14.43";
 const SIDECAR: &str = "ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43 ibip 8JMKD3MGP8W/35MMLL8}\n\
     ibi.archiveservice {rep sid.inpe.br/mtc-m18@80/2008/03.17.15.17}\n\
     ibi.metadata {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43.05}\n";
+
+fn succeeds(fixture: &Fixture, arguments: &[&str]) -> io::Result<()> {
+    let done = fixture.run(arguments);
+    if done.status.success() {
+        Ok(())
+    } else {
+        Err(Error::other(String::from_utf8_lossy(&done.stderr)))
+    }
+}
 
 fn is_copied_in(fixture: &Fixture) -> bool {
     let by = |name: &str| fs::read_to_string(fixture.mounted(name).join("file")).ok();

@@ -171,7 +171,7 @@ fn refused_requests_on_open_files_have_their_errno() {
     let sync = |handle| adapter.wait(Ok(adapter.sync(caller, handle, false))).err();
     let control = |handle| {
         let root = (INodeNo(ROOT.0), handle);
-        adapter.control(caller, root, 0, b"").err()
+        adapter.control(*caller, root, 0, b"").err()
     };
     let stale = adapter.open_file(*caller, INodeNo(9999), libc::O_RDONLY);
     for (refused, errno, what) in [
