@@ -33,16 +33,21 @@ def percentile(values, percent):
 class Minting:
     """Minting on all hosts of an Archive at once, from here to the end of the block."""
 
-    def __init__(self, archive, seconds=0, names="now", hosts=None):
-        self.archive, self.seconds, self.names = archive, seconds, names
+    def __init__(self, archive, seconds=0, names="now", hosts=None, together=None):
+        self.archive, self.seconds, self.names, self.together = archive, seconds, names, together
         self.hosts = hosts or archive.hosts
         # Labels of an earlier time are not used again.
         self.prefix = f"m{time.monotonic_ns()}"
 
     def __enter__(self):
-        self.workers = [host.work("mint", host.mount_point, f"{self.prefix}-{host.name}", PROCESSES, self.seconds,
-                                  self.log(host), self.names) for host in self.hosts]
+        self.workers = [host.work(*self.what(host)) for host in self.hosts]
         return self
+
+    def what(self, host):
+        if self.together:
+            return ["mint_together", host.mount_point, self.archive.cluster.ibifs, self.together, PROCESSES, self.seconds,
+                    self.log(host)]
+        return ["mint", host.mount_point, f"{self.prefix}-{host.name}", PROCESSES, self.seconds, self.log(host), self.names]
 
     def log(self, host):
         return os.path.join(host.directory, self.prefix)
@@ -240,6 +245,27 @@ def mint(cluster, options):
         on_four = rate if count == 4 else on_four
     if on_four and not options.short and cluster.kind == "ext4":
         check(on_four >= 1000, f"{on_four:.0f} mints a second on 4 hosts; the bar is 1,000")
+
+
+def mint_together(cluster, options):
+    """How many mints a second by `ibifs mint --count`, which takes dates and records of many together."""
+    seconds, together = 3 if options.short else 10, 500
+    for count in [count for count in (1, 2, 4, 8) if count <= len(cluster.hosts)]:
+        with Archive(cluster, count, GRANULARITY) as archive:
+            for number, _ in enumerate(archive.hosts):
+                items_of(archive, 1, number)
+            with Minting(archive, seconds, together=together) as minting:
+                pass
+            check(not minting.refused, f"refused: {dict(minting.refused)}")
+            check_history(minting.named)
+            check_there(archive, minting.named)
+            memory = max(host.memory()[1] for host in archive.hosts)
+        archive.check_fsck()
+        rate = minting.rate()
+        yield ["mint_together", f"{count} hosts x {PROCESSES} processes, --count {together}, {seconds} s",
+               f"{rate:.0f} a second, 0 duplicates, daemon {memory:.0f} MiB", "1,000 on 4 hosts"]
+        if count == 4 and not options.short and cluster.kind == "ext4":
+            check(rate >= 1000, f"{rate:.0f} mints a second on 4 hosts; the bar is 1,000")
 
 
 def hosts_of(status):
@@ -641,7 +667,7 @@ def failover(cluster, options):
              f"on {stall:.2f} s later", "0; 1 s and the second that must pass"]]
 
 
-TRIALS = [harness, mint, kill, asleep, restart, restore, coherence, relations, away, lookup, failover]
+TRIALS = [harness, mint, mint_together, kill, asleep, restart, restore, coherence, relations, away, lookup, failover]
 # What needs a database that is not in the store.
 OF_DATABASE = [harness, asleep, restart, restore, away, failover]
 # What one host cannot show.

@@ -3,7 +3,7 @@
 Each part writes what it saw and checks nothing: that is for the trials. Times are of CLOCK_MONOTONIC in nanoseconds,
 which all hosts of this machine share, so that they can be compared between hosts.
 """
-import errno, json, mmap, os, random, statistics, sys, threading, time
+import errno, json, mmap, os, random, statistics, subprocess, sys, threading, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness import Client
@@ -68,6 +68,25 @@ def mint(mount, prefix, processes, seconds, log, names="later"):
         with open(f"{log}-{part}", "w") as file:
             for line in lines:
                 line[4] = line[4] or named(line[3])
+                print(*line, file=file)
+
+    until_input_ends(int(processes), work, float(seconds))
+
+
+def mint_together(mount, ibifs, count, processes, seconds, log):
+    """Mints by a command that mints so many items, again and again. The lines of LOG-PART are those of `mint`."""
+    def work(part, is_over):
+        lines = []
+        while not is_over():
+            begun = now()
+            done = subprocess.run([ibifs, "mint", mount, "--count", count], stdout=subprocess.PIPE, text=True)
+            ended, wall = now(), time.time_ns()
+            if done.returncode:
+                lines.append([begun, ended, wall, "-", f"!{done.returncode}"])
+            # Of each item the rep, which has four parts, and the IBIp.
+            lines += [[begun, ended, wall, "-", name] for name in done.stdout.split() if name.count("/") > 2]
+        with open(f"{log}-{part}", "w") as file:
+            for line in lines:
                 print(*line, file=file)
 
     until_input_ends(int(processes), work, float(seconds))
