@@ -216,6 +216,7 @@ impl Depositor<'_> {
         if self.is_shared() {
             let request = |limit| DateRequest { limit, item: None };
             let requests = limits.into_iter().map(request).collect();
+            // Items of other threads that are served in the same transaction get their records in another one.
             let granted = self.grant(requests, &|_| Ok(Vec::new()))?;
             let given = granted.into_iter().map(|grant| match grant {
                 Grant::Given(reservation) => Ok(reservation),
