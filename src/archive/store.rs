@@ -11,6 +11,7 @@
 
 mod accesses;
 mod aliases;
+mod arrivals;
 mod changes;
 mod claims;
 mod compare;
@@ -31,6 +32,7 @@ mod prefixes;
 mod presence;
 mod query;
 mod readers;
+mod recent;
 mod record;
 mod recovery_log;
 mod relation_changes;
@@ -66,6 +68,7 @@ use server_schema::INDEX;
 
 pub use crate::sql::error::{BesideError, DiskFault, FILE, StoreError};
 pub use accesses::{ACCESSES_FILE, Accesses};
+pub use arrivals::HELD;
 pub use changes::{ChangeCounts, ChangeNumber};
 pub use compare::{Difference, DifferenceKind};
 pub use grants::{DateRequest, Grant, GrantTerms, MakeRecords, RECORDED_AHEAD};
@@ -119,6 +122,8 @@ pub struct Store {
     turn: Mutex<Option<Postgres>>,
     waiting: RankedMutex<Vec<Arc<group::PendingWrite>>>,
     asking: RankedMutex<Vec<Arc<grants::PendingGrant>>>,
+    recent: recent::Recent,
+    arrivals: arrivals::Arrivals,
 }
 
 impl Store {
@@ -129,7 +134,10 @@ impl Store {
             return Store::connect(url, OpenFor::Writing);
         }
         let (connection, directory) = Store::open_file(directory)?;
-        Ok(Store::over(connection, Some(directory)))
+        Ok(Store {
+            recent: recent::Recent::some(),
+            ..Store::over(connection, Some(directory))
+        })
     }
 
     /// Opens the index read-only, beside a writer.
@@ -217,11 +225,15 @@ impl Store {
             turn: Mutex::default(),
             waiting: RankedMutex::new(Rank::CommitQueue, Vec::new()),
             asking: RankedMutex::new(Rank::CommitQueue, Vec::new()),
+            recent: recent::Recent::none(),
+            arrivals: arrivals::Arrivals::default(),
         }
     }
 
     fn lock(&self) -> RankedGuard<'_, Connection> {
-        self.connection.lock()
+        let connection = self.connection.lock();
+        self.record_arrivals(&connection);
+        connection
     }
 }
 

@@ -110,6 +110,9 @@ pub fn serve(
         archive.store().watch().map_err(ArchiveError::from)?;
         watch_peers(&archive).map_err(failed)?;
     }
+    if !settings.is_read_only() {
+        archive.keeper().hold_arrivals()?;
+    }
     let background = session.spawn().map_err(failed)?;
     // The tree is usable when its root answers.
     let _ = root.set(MountRoot::at(&mount_point).map_err(failed)?);

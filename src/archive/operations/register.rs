@@ -29,7 +29,11 @@ impl Depositor<'_> {
         let place = Place::of(&names);
         let change = self.recovery.begin(&place, ChangeDurability::Unsynced)?;
         self.tree.make_item(&place, creator)?;
-        let id = match self.store.put(&Record::bare(names, State::Copy)) {
+        let recorded = match &known {
+            Some(_) => self.store.put(&Record::bare(names, State::Copy)),
+            None => self.store.put_arriving(&names),
+        };
+        let id = match recorded {
             Ok(id) => id,
             Err(error) => {
                 // The directory is still empty, so removing it reverts the change.

@@ -351,6 +351,15 @@ impl Archive {
         })
     }
 
+    /// Records that other users may read an item, and what it is described by, than before. Other processes notice it a
+    /// moment later.
+    pub fn note_readers(&self, item: ItemId) -> Result<(), ArchiveError> {
+        match self.lock {
+            Some(_) => Ok(self.store.note_readers(item)?),
+            None => Ok(()),
+        }
+    }
+
     /// Records that the description of an item has changed.
     pub fn note_described(&self, item: ItemId) -> Result<(), ArchiveError> {
         match self.lock {

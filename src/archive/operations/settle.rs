@@ -5,6 +5,12 @@ use crate::archive::store::{ItemId, Unsettled};
 use crate::archive::tree::{Author, Filled, Place};
 
 impl Keeper<'_> {
+    /// Records items that arrive together with their sidecars from now on, where no other host has the store open: for a
+    /// front end by which programs fill them.
+    pub fn hold_arrivals(&self) -> Result<(), ArchiveError> {
+        Ok(self.store.hold_arrivals()?)
+    }
+
     /// Syncs all minted items and all idle dirty regions.
     pub(super) fn settle_now(&self) -> Result<(), ArchiveError> {
         self.minted.settle_now()?;

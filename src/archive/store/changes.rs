@@ -2,7 +2,7 @@
 
 use super::record::NEXT_CHANGE;
 use super::{Item, ItemId, Store, StoreError, query};
-use crate::sql::engine::{Sync, params};
+use crate::sql::engine::{Connection, Sync, params};
 use ibi::message;
 
 /// The number of a change, with which it can be said what came after it.
@@ -77,11 +77,18 @@ impl Store {
     /// Records that something about an item has changed that the index does not contain, such as its
     /// description.
     pub(in crate::archive) fn note_change(&self, item: ItemId) -> Result<(), StoreError> {
-        self.write(Sync::Later, |transaction| {
-            let sql = format!("UPDATE item SET changed = {NEXT_CHANGE} WHERE id = ?1");
-            transaction.execute(&sql, params![item.0])
-        })
+        if self.arrivals.item(item).is_some() {
+            // Its row has the number of a later change.
+            return Ok(());
+        }
+        self.write(Sync::Later, |transaction| note(transaction, item))
     }
+}
+
+/// Gives an item the number of a new change.
+pub(super) fn note(connection: &Connection, item: ItemId) -> Result<(), StoreError> {
+    let sql = format!("UPDATE item SET changed = {NEXT_CHANGE} WHERE id = ?1");
+    connection.execute(&sql, params![item.0])
 }
 
 #[cfg(test)]

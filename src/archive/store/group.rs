@@ -37,7 +37,7 @@ impl Store {
         // All of a thread are queued at once, so that they are in one group.
         if ours.first().is_some_and(|one| one.result.lock().is_none()) {
             let group = std::mem::take(&mut *self.waiting.lock());
-            commit(&mut connection, &group);
+            self.commit(&mut connection, &group);
         }
         let lost = || StoreError::Broken {
             what: message!("a queue lost a write"),
@@ -47,35 +47,37 @@ impl Store {
             .map(|one| result(one).unwrap_or_else(|| Err(lost())))
             .collect()
     }
-}
 
-fn commit(connection: &mut Connection, group: &[Arc<PendingWrite>]) {
-    let together = connection.transact(Sync::Now, |transaction| {
-        group
-            .iter()
-            .map(|waiting| apply(transaction, &waiting.write))
-            .collect::<Result<Vec<_>, _>>()
-    });
-    match (together, group) {
-        (Ok(ids), _) => {
-            for (waiting, id) in group.iter().zip(ids) {
-                *waiting.result.lock() = Some(Ok(id));
+    fn commit(&self, connection: &mut Connection, group: &[Arc<PendingWrite>]) {
+        let together = connection.transact(Sync::Now, |transaction| {
+            group
+                .iter()
+                .map(|waiting| apply(transaction, &waiting.write))
+                .collect::<Result<Vec<_>, _>>()
+        });
+        match (together, group) {
+            (Ok(items), _) => {
+                for (waiting, item) in group.iter().zip(items) {
+                    *waiting.result.lock() = Some(self.note_recorded(Ok(item)));
+                }
             }
-        }
-        (Err(error), [alone]) => *alone.result.lock() = Some(Err(error)),
-        // The wait for the server is not repeated for each; and what it has recorded would be taken for another's.
-        (Err(StoreError::Away { place, what }), _) => {
-            for waiting in group {
-                let (place, what) = (place.clone(), what.clone());
-                *waiting.result.lock() = Some(Err(StoreError::Away { place, what }));
+            (Err(error), [alone]) => {
+                *alone.result.lock() = Some(self.note_recorded(Err(error)));
             }
-        }
-        // One record cannot be written. Each is written alone, so that only that one gets the error.
-        (Err(_), _) => {
-            for waiting in group {
-                let alone = connection
-                    .transact(Sync::Now, |transaction| apply(transaction, &waiting.write));
-                *waiting.result.lock() = Some(alone);
+            // The wait for the server is not repeated for each; and what it has recorded would be taken for another's.
+            (Err(StoreError::Away { place, what }), _) => {
+                for waiting in group {
+                    let (place, what) = (place.clone(), what.clone());
+                    *waiting.result.lock() = Some(Err(StoreError::Away { place, what }));
+                }
+            }
+            // One record cannot be written. Each is written alone, so that only that one gets the error.
+            (Err(_), _) => {
+                for waiting in group {
+                    let alone = connection
+                        .transact(Sync::Now, |transaction| apply(transaction, &waiting.write));
+                    *waiting.result.lock() = Some(self.note_recorded(alone));
+                }
             }
         }
     }

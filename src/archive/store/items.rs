@@ -4,12 +4,14 @@ use super::{Item, ItemId, Store, StoreError, Unsettled, query, recovery_log, row
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
 use crate::sql::engine::params;
-use ibi::{Ibip, Rep};
+use ibi::{Ibi, Ibip, Rep};
 
 impl Store {
     /// The item with this rep, in any spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
-        match self.near_item(|item| item.names.rep() == Some(rep)) {
+        let arriving = || self.arriving_as(&Names::from(Ibi::Rep(rep.clone())));
+        let near = self.near_item(|item| item.names.rep() == Some(rep));
+        match near.or_else(arriving) {
             Some(item) => Ok(Some(item)),
             None => self.find("rep_key = ?1", params![rep.canonical()]),
         }
@@ -17,7 +19,9 @@ impl Store {
 
     /// The item with this IBIp, in any spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
-        match self.near_item(|item| item.names.ibip() == Some(ibip)) {
+        let arriving = || self.arriving_as(&Names::from(Ibi::Ibip(ibip.clone())));
+        let near = self.near_item(|item| item.names.ibip() == Some(ibip));
+        match near.or_else(arriving) {
             Some(item) => Ok(Some(item)),
             None => self.find("ibip_key = ?1", params![ibip.canonical()]),
         }
@@ -38,7 +42,9 @@ impl Store {
 
     /// The item with this number.
     pub fn item(&self, id: ItemId) -> Result<Option<Item>, StoreError> {
-        match self.near_item(|item| item.id == id) {
+        let near = || self.near_item(|item| item.id == id);
+        let known = self.recent.item(id).or_else(|| self.arrivals.item(id));
+        match known.or_else(near) {
             Some(item) => Ok(Some(item)),
             None => self.find("id = ?1", params![id.0]),
         }
@@ -46,7 +52,10 @@ impl Store {
 
     /// The last accepted sidecar, byte for byte.
     pub fn sidecar(&self, id: ItemId) -> Result<Option<Vec<u8>>, StoreError> {
-        let connection = self.reading();
+        if self.arrivals.item(id).is_some() {
+            return Ok(None);
+        }
+        let connection = self.reading_rows();
         let sql = "SELECT sidecar FROM item WHERE id = ?1";
         Ok(connection
             .first(sql, params![id.0], |row| row.get(0))?

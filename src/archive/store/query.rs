@@ -20,13 +20,13 @@ pub(super) fn limit(most: usize) -> i64 {
 }
 
 impl Store {
-    /// The single item that meets a condition.
+    /// The single item that meets a condition, but for those whose rows are held back.
     pub(super) fn find(
         &self,
         condition: &str,
         params: &[Value<'_>],
     ) -> Result<Option<Item>, StoreError> {
-        let connection = self.reading();
+        let connection = self.reading_rows();
         let sql = format!("SELECT {} FROM item WHERE {condition}", rows::ITEM);
         connection.first(&sql, params, rows::item)
     }

@@ -49,6 +49,14 @@ impl Store {
     /// A connection for statements that only read: the one for writing if it is free, else a free reader. Each sees
     /// what was committed before.
     pub(super) fn reading(&self) -> RankedGuard<'_, Connection> {
+        if self.arrivals.any() {
+            return self.lock();
+        }
+        self.reading_rows()
+    }
+
+    /// The same, for what does not concern items whose rows are held back.
+    pub(super) fn reading_rows(&self) -> RankedGuard<'_, Connection> {
         let readers = self.readers.0.get().into_iter().flatten();
         let all = std::iter::once(&self.connection).chain(readers);
         let free = all.into_iter().find_map(RankedMutex::try_lock);

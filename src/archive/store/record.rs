@@ -1,6 +1,8 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
-use super::{ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows, speakers};
+use super::{
+    Item, ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows, speakers,
+};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
 use crate::sql::engine::{Connection, Value, params};
@@ -14,6 +16,14 @@ pub(super) struct RecordWrite {
     pub(super) mint: Option<NewItem>,
 }
 
+/// An item as it was recorded.
+#[derive(Debug)]
+pub(super) struct Recorded {
+    pub(super) item: Item,
+    /// Whether another one, which had its other name, was removed for it.
+    pub(super) is_merged: bool,
+}
+
 /// The owner of a minted item.
 #[derive(Debug)]
 pub(super) struct NewItem {
@@ -21,7 +31,7 @@ pub(super) struct NewItem {
 }
 
 /// Writes one record of a group.
-pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<ItemId, StoreError> {
+pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Recorded, StoreError> {
     if change.mint.is_some()
         && let Some(holder) = holder_of(connection, &change.record.names)?
     {
@@ -34,7 +44,7 @@ pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Ite
         Some(_) => Vec::new(),
         None => known_as(connection, &change.record.names)?,
     };
-    let id = write(connection, &change.record, known, true)?;
+    let recorded = write(connection, &change.record, known, true, None)?;
     if let Some(NewItem { owner }) = &change.mint {
         let uid = owner.map(|owner| owner.uid);
         let gid = owner.map(|owner| owner.gid);
@@ -47,9 +57,9 @@ pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Ite
             "INSERT INTO unsettled (item, uid, gid, mode{column}) VALUES (?1, ?2, ?3, ?4{value})
              ON CONFLICT (item) DO UPDATE SET uid = ?2, gid = ?3, mode = ?4"
         );
-        connection.execute(&sql, params![id.0, uid, gid, mode])?;
+        connection.execute(&sql, params![recorded.item.id.0, uid, gid, mode])?;
     }
-    Ok(id)
+    Ok(recorded)
 }
 
 /// The item, removed or not, that has one of these names.
@@ -76,10 +86,10 @@ pub(super) const NEXT_ITEM: &str = "(SELECT coalesce(max(id), 0) + 1 FROM item)"
 pub(super) const COLUMNS: &str = "rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, \
      language, target, removed_at, sidecar";
 
-fn insert() -> String {
+fn insert(number: &str) -> String {
     format!(
         "INSERT INTO item (id, {COLUMNS}, changed)
-         VALUES ({NEXT_ITEM}, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
+         VALUES ({number}, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
             ?10, ?11, {NEXT_CHANGE})
          RETURNING id"
     )
@@ -98,9 +108,9 @@ fn update() -> String {
 }
 
 /// Records an item, new or known by any of its names, with everything that its sidecar declares.
-pub(super) fn put(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+pub(super) fn put(connection: &Connection, record: &Record) -> Result<Recorded, StoreError> {
     let known = known_as(connection, &record.names)?;
-    write(connection, record, known, true)
+    write(connection, record, known, true, None)
 }
 
 /// Records an item unless one of its names is known.
@@ -108,14 +118,27 @@ pub(super) fn put_new(connection: &Connection, record: &Record) -> Result<bool, 
     if holder_of(connection, &record.names)?.is_some() {
         return Ok(false);
     }
-    write(connection, record, Vec::new(), true)?;
+    write(connection, record, Vec::new(), true, None)?;
     Ok(true)
 }
 
+/// Records an item that has a number already, and no row.
+pub(super) fn put_arrived(
+    connection: &Connection,
+    id: ItemId,
+    record: &Record,
+) -> Result<Recorded, StoreError> {
+    // Another item with its other name becomes this one, or keeps the name.
+    if holder_of(connection, &record.names)?.is_some() {
+        return put(connection, record);
+    }
+    write(connection, record, Vec::new(), true, Some(id))
+}
+
 /// As [`put`], while all items are recorded again: what their relations were before is not known.
-pub(super) fn fill(connection: &Connection, record: &Record) -> Result<ItemId, StoreError> {
+pub(super) fn fill(connection: &Connection, record: &Record) -> Result<Recorded, StoreError> {
     let known = known_as(connection, &record.names)?;
-    write(connection, record, known, false)
+    write(connection, record, known, false, None)
 }
 
 /// An item: its number and the forms of its identifier.
@@ -162,9 +185,11 @@ fn write(
     record: &Record,
     known: Vec<Known>,
     notes_relations: bool,
-) -> Result<ItemId, StoreError> {
+    number: Option<ItemId>,
+) -> Result<Recorded, StoreError> {
     let rep_key = record.names.rep().map(Rep::canonical);
     let ibip_key = record.names.ibip().map(Ibip::canonical);
+    let mut names = None;
     // Two items cannot share a name, and a known form of an item does not change.
     for (_, rep, ibip) in &known {
         let holder = rows::names("item", rep.clone(), ibip.clone())?;
@@ -179,6 +204,7 @@ fn write(
                 holder: Box::new(holder),
             });
         }
+        names.get_or_insert(holder);
     }
     let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
     let before = notes_relations.then(|| relation_changes::declared_by(connection, &known));
@@ -195,10 +221,16 @@ fn write(
     for merged in known.iter().skip(1) {
         connection.execute("DELETE FROM item WHERE id = ?1", params![*merged])?;
     }
+    let is_merged = known.len() > 1;
     let known = known.first().copied();
-    let sql = if known.is_some() { update() } else { insert() };
+    let number = known.or(number.map(|id| id.0));
+    let sql = match (known, number) {
+        (Some(_), _) => update(),
+        (None, Some(_)) => insert("?12"),
+        (None, None) => insert(NEXT_ITEM),
+    };
     let mut values = values(record, rep_key.as_deref(), ibip_key.as_deref());
-    values.extend(known.map(Value::from));
+    values.extend(number.map(Value::from));
     let id: i64 = connection.value(&sql, &values)?;
     if record.state == State::Deleted {
         // A minted item that was removed since is not created again.
@@ -223,5 +255,11 @@ fn write(
         relation_changes::note(connection, ItemId(id), &before, &record.relations)?;
     }
     aliases::add(connection, ItemId(id), &record.aliases)?;
-    Ok(ItemId(id))
+    let mut item = record.item(ItemId(id));
+    if let Some(known) = names {
+        let rep = item.names.rep().or(known.rep()).cloned();
+        let ibip = item.names.ibip().or(known.ibip()).cloned();
+        item.names = Names::new(rep, ibip).unwrap_or(item.names);
+    }
+    Ok(Recorded { item, is_merged })
 }

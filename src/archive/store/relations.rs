@@ -13,7 +13,10 @@ impl Store {
         if let Some(known) = self.near_relations_of(id) {
             return Ok(known);
         }
-        let connection = self.reading();
+        if self.arrivals.item(id).is_some() {
+            return Ok(Vec::new());
+        }
+        let connection = self.reading_rows();
         let sql = format!(
             "SELECT {} FROM relation WHERE source = ?1 ORDER BY kind",
             rows::RELATION

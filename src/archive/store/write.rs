@@ -1,6 +1,6 @@
 //! Writing. Every change is one transaction, synced at once or with the next one that is.
 
-use super::record::{self, NewItem, RecordWrite, put};
+use super::record::{self, NewItem, RecordWrite, Recorded, put};
 use super::{Item, ItemId, Record, Store, StoreError, aliases, random_number, rows};
 use crate::archive::owner::Owner;
 use crate::formats::item::{Names, State};
@@ -11,7 +11,14 @@ impl Store {
     /// Records an item, new or known by any of its names, with everything that its sidecar declares.
     pub(in crate::archive) fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
         match record.state {
-            State::Copy => self.write(Sync::Later, |transaction| put(transaction, record)),
+            State::Copy => {
+                if let Some(written) = self.put_arrived(record) {
+                    return written;
+                }
+                let connection = self.lock();
+                let recorded = connection.transact(Sync::Later, |it| put(it, record));
+                self.note_recorded(recorded)
+            }
             State::Original | State::Deleted => {
                 let write = RecordWrite {
                     record: record.clone(),
@@ -22,6 +29,26 @@ impl Store {
                     .unwrap_or(Err(StoreError::Conflict))
             }
         }
+    }
+
+    /// Keeps an item that was recorded while this thread has the connection, for what is asked of it next.
+    pub(super) fn note_recorded(
+        &self,
+        recorded: Result<Recorded, StoreError>,
+    ) -> Result<ItemId, StoreError> {
+        if !matches!(
+            recorded,
+            Ok(Recorded {
+                is_merged: false,
+                ..
+            })
+        ) {
+            self.recent.clear();
+        }
+        let item = recorded?.item;
+        let id = item.id;
+        self.recent.note(item);
+        Ok(id)
     }
 
     /// Records items that have arrived, in one transaction that is synced later. Returns for each whether it was recorded:
@@ -68,7 +95,9 @@ impl Store {
 
     /// Deletes an item whose directory could not be placed.
     pub(in crate::archive) fn forget(&self, item: ItemId) -> Result<(), StoreError> {
-        self.write(Sync::Later, |transaction| {
+        let connection = self.lock();
+        self.recent.clear();
+        connection.transact(Sync::Later, |transaction| {
             transaction.execute("DELETE FROM item WHERE id = ?1", params![item.0])
         })
     }
@@ -81,6 +110,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let connection = self.lock();
         let epoch = random_number()?;
+        self.recent.clear();
         connection.refill_begins()?;
         let mut fill = Some(fill);
         let written = connection.transact(Sync::Now, |transaction| {

@@ -278,6 +278,8 @@ impl Local {
         #[expect(clippy::disallowed_methods, reason = "the daemon makes an item of it")]
         std::fs::create_dir_all(&path)
             .map_err(|error| not_made(self.archive.tree(), &path, &error))?;
+        // The daemon writes the item into the index, which is read here, when it is asked for it.
+        let _ = rustix::fs::getxattr(&path, "user.ibi.state", &mut [0; 16][..]);
         match self.archive.held(names)? {
             Some(item) => Ok(item),
             None => Err(TransferError::System(message!(

@@ -28,6 +28,8 @@ impl Namespace {
 
     /// The value of a virtual attribute; ENODATA if the item has none of this name.
     pub(super) fn item_xattr(&self, id: ItemId, name: &OsStr) -> ErrnoResult<Vec<u8>> {
+        // Another process that asks for it may read the index next.
+        self.archive.store().write_arrivals();
         let item = self.item_of(id)?;
         let name = word(name)?;
         if name == "target" {

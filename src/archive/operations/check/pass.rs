@@ -9,7 +9,7 @@ use super::super::{SystemClock, lock, own_files};
 use super::context::PreviousIndex;
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::store_files;
-use crate::archive::store::{self, Store, StoreUse};
+use crate::archive::store::{self, HELD, Store, StoreUse};
 use crate::archive::tree::Tree;
 use crate::archive::{Archive, ArchiveError, Clock};
 use crate::formats::item::{Names, State};
@@ -38,7 +38,8 @@ impl Archive {
             if is_alone || report.findings.is_empty() {
                 break;
             }
-            // A change in progress has ended by now; a real inconsistency is found again.
+            // A change in progress ends meanwhile; a real inconsistency is found again.
+            std::thread::sleep(2 * HELD);
             let again = check_once(path, StoreUse::InUse, clock, progress)?;
             let found = report.identities();
             report = again;
