@@ -7,11 +7,20 @@ use rustix::io::Errno;
 
 use super::invalidation::Context;
 use super::{Namespace, authors};
+use crate::archive::store::ItemId;
 use crate::archive::tree::shown_to_declare;
 use crate::formats::tree_name::is_year;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
+
+/// The item that a file or directory describes: its directory, or its metadata text.
+fn described(node: &Node) -> Option<ItemId> {
+    match node.kind {
+        NodeKind::Item(item) => Some(item),
+        _ => node.learnt.describes(),
+    }
+}
 
 impl Namespace {
     /// A node's attributes.
@@ -98,7 +107,11 @@ impl Namespace {
             None => change,
         };
         let has_owner = change.uid.is_some() || change.gid.is_some();
-        let intent = if change.mode.is_some() || has_owner {
+        let is_about_rights = change.mode.is_some() || has_owner;
+        let rights = || rustix::fs::fstat(&*file).map(|it| (it.st_mode, it.st_uid, it.st_gid));
+        let described = described(node).filter(|_| is_about_rights);
+        let before = described.map(|_| rights()).transpose()?;
+        let intent = if is_about_rights {
             self.changing_file(node)?
         } else {
             None
@@ -117,21 +130,20 @@ impl Namespace {
             }
         }
         by.cache.invalidate(self.stale_attributes(node));
-        if change.mode.is_some() || change.uid.is_some() || change.gid.is_some() {
+        if is_about_rights {
             by.cache.invalidate(self.stale_search(node));
+        }
+        // `cp -a` gives an item the owner that it has.
+        if before.is_some_and(|before| rights() != Ok(before)) {
             self.note_readers(node);
         }
         self.attributes(node)
     }
 
     /// Notes that other users may read what an item is described by than before.
-    fn note_readers(&self, node: &Node) {
-        let described = match node.kind {
-            NodeKind::Item(item) => Some(item),
-            _ => node.learnt.describes(),
-        };
-        if let Some(item) = described
-            && let Err(error) = self.archive.note_described(item)
+    pub(super) fn note_readers(&self, node: &Node) {
+        if let Some(item) = described(node)
+            && let Err(error) = self.archive.note_readers(item)
         {
             log::warn!("searches notice later who may read an item: {error}");
         }

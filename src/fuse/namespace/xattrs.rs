@@ -140,6 +140,7 @@ impl Namespace {
         by.cache.invalidate(self.stale_attributes(node));
         if name == ACL {
             by.cache.invalidate(self.stale_search(node));
+            self.note_readers(node);
         }
     }
 }

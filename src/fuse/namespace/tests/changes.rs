@@ -239,6 +239,37 @@ fn attributes_that_change_are_stale_where_else_they_are_shown() {
     assert_eq!(fixture.take_stale(), [], "no item lies below it");
 }
 
+/// A search shows what its user may read: whichever request has changed that.
+#[test]
+fn a_change_of_who_may_read_an_item_is_noted_for_searches() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    let here = fixture.node(&rep(&item));
+    let (namespace, by, caller) = (&fixture.namespace, fixture.context(), fixture.caller);
+    let noted = || {
+        let last = namespace.archive.store().last_change();
+        last.expect("a number").number
+    };
+    let owner = AttributeChange {
+        uid: Some(caller.uid),
+        gid: Some(caller.gid),
+        ..AttributeChange::default()
+    };
+    let before = noted();
+    set(&fixture, &here, &mode(0o700)).expect("set");
+    assert_eq!(noted(), before + 1);
+    set(&fixture, &here, &mode(0o700)).expect("set");
+    set(&fixture, &here, &owner).expect("set");
+    assert_eq!(noted(), before + 1, "nothing has changed");
+    let list = mode_as_list([7, 5, 5]);
+    let set = namespace.set_xattr(&by, &here, name(ACL), &list, 0);
+    set.expect("set");
+    assert_eq!(noted(), before + 2, "`cp -a` sets the mode so");
+    let removed = namespace.remove_xattr(&by, &here, name(ACL), || false);
+    removed.expect("removed");
+    assert_eq!(noted(), before + 3);
+}
+
 /// An access control list of a mode: version 2; tag, permissions and number of owner, group, others.
 fn mode_as_list(bits: [u8; 3]) -> Vec<u8> {
     let mut list = vec![2, 0, 0, 0];
