@@ -19,7 +19,7 @@
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
-//! - Content: `publish` (files), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
+//! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
 //! - Errors: `error`.
@@ -28,6 +28,7 @@ mod access;
 mod actor;
 mod admission;
 mod check;
+mod content;
 mod dates;
 mod describe;
 mod directory;
@@ -80,6 +81,7 @@ use std::time::Duration;
 pub use crate::os::clock::{Clock, SystemClock};
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity, metadata_problems};
+pub use content::{ContentChange, watch_content};
 pub use describe::{FileList, MetadataFiles, RunAs};
 pub use directory::PublicDirectory;
 pub use error::{ArchiveError, Holder};
@@ -108,6 +110,7 @@ pub use status::{PendingTransfer, Status};
 pub use views::{Depositor, Editor, Keeper, ReadAs};
 pub use work::{LevelWork, Taken};
 
+use content::ContentChanges;
 use dates::DateLedger;
 use recovery_log::RecoveryLog;
 use rewritten::RewrittenSidecars;
@@ -135,6 +138,7 @@ pub struct Archive {
     minted: SettleQueue,
     rewritten: RewrittenSidecars,
     newest: NewestTimes,
+    content: Arc<ContentChanges>,
     /// The table of name spaces, see [`Archive::keep_name_spaces`].
     name_spaces: OnceLock<NameSpaces>,
     lock: Option<lock::Hold>,
@@ -165,6 +169,7 @@ impl Archive {
             minted: SettleQueue::new(Arc::clone(&tree), Arc::clone(&store)),
             rewritten: RewrittenSidecars::default(),
             newest: NewestTimes::default(),
+            content: Arc::default(),
             name_spaces: OnceLock::new(),
             facts,
             tree,
@@ -211,6 +216,7 @@ impl Archive {
     /// it, but it also protects a store whose database is lost afterwards.
     pub fn close(&self) {
         self.keeper().write_down();
+        self.keeper().end_content();
         if self.lock.is_some() {
             self.store.leave();
         }

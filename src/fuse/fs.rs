@@ -35,6 +35,7 @@ use std::ffi::OsStr;
 use std::sync::{Arc, OnceLock};
 
 use fuser::INodeNo;
+use parking_lot::Mutex;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
@@ -90,6 +91,8 @@ pub struct Inner {
     surplus: Surplus,
     access_times: Arc<AccessTimes>,
     scheduler: Scheduler,
+    /// Files that were closed, of which a mapping for writing may remain.
+    mapped: Mutex<Vec<Arc<Node>>>,
 }
 
 impl Ibifs {
@@ -122,6 +125,7 @@ impl Ibifs {
             access_times: Arc::new(access_times),
             readdirplus: ReaddirplusHeuristic::default(),
             scheduler,
+            mapped: Mutex::default(),
         };
         Ok(Ibifs {
             inner: Arc::new(inner),

@@ -16,15 +16,17 @@ use std::time::{Duration, Instant};
 
 use crate::archive::finding::Severity;
 use crate::archive::tree::SIDECAR;
-use crate::archive::{Archive, ArchiveError, SystemClock, watch_peers};
+use crate::archive::{Archive, ArchiveError, SystemClock, watch_content, watch_peers};
 use crate::fuse::fs::{Ibifs, KernelCache, MountRoot, SessionCache};
 use crate::fuse::namespace::{Namespace, Options};
+use crate::os::caller::Caller;
 use crate::os::opening;
 use crate::os::system_files;
 use ibi::message;
 use ibi::message::{Localize, Message};
 use level_works::LevelWorks;
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 pub use error::{MountError, option_stems, option_words};
 pub use settings::Settings;
@@ -126,6 +128,11 @@ pub fn serve(
         store.display(),
         mount_point.display()
     );
+    if !settings.is_read_only() {
+        let open = changes.items_being_written();
+        let nobody = Caller::NOBODY.acts_as();
+        watch_content(&archive, nobody, as_nobody, open).map_err(failed)?;
+    }
     let works =
         (!settings.is_read_only() && !archive.is_shared()).then(|| LevelWorks::start(changes));
     let works = works.transpose().inspect_err(|error| {
@@ -136,6 +143,17 @@ pub fn serve(
     drop(works);
     archive.close();
     Ok(())
+}
+
+/// Runs a read as the public, which is what services publish.
+fn as_nobody(read: &mut dyn FnMut()) {
+    let ran = Caller::NOBODY.read(|| {
+        read();
+        Ok::<(), Errno>(())
+    });
+    if let Err(errno) = ran {
+        log::debug!("items cannot be read as the user nobody: {errno}");
+    }
 }
 
 /// Logs what the filesystem of the store cannot do.

@@ -9,6 +9,7 @@
 //! - `levels`, `items`, `siblings`, `labels`, `found`, `listing`, `prefix_listing`, `links`: lookups and listings.
 //! - `changes`, `rename`, `declarations`, `minting`, `attributes`, `xattrs`, `sidecars`, `authors`,
 //!   `staged_directories`: changes.
+//! - `content`: the items whose content changes.
 //! - `outside`: what is not held here.
 //! - `changed_beside`, `taken`: changes that did not come through the mount.
 //! - `invalidation`: what a change makes stale in the kernel's cache.
@@ -18,6 +19,7 @@ mod attributes;
 mod authors;
 mod changed_beside;
 mod changes;
+mod content;
 mod declarations;
 pub(crate) mod found;
 mod generated;
@@ -82,6 +84,7 @@ pub use outside::WorldEntry;
 pub use prefix_listing::{PAGE as PREFIX_PAGE, PrefixListing};
 
 use crate::formats::tree_name::is_year;
+use content::item_in;
 use found::Searches;
 use generated::GeneratedTexts;
 use just_minted::JustMinted;
@@ -357,14 +360,14 @@ impl Namespace {
         } else {
             Links::Opened
         };
-        match self.descriptors.find(directory.as_fd(), name, links)? {
-            Some((stat, file)) => Ok(self.entry(
+        let entry = match self.descriptors.find(directory.as_fd(), name, links)? {
+            Some((stat, file)) => self.entry(
                 stat,
                 file,
                 view,
                 NodeKind::Inside,
                 NameLifetime::UntilInvalidated,
-            )),
+            ),
             None => {
                 let descriptor = inside::find(directory.as_fd(), name)?;
                 self.real(
@@ -372,9 +375,11 @@ impl Namespace {
                     view,
                     NodeKind::Inside,
                     NameLifetime::UntilInvalidated,
-                )
+                )?
             }
-        }
+        };
+        entry.node.learnt.set_item(item_in(parent));
+        Ok(entry)
     }
 
     /// The entry of a regular file that has just been made inside an item and is open.
@@ -399,6 +404,7 @@ impl Namespace {
                 NameLifetime::UntilInvalidated,
             )?,
         };
+        entry.node.learnt.set_item(item_in(parent));
         if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }
@@ -430,6 +436,7 @@ impl Namespace {
             NodeKind::Inside,
             NameLifetime::UntilInvalidated,
         )?;
+        entry.node.learnt.set_item(item_in(parent));
         if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }

@@ -77,7 +77,7 @@ pub struct Site {
 impl Site {
     /// The Archive as the public reads it.
     fn public(&self) -> ReadAs<'_> {
-        self.archive.read_as(&act)
+        self.archive.read_as(&act).numbered(NOBODY.acts_as())
     }
 
     /// The site of an Archive that is reached at this URL, with its administrator's e-mail address.

@@ -19,6 +19,7 @@ mod collections;
 mod command_line;
 mod completion;
 mod concurrency;
+mod content;
 mod corpus;
 mod damage;
 mod deposit;

@@ -126,6 +126,9 @@ impl Archive {
         if let Err(error) = archive.edit(&Stranger, |it| it.recover_marked()) {
             log::warn!("the index may say less than the tree after a crash: {error}");
         }
+        if let Err(error) = archive.keeper().recover_content() {
+            log::warn!("the size of items may be wrong after a crash: {error}");
+        }
         if let Err(error) = archive.edit(&Stranger, |it| it.record_all_speakers()) {
             log::warn!("not all declarations of an earlier version count: {error}");
         }

@@ -24,6 +24,7 @@ impl Keeper<'_> {
             self.recovery.log_again()?;
         }
         self.store.take_over()?;
+        self.recover_content()?;
         if self.store.has_left_marks()? {
             self.edit(&Stranger, |it| {
                 it.make_again()?;

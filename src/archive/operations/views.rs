@@ -24,6 +24,8 @@ pub struct ReadAs<'a> {
     pub(super) act: RunAs<'a>,
     /// Records the files and directories on which what is found depends.
     pub(super) dependencies: Option<&'a Dependencies>,
+    /// The number of the user for whom the index has statistics.
+    pub(super) number: Option<u32>,
 }
 
 impl Deref for ReadAs<'_> {
@@ -98,6 +100,16 @@ impl<'a> ReadAs<'a> {
         }
     }
 
+    /// The same, where `act` runs as the user with this number: what the index knows of the content of items for this
+    /// user is not looked for in the tree.
+    #[must_use]
+    pub fn numbered(self, number: u32) -> ReadAs<'a> {
+        ReadAs {
+            number: Some(number),
+            ..self
+        }
+    }
+
     /// Prevents that what is found is cached: it depends on something that cannot be checked again.
     pub(super) fn give_up(&self) {
         self.dependencies.inspect(|it| it.give_up());
@@ -111,6 +123,7 @@ impl Archive {
             archive: self,
             act,
             dependencies: None,
+            number: None,
         }
     }
 

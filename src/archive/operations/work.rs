@@ -93,6 +93,7 @@ impl Keeper<'_> {
         if !actor.may(directory.as_fd(), Access::WRITE_OK | Access::EXEC_OK) {
             return Err(self.tree.error(Action::Write, level, Errno::ACCESS).into());
         }
+        self.begin_content_work()?;
         Ok(LevelWork {
             level: level.to_owned(),
             began: (self.file_time()?, Instant::now()),
@@ -124,6 +125,7 @@ impl Keeper<'_> {
         if !misplaced.is_empty() && !watch(&misplaced, 0) {
             return Ok(());
         }
+        self.end_content_work(&work.level)?;
         let mut count = 0;
         for path in self.leaf_paths(&work.level)? {
             let leaf = self.leaf(&path)?;

@@ -19,7 +19,10 @@ impl Store {
         let source = self.lock();
         match &*source {
             engine::Connection::Sqlite(connection) => {
-                at_once(connection.raw(), &file_in(directory))
+                at_once(connection.raw(), &file_in(directory))?;
+                // Files may change before they are copied, too.
+                let (target, _directory) = Store::open_file(directory)?;
+                target.execute("DELETE FROM content", &[])
             }
             engine::Connection::Postgres(server) => server.at_one_instant(|| {
                 let (target, _directory) = Store::open_file(directory)?;

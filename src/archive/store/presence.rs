@@ -210,7 +210,8 @@ impl Store {
         let is_marked = "SELECT 1 FROM host WHERE id = ?1 AND (
             EXISTS (SELECT 1 FROM unsettled WHERE ORPHANED)
             OR EXISTS (SELECT 1 FROM touched WHERE ORPHANED)
-            OR EXISTS (SELECT 1 FROM joint WHERE ORPHANED))";
+            OR EXISTS (SELECT 1 FROM joint WHERE ORPHANED)
+            OR EXISTS (SELECT 1 FROM content_mark WHERE ORPHANED))";
         let is_marked = is_marked.replace("ORPHANED", ORPHANED);
         if !is_any_gone && !connection.exists(&is_marked, params![id])? {
             return Ok(false);
@@ -304,13 +305,16 @@ fn take_marks(connection: &Connection, id: i64) -> Result<(), StoreError> {
         let sql = format!("UPDATE {table} SET host = ?1 WHERE {ORPHANED}");
         connection.execute(&sql, params![-id])?;
     }
-    // Several may have left the same level dirty.
-    let sql = format!(
-        "INSERT INTO touched (level, host) SELECT DISTINCT level, CAST(?1 AS BIGINT) FROM touched WHERE {ORPHANED}
-         ON CONFLICT DO NOTHING"
-    );
-    connection.execute(&sql, params![-id])?;
-    connection.execute(&format!("DELETE FROM touched WHERE {ORPHANED}"), &[])
+    // Several may have left the same mark.
+    for (table, column) in [("touched", "level"), ("content_mark", "block")] {
+        let sql = format!(
+            "INSERT INTO {table} ({column}, host) SELECT DISTINCT {column}, CAST(?1 AS BIGINT) FROM {table}
+             WHERE {ORPHANED} ON CONFLICT DO NOTHING"
+        );
+        connection.execute(&sql, params![-id])?;
+        connection.execute(&format!("DELETE FROM {table} WHERE {ORPHANED}"), &[])?;
+    }
+    Ok(())
 }
 
 /// All rows.

@@ -235,6 +235,7 @@ fn write(
     if record.state == State::Deleted {
         // A minted item that was removed since is not created again.
         connection.execute("DELETE FROM unsettled WHERE item = ?1", params![id])?;
+        connection.execute("DELETE FROM content WHERE item = ?1", params![id])?;
     }
     for (kind, target) in &record.relations {
         connection.execute(

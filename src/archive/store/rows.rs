@@ -21,6 +21,11 @@ fn broken(table: &str, column: &str, value: &str) -> StoreError {
     }
 }
 
+/// A time from a column.
+pub(super) fn timestamp(table: &str, column: &str, text: &str) -> Result<Timestamp, StoreError> {
+    Timestamp::parse_rfc3339(text).map_err(|_| broken(table, column, text))
+}
+
 /// Both forms from two columns. Fails if both are missing or one is invalid.
 pub(super) fn names(
     table: &str,
@@ -54,9 +59,7 @@ pub(super) fn item(row: &Row<'_>) -> Result<Item, StoreError> {
             .transpose()?,
         target: row.get("target")?,
         removed_at: removed_at
-            .map(|text| {
-                Timestamp::parse_rfc3339(&text).map_err(|_| broken("item", "removed_at", &text))
-            })
+            .map(|text| timestamp("item", "removed_at", &text))
             .transpose()?,
     })
 }

@@ -151,6 +151,22 @@ const MIGRATIONS: &[&str] = &[
         WHERE target_ibip_key IS NOT NULL;
     CREATE INDEX relation_unspoken ON relation (source) WHERE speaker IS NULL;
     ",
+    // 12: what is known of the content of items.
+    "
+    -- The content of an item as the user `reader` may read it: the newest time in it, the number of files, and their
+    -- bytes. There is a row only while nothing in the item changes. `stamp` is another number in each new row.
+    CREATE TABLE content (
+        item   INTEGER PRIMARY KEY REFERENCES item (id) ON DELETE CASCADE,
+        reader INTEGER NOT NULL,
+        newest TEXT,
+        files  INTEGER NOT NULL,
+        bytes  INTEGER NOT NULL,
+        stamp  INTEGER NOT NULL
+    ) STRICT;
+
+    -- Blocks of item numbers, in which content may have changed since its row was written; -1 is all of them.
+    CREATE TABLE content_mark (block INTEGER PRIMARY KEY) STRICT;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

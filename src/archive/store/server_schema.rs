@@ -156,4 +156,20 @@ const MIGRATIONS: &[&str] = &[
         WHERE target_ibip_key IS NOT NULL;
     CREATE INDEX IF NOT EXISTS relation_unspoken ON relation (source) WHERE speaker IS NULL;
     "#,
+    // 5: what is known of the content of items, as in SQLite.
+    r#"
+    CREATE TABLE content (
+        item   BIGINT PRIMARY KEY REFERENCES item (id) ON DELETE CASCADE,
+        reader BIGINT NOT NULL,
+        newest TEXT COLLATE "C",
+        files  BIGINT NOT NULL,
+        bytes  BIGINT NOT NULL,
+        stamp  BIGINT NOT NULL
+    );
+    CREATE TABLE content_mark (
+        block BIGINT,
+        host  BIGINT,
+        PRIMARY KEY (block, host)
+    );
+    "#,
 ];

@@ -117,6 +117,7 @@ impl Store {
             let fill = fill.take().ok_or(StoreError::Conflict)?;
             for table in [
                 "unsettled",
+                "content",
                 "relation_change",
                 "relation",
                 "alias",

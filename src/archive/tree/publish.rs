@@ -24,6 +24,7 @@ pub struct Published {
     pub file: File,
     mode: u16,
     fingerprint: Fingerprint,
+    links: u32,
     led_to: Option<Vec<u8>>,
 }
 
@@ -51,6 +52,11 @@ impl Published {
     /// times of the last change of content and inode: the time of the content alone can be set back.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
+    }
+
+    /// The number of names that it has, in any item.
+    pub fn links(&self) -> u32 {
+        self.links
     }
 
     /// Its permissions, as `chmod` has them.
@@ -115,6 +121,7 @@ impl Published {
             file: found.into(),
             mode: attributes.stx_mode,
             fingerprint: Fingerprint::of_attributes(&attributes),
+            links: attributes.stx_nlink,
             led_to,
         })
     }
@@ -125,6 +132,7 @@ impl Published {
             file: opening::again(&self.file, OFlags::RDONLY)?.into(),
             mode: self.mode,
             fingerprint: self.fingerprint,
+            links: self.links,
             led_to: self.led_to.clone(),
         })
     }

@@ -1,5 +1,7 @@
 //! Closing files.
 
+use std::collections::HashSet;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use fuser::FileHandle;
@@ -7,10 +9,12 @@ use rustix::io::Errno;
 
 use super::Inner;
 use super::handles::{ContentState, Handle};
-use crate::archive::Bringing;
+use crate::archive::store::ItemId;
+use crate::archive::{Bringing, ContentChange};
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::Closing;
 use crate::os::caller::Caller;
+use crate::os::opening;
 
 impl Inner {
     /// After a process has closed a file. EINVAL or EFBIG: what it has written is refused as a sidecar.
@@ -66,6 +70,41 @@ impl Inner {
         }
     }
 
+    /// Notes that a file that was open for writing is closed. A mapping of it may remain that the kernel writes without the
+    /// daemon.
+    fn end_of_writing(&self, handle: FileHandle) -> Option<ContentChange> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File {
+                writable: true,
+                node,
+                mapping,
+                ..
+            }) => {
+                if mapping.is_some() {
+                    self.mapped.lock().push(Arc::clone(node));
+                }
+                self.namespace.change_content(node)
+            }
+            _ => None,
+        }
+    }
+
+    /// The items in which programs have files open for writing, or mapped so.
+    pub(super) fn items_being_written(&self) -> HashSet<ItemId> {
+        let mut mapped = std::mem::take(&mut *self.mapped.lock());
+        mapped.retain(|node| {
+            let file = node.file();
+            file.is_ok_and(|file| opening::is_open_for_writing(file.as_fd()))
+        });
+        let written = self.handles.written();
+        let nodes = written.iter().chain(&mapped);
+        let items = nodes
+            .filter_map(|node| self.namespace.item_around(node))
+            .collect();
+        self.mapped.lock().append(&mut mapped);
+        items
+    }
+
     /// After the last process has closed a file: removes its handle, which the caller drops after the reply.
     /// A sidecar may have been written through a mapping after it was closed.
     pub(super) fn release_file(
@@ -73,6 +112,7 @@ impl Inner {
         caller: &Caller,
         handle: FileHandle,
     ) -> (ErrnoResult<()>, Option<Arc<Handle>>) {
+        let _content = self.end_of_writing(handle);
         let closed = self.close(caller, handle, true);
         let handle = self.handles.remove(handle);
         if closed.is_ok()

@@ -268,6 +268,20 @@ impl Handles {
         })
     }
 
+    /// The files that are open for writing.
+    pub(super) fn written(&self) -> Vec<Arc<Node>> {
+        let open = self.open.read();
+        let written = open.handles.values().filter_map(|it| match &*it.handle {
+            Handle::File {
+                writable: true,
+                node,
+                ..
+            } => Some(Arc::clone(node)),
+            _ => None,
+        });
+        written.collect()
+    }
+
     /// The number of open handles.
     pub(super) fn len(&self) -> usize {
         self.open.read().handles.len()

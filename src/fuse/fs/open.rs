@@ -15,7 +15,7 @@ use super::leases::Blocked;
 use super::names::NameIn;
 use super::outcome::{Outcome, Wait};
 use super::scheduler::JobQueue;
-use crate::archive::WriteIntent;
+use crate::archive::{ContentChange, WriteIntent};
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{CloseNotice, MappableOpen, Mapping, Node, NodeKind};
 use crate::fuse::inside::{self, AttributeChange, ErrnoResult};
@@ -47,6 +47,8 @@ pub(super) struct OpenedFile {
     caller: Caller,
     access: OFlags,
     is_made: bool,
+    /// Until the handle says that the file is open for writing.
+    _content: Option<ContentChange>,
 }
 
 /// The way in which an open file is read and written.
@@ -218,6 +220,7 @@ impl Inner {
                 caller: *caller,
                 access: access_of(flags),
                 is_made: true,
+                _content: self.content_change(node, flags),
             })
         };
         Ok((entry, opened))
@@ -238,6 +241,7 @@ impl Inner {
             ));
         }
         let (_unleased, change) = self.begin_change(caller, node, flags, false)?;
+        let content = self.content_change(node, flags);
         let opened = self.open_content(caller, node, flags);
         Ok(OpenedNode::Real(OpenedFile {
             file: opened.map_err(Blocked::of)?,
@@ -247,7 +251,13 @@ impl Inner {
             caller: *caller,
             access,
             is_made: false,
+            _content: content,
         }))
+    }
+
+    fn content_change(&self, node: &Node, flags: i32) -> Option<ContentChange> {
+        let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != libc::O_RDONLY;
+        writes.then(|| self.namespace.change_content(node))?
     }
 
     /// Gives a file that has been opened its handle; `register` registers it for passthrough.

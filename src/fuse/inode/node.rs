@@ -111,6 +111,7 @@ impl Node {
 /// The findings of operations about a file. The node stores them; the table does not use them.
 #[derive(Debug, Default)]
 pub struct Learnt {
+    item: AtomicI64,
     sidecar_of: AtomicI64,
     metadata_of: AtomicI64,
     describes: AtomicI64,
@@ -179,6 +180,20 @@ impl Drop for MappableOpen {
 }
 
 impl Learnt {
+    /// The item in which this file lies, as far as it is known.
+    pub fn item(&self) -> Option<ItemId> {
+        match self.item.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(ItemId(id)),
+        }
+    }
+
+    /// Records in which item this file lies, if that is known.
+    pub fn set_item(&self, item: Option<ItemId>) {
+        self.item
+            .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
+    }
+
     /// The item whose sidecar this file is.
     pub fn sidecar_of(&self) -> Option<ItemId> {
         match self.sidecar_of.load(Ordering::Relaxed) {

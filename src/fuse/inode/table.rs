@@ -297,6 +297,16 @@ impl NodeTable {
         items.collect()
     }
 
+    /// Forgets which files lie in these items, after a directory was moved from one to the other.
+    pub fn forget_items(&self, items: [Option<ItemId>; 2]) {
+        let inner = self.read();
+        for known in inner.nodes.values() {
+            if items.contains(&known.node.learnt.item()) {
+                known.node.learnt.set_item(None);
+            }
+        }
+    }
+
     /// The number of times that the nodes of a file were searched for. A change does that after it: what was read of a
     /// file before may be older than the change, and the node that is then remembered was not found.
     pub fn searches(&self) -> u64 {

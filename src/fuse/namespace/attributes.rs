@@ -102,6 +102,7 @@ impl Namespace {
             ..*change
         };
         let file = node.file()?;
+        let _content = self.change_content(node);
         let change = match node.learnt.sidecar_of() {
             Some(_) => authors::before_changing(by.caller, file.as_fd(), change)?,
             None => change,

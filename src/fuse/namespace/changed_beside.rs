@@ -35,6 +35,7 @@ impl Namespace {
             .item(id)
             .map_err(errno::of_index)?
             .ok_or(Errno::NOENT)?;
+        let _content = self.archive.change_content(id);
         let root = self.archive.tree().open_item(&Place::of(&item.names));
         let root = root.map_err(|error| error.errno())?;
         let mut stale = Vec::new();

@@ -92,6 +92,7 @@ impl Namespace {
         new: New<'_>,
         (mode, umask): (u32, u32),
     ) -> ErrnoResult<Entry> {
+        let _content = self.change_content(parent);
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let made = inside::make(above.as_fd(), name, new, mode, umask, by.caller)?;
@@ -119,6 +120,7 @@ impl Namespace {
             });
         }
         let change = self.changing(parent, name)?;
+        let _content = self.change_content(parent);
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let file = inside::create(above.as_fd(), name, flags, mode, umask, by.caller)?;
@@ -150,6 +152,8 @@ impl Namespace {
             return Err(Errno::PERM);
         }
         let change = self.changing(parent, name)?;
+        // A file with names in two items is counted in neither.
+        let _content = [self.change_content(node), self.change_content(parent)];
         let replaced = self.make_room(by.caller, parent, name)?;
         let (file, above) = (node.file()?, parent.file()?);
         // With another name it may be written by that one.
@@ -209,6 +213,7 @@ impl Namespace {
         removal: Removal,
     ) -> ErrnoResult<()> {
         let change = self.changing(parent, name)?;
+        let _content = self.change_content(parent);
         let above = parent.file()?;
         let victim = self.stale_victim(parent, name);
         let linked = self.linked(parent, name);

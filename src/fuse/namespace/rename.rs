@@ -119,6 +119,7 @@ impl Namespace {
     ) -> ErrnoResult<()> {
         self.check_candidates(by, (parent, name), (new_parent, new_name), flags)?;
         let (from, to) = (parent.file()?, new_parent.file()?);
+        let _content = [self.change_content(parent), self.change_content(new_parent)];
         let changes = [
             self.changing(parent, name)?,
             self.changing(new_parent, new_name)?,
@@ -130,6 +131,10 @@ impl Namespace {
         let linked = self.linked(new_parent, new_name);
         self.keep_open(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, by.caller)?;
+        self.note_moved(parent, (new_parent, new_name));
+        if flags & RenameFlags::EXCHANGE.bits() != 0 {
+            self.note_moved(new_parent, (parent, name));
+        }
         if let Some(node) = linked {
             self.note_speaker(&node)?;
         }

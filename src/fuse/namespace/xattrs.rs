@@ -91,6 +91,7 @@ impl Namespace {
             return Err(Errno::OPNOTSUPP);
         }
         let file = node.file()?;
+        let _content = (name == ACL).then(|| self.change_content(node));
         let value = self.list_to_keep(node, name, value);
         let mut intent = None;
         if name == ACL && node.learnt.sidecar_of().is_some() {
@@ -128,6 +129,7 @@ impl Namespace {
             return Err(Errno::OPNOTSUPP);
         }
         let file = node.file()?;
+        let _content = (name == ACL).then(|| self.change_content(node));
         if name == CAPABILITY {
             inside::check_loss(file.as_fd(), by.caller, is_written)?;
         }

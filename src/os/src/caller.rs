@@ -149,6 +149,15 @@ impl Caller {
         read()
     }
 
+    /// The number of the user as whom [`Caller::read`] reads: that of the process, if it cannot act as others.
+    pub fn acts_as(&self) -> u32 {
+        if self.is_other() {
+            self.uid
+        } else {
+            rustix::process::geteuid().as_raw()
+        }
+    }
+
     /// Makes this thread act as this caller by default, that is between requests of other callers. A
     /// [`Caller::read`] as this caller then needs no further system call. A thread that it starts calls
     /// [`act_as_process`]. This works only in a process that has given up its groups; otherwise, or if the

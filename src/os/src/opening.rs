@@ -146,6 +146,49 @@ pub fn beneath(
     }
 }
 
+/// The owner of a lease that is a thread, see fcntl(2).
+#[repr(C)]
+struct LeaseOwner {
+    kind: libc::c_int,
+    thread: libc::pid_t,
+}
+
+/// Whether a regular file is open for writing, or mapped so: a lease for reading is refused then. True if that cannot be
+/// found out.
+pub fn is_open_for_writing(file: BorrowedFd<'_>) -> bool {
+    const SET_OWNER: libc::c_int = 15;
+    const THREAD: libc::c_int = 0;
+    let Ok(file) = again(file, OFlags::RDONLY) else {
+        return true;
+    };
+    let owner = LeaseOwner {
+        kind: THREAD,
+        thread: crate::processors::own_thread().as_raw_nonzero().get(),
+    };
+    // SAFETY: the sets and the owner are valid for the calls, and the descriptor is open. A program that opens the file
+    // between the two calls is reported to this thread alone, by a signal that is blocked and then discarded.
+    unsafe {
+        let (mut blocked, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigemptyset(&mut blocked);
+        libc::sigaddset(&mut blocked, libc::SIGIO);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &blocked, &mut before);
+        let raw = file.as_raw_fd();
+        let is_free = libc::fcntl(raw, SET_OWNER, &owner) == 0
+            && libc::fcntl(raw, libc::F_SETLEASE, libc::F_RDLCK) == 0;
+        if is_free {
+            libc::fcntl(raw, libc::F_SETLEASE, libc::F_UNLCK);
+            let none = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            libc::sigtimedwait(&blocked, std::ptr::null_mut(), &none);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        !is_free
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,9 @@
-//! The last change of an item: the newest time of anything in it.
+//! The last change of an item: the newest time of anything in it, and its size.
 //!
-//! No request walks through a large item again and again. An answer about a small one depends on each of its entries,
-//! so that it is valid as long as their fingerprints are the same. The result of a walk through a large one is valid
-//! for a time that grows with that of the walk.
+//! The index has them of items that do not change. For another one a request walks through it, and not through a large one
+//! again and again: an answer about a small one depends on each of its entries, so that it is valid as long as their
+//! fingerprints are the same, and the result of a walk through a large one is valid for a time that grows with that of the
+//! walk.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -10,9 +11,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::walk::{NextEntries, Walk};
-use crate::archive::operations::{ArchiveError, ReadAs};
-use crate::archive::store::Item;
-use crate::archive::tree::{Dependencies, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
+use crate::archive::operations::{Archive, ArchiveError, ReadAs, RunAs};
+use crate::archive::store::{ContentStatistics, Item};
+use crate::archive::tree::{
+    Dependencies, Fingerprint, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError,
+};
 use crate::formats::item::State;
 use ibi::Timestamp;
 
@@ -74,7 +77,48 @@ impl ReadAs<'_> {
         self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let own = time_of_own(&open, self.dependencies);
-            Ok(own.max(self.time_of_content(&open)?))
+            let content = match self.known_content(item)? {
+                Some(known) => known.newest,
+                None => self.time_of_content(&open)?,
+            };
+            Ok(own.max(content))
+        })
+    }
+
+    /// What the index knows of the content of an item for this reader; None while it changes.
+    pub fn known_content(&self, item: &Item) -> Result<Option<ContentStatistics>, ArchiveError> {
+        match self.number {
+            Some(number) => Ok(self.store.content(item.id, number)?),
+            None => Ok(None),
+        }
+    }
+
+    /// Walks through an item and counts what is published of it. None if a file has names in other items, too: it can
+    /// change without this item.
+    fn count_content(&self, item: &Item) -> Result<Option<ContentStatistics>, ArchiveError> {
+        self.acting(|| -> Result<_, ArchiveError> {
+            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let mut walk = Walk::new(&open, b"", NextEntries::FilesAndDirectories);
+            let mut found = ContentStatistics::default();
+            let mut names: HashMap<Fingerprint, (u32, u32)> = HashMap::new();
+            while let Some(path) = walk.next()? {
+                let path = path.strip_suffix(b"/").unwrap_or(&path);
+                let Ok(entry) = open.inspect(path) else {
+                    continue;
+                };
+                found.newest = found.newest.max(Some(entry.changed()));
+                if !entry.is_file() || entry.led_to().is_some() {
+                    continue;
+                }
+                found.files += 1;
+                found.bytes += entry.length();
+                if entry.links() > 1 {
+                    let (links, count) = names.entry(entry.fingerprint()).or_default();
+                    (*links, *count) = (entry.links(), *count + 1);
+                }
+            }
+            let is_whole = names.values().all(|(links, count)| links == count);
+            Ok(is_whole.then_some(found))
         })
     }
 
@@ -116,6 +160,21 @@ impl ReadAs<'_> {
             self.dependencies.inspect(|it| it.end_at(until));
         }
         Ok(newest)
+    }
+}
+
+impl Archive {
+    /// Counts the content of an item as a user reads it; None if it is not to be recorded.
+    pub(in crate::archive::operations) fn counted(
+        &self,
+        item: &Item,
+        act: RunAs<'_>,
+    ) -> Option<ContentStatistics> {
+        let counted = self.read_as(act).count_content(item);
+        counted.unwrap_or_else(|error| {
+            log::debug!("{} is not counted: {error}", item.names);
+            None
+        })
     }
 }
 

@@ -85,6 +85,12 @@ impl WrittenFiles {
 }
 
 impl Archive {
+    /// The item in which an open file lies.
+    pub fn item_of_file(&self, file: BorrowedFd<'_>) -> Option<ItemId> {
+        let path = rustix::fs::readlink(opening::by_descriptor(file), Vec::new());
+        self.item_above(path.ok()?.as_bytes())
+    }
+
     /// The item at an absolute path, or above it.
     fn item_above(&self, path: &[u8]) -> Option<ItemId> {
         let root =

@@ -2,12 +2,12 @@
 //! ResourceSync (ANSI/NISO Z39.99-2017) with their descriptions, for aggregators.
 
 use super::Listed;
+use crate::archive::ArchiveError;
 use crate::archive::store::{Item, ItemId};
-use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::State;
 use crate::formats::oai::local_name;
 use crate::formats::query::encoded;
-use crate::web::archive::{Site, act};
+use crate::web::archive::Site;
 use crate::web::harvest::has_record;
 use ibi::Timestamp;
 
@@ -157,18 +157,17 @@ fn index(site: &Site, list: List) -> Result<String, ArchiveError> {
 }
 
 /// The last change of the description of an item, by all that is read for it.
-fn last_described(archive: &Archive, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
+fn last_described(site: &Site, item: &Item) -> Result<Option<Timestamp>, ArchiveError> {
+    let archive = &site.archive;
     let metadata = match archive.metadata(&item.names)? {
         Some(names) => archive.held(&names)?,
         None => None,
     };
     let metadata = match metadata {
-        Some(metadata) if archive.read_as(&act).is_public(&metadata)? => Some(metadata),
+        Some(metadata) if site.public().is_public(&metadata)? => Some(metadata),
         _ => None,
     };
-    archive
-        .read_as(&act)
-        .description_updated(item, metadata.as_ref())
+    site.public().description_updated(item, metadata.as_ref())
 }
 
 /// The public items with the numbers of a part.
@@ -180,15 +179,15 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
         if item.id.0 >= first.saturating_add(PART) {
             break;
         }
-        if item.state == State::Deleted || !archive.read_as(&act).is_public(&item)? {
+        if item.state == State::Deleted || !site.public().is_public(&item)? {
             continue;
         }
         let name = encoded(item.names.preferred().as_bytes());
         // Nothing in these needs to be escaped in XML.
         let (url, updated, more) = match list {
             List::SiteMap => {
-                let described = last_described(archive, &item)?;
-                let updated = archive.read_as(&act).updated(&item)?.max(described);
+                let described = last_described(site, &item)?;
+                let updated = site.public().updated(&item)?.max(described);
                 (site.url.at(&format!("{name}?page")), updated, String::new())
             }
             List::Resources => {
@@ -199,7 +198,7 @@ fn part_of(site: &Site, list: List, first: i64) -> Result<String, ArchiveError> 
                 let described = format!("<rs:ln rel=\"describes\" href=\"{page}\"/>");
                 let kind = "<rs:md type=\"application/xml\"/>";
                 let url = url_of(site, &local_name(&item.names));
-                let updated = last_described(archive, &item)?;
+                let updated = last_described(site, &item)?;
                 (url, updated, kind.to_owned() + &described)
             }
         };

@@ -201,7 +201,7 @@ impl ItemView {
             description,
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
-            changed: archive.read_as(&act).updated(item).unwrap_or_default(),
+            changed: site.public().updated(item).unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
             is_restricted: archive.read_as(&act).is_restricted(item),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
