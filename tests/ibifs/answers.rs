@@ -406,7 +406,7 @@ fn status_shows_how_a_store_is() {
               test $(($(date +%s) - since)) -lt 60 -a $((since - $(date +%s))) -lt 3",
     );
     env.prints(
-        "ibifs status A | sed -n '4,9s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,9s/^index.*/&/p;4,9s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
+        "ibifs status A | sed -n '4,10s/[0-9]\\{4\\}-[^ ]*Z/DATE/p;4,10s/^index.*/&/p;4,10s/^items.*/&/p' | sed 's/process [0-9]*/process N/'",
         "used by  process N of root since DATE\nitems    3 originals, 1 copy, 1 removed\nlast     DATE\nindex    current",
     );
     // A user writes something into the lock: it is reported as a hint only.

@@ -610,10 +610,10 @@ fn findings_are_printed_in_portuguese() {
         "ibifs export --bagit --store A.store $(cat one) bags | sed 's;: .*/.*: .*/.*;;'",
         "novo\n1 item: 1 escrito, 0 inalterado",
     );
-    let status = "ibifs status A.store | head -n 5 | tail -n +2 | cut -d, -f 1";
+    let status = "ibifs status A.store | head -n 6 | tail -n +2 | cut -d, -f 1";
     says(
         status,
-        "mounted  no\nused by  nenhum processo\nitems    2 originais\nminted   2 na última hora",
+        "mounted  no\nused by  nenhum processo\nitems    2 originais\ncontent  0 arquivo com 0 bytes em 0 item\nminted   2 na última hora",
     );
     says(
         "ibifs show A.store/col/$(cat one) | grep state",

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Archive, ArchiveError, Clock, Keeper, Role, holder};
-use crate::archive::store::{Counts, HostState, StoreError};
+use crate::archive::store::{ContentTotals, Counts, HostState, StoreError};
 use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::message;
@@ -70,6 +70,8 @@ pub struct Status {
     pub trouble: Option<Message>,
     /// The number of items, if the index can be read.
     pub items: Option<Counts>,
+    /// The public content of the items of which it is known, if the index can be read.
+    pub content: Option<ContentTotals>,
     /// The number of items minted lately, if the index can be read.
     pub minted: Option<Minted>,
     /// Originals removed in the last 30 days that no other Archive has claimed, the latest first.
@@ -128,6 +130,7 @@ impl Status {
                 index,
                 trouble: Some(error.message()),
                 items: None,
+                content: None,
                 minted: None,
                 removed: Vec::new(),
                 transfers: Vec::new(),
@@ -225,6 +228,7 @@ impl Keeper<'_> {
                 message!("it was not closed after a crash; the next mount brings it up to date")
             }),
             items: Some(self.store.counts()?),
+            content: Some(self.store.content_totals()?),
             minted: Some(minted),
             removed: self.removed_originals(&now)?,
             transfers: self.pending_transfers(),

@@ -137,6 +137,11 @@ impl StoreReport {
                 "copies": items.copies,
                 "removed": items.removed,
             })),
+            "content": self.status.content.map(|content| json!({
+                "items": content.items,
+                "files": content.files,
+                "bytes": content.bytes,
+            })),
             "removed_originals": self.status.removed.iter().map(|removed| {
                 json::item_with(&removed.names, State::Deleted, Some(removed.at.to_rfc3339()))
             }).collect::<Vec<_>>(),
@@ -226,6 +231,15 @@ impl StoreReport {
                 removed = plural!("{count} removed", "{count} removed", count = items.removed)
             );
             text.push_str(&format!("items    {}\n", localized(&items)));
+        }
+        if let Some(content) = &self.status.content {
+            let content = message!(
+                "{files} of {bytes} bytes in {items}",
+                files = plural!("{count} file", "{count} files", count = content.files),
+                bytes = content.bytes,
+                items = plural!("{count} item", "{count} items", count = content.items)
+            );
+            text.push_str(&format!("content  {}\n", localized(&content)));
         }
         if let Some(minted) = &self.status.minted {
             let rate = message!(
