@@ -166,13 +166,15 @@ impl Store {
             let (Some(first), Some(last)) = (near.first(), near.last()) else {
                 continue;
             };
-            self.reading().visit(sql, params![first.0, last.0], |row| {
-                let item = ItemId(row.get(0)?);
-                if near.binary_search(&item).is_ok() {
-                    counted.push(item);
-                }
-                Ok::<(), StoreError>(())
-            })?;
+            // No row is of an item that arrives.
+            self.reading_rows()
+                .visit(sql, params![first.0, last.0], |row| {
+                    let item = ItemId(row.get(0)?);
+                    if near.binary_search(&item).is_ok() {
+                        counted.push(item);
+                    }
+                    Ok::<(), StoreError>(())
+                })?;
         }
         if counted.is_empty() {
             return Ok(());
