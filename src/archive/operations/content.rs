@@ -21,6 +21,9 @@ use crate::os::processors;
 const COLLECTED: Duration = Duration::from_millis(20);
 /// The time for which nothing must have changed before items are counted.
 const QUIET: Duration = Duration::from_secs(2);
+/// The interval at which items are looked for that have been left alone. All that have changed are looked at: there are
+/// many while a collection is copied in.
+const LOOKED: Duration = Duration::from_secs(1);
 /// The longest time for which an item that is left alone waits while others change.
 const LONGEST: Duration = Duration::from_secs(60);
 /// The number of items that are counted for one write.
@@ -65,6 +68,8 @@ struct Inner {
     has_marks: bool,
     last: Option<Instant>,
     refused: Option<Instant>,
+    /// The last time at which items were looked for that have been left alone.
+    looked_for_due: Option<Instant>,
     /// The item up to which all were looked at for those without a row.
     looked: Option<ItemId>,
     /// When all were.
@@ -392,6 +397,14 @@ fn watch_once(
     }
     keeper.forget_fresh_content();
     let began = Instant::now();
+    {
+        let mut inner = changes.inner.lock();
+        let is_early = |at: Instant| began.saturating_duration_since(at) < LOOKED;
+        if inner.looked_for_due.is_some_and(is_early) {
+            return Some(Duration::ZERO);
+        }
+        inner.looked_for_due = Some(began);
+    }
     let counted = keeper
         .count_left_alone(reader, &act, &open(), QUIET)
         .and_then(|count| {
