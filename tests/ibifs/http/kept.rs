@@ -130,7 +130,7 @@ fn changes_in_the_tree_are_seen_at_once() {
     env.sh("ibifs umount A");
 }
 
-/// Changes that the mount makes, and so also to the index, are seen at once.
+/// Changes that the mount makes, and so also to the index, are seen at once; a new directory without a sidecar is seen soon.
 #[test]
 fn changes_by_the_mount_are_seen_at_once() {
     let (env, served) = environment(4);
@@ -153,7 +153,7 @@ fn changes_by_the_mount_are_seen_at_once() {
             rm -r A/$i4; says $i4 parsedibiurl.verblist= 'state Deleted'
             test $(status $U/col/$i4/doc/a.txt) = 410
             new=example.com/elsewhere/2009/01.02.03.04; silent $new '' ibi
-            mkdir -p A/$new/doc; says $new '' \"$new\"
+            mkdir -p A/$new/doc; sleep 0.1; says $new '' \"$new\"
             ibifs umount A"
         ),
     );

@@ -52,6 +52,18 @@ fn what_is_known_is_not_looked_for() {
     count(&archive);
     assert_eq!(size(&archive, &item), Some((1, 5)));
     let public = archive.read_as(&plainly).numbered(READER);
+    // A small item is looked through all the same.
+    let small = public.updated(&item).expect("read").expect("a time");
+    std::thread::sleep(Duration::from_millis(20));
+    std::fs::write(archive.file(&item, "doc/0"), "").expect("a file");
+    assert!(public.updated(&item).expect("read").expect("a time") > small);
+    for number in 1..=200 {
+        let name = format!("doc/{number}");
+        std::fs::write(archive.file(&item, &name), "").expect("a file");
+    }
+    drop(archive.change_content(item.id));
+    count(&archive);
+    assert_eq!(size(&archive, &item), Some((202, 5)));
     let before = public.updated(&item).expect("read").expect("a time");
     let later = std::time::SystemTime::now() + Duration::from_secs(3600);
     let file = std::fs::File::options()

@@ -1,9 +1,8 @@
 //! The last change of an item: the newest time of anything in it, and its size.
 //!
-//! The index has them of items that do not change. For another one a request walks through it, and not through a large one
-//! again and again: an answer about a small one depends on each of its entries, so that it is valid as long as their
-//! fingerprints are the same, and the result of a walk through a large one is valid for a time that grows with that of the
-//! walk.
+//! An answer about a small one depends on each of its entries, so that it is valid as long as their fingerprints are the
+//! same. Of a large one that does not change the index has it. A large one that changes is walked through, not again and
+//! again: the result is valid for a time that grows with that of the walk.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -77,7 +76,9 @@ impl ReadAs<'_> {
         self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
             let own = time_of_own(&open, self.dependencies);
-            let content = match self.known_content(item)? {
+            // A small item is looked through: so a change beside the mount is seen, too.
+            let known = self.known_content(item)?;
+            let content = match known.filter(|known| known.files > SMALL as u64) {
                 Some(known) => known.newest,
                 None => self.time_of_content(&open)?,
             };
