@@ -282,7 +282,12 @@ impl Keeper<'_> {
         quiet: Duration,
     ) -> Result<usize, ArchiveError> {
         let due = self.content.due(is_open, quiet);
-        for batch in due.chunks(BATCH) {
+        for (number, batch) in due.chunks(BATCH).enumerate() {
+            // A program that has begun to work needs the processors; the rest is still due when it has ended.
+            let last = self.content.inner.lock().last;
+            if number > 0 && last.is_some_and(|last| last.elapsed() < quiet) {
+                break;
+            }
             let mut counted = Vec::new();
             let mut lost = HashSet::new();
             for (id, changes) in batch {
