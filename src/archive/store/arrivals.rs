@@ -56,6 +56,12 @@ impl Arrivals {
         self.find(|held| held.items.get(&id).cloned())
     }
 
+    /// The item of which a condition holds.
+    pub(super) fn find_item(&self, is_meant: impl Fn(&Item) -> bool) -> Option<Item> {
+        let find = |held: &Held| held.items.values().find(|it| is_meant(it)).cloned();
+        self.find(find)
+    }
+
     fn find<T>(&self, find: impl FnOnce(&Held) -> Option<T>) -> Option<T> {
         if self.any() {
             find(&self.held.lock())
@@ -124,13 +130,6 @@ impl Store {
             }
         };
         super::spawn("arrivals", write)
-    }
-
-    /// The item with one of these names whose row is held back.
-    pub(super) fn arriving_as(&self, names: &Names) -> Option<Item> {
-        let is_meant = |item: &&Item| item.names.matches(names);
-        let find = |held: &Held| held.items.values().find(is_meant).cloned();
-        self.arrivals.find(find)
     }
 
     /// Records an item of which only a name is known, which the index does not have: with its sidecar, if that comes soon.

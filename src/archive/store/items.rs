@@ -4,14 +4,14 @@ use super::{Item, ItemId, Store, StoreError, Unsettled, query, recovery_log, row
 use crate::archive::owner::Owner;
 use crate::formats::item::Names;
 use crate::sql::engine::params;
-use ibi::{Ibi, Ibip, Rep};
+use ibi::{Ibip, Rep};
 
 impl Store {
     /// The item with this rep, in any spelling.
     pub fn find_by_rep(&self, rep: &Rep) -> Result<Option<Item>, StoreError> {
-        let arriving = || self.arriving_as(&Names::from(Ibi::Rep(rep.clone())));
-        let near = self.near_item(|item| item.names.rep() == Some(rep));
-        match near.or_else(arriving) {
+        let is_meant = |item: &Item| item.names.rep() == Some(rep);
+        let near = self.near_item(is_meant);
+        match near.or_else(|| self.arrivals.find_item(is_meant)) {
             Some(item) => Ok(Some(item)),
             None => self.find("rep_key = ?1", params![rep.canonical()]),
         }
@@ -19,9 +19,9 @@ impl Store {
 
     /// The item with this IBIp, in any spelling.
     pub fn find_by_ibip(&self, ibip: &Ibip) -> Result<Option<Item>, StoreError> {
-        let arriving = || self.arriving_as(&Names::from(Ibi::Ibip(ibip.clone())));
-        let near = self.near_item(|item| item.names.ibip() == Some(ibip));
-        match near.or_else(arriving) {
+        let is_meant = |item: &Item| item.names.ibip() == Some(ibip);
+        let near = self.near_item(is_meant);
+        match near.or_else(|| self.arrivals.find_item(is_meant)) {
             Some(item) => Ok(Some(item)),
             None => self.find("ibip_key = ?1", params![ibip.canonical()]),
         }
