@@ -108,13 +108,31 @@ impl Node {
     }
 }
 
+/// The number of an item, if there is one, which threads may read and set.
+#[derive(Debug, Default)]
+struct ItemCell(AtomicI64);
+
+impl ItemCell {
+    fn get(&self) -> Option<ItemId> {
+        match self.0.load(Ordering::Relaxed) {
+            0 => None,
+            id => Some(ItemId(id)),
+        }
+    }
+
+    fn set(&self, item: Option<ItemId>) {
+        let id = item.map_or(0, |item| item.0);
+        self.0.store(id, Ordering::Relaxed);
+    }
+}
+
 /// The findings of operations about a file. The node stores them; the table does not use them.
 #[derive(Debug, Default)]
 pub struct Learnt {
-    item: AtomicI64,
-    sidecar_of: AtomicI64,
-    metadata_of: AtomicI64,
-    describes: AtomicI64,
+    item: ItemCell,
+    sidecar_of: ItemCell,
+    metadata_of: ItemCell,
+    describes: ItemCell,
     lacks_capability: AtomicBool,
     was_mappable: AtomicBool,
     mappable_opens: AtomicU32,
@@ -182,56 +200,42 @@ impl Drop for MappableOpen {
 impl Learnt {
     /// The item in which this file lies, as far as it is known.
     pub fn item(&self) -> Option<ItemId> {
-        match self.item.load(Ordering::Relaxed) {
-            0 => None,
-            id => Some(ItemId(id)),
-        }
+        self.item.get()
     }
 
     /// Records in which item this file lies, if that is known.
     pub fn set_item(&self, item: Option<ItemId>) {
-        self.item
-            .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
+        self.item.set(item);
     }
 
     /// The item whose sidecar this file is.
     pub fn sidecar_of(&self) -> Option<ItemId> {
-        match self.sidecar_of.load(Ordering::Relaxed) {
-            0 => None,
-            id => Some(ItemId(id)),
-        }
+        self.sidecar_of.get()
     }
 
     /// Records which item's sidecar this file is, if any.
     pub fn set_sidecar_of(&self, item: Option<ItemId>) {
-        self.sidecar_of
-            .store(item.map_or(0, |item| item.0), Ordering::Relaxed);
+        self.sidecar_of.set(item);
     }
 
     /// The item whose metadata text this file is, if it was found by its name beside the item.
     pub fn metadata_of(&self) -> Option<ItemId> {
-        match self.metadata_of.load(Ordering::Relaxed) {
-            0 => None,
-            id => Some(ItemId(id)),
-        }
+        self.metadata_of.get()
     }
 
     /// Records which item's metadata text this file is.
     pub fn set_metadata_of(&self, item: ItemId) {
-        self.metadata_of.store(item.0, Ordering::Relaxed);
+        self.metadata_of.set(Some(item));
     }
 
     /// The item whose metadata text this file is, by whatever name it was found.
     pub fn describes(&self) -> Option<ItemId> {
-        match self.describes.load(Ordering::Relaxed) {
-            0 => None,
-            id => Some(ItemId(id)),
-        }
+        self.describes.get()
     }
 
     /// Records which item's metadata text this file is, by whatever name it was found.
     pub fn set_describes(&self, item: ItemId) {
-        self.describes.store(item.0, Ordering::Relaxed);
+        self.describes.set(Some(item));
     }
 
     /// Whether this file is known to have no `security.capability`.
