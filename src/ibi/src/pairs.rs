@@ -78,13 +78,47 @@ pub struct Pairs {
     tail: String, // the space after the last pair
 }
 
+/// A pair as it stands in the document, in one piece: a megabyte may hold a quarter of a million of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pair {
-    before: String, // the space before the name
-    name: String,
-    between: String,
-    written: String, // the value as it stands in the document
+    text: Box<str>, // the space before the name, the name, the space after it, and the value
+    name: (u32, u32),
+    written: u32, // where the value begins
     value: Value,
+}
+
+impl Pair {
+    fn new(before: &str, name: &str, between: &str, written: &str, value: Value) -> Pair {
+        let position = |bytes: usize| u32::try_from(bytes).unwrap_or(u32::MAX);
+        let (begin, end) = (before.len(), before.len() + name.len());
+        Pair {
+            text: [before, name, between, written].concat().into_boxed_str(),
+            name: (position(begin), position(end)),
+            written: position(end + between.len()),
+            value,
+        }
+    }
+
+    fn part(&self, begin: u32, end: u32) -> &str {
+        let part = self.text.get(begin as usize..end as usize);
+        part.unwrap_or_default()
+    }
+
+    fn before(&self) -> &str {
+        self.part(0, self.name.0)
+    }
+
+    fn name(&self) -> &str {
+        self.part(self.name.0, self.name.1)
+    }
+
+    fn between(&self) -> &str {
+        self.part(self.name.1, self.written)
+    }
+
+    fn written(&self) -> &str {
+        self.text.get(self.written as usize..).unwrap_or_default()
+    }
 }
 
 impl Pairs {
@@ -100,7 +134,7 @@ impl Pairs {
             if reader.peek().is_none() {
                 return Ok(Pairs {
                     pairs,
-                    tail: before,
+                    tail: before.to_owned(),
                 });
             }
             if before.is_empty() && !pairs.is_empty() {
@@ -112,13 +146,7 @@ impl Pairs {
                 return Err(reader.expected(Expected::SpaceAndValue));
             }
             let (value, written) = reader.value()?;
-            pairs.push(Pair {
-                before,
-                name,
-                between,
-                written,
-                value,
-            });
+            pairs.push(Pair::new(before, name, between, written, value));
         }
     }
 
@@ -132,9 +160,7 @@ impl Pairs {
 
     /// All pairs in the order in which they stand.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.pairs
-            .iter()
-            .map(|pair| (pair.name.as_str(), &pair.value))
+        self.pairs.iter().map(|pair| (pair.name(), &pair.value))
     }
 
     /// Replaces the value of the first pair of that name where it stands, or adds the pair at the
@@ -146,9 +172,8 @@ impl Pairs {
             return;
         }
         let written = value.to_string();
-        if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.name == name) {
-            pair.written = written;
-            pair.value = value;
+        if let Some(pair) = self.pairs.iter_mut().find(|pair| pair.name() == name) {
+            *pair = Pair::new(pair.before(), &name, pair.between(), &written, value);
             return;
         }
         let mut before = std::mem::take(&mut self.tail);
@@ -157,25 +182,23 @@ impl Pairs {
             before.push_str(end);
         }
         self.tail = end.to_owned();
-        self.pairs.push(Pair {
-            before,
-            name,
-            between: " ".to_owned(),
-            written,
-            value,
-        });
+        self.pairs
+            .push(Pair::new(&before, &name, " ", &written, value));
     }
 
     /// Removes all pairs of that name, with the space before each; returns whether there were any.
     pub fn remove(&mut self, name: &str) -> bool {
-        let begins = self.pairs.first().filter(|pair| pair.name == name);
-        let begins = begins.map(|pair| pair.before.clone());
+        let begins = self.pairs.first().filter(|pair| pair.name() == name);
+        let begins = begins.map(|pair| pair.before().to_owned());
         let count = self.pairs.len();
-        self.pairs.retain(|pair| pair.name != name);
+        self.pairs.retain(|pair| pair.name() != name);
         if let Some(before) = begins {
             // The next pair becomes the beginning of the document, and of its line.
             match self.pairs.first_mut() {
-                Some(next) => next.before = before,
+                Some(next) => {
+                    let value = next.value.clone();
+                    *next = Pair::new(&before, next.name(), next.between(), next.written(), value);
+                }
                 None => self.tail = before,
             }
         }
@@ -200,22 +223,18 @@ impl Pairs {
 
     /// The document's own end of line, so that an added line looks like the others.
     fn line_end(&self) -> &'static str {
-        let has_return = self.pairs.iter().any(|pair| pair.before.ends_with("\r\n"));
+        let has_return = self
+            .pairs
+            .iter()
+            .any(|pair| pair.before().ends_with("\r\n"));
         if has_return { "\r\n" } else { "\n" }
     }
 }
 
 impl fmt::Display for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Pair {
-            before,
-            name,
-            between,
-            written,
-            ..
-        } in &self.pairs
-        {
-            write!(f, "{before}{name}{between}{written}")?;
+        for pair in &self.pairs {
+            f.write_str(&pair.text)?;
         }
         f.write_str(&self.tail)
     }

@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         self.bytes.get(start..self.at).unwrap_or_default()
     }
 
-    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> String {
+    fn take_while(&mut self, belongs: impl Fn(u8) -> bool) -> &'a str {
         let start = self.at;
         while self.peek().is_some_and(&belongs) {
             self.at += 1;
@@ -99,12 +99,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Any space, perhaps none.
-    pub(super) fn space(&mut self) -> String {
+    pub(super) fn space(&mut self) -> &'a str {
         self.take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
     }
 
     /// A word, one character at least.
-    pub(super) fn word(&mut self, expected: Expected) -> Result<String, PairsError> {
+    pub(super) fn word(&mut self, expected: Expected) -> Result<&'a str, PairsError> {
         let word = self.take_while(|byte| byte.is_ascii_graphic() && !matches!(byte, b'{' | b'}'));
         if word.is_empty() {
             Err(self.expected(expected))
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A word or a list, and how it is written.
-    pub(super) fn value(&mut self) -> Result<(Value, String), PairsError> {
+    pub(super) fn value(&mut self) -> Result<(Value, &'a str), PairsError> {
         let start = self.at;
         let value = if self.peek() == Some(b'{') {
             self.list()
@@ -125,7 +125,8 @@ impl<'a> Reader<'a> {
     }
 
     fn single(&mut self) -> Result<Value, PairsError> {
-        self.word(Expected::Value).map(Value::Word)
+        let word = self.word(Expected::Value)?;
+        Ok(Value::Word(word.to_owned()))
     }
 
     fn list(&mut self) -> Result<Value, PairsError> {
@@ -138,7 +139,7 @@ impl<'a> Reader<'a> {
                 self.at += 1;
                 return Ok(Value::List(words));
             }
-            words.push(self.word(Expected::WordOrEnd)?);
+            words.push(self.word(Expected::WordOrEnd)?.to_owned());
         }
     }
 
@@ -162,6 +163,6 @@ impl<'a> Reader<'a> {
 }
 
 /// The bytes were all seen to be ASCII.
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap_or_default()
 }
