@@ -426,7 +426,15 @@ fn outside_crates_stay_at_home() {
         ("mime_guess", &["formats::premis", "http", "web"]),
         ("rawzip", &["web"]),
         ("tokio", &["sql", "http", "web", "resolver", "world"]),
-        ("base64", &["formats::federation", "web", "world::remote"]),
+        (
+            "base64",
+            &[
+                "formats::federation",
+                "formats::tlog",
+                "web",
+                "world::remote",
+            ],
+        ),
         (
             "libc",
             &[

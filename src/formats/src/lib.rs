@@ -29,6 +29,7 @@
 //! - [`federation`]: the list of Archives that a resolver publishes and reads.
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
+//! - [`tlog`]: transparency logs: signed notes, checkpoints, tiles and proofs.
 //! - [`webdav`]: WebDAV: what a request asks for, answers to XML.
 #![allow(rustdoc::private_intra_doc_links)]
 
@@ -60,5 +61,6 @@ pub mod registration;
 pub mod resolution;
 pub mod search;
 pub mod table;
+pub mod tlog;
 pub mod tree_name;
 pub mod webdav;
