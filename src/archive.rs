@@ -9,6 +9,7 @@
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`piece_hasher`]: the digests of the pieces of a file.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
+//! - [`manifest`]: the digest of an item's manifest.
 //! - [`scrub`]: reads every file again and compares it with its recorded digest. Needs no index.
 //! - [`operations`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first.
@@ -21,6 +22,7 @@ pub(crate) mod backup;
 pub(crate) mod deposit;
 pub(crate) mod finding;
 pub(crate) mod lock_order;
+pub(crate) mod manifest;
 pub(crate) mod operations;
 pub(crate) mod owner;
 pub(crate) mod package;
@@ -30,6 +32,7 @@ pub(crate) mod store;
 pub(crate) mod transfer;
 pub(crate) mod tree;
 
+pub use manifest::is_beside;
 pub use operations::*;
 pub use package::{OcflInventory, texts};
 pub use transfer::{Inventory, Tokens};

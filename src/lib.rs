@@ -48,7 +48,7 @@ pub mod outside {
         }
         pub use crate::archive::{
             Archive, ArchiveError, CheckCode, CheckFinding, CheckReport, Clock, Facts, Inventory,
-            OcflInventory, Process, Setup, SystemClock, Tokens, TransferRecord, texts,
+            OcflInventory, Process, Setup, SystemClock, Tokens, TransferRecord, lines, texts,
         };
     }
     pub mod fuse {

@@ -13,7 +13,7 @@ mod filling;
 mod mark;
 mod source;
 
-pub use filling::fill;
+pub use filling::{DepositError, fill};
 pub use source::{Moving, Source, SourceError};
 
 use crate::archive::backup::DEPOSIT_MARK as MARK;

@@ -15,10 +15,10 @@
 //! - The store: `init`, `open`, `lock`, `services` (of other processes), `status`, `facts`, `own_files`, `one_database`, `full_disk`.
 //! - Dates and mint: `dates` (in memory), `ledger` (on disk), `mint`, `settle_queue`, `settle`.
 //! - Items: `identifiers`, `name_spaces`, `lookup`, `register`, `take_in`, `import`, `ownership_transfer`.
-//! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes).
+//! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes), `seen` (the part of an index that one may see), `events` (what happens to items).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
-//! - Users: `actor`, `rights` (who may write), `public` (who may read), `event_log` (who did what).
+//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log` (who did what).
 //! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
@@ -32,8 +32,10 @@ mod content;
 mod dates;
 mod describe;
 mod directory;
+mod drafts;
 mod error;
 mod event_log;
+mod events;
 mod facts;
 mod far_ends;
 mod full_disk;
@@ -62,7 +64,9 @@ mod relations;
 mod resolve;
 mod rewritten;
 mod rights;
+mod seal;
 mod search;
+mod seen;
 mod services;
 mod settle;
 mod settle_queue;
@@ -72,6 +76,7 @@ mod take_in;
 #[cfg(test)]
 pub(crate) mod testing;
 mod views;
+mod withdrawal;
 mod work;
 
 use std::path::Path;
@@ -82,31 +87,36 @@ pub use crate::os::clock::{Clock, SystemClock};
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity, metadata_problems};
 pub use content::{ContentChange, watch_content};
-pub use describe::{FileList, MetadataFiles, RunAs};
+pub use describe::{FileList, RunAs};
 pub use directory::PublicDirectory;
+pub use drafts::{closed, is_draft, opened};
 pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
-pub use facts::Facts;
+pub use events::{Happened, Position, RelationEvent, Subject, catch_up, present};
+pub use facts::{Facts, is_email};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
+pub use lookup::{read_written, reader_of};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
-pub use own_files::{BACKUP_NOTE, DATABASE, FACTS, WORK_SOCKET};
+pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
 pub use ownership_transfer::{OwnershipTransfer, Role, TransferLock, TransferRecord};
 pub use peers::watch_peers;
 use publish::NewestTimes;
-pub use publish::{Listing, PublicFile};
+pub use publish::{Listing, PublicFile, is_below_hidden};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
-pub use resolve::{Claims, Related, Relations, matching_translation};
+pub use resolve::{Claims, GoneRelation, Related, Relations, matching_translation};
+pub use seal::watch_seals;
 pub use search::{
-    PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchCache, SearchIndexes, SearchScope,
-    SearchStop, TEXT_FILE, WrittenFiles,
+    PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchCache, SearchIndexes, SearchPage,
+    SearchScope, SearchStop, TEXT_FILE, WrittenFiles,
 };
+pub use seen::{attribute_of, line_of, lines, names_in_mount, record_in};
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
-pub use status::{PendingTransfer, Status};
+pub use status::{IndexState, PendingTransfer, Status};
 pub use views::{Depositor, Editor, Keeper, ReadAs};
 pub use work::{LevelWork, Taken};
 
@@ -115,6 +125,7 @@ use dates::DateLedger;
 use recovery_log::RecoveryLog;
 use rewritten::RewrittenSidecars;
 use settle_queue::SettleQueue;
+use withdrawal::LastTexts;
 
 use crate::archive::lock_order::{Rank, RankedMutex};
 use crate::archive::store::Store;
@@ -137,6 +148,7 @@ pub struct Archive {
     recovery: RecoveryLog,
     minted: SettleQueue,
     rewritten: RewrittenSidecars,
+    last_texts: LastTexts,
     newest: NewestTimes,
     content: Arc<ContentChanges>,
     /// The table of name spaces, see [`Archive::keep_name_spaces`].
@@ -168,6 +180,7 @@ impl Archive {
             recovery: RecoveryLog::new(Arc::clone(&tree), Arc::clone(&store)),
             minted: SettleQueue::new(Arc::clone(&tree), Arc::clone(&store)),
             rewritten: RewrittenSidecars::default(),
+            last_texts: LastTexts::default(),
             newest: NewestTimes::default(),
             content: Arc::default(),
             name_spaces: OnceLock::new(),

@@ -40,6 +40,7 @@ mod relation_changes;
 mod relations;
 mod rows;
 mod schema;
+mod sealed;
 mod search;
 mod server_schema;
 mod speakers;
@@ -127,6 +128,7 @@ pub struct Store {
     asking: RankedMutex<Vec<Arc<grants::PendingGrant>>>,
     recent: recent::Recent,
     arrivals: arrivals::Arrivals,
+    sealed: sealed::SealedItems,
 }
 
 impl Store {
@@ -230,6 +232,7 @@ impl Store {
             asking: RankedMutex::new(Rank::CommitQueue, Vec::new()),
             recent: recent::Recent::none(),
             arrivals: arrivals::Arrivals::default(),
+            sealed: sealed::SealedItems::default(),
         }
     }
 

@@ -27,7 +27,10 @@ use crate::formats::item::State;
 pub use care::{Backup, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
-pub use items::{Cite, Find, Id, IdCommand, List, Mint, Relate, Show, Unrelate, Watch, Work};
+pub use items::{
+    Cite, Find, Id, IdCommand, List, Mint, Publish, Relate, Remove, Restore, Seal, Show, Unrelate,
+    Unseal, Watch, Withdraw, Work,
+};
 pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
 pub use refusal::LocalizedErrors;
@@ -94,6 +97,32 @@ pub enum Command {
     /// The command finds the directories of the store under the paths given. What has changed is taken in after it.
     #[command(after_long_help = examples::WORK)]
     Work(Work),
+    /// Publish a draft
+    ///
+    /// Lets all users into the item's directory, and prints the link of the item and of its page.
+    #[command(after_long_help = examples::PUBLISH)]
+    Publish(Publish),
+    /// Let no file of an item change any more
+    #[command(after_long_help = examples::SEAL)]
+    Seal(Seal),
+    /// Let the files of a sealed item change again
+    #[command(after_long_help = examples::UNSEAL)]
+    Unseal(Unseal),
+    /// Withdraw an item: keep it, and show it to its owner alone
+    ///
+    /// Title, creators, date and reason stay public, and so do its identifiers.
+    #[command(after_long_help = examples::WITHDRAW)]
+    Withdraw(Withdraw),
+    /// Show an item again that was withdrawn
+    ///
+    /// Lets all users into the item's directory, and removes date and reason from its sidecar.
+    #[command(after_long_help = examples::RESTORE)]
+    Restore(Restore),
+    /// Remove an item with all its files
+    ///
+    /// Its identifiers, its citation and the reason stay. An item that could not be removed completely is left as it is.
+    #[command(after_long_help = examples::REMOVE)]
+    Remove(Remove),
     /// Show what is known of an item
     ///
     /// Identifiers, state, the Archive that holds the original, language, target file, and all

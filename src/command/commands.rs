@@ -6,11 +6,11 @@ mod backup;
 mod check;
 mod cite;
 mod complete;
+mod daemon;
 mod explain;
 mod export;
 mod find;
 mod import;
-mod inherited;
 mod init;
 mod items;
 mod listen;
@@ -19,11 +19,13 @@ mod mount_helper;
 mod mounting;
 mod preview_helper;
 mod print;
+mod publish;
 mod quickstart;
 mod relations;
 mod remote;
 mod resolver;
 mod scrub;
+mod seal;
 mod secret;
 mod serve;
 mod start;
@@ -32,6 +34,7 @@ mod text_helper;
 mod transfer;
 mod upn;
 mod watch;
+mod withdraw;
 mod work;
 mod world;
 mod world_companion;
@@ -58,6 +61,12 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Umount(options) => mounting::umount(&options),
         Command::Status(options) => status::run(&options),
         Command::Mint(options) => mint::mint(&options),
+        Command::Publish(options) => publish::run(&options),
+        Command::Seal(options) => seal::seal(&options),
+        Command::Unseal(options) => seal::unseal(&options),
+        Command::Withdraw(options) => withdraw::withdraw(&options),
+        Command::Restore(options) => withdraw::restore(&options),
+        Command::Remove(options) => withdraw::remove(&options),
         Command::Work(options) => work::run(&options),
         Command::Show(options) => items::show(&options),
         Command::Cite(options) => cite::run(&options),

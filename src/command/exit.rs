@@ -134,9 +134,12 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::ServiceItem
             | ArchiveError::NotOriginal { .. }
             | ArchiveError::NotAllowed(_)
+            | ArchiveError::Sealed { .. }
+            | ArchiveError::SealRefused { .. }
             | ArchiveError::Cycle { .. }
             | ArchiveError::Wait(_)
             | ArchiveError::NotEmpty(_)
+            | ArchiveError::Draft(_)
             | ArchiveError::Given(_)
             | ArchiveError::NotStoreOwner { .. }
             | ArchiveError::ReadOnly => Exit::Refused,
@@ -233,6 +236,7 @@ impl From<PackageError> for Failure {
             PackageError::Exists { .. } | PackageError::Unfit { .. } => Exit::Refused,
             PackageError::Io { .. }
             | PackageError::File { .. }
+            | PackageError::BrokenSeal(_)
             | PackageError::Broken { .. }
             | PackageError::Object(_)
             | PackageError::Undeclared

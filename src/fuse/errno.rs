@@ -27,7 +27,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         | ArchiveError::FactsChanged
         | ArchiveError::Lock { .. }
         | ArchiveError::TransferRecord { .. } => Errno::IO,
-        ArchiveError::Busy(_) => Errno::BUSY,
+        ArchiveError::Busy(_) | ArchiveError::SealRefused { .. } => Errno::BUSY,
         ArchiveError::ReadOnly => Errno::ROFS,
         ArchiveError::Unknown { .. } | ArchiveError::NoRelation { .. } => Errno::NOENT,
         ArchiveError::Exists(_) | ArchiveError::HasOne { .. } | ArchiveError::AliasTaken { .. } => {
@@ -38,6 +38,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::NotMintedYet { .. }
         | ArchiveError::NotMintedHere(_)
         | ArchiveError::NotOriginal { .. }
+        | ArchiveError::Sealed { .. }
         | ArchiveError::Given(_) => Errno::PERM,
         // Its sidecar is always in it. rsync --delete goes on after this error alone.
         ArchiveError::ServiceItem => Errno::NOTEMPTY,
@@ -49,6 +50,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         | ArchiveError::Changed(_) => Errno::BADMSG,
         ArchiveError::Wait(_) => Errno::AGAIN,
         ArchiveError::NotEmpty(_) => Errno::NOTEMPTY,
+        ArchiveError::Draft(_) => Errno::PERM,
     }
 }
 

@@ -64,6 +64,9 @@ pub const DATA: &str = "user.ibi.data";
 /// The virtual attribute of the mount's root that says how much the daemon holds for the kernel.
 pub const HELD: &str = "user.ibi.held";
 
+/// The virtual attribute of the mount's root with the address of the socket by which commands ask the daemon.
+pub const SOCKET: &str = "user.ibi.socket";
+
 /// The mounted filesystem.
 #[derive(Debug)]
 pub struct Ibifs {
@@ -93,6 +96,8 @@ pub struct Inner {
     scheduler: Scheduler,
     /// Files that were closed, of which a mapping for writing may remain.
     mapped: Mutex<Vec<Arc<Node>>>,
+    /// The address of the daemon's socket.
+    socket: OnceLock<String>,
 }
 
 impl Ibifs {
@@ -126,6 +131,7 @@ impl Ibifs {
             readdirplus: ReaddirplusHeuristic::default(),
             scheduler,
             mapped: Mutex::default(),
+            socket: OnceLock::new(),
         };
         Ok(Ibifs {
             inner: Arc::new(inner),
@@ -182,12 +188,17 @@ impl Inner {
         Ok(found)
     }
 
-    /// The value of an extended attribute. Two of the mount's root describe this daemon.
+    /// The value of an extended attribute. Three of the mount's root describe this daemon.
     fn xattr(&self, node: &Node, name: &OsStr, limit: usize) -> ErrnoResult<Vec<u8>> {
         if node.kind == NodeKind::Root && name == DATA {
             Ok(self.backings.data_path().to_words().into_bytes())
         } else if node.kind == NodeKind::Root && name == HELD {
             Ok(self.held().into_bytes())
+        } else if node.kind == NodeKind::Root
+            && name == SOCKET
+            && let Some(address) = self.socket.get()
+        {
+            Ok(address.clone().into_bytes())
         } else {
             self.namespace.xattr(node, name, limit)
         }

@@ -1,11 +1,15 @@
 //! Mounting and unmounting: the checks before a mount, its options, signals, and shutdown in bounded time.
 
+mod answers;
+mod asking;
 mod attach;
+mod conversation;
 mod error;
 mod level_works;
 mod nesting;
 mod settings;
 mod signals;
+mod socket;
 mod table;
 mod world_options;
 mod world_place;
@@ -16,18 +20,21 @@ use std::time::{Duration, Instant};
 
 use crate::archive::finding::Severity;
 use crate::archive::tree::SIDECAR;
-use crate::archive::{Archive, ArchiveError, SystemClock, watch_content, watch_peers};
+use crate::archive::{Archive, ArchiveError, SystemClock, watch_content, watch_peers, watch_seals};
 use crate::fuse::fs::{Ibifs, KernelCache, MountRoot, SessionCache};
 use crate::fuse::namespace::{Namespace, Options};
 use crate::os::caller::Caller;
 use crate::os::opening;
 use crate::os::system_files;
+use conversation::Asked;
 use ibi::message;
 use ibi::message::{Localize, Message};
-use level_works::LevelWorks;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use socket::DaemonSocket;
 
+pub use answers::{MOST_COMPLETED, SHOWN};
+pub use asking::{Answer, AskError, ask};
 pub use error::{MountError, option_stems, option_words};
 pub use settings::Settings;
 pub use table::{Mounted, data, mounts};
@@ -132,15 +139,19 @@ pub fn serve(
         let open = changes.items_being_written();
         let nobody = Caller::NOBODY.acts_as();
         watch_content(&archive, nobody, as_nobody, open).map_err(failed)?;
+        watch_seals(&archive).map_err(failed)?;
     }
-    let works =
-        (!settings.is_read_only() && !archive.is_shared()).then(|| LevelWorks::start(changes));
-    let works = works.transpose().inspect_err(|error| {
-        log::warn!("'ibifs work' of levels is not possible: {error}");
+    let socket = DaemonSocket::start(Asked {
+        changes,
+        takes_work: !settings.is_read_only() && !archive.is_shared(),
+        is_for_others: settings.allow_other,
+    });
+    let socket = socket.inspect_err(|error| {
+        log::warn!("commands cannot ask this mount: {error}");
     });
     watcher.ready();
     wait_for_end(background, &mount_point, watcher);
-    drop(works);
+    drop(socket);
     archive.close();
     Ok(())
 }

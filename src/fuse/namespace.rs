@@ -154,6 +154,8 @@ pub struct Namespace {
     /// Sidecars that were refused when a process closed them and that another may still write: under which
     /// name in their item each is kept.
     refused: Mutex<HashMap<NodeId, String>>,
+    /// What metadata texts that are being written said before.
+    texts_before: Mutex<HashMap<NodeId, Vec<u8>>>,
     staging: Staging,
     spellings: Spellings,
     texts: GeneratedTexts,
@@ -201,6 +203,7 @@ impl Namespace {
             level_stamps: LevelStamps::default(),
             changed: Mutex::default(),
             refused: Mutex::default(),
+            texts_before: Mutex::default(),
             staging,
             spellings: Spellings::default(),
             texts: GeneratedTexts::default(),

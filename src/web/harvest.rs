@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 
 use crate::archive::store::{Harvest, Item, ItemId, RecordState, Stamped, Window};
 use crate::archive::{Archive, ArchiveError, Clock, ReadAs};
-use crate::formats::description::{Access, Description, OpenFile};
+use crate::formats::description::{Access, AccessRight, OpenFile};
 use crate::formats::item::{Names, State};
 use crate::formats::oai::{OaiFormat, local_name};
 
@@ -82,13 +82,28 @@ impl Harvester<'_> {
         let root = self.archive.open_content(item, b"");
         let record = root.and_then(|_| self.archive.description(item, None));
         match record {
-            Ok(description) => {
+            Ok(mut description) => {
                 // A record has the same datestamp in all formats.
                 let element = description.record.core.to_oai_dc_element();
-                let openaire = self.openaire(item, &description)?;
+                let access = self.access(item)?;
+                if description.access.is_none() {
+                    let right = access.as_ref().map(|access| access.right);
+                    description.access = right.filter(|right| *right == AccessRight::Restricted);
+                }
+                let openaire = access.and_then(|access| description.openaire_element(&access));
                 let mut digest = Sha256::new();
                 digest.update(element.as_bytes());
                 digest.update(openaire.as_deref().unwrap_or_default().as_bytes());
+                if let Some(right) = description.access {
+                    digest.update(right.label().as_bytes());
+                    digest.update(
+                        description
+                            .available
+                            .as_deref()
+                            .unwrap_or_default()
+                            .as_bytes(),
+                    );
+                }
                 let mut digest = digest.finalize().to_vec();
                 digest.truncate(MARK_BYTES);
                 let state = RecordState::Present {
@@ -108,14 +123,9 @@ impl Harvester<'_> {
         }
     }
 
-    /// The record in the profile of OpenAIRE, if it has that form.
-    fn openaire(
-        &self,
-        item: &Item,
-        description: &Description,
-    ) -> Result<Option<String>, ArchiveError> {
-        let content = self.archive.readable_content(item, MOST_FILES);
-        let content = match content {
+    /// The part of an item that the public may read. None if that is not known.
+    fn access(&self, item: &Item) -> Result<Option<Access>, ArchiveError> {
+        let content = match self.archive.readable_content(item, MOST_FILES) {
             Ok(content) => content,
             Err(ArchiveError::Tree(error)) if !may_pass(error.errno()) => return Ok(None),
             Err(error) => return Err(error),
@@ -128,7 +138,7 @@ impl Harvester<'_> {
                 is_main: content.main.as_ref() == Some(&file.path),
             }
         });
-        Ok(description.openaire_element(&Access {
+        Ok(Some(Access {
             right: content.right,
             files: files.collect(),
         }))

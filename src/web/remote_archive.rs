@@ -20,9 +20,10 @@ use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::{Digest, shown};
-use crate::formats::item::{Names, State};
+use crate::formats::item::{Life, Names, State};
 use crate::formats::query::{encoded, percent_decoded};
 use crate::formats::resolution::service_url;
+use crate::http::client::fetch::Fetch;
 use crate::http::client::{Client, ClientError, Network, Pool, Reach};
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -223,6 +224,7 @@ impl Destination for Remote {
             state: state.map_err(|error| self.link.fault(&error))?,
             service: service.and_then(|value| Names::from_value(value).ok()),
             removed_at: word("timestamp").and_then(|word| Timestamp::parse_rfc3339(word).ok()),
+            is_withdrawn: false,
         })
     }
 
@@ -338,6 +340,12 @@ impl RemoteArchive {
         Ok(self.remote_status(names)?.state)
     }
 
+    /// Whether it holds the original of an item, and has withdrawn it.
+    pub fn has_withdrawn(&self, names: &Names) -> Result<bool, TransferError> {
+        let status = self.remote_status(names)?;
+        Ok(status.is_withdrawn && status.state == Some(State::Original))
+    }
+
     /// The status of an item. The answer must come from the expected service, and be about this item.
     fn remote_status(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let fault = |what: &dyn Localize| {
@@ -355,7 +363,9 @@ impl RemoteArchive {
             .block_on(asked)
             .map_err(|error| fault(&error))?;
         let pairs = Pairs::parse(&answer).map_err(|error| fault(&error))?;
-        let state = pairs.get("state").and_then(|value| value.words().first());
+        let withdrawn = pairs.get("withdrawn");
+        let state = withdrawn.or_else(|| pairs.get("state"));
+        let state = state.and_then(|value| value.words().first());
         let state = state.map(|word| word.parse::<State>()).transpose();
         let state = state.map_err(|error| fault(&error))?;
         let named = |pair: &str| pairs.get(pair).and_then(|it| Names::from_value(it).ok());
@@ -381,9 +391,35 @@ impl RemoteArchive {
         }
         Ok(RemoteStatus {
             state,
+            is_withdrawn: withdrawn.is_some(),
             ..RemoteStatus::default()
         })
     }
+}
+
+/// Reads the page of the Archive at a URL about an item that it has withdrawn; None of any other item, and where there is
+/// no such page.
+#[must_use]
+pub fn withdrawal_at(base: &BaseUrl, names: &Names, network: &Network) -> Option<Life> {
+    let url = base.at(&encoded(names.preferred().as_bytes()));
+    let client = Client::new(network, Reach::Any);
+    let asked = async {
+        let page = Fetch::get(&url).with(header::ACCEPT, "application/json");
+        let page = client.fetch(&page).await.ok()?;
+        let is_gone = page.status() == 410;
+        let text = page.whole(LONGEST_STATUS, STATUS_TIMEOUT).await.ok();
+        text.filter(|_| is_gone)
+    };
+    let runtime = runtime().ok()?;
+    let text = runtime.block_on(async { tokio::time::timeout(STATUS_TIMEOUT, asked).await });
+    let page: serde_json::Value = serde_json::from_slice(&text.ok()??).ok()?;
+    // One that was removed after it was withdrawn has its state.
+    if page["state"].is_string() {
+        return None;
+    }
+    let at = Timestamp::parse_rfc3339(page["withdrawn_at"].as_str()?).ok()?;
+    let reason = page["reason"].as_str().unwrap_or_default();
+    Some(Life::withdrawn(at, reason, page["citation"].as_str()))
 }
 
 /// A public service proves the removal but does not take part: it records nothing.

@@ -102,7 +102,8 @@ impl Service<'_> {
             Ok(None) | Err(ArchiveError::Ibi(_)) => return Ok(UrlAnswer::default()),
             Err(error) => return Err(error),
         };
-        if !self.archive.is_public(&item)? {
+        let is_withdrawn = self.archive.is_withdrawn(&item)?;
+        if !is_withdrawn && !self.archive.is_public(&item)? {
             return Ok(UrlAnswer::default());
         }
         let mut pairs = vec![
@@ -114,10 +115,19 @@ impl Service<'_> {
             ),
             ("ibi.platformsoftware".to_owned(), Value::List(Vec::new())),
         ];
-        if item.state == State::Deleted {
-            pairs.push(("state".to_owned(), word(item.state.to_string())));
-            if let Some(removed) = &item.removed_at {
+        // Resolvers treat one that is withdrawn as one that was removed.
+        let gone = match (&item.life.withdrawn, is_withdrawn) {
+            (Some(withdrawn), true) => Some(&withdrawn.at),
+            _ => item.removed_at.as_ref(),
+        };
+        if is_withdrawn || item.state == State::Deleted {
+            pairs.push(("state".to_owned(), word(State::Deleted.to_string())));
+            if let Some(removed) = gone {
                 pairs.push(("timestamp".to_owned(), word(removed.to_rfc3339())));
+            }
+            // An original that is withdrawn is still the original: no other Archive may claim it.
+            if is_withdrawn {
+                pairs.push(("withdrawn".to_owned(), word(item.state.to_string())));
             }
             return Ok(answer(pairs, None));
         }

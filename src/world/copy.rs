@@ -13,4 +13,4 @@ mod found;
 mod held;
 
 pub(crate) use copying::{CopyDestination, CopySource};
-pub(crate) use found::{CopyRequest, Identity};
+pub(crate) use found::{CopyRequest, Identity, ItemToCopy};

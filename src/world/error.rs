@@ -24,6 +24,8 @@ pub(crate) enum ForeignError {
     Loop,
     /// The limit of the cache is too low, or its disk is full.
     Full,
+    /// The files of the item are withheld until a date.
+    Withheld,
     /// It is a directory whose entries are not known.
     Unlisted,
     /// It is not a directory.
@@ -47,7 +49,7 @@ impl ForeignError {
             ForeignError::Unsupported(_) => Errno::OPNOTSUPP,
             ForeignError::Loop => Errno::LOOP,
             ForeignError::Full => Errno::NOSPC,
-            ForeignError::Unlisted => Errno::ACCESS,
+            ForeignError::Withheld | ForeignError::Unlisted => Errno::ACCESS,
             ForeignError::NotDirectory => Errno::NOTDIR,
             ForeignError::IsDirectory => Errno::ISDIR,
             ForeignError::Invalid => Errno::INVAL,
@@ -66,6 +68,7 @@ impl Localize for ForeignError {
             ForeignError::Changed => message!("it has been changed at its Archive"),
             ForeignError::Loop => message!("the links have no end"),
             ForeignError::Full => message!("the cache is full"),
+            ForeignError::Withheld => message!("the files of the item are withheld until a date"),
             ForeignError::Unlisted => message!("its entries are not known"),
             ForeignError::NotDirectory => message!("it is not a directory"),
             ForeignError::IsDirectory => message!("it is a directory"),
@@ -96,6 +99,7 @@ mod tests {
             (ForeignError::Unsupported(why()), Errno::OPNOTSUPP),
             (ForeignError::Loop, Errno::LOOP),
             (ForeignError::Full, Errno::NOSPC),
+            (ForeignError::Withheld, Errno::ACCESS),
             (ForeignError::Unlisted, Errno::ACCESS),
             (ForeignError::NotDirectory, Errno::NOTDIR),
             (ForeignError::IsDirectory, Errno::ISDIR),

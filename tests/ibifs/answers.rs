@@ -49,6 +49,32 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         "ibifs show A/$(cat one) --json",
         r#".state == "Original""#,
     ),
+    ("seal", "ibifs seal A/$(cat one) --json", ".rep != null"),
+    (
+        "unseal",
+        "ibifs unseal A/$(cat one) --reason typo --json",
+        ".rep != null",
+    ),
+    (
+        "withdraw",
+        "ibifs withdraw A/$(cat one) --reason because --json",
+        ".rep != null",
+    ),
+    (
+        "restore",
+        "ibifs restore A/$(cat one) --json",
+        ".rep != null",
+    ),
+    (
+        "remove",
+        "ibifs remove A/$(ibifs mint A | head -n 1) --json",
+        ".rep != null",
+    ),
+    (
+        "publish",
+        "chmod 750 A/$(cat one); ibifs publish --untitled A/$(cat one) --json",
+        r#".closed == 0 and (.page_url | endswith("?page"))"#,
+    ),
     (
         "cite",
         "ibifs cite --list-styles --json; ibifs cite A/$(cat one) --style abnt --language pt-BR --json",
@@ -74,7 +100,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         "ibifs unrelate A/$(cat one) --metadata --json",
         r#".relation == "metadata" and .target == null"#,
     ),
-    ("ls", "ibifs ls A --json", "length == 4"),
+    ("ls", "ibifs ls A --json", "length == 5"),
     (
         "reindex",
         "ibifs reindex --json B.store",
@@ -221,6 +247,8 @@ const REFUSALS: &[(&str, i32)] = &[
     ("show A", 2),
     ("show no-identifier --store A", 2),
     ("show 8JMKD3MGP8W/34PGRBS --store A", 3),
+    ("publish A/$(cat one)", 4),
+    ("publish 8JMKD3MGP8W/34PGRBS --store A", 3),
     ("cite A/$(cat one) --style none", 2),
     ("cite A/$(cat one) --language fr", 2),
     ("cite A/$(cat one) --list-styles", 2),
@@ -386,7 +414,7 @@ fn status_shows_how_a_store_is() {
     };
     is(
         "A",
-        r#".items == {"originals": 3, "copies": 1, "removed": 1}"#,
+        r#".items == {"originals": 3, "copies": 1, "removed": 1, "withdrawn": 0}"#,
     );
     is(
         "A",

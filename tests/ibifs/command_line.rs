@@ -442,11 +442,11 @@ fn ls_lists_by_prefix_and_state() {
     env.prints("ibifs ls A --state Deleted | grep -c $(<gone)", "1");
     env.prints(
         "ibifs ls A --json | jq -c '[length, (.[] | select(.state == \"Deleted\") | keys_unsorted)]'",
-        r#"[6,["rep","ibip","state","timestamp"]]"#,
+        r#"[6,["rep","ibip","state","timestamp","draft","withdrawn"]]"#,
     );
     env.prints(
         "ibifs ls A 8J --json | jq -c .",
-        r#"[{"rep":null,"ibip":"8JMKD3MGP8W/34PGRBS","state":"Copy"}]"#,
+        r#"[{"rep":null,"ibip":"8JMKD3MGP8W/34PGRBS","state":"Copy","draft":false,"withdrawn":null}]"#,
     );
     env.exits("ibifs ls A --state Lost", 2);
     env.prints("ibifs ls A | head -c0; echo $?", "0");
@@ -498,7 +498,7 @@ fn show_finds_items_by_every_name() {
     }
     env.prints(
         "cd A/$(<rep)/doc; ibifs show . --json | jq -c '[keys_unsorted, .state, .aliases, (.relations|keys), (.relations.lastedition|keys_unsorted)]'",
-        r#"[["rep","ibip","state","title","persistent_url","page_url","archiveservice","language","target","aliases","relations","claims","other_claims"],"Original",["6RPa7umaZ/UaJFT"],["lastedition","nextedition"],["rep","ibip"]]"#,
+        r#"[["rep","ibip","state","draft","available","sealed","withdrawn","citation","title","persistent_url","page_url","archiveservice","language","target","aliases","relations","removed_relations","claims","other_claims"],"Original",["6RPa7umaZ/UaJFT"],["lastedition","nextedition"],["rep","ibip"]]"#,
     );
     env.prints(
         "ibifs show A/$(<rep) | head -2 | tr -s ' ' | cut -d' ' -f2",

@@ -272,6 +272,7 @@ shown! {
     not_a_directory NotADirectory
     edition_cycle EditionCycle
     relations_differ RelationsDiffer
+    removed_target RemovedTarget
     one_sided OneSided
     service_missing ServiceMissing
     ledger_broken LedgerBroken

@@ -3,7 +3,9 @@
 mod access_log;
 mod content;
 mod dav;
+mod embargo;
 mod federation;
+mod hidden;
 pub mod https;
 mod interoperation;
 mod inventory;

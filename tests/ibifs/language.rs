@@ -406,7 +406,7 @@ fn usage_errors_are_in_portuguese() {
     refuses(
         "ibifs mint a --edition-of b --metadata-of c",
         "o argumento '--edition-of <ITEM>' não pode ser usado com '--metadata-of <ITEM>'\n\n\
-         Uso: ibifs mint [OPÇÕES] <ACERVO-OU-PONTO>",
+         Uso: ibifs mint [OPÇÕES] [ACERVO-OU-PONTO]",
     );
     refuses(
         "ibifs fsck --repair --repair x",

@@ -7,6 +7,7 @@
 )]
 
 mod answers;
+mod asked;
 mod attackers;
 mod backup;
 mod bags;
@@ -39,6 +40,7 @@ mod inside;
 mod language;
 mod latin;
 mod layout;
+mod life;
 mod messages;
 mod metadata;
 mod metadata_texts;
@@ -62,6 +64,7 @@ mod refusals;
 mod refused_sidecars;
 mod scale;
 mod scrub;
+mod seal;
 mod services;
 mod session;
 mod soak;
@@ -72,6 +75,7 @@ mod tools;
 mod transfer;
 mod trees;
 mod watch;
+mod withdraw;
 mod work;
 mod work_levels;
 mod world;

@@ -27,13 +27,36 @@ fn an_unknown_field_fails_where_it_is_written() {
     }
 }
 
+/// A text of which nothing can be read leaves the one before it in force, and is kept: in both trees, with the kernel's
+/// passthrough and without.
+#[test]
+fn a_text_of_which_nothing_can_be_read_replaces_none() {
+    let env = TestEnv::new().with_a();
+    env.sh("mint A one; echo $(rep A/.mint/one) $(ibip A/.mint/one) > names; printf 'title: Rain\\n' > good; printf 'it rained\\nfor days\\n' > bad
+        same() { for try in $(seq 100); do cmp -s $1 $2 && return; sleep 0.05; done; cmp $1 $2; }; declare -f same > same");
+    for options in ["passthrough=yes", "passthrough=no"] {
+        env.sh(&format!(
+            "umount A; ibifs mount A.store A -o {options}; . ./same
+             for item in $(<names); do item=A/$item; rm -f $item/.ibi.broken-*
+                 cp good $item:; ! cp bad $item: 2> why; grep -q 'Invalid argument' why
+                 same good $item/.ibi.metadata; cmp bad $item/.ibi.broken-1; cat $item: | cmp - good
+                 grep -q 'Rain</dc:title>' \"$item:(oai_dc)\"; ls -A $item | grep -q broken-1
+                 ! cp bad $item: 2> why; same good $item/.ibi.metadata; test ! -e $item/.ibi.broken-2
+                 (echo it rained; sh -c true; echo 'title: Snow') > $item: || true; grep -q Snow $item:
+                 cp good $item:; : > $item:; test ! -s $item/.ibi.metadata
+                 ! cp bad $item: 2> why; sleep 0.2; cmp bad $item/.ibi.metadata; test ! -e $item/.ibi.broken-2; rm $item:
+             done"
+        ));
+    }
+}
+
 /// A shell that writes a text ignores that close(2) fails; `ibifs show`, which users type next, says what is wrong.
 #[test]
 fn what_a_shell_wrote_is_judged_when_the_item_is_shown() {
     let env = TestEnv::new().with_a();
     env.prints(
         "mint A one > /dev/null; item=$(rep A/.mint/one); echo 'title: Rain' > A/$item:; ibifs show A/$item 2>&1 | grep -c metadata: || true
-         printf 'titel: Rain\nrain\n' > A/$item:; ibifs show A/$item 2>&1 > /dev/null | cut -d';' -f1
+         printf 'titel: Rain\nrain\ncreator: Silva\n' > A/$item:; ibifs show A/$item 2>&1 > /dev/null | cut -d';' -f1
          ibifs show A/$item --json 2> /dev/null | jq -r .state",
         "0\nibifs: metadata: line 1 has the unknown field 'titel'\n\
          ibifs: metadata: line 2 of the metadata is not 'name: value': 'rain'\n\

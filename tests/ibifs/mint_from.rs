@@ -120,3 +120,61 @@ fn a_user_deposits_their_own() {
          ibifs umount A; ibifs fsck A.store"
     ));
 }
+
+/// `--with-files`: the next edition has the files of the one before, in a store and in a mount, for root and for a user
+/// without the right to enter the store; the one before keeps its own, and what was closed stays closed.
+#[test]
+fn the_next_edition_has_the_files_of_the_one_before() {
+    let env = TestEnv::with(Needs::HardLinks);
+    env.sh(&format!(
+        "{TREE}
+         mkdir bin A; cp $(command -v ibifs) bin; chmod 755 .
+         ibifs init A.store --host archive-a.example.org > /dev/null; ibifs mount -o allow_other A.store A; chmod 1777 A
+         as() {{ setpriv --reuid 65534 --regid 65534 --clear-groups env PATH=$PWD/bin:/usr/bin:/bin \"$@\"; }}
+         files() {{ (cd $1; find . -mindepth 1 ! -name '.ibi*' -printf '%p %y %m %s %T@ %l\n' | sort; find . -name '.ibi*' -o -type f -print | sort | xargs cat); }}
+         for user in env as; do
+             $user ibifs mint A > first; first=A/$(head -n 1 first); rmdir $first/doc; tree dir; rm dir/fifo
+             [ $user = env ] || chown -R 65534:65534 dir
+             $user cp -a dir/. $first; chmod 750 $first; echo 'title: Rain' > $first/.ibi.metadata; rm -r dir
+             files $first > before
+             $user ibifs mint A --edition-of A/$(tail -n 1 first) --with-files --with-metadata > next
+             next=A/$(head -n 1 next); files $next | diff before -; files $first | diff before -
+             grep -q Rain $next/.ibi.metadata
+             grep -q $(tail -n 1 next) $next/.ibi; [ $(stat -c %a $next) = 750 ]
+             [ $(stat -c %u $next) = $(stat -c %u $first) ]
+             $user ibifs mint A --edition-of $next --with-files > third; third=A/$(head -n 1 third)
+             files $third | diff before -; [ ! -e $third/.ibi.metadata ]
+             touch $third/doc/new; [ ! -e $next/doc/new ]; last=$third
+         done
+         # A list gives the group less than the bits of its mask say.
+         setfacl -m u:1:rx,g::- $last; ibifs mint A --edition-of $last --with-files > list
+         [ $(stat -c %a A/$(head -n 1 list)) = 700 ]
+         # What a user may not read is refused before anything is minted.
+         ibifs mint A > shut; shut=A/$(head -n 1 shut); touch $shut/doc/own; chmod 600 $shut/doc/own; chmod 777 $shut $shut/.ibi; ibifs ls A > all"
+    ));
+    for (command, why) in [
+        (
+            "as ibifs mint A --edition-of A/$(head -n 1 shut) --with-files",
+            "ermission denied",
+        ),
+        ("ibifs mint A --with-files", "--edition-of"),
+        (
+            "ibifs mint A --edition-of A/$(head -n 1 first) --with-files --from A",
+            "cannot be used with",
+        ),
+        (
+            "ibifs mint A --edition-of A --with-files --count 2",
+            "cannot be used with",
+        ),
+        (
+            "ibifs mint A --from A/$(head -n 1 first)",
+            "--edition-of and --with-files",
+        ),
+    ] {
+        let user = "as() { setpriv --reuid 65534 --regid 65534 --clear-groups env PATH=$PWD/bin:/usr/bin:/bin \"$@\"; }";
+        env.complains(&format!("{user}; {command}"), why);
+    }
+    env.sh("ibifs ls A | diff all -; ibifs umount A; 
+         ibifs mint A.store --edition-of $(head -n 1 list) --with-files > last
+         [ -e A.store/col/$(head -n 1 last)/doc/file ]; ibifs fsck A.store");
+}

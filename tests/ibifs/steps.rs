@@ -7,6 +7,7 @@
 mod claim;
 mod copies;
 mod damage;
+mod decisions;
 mod deposit;
 mod disk;
 mod errors;

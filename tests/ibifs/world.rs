@@ -5,6 +5,7 @@ mod archive;
 mod beside;
 pub mod cache;
 mod copying;
+mod life;
 pub mod proxy;
 mod reading;
 mod tree;

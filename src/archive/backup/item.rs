@@ -12,7 +12,7 @@ use super::finding::{BackupError, BackupFinding, BackupTally};
 use super::metadata;
 use super::staging::{PREFIX, Staging};
 use crate::archive::finding::Reporter;
-use crate::archive::tree::{DeepEntry, SIDECAR, STRANGERS, Tree};
+use crate::archive::tree::{DeepEntry, METADATA_TEXT, SIDECAR, STRANGERS, Tree};
 use crate::os::directory::{Directory, is_same_file};
 use crate::os::serving;
 use crate::os::writing::{self, Durability};
@@ -117,6 +117,14 @@ impl<'a> ItemCopier<'a> {
     pub fn linking(mut self) -> ItemCopier<'a> {
         self.0.is_linking = true;
         self
+    }
+
+    /// Leaves out the metadata text of the item, neither copied nor removed.
+    pub fn without_description(self) -> ItemCopier<'a> {
+        ItemCopier(
+            self.0
+                .leaving(|path| is_left(path) || path == METADATA_TEXT.as_bytes()),
+        )
     }
 
     /// Leaves the item's directory its own owner, mode and attributes.

@@ -10,14 +10,16 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::SystemTime;
 
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::MARK;
 use super::mark::errno_of;
 use super::source::{Moving, Source, SourceError};
 use crate::archive::backup::{BackupError, BackupFinding, ItemCopier, SeenFiles};
+use crate::archive::operations::is_draft;
 use crate::archive::tree::{Action, SIDECAR, Tree, TreeError};
+use crate::os::access_lists;
 use crate::os::deep::{DeepEntry, open_far, walk_noting};
 use crate::os::directory::Directory;
 use crate::os::serving::Server;
@@ -105,8 +107,13 @@ pub fn fill(source: &Source, native: Option<&Path>, shown: &Path) -> Result<(), 
     // An item that was minted with `doc/` has none but that of the directory.
     let _ = item.remove_directory("doc");
     let is_linking = native.is_some() && source.moving == Moving::Moved;
+    if source.is_item() {
+        close_like(source, shown)?;
+    }
     copy(source, &item, path, is_linking)?;
-    set_metadata(source, shown, time)?;
+    if !source.is_item() {
+        set_metadata(source, shown, time)?;
+    }
     sync(&item, path)?;
     let Some(mark) = mark else {
         return Ok(());
@@ -116,6 +123,26 @@ pub fn fill(source: &Source, native: Option<&Path>, shown: &Path) -> Result<(), 
     // A file that is open keeps a name in its directory on filesystems without a hard removal, such as bindfs and NFS.
     drop(mark);
     remove(source, &item)
+}
+
+/// Takes from an item's directory, through the mount, which then knows of the change, the permissions that another item does not
+/// give: what was closed to others is not open to them in its next edition.
+fn close_like(source: &Source, shown: &Path) -> Result<(), DepositError> {
+    let given = source.directory.stat().and_then(|before| {
+        let list = access_lists::list_of(source.directory.descriptor())?;
+        let mode = before.st_mode;
+        Ok(list.map_or(mode, |list| access_lists::mode_without(&list, mode)))
+    });
+    let given = given.map_err(failed(Action::Read, &source.path))?;
+    let changed = Directory::open(shown).and_then(|item| {
+        let mode = item.stat()?.st_mode & 0o7777;
+        let closed = mode & (given | !0o777);
+        if closed == mode {
+            return Ok(());
+        }
+        rustix::fs::fchmod(item, Mode::from_raw_mode(closed))
+    });
+    changed.map_err(failed(Action::ChangeMode, shown))
 }
 
 /// Names in a directory.
@@ -176,6 +203,11 @@ fn copy(
     );
     // An item keeps the owner who minted it.
     let copier = copier.keeping_top();
+    let copier = if source.is_item() {
+        copier.without_description()
+    } else {
+        copier
+    };
     let mut copier = if is_linking { copier.linking() } else { copier };
     copier.content()?;
     drop(copier);
@@ -187,13 +219,12 @@ fn copy(
 }
 
 /// Gives the item's directory the metadata of the source, through the mount, which then knows of the change. Of another
-/// user's directory it gets the time alone: the item is that of its minter.
+/// user's directory it gets the time alone: the item is that of its minter. So does a draft, which its mode would open.
 fn set_metadata(source: &Source, shown: &Path, time: SystemTime) -> Result<(), DepositError> {
     let item = Directory::open(shown).map_err(failed(Action::Open, shown))?;
-    if source
-        .is_own()
-        .map_err(failed(Action::Read, &source.path))?
-    {
+    let stat = rustix::fs::fstat(item.descriptor()).map_err(failed(Action::Read, shown))?;
+    let is_own = source.is_own();
+    if !is_draft(stat.st_mode) && is_own.map_err(failed(Action::Read, &source.path))? {
         let (from, to) = (source_tree(source)?, tree_of(&item, shown)?);
         let (mut report, mut progress) = (|_: &BackupFinding| Ok(()), |_| ());
         let staging = item.again().map_err(failed(Action::Open, shown))?;

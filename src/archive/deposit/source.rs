@@ -80,7 +80,7 @@ impl Localize for SourceError {
                 path = path.display()
             ),
             SourceError::InStore(path) => message!(
-                "'{path}' lies in a store; deposit a copy of it that lies elsewhere",
+                "'{path}' lies in a store; deposit a copy of it that lies elsewhere, or mint with --edition-of and --with-files",
                 path = path.display()
             ),
             SourceError::HasItem(path) => message!(
@@ -111,9 +111,8 @@ pub struct Source {
     pub(super) path: PathBuf,
     pub(super) moving: Moving,
     pub(super) directory: Directory,
-    /// The directory in which it lies, and its name there.
-    above: Directory,
-    name: Vec<u8>,
+    /// The directory in which it lies, and its name there; None for an item.
+    place: Option<(Directory, Vec<u8>)>,
 }
 
 impl Source {
@@ -181,11 +180,30 @@ impl Source {
             directory: directory.map_err(|errno| SourceError::Io(path.clone(), errno))?,
             path,
             moving,
-            above,
-            name: name.as_bytes().to_vec(),
+            place: Some((above, name.as_bytes().to_vec())),
         };
         source.check_below()?;
         Ok(source)
+    }
+
+    /// Checks the open directory of an item, whose files another item is to have as well, and all that is in it.
+    ///
+    /// # Errors
+    /// The first reason against it.
+    pub fn of_item(directory: Directory, path: PathBuf) -> Result<Source, SourceError> {
+        let source = Source {
+            path,
+            moving: Moving::Copied,
+            directory,
+            place: None,
+        };
+        source.check_below()?;
+        Ok(source)
+    }
+
+    /// Whether it is the directory of an item.
+    pub(super) fn is_item(&self) -> bool {
+        self.place.is_none()
     }
 
     fn check_below(&self) -> Result<(), SourceError> {
@@ -231,7 +249,8 @@ impl Source {
         may(&directory, ".", Access::READ_OK | Access::EXEC_OK).map_err(io)?;
         for (name, kind) in directory.entries().map_err(io)? {
             let path = shown.join(OsStr::from_bytes(&name));
-            if name == SIDECAR.as_bytes() && kind != FileType::Directory {
+            let is_own = self.is_item() && shown == self.path;
+            if name == SIDECAR.as_bytes() && kind != FileType::Directory && !is_own {
                 return Err(SourceError::HasItem(path));
             }
             if kind == FileType::RegularFile {
@@ -319,15 +338,16 @@ impl Source {
 
     /// Removes the directory, which is empty. One that another user has moved away stays, empty as it is.
     pub(super) fn remove(&self) -> Result<(), Errno> {
+        let Some((above, name)) = &self.place else {
+            return Ok(());
+        };
         let own = self.directory.stat()?;
-        match self.above.entry(&self.name) {
-            Ok(there) if is_same_file(there.stat(), &own) => {
-                self.above.remove_directory(&self.name)?;
-            }
+        match above.entry(name) {
+            Ok(there) if is_same_file(there.stat(), &own) => above.remove_directory(name)?,
             Ok(_) | Err(Errno::NOENT) => log::warn!("{} was moved away", self.path.display()),
             Err(errno) => return Err(errno),
         }
-        match self.above.again() {
+        match above.again() {
             Ok(above) => above.sync(),
             Err(_) => Ok(()),
         }

@@ -29,7 +29,9 @@ impl ReadAs<'_> {
             Some(_) => main.is_some(),
             None => !listing.files.is_empty(),
         };
-        let right = if is_open {
+        let right = if self.withheld_until(item).is_some() {
+            AccessRight::Embargoed
+        } else if is_open {
             AccessRight::Open
         } else if listing.files.is_empty() && item.target.is_none() && self.is_empty(item) {
             AccessRight::MetadataOnly
@@ -43,12 +45,15 @@ impl ReadAs<'_> {
         })
     }
 
-    /// Whether a reader may read none of the files that an item has.
-    pub fn is_restricted(&self, item: &Item) -> bool {
-        let content = self.readable_content(item, 1);
-        content.is_ok_and(|content| {
-            content.listing.files.is_empty() && content.right == AccessRight::Restricted
-        })
+    /// What a reader may read of an item, unless that is all: embargoed, or restricted if none of the files that it has.
+    pub fn closed(&self, item: &Item) -> Option<AccessRight> {
+        let content = self.readable_content(item, 1).ok()?;
+        let is_closed = match content.right {
+            AccessRight::Embargoed => true,
+            AccessRight::Restricted => content.listing.files.is_empty(),
+            AccessRight::Open | AccessRight::MetadataOnly => false,
+        };
+        is_closed.then_some(content.right)
     }
 
     /// Whether an item has no files, as far as the reader may look. A directory that they may not read is not empty.

@@ -94,6 +94,13 @@ pub struct ContentChange {
     item: ItemId,
 }
 
+impl ContentChange {
+    /// The item that changes.
+    pub fn item(&self) -> ItemId {
+        self.item
+    }
+}
+
 impl Drop for ContentChange {
     fn drop(&mut self) {
         let now = Instant::now();
@@ -175,6 +182,17 @@ impl Archive {
             changes: Arc::clone(&self.content),
             item,
         }
+    }
+
+    /// Whether a request changes the content of an item at this moment.
+    pub(super) fn is_changing(&self, item: ItemId) -> bool {
+        let inner = self.content.inner.lock();
+        inner.items.get(&item).is_some_and(|it| it.users > 0)
+    }
+
+    /// Whether programs change items beside the mount.
+    pub(super) fn is_worked_in(&self) -> bool {
+        self.content.inner.lock().works > 0
     }
 
     fn mark_content(&self, item: ItemId) {

@@ -6,12 +6,15 @@ use super::{Archive, ArchiveError, ReadAs, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Directories, METADATA_TEXT, OpenItem, Place, SIDECAR, TreeError};
-use crate::formats::description::{DescribedRelation, Description, DescriptionFormat};
+use crate::formats::description::{AccessRight, DescribedRelation, Description, DescriptionFormat};
 use crate::formats::item::Names;
 use crate::formats::metadata::{
     BibliographicRecord, DublinCore, Element, RecordFormat, read_metadata_text,
 };
 use ibi::Timestamp;
+
+/// The seconds of a day.
+const DAY: i64 = 86_400;
 
 /// Runs a closure with the credentials of a user.
 pub type RunAs<'a> = &'a dyn Fn(&mut dyn FnMut());
@@ -52,7 +55,17 @@ impl ReadAs<'_> {
         from: Option<&Names>,
         relations: &Relations,
     ) -> Result<Description, ArchiveError> {
-        let mut record = self.record_about(item, from)?;
+        let record = self.record_about(item, from)?;
+        self.description_by(item, record, relations)
+    }
+
+    /// The description with what a record says.
+    pub(super) fn description_by(
+        &self,
+        item: &Item,
+        mut record: BibliographicRecord,
+        relations: &Relations,
+    ) -> Result<Description, ArchiveError> {
         let mut core = DublinCore::default();
         for name in [
             item.names.rep().map(ToString::to_string),
@@ -101,16 +114,39 @@ impl ReadAs<'_> {
                 None => item.names.preferred(),
             },
             url: self.facts.persistent_url(&item.names),
-            target_file: item.target.clone(),
+            // The name of a file that is withheld is withheld.
+            target_file: match self.withheld_until(item) {
+                Some(_) => None,
+                None => item.target.clone(),
+            },
             related,
             made_on: self.today(),
+            access: item
+                .life
+                .available
+                .as_ref()
+                .map(|_| self.right_by_date(item)),
+            available: item.life.available.as_ref().map(day),
         })
+    }
+
+    /// What the public may read of an item with a date from which its files are open, by that date alone.
+    fn right_by_date(&self, item: &Item) -> AccessRight {
+        match self.withheld_until(item) {
+            Some(_) => AccessRight::Embargoed,
+            None => AccessRight::Open,
+        }
     }
 
     /// The title in an item's description. The rest of it is not looked up.
     pub fn title(&self, item: &Item) -> Result<Option<String>, ArchiveError> {
-        let record = self.record_about(item, None)?;
-        Ok(record.core.first(Element::Title).map(str::to_owned))
+        let own = self.own_description(item)?;
+        Ok(own.first(Element::Title).map(str::to_owned))
+    }
+
+    /// Reads an item's own description, without facts of its sidecar.
+    pub fn own_description(&self, item: &Item) -> Result<DublinCore, ArchiveError> {
+        Ok(self.record_about(item, None)?.core)
     }
 
     /// Reads the record that describes an item, and returns an error if the reader may not.
@@ -119,7 +155,7 @@ impl ReadAs<'_> {
     }
 
     /// The record that describes an item. A record that cannot be read counts as none.
-    fn record_about(
+    pub(super) fn record_about(
         &self,
         item: &Item,
         from: Option<&Names>,
@@ -129,10 +165,14 @@ impl ReadAs<'_> {
             None => self.metadata(&item.names)?,
         };
         if let Some(names) = metadata {
-            return match self.held(&names)? {
-                Some(metadata) => self.record_in(&metadata),
-                None => Ok(BibliographicRecord::default()),
+            let record = match self.held(&names)? {
+                Some(metadata) => self.record_in(&metadata)?,
+                None => BibliographicRecord::default(),
             };
+            // A metadata item that says nothing yet hides no text.
+            if from.is_some() || record != BibliographicRecord::default() {
+                return Ok(record);
+            }
         }
         let text = self.acting(|| {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
@@ -271,42 +311,14 @@ impl ReadAs<'_> {
 }
 
 impl Archive {
-    /// The metadata of an item, as files: those of its metadata item, or its metadata text. None if it has neither, or
-    /// if the metadata item is not held here. A file of more than a record's size is an error.
-    pub fn metadata_files(&self, names: &Names) -> Result<Option<MetadataFiles>, ArchiveError> {
+    /// The item that is the metadata of an item. None if there is none, or if it is not held here.
+    pub fn metadata_held(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
         let names = self.complete(names)?;
         let Some(metadata) = self.metadata(&names)? else {
-            let text = self.tree.read_metadata_text(&Place::of(&names))?;
-            return Ok(text.map(MetadataFiles::Text));
-        };
-        let Some(metadata) = self.held(&metadata)? else {
             return Ok(None);
         };
-        let open = self.tree.open_for_reader(&Place::of(&metadata.names))?;
-        let mut files = Vec::new();
-        for file in self.tree.files_in(&open)?.paths {
-            if !file.starts_with(b"doc/") {
-                continue;
-            }
-            let Ok(path) = std::str::from_utf8(&file) else {
-                continue;
-            };
-            if let Some(bytes) = open.read_small(path)? {
-                files.push((file, bytes));
-            }
-        }
-        let is_any = !files.is_empty();
-        Ok(is_any.then_some(MetadataFiles::Item(files)))
+        Ok(self.held(&metadata)?.map(|metadata| metadata.names))
     }
-}
-
-/// The metadata of an item, as they are on disk.
-#[derive(Debug)]
-pub enum MetadataFiles {
-    /// The metadata text.
-    Text(Vec<u8>),
-    /// The files of the metadata item below `doc/`, each with its path in the item.
-    Item(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
 /// A text made from the contents of an item.
@@ -337,6 +349,13 @@ impl FileList {
     pub fn size(&self) -> usize {
         self.text.capacity() + self.directories.as_ref().map_or(0, Directories::size)
     }
+}
+
+/// The first day that is not before an instant, in UTC: a date says no less than how long files are withheld.
+fn day(at: &Timestamp) -> String {
+    let next = Timestamp::from_unix(at.seconds().saturating_add(DAY - 1), 0);
+    let text = next.to_rfc3339();
+    text.split('T').next().unwrap_or_default().to_owned()
 }
 
 fn date_of(names: &Names) -> Option<String> {

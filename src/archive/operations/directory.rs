@@ -4,6 +4,7 @@
 use super::public::is_refusal;
 use super::publish::{inspect_published, publish};
 use super::{ArchiveError, ReadAs};
+use crate::archive::store::Item;
 use crate::archive::tree::{Action, OpenItem, Place, Published};
 use crate::formats::entry::EntryStat;
 use crate::formats::item::Names;
@@ -48,11 +49,11 @@ impl ReadAs<'_> {
     /// Opens a directory of an item with the credentials of `act`. A file is returned as what it is.
     pub fn open_public_directory(
         &self,
-        names: &Names,
+        item: &Item,
         path: &[u8],
     ) -> Result<PublicDirectory, ArchiveError> {
         self.acting(|| {
-            let item = self.tree.open_for_reader(&Place::of(names))?;
+            let item = self.open_served(item)?;
             let directory =
                 publish(&item, path).map_err(|errno| item.error(Action::Open, path, errno))?;
             let mut path = path.to_vec();

@@ -157,6 +157,20 @@ pub enum ArchiveError {
     ServiceItem,
     /// The user may not change the item's sidecar.
     NotAllowed(Box<Names>),
+    /// The item is sealed.
+    Sealed {
+        /// The item.
+        names: Box<Names>,
+        /// The instant of the seal.
+        at: ibi::Timestamp,
+    },
+    /// The item cannot be sealed or unsealed now.
+    SealRefused {
+        /// The item.
+        names: Box<Names>,
+        /// The reason.
+        why: Message,
+    },
     /// Neither end of the relation is an original of this Archive.
     NotOriginal {
         /// The two ends.
@@ -189,6 +203,8 @@ pub enum ArchiveError {
     Wait(WaitTooLong),
     /// The item still holds files.
     NotEmpty(Box<Names>),
+    /// The item is a draft, which cannot be withdrawn.
+    Draft(Box<Names>),
     /// The item was given to another Archive, which may not have claimed it yet.
     Given(Box<Names>),
     /// The record of a transfer of ownership cannot be read.
@@ -358,6 +374,12 @@ impl Localize for ArchiveError {
                 "you may not write the sidecar .ibi of {names}; ask its owner to declare it",
                 names
             ),
+            ArchiveError::Sealed { names, at } => message!(
+                "{names} is sealed since {at}, and its files do not change any more; its owner may end that with 'ibifs unseal'",
+                names,
+                at = at.to_rfc3339()
+            ),
+            ArchiveError::SealRefused { names, why } => message!("{names}: {why}", names, why),
             ArchiveError::NotOriginal { what } => message!(
                 "neither end of {what} is an original of this Archive; declare it where one is",
                 what
@@ -387,6 +409,10 @@ impl Localize for ArchiveError {
             ),
             ArchiveError::Wait(error) => error.message(),
             ArchiveError::NotEmpty(names) => message!("item {names} still holds files", names),
+            ArchiveError::Draft(names) => message!(
+                "item {names} is closed to other users, as a draft is; there is nothing to withdraw",
+                names
+            ),
             ArchiveError::Given(names) => message!(
                 "item {names} is being transferred to another Archive; finish that with \
                  'ibifs transfer --pending'",
@@ -436,12 +462,15 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::NoAlias { .. }
             | ArchiveError::ServiceItem
             | ArchiveError::NotAllowed(..)
+            | ArchiveError::Sealed { .. }
+            | ArchiveError::SealRefused { .. }
             | ArchiveError::NotOriginal { .. }
             | ArchiveError::Cycle { .. }
             | ArchiveError::OtherItem { .. }
             | ArchiveError::Changed(..)
             | ArchiveError::FactsChanged
             | ArchiveError::NotEmpty(..)
+            | ArchiveError::Draft(..)
             | ArchiveError::Given(..)
             | ArchiveError::TransferRecord { .. } => None,
         }

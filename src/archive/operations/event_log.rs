@@ -13,6 +13,12 @@ pub enum Event<'a> {
     Mint,
     /// It was removed.
     Remove,
+    /// Its files may not change any more, from an instant on.
+    AnnounceSeal,
+    /// Its files may not change any more.
+    Seal,
+    /// They may again, for this reason.
+    Unseal(&'a str),
     /// A removed item has come back.
     Restore,
     /// A copy, or some files of it, has come from this Archive.
@@ -29,7 +35,13 @@ pub enum Event<'a> {
 
 impl fmt::Display for EventOf<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Event::Unseal(reason) = self.0 {
+            write!(f, "unseal {} ({reason:?})", self.1.preferred())?;
+            return by(f, self.2);
+        }
         let (word, preposition, other) = match self.0 {
+            Event::Seal | Event::Unseal(_) => ("seal", "", None),
+            Event::AnnounceSeal => ("announce-seal", "", None),
             Event::Mint => ("mint", "", None),
             Event::Remove => ("remove", "", None),
             Event::Restore => ("restore", "", None),
@@ -43,10 +55,14 @@ impl fmt::Display for EventOf<'_> {
         if let Some(other) = other {
             write!(f, " {preposition} {}", other.preferred())?;
         }
-        match self.2.owner() {
-            Some((uid, _)) => write!(f, " by uid {uid}"),
-            None => f.write_str(" by peer"),
-        }
+        by(f, self.2)
+    }
+}
+
+fn by(f: &mut fmt::Formatter<'_>, actor: &dyn Actor) -> fmt::Result {
+    match actor.owner() {
+        Some((uid, _)) => write!(f, " by uid {uid}"),
+        None => f.write_str(" by peer"),
     }
 }
 
@@ -76,6 +92,16 @@ mod tests {
                 Event::Mint,
                 &root as &dyn Actor,
                 "mint 8JMKD3MGP8W/34PGRBS by uid 0",
+            ),
+            (
+                Event::AnnounceSeal,
+                &root,
+                "announce-seal 8JMKD3MGP8W/34PGRBS by uid 0",
+            ),
+            (
+                Event::Unseal("a typo"),
+                &root,
+                "unseal 8JMKD3MGP8W/34PGRBS (\"a typo\") by uid 0",
             ),
             (
                 Event::Take(&other),

@@ -5,13 +5,13 @@ use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
-use crate::formats::item::{Names, Sidecar};
+use crate::formats::item::{Names, Seal, Sidecar, period, period_text};
 use crate::formats::search::Searched;
 use crate::sql::index_url::IndexUrl;
 use ibi::distributor::Granularity;
 use ibi::message;
 use ibi::pairs::{Pairs, Value};
-use ibi::{Ibi, IbipPrefix, Rep, RepPrefix};
+use ibi::{Ibi, IbipPrefix, Rep, RepPrefix, Timestamp};
 
 /// The identity of this Archive: the parts of its identifiers, and its service's identifier.
 #[derive(Clone, Debug)]
@@ -34,13 +34,27 @@ pub struct Facts {
     pub resolver: Option<BaseUrl>,
     /// The promise of the Archive to readers of its identifiers, if an administrator has made one.
     pub commitment: Option<String>,
+    /// The address for mail about the Archive, if an administrator has named one.
+    pub contact: Option<String>,
     /// The texts that searches read.
     pub searched: Searched,
+    /// Whether what is in hidden directories of items is served by HTTP, and searched.
+    pub serves_hidden: bool,
+    /// Whether new items are drafts.
+    pub drafts: bool,
+    /// The seconds after which what is published is sealed.
+    pub sealed_after: Option<i64>,
     /// The index in a database server; None if it is a file in the store.
     pub index: Option<IndexUrl>,
 }
 
 impl Facts {
+    /// The seal of what is published at an instant.
+    pub(super) fn seal_after(&self, now: &Timestamp) -> Option<Seal> {
+        let at = Timestamp::from_unix(now.seconds() + self.sealed_after?, 0);
+        Some(Seal { at, digest: None })
+    }
+
     /// The prefix of the reps minted here.
     pub fn rep_prefix(&self) -> Result<RepPrefix, ArchiveError> {
         Ok(RepPrefix::from_host(&self.host, self.port)?)
@@ -109,15 +123,19 @@ impl Facts {
             .is_some_and(|rest| rest.starts_with('/')))
     }
 
-    /// Whether both mint the same names: they differ in URLs, in what is searched and in where the
-    /// index is at most.
+    /// Whether both mint the same names: they differ in URLs, in what is searched, in whether new items are drafts, in when
+    /// items are sealed and in where the index is at most.
     pub(in crate::archive) fn is_same_archive(&self, other: &Facts) -> bool {
         let minting = |facts: &Facts| {
             let facts = Facts {
                 url: None,
                 resolver: None,
                 commitment: None,
+                contact: None,
                 searched: Searched::default(),
+                serves_hidden: false,
+                drafts: false,
+                sealed_after: None,
                 index: None,
                 ..facts.clone()
             };
@@ -155,11 +173,44 @@ impl Facts {
             }
         };
         let commitment = pairs.get("commitment").map(|text| text.words().join(" "));
+        let contact = match pairs.get("contact") {
+            None => None,
+            Some(_) => {
+                let text = word("contact")?;
+                if !is_email(&text) {
+                    return Err(refuse("contact", &text));
+                }
+                Some(text)
+            }
+        };
         let searched = match pairs.get("search") {
             None => Searched::default(),
             Some(_) => {
                 let text = word("search")?;
                 Searched::from_name(&text).ok_or_else(|| refuse("search", &text))?
+            }
+        };
+        let serves_hidden = match pairs.get("serve") {
+            None => false,
+            Some(value) => match value.words().join(" ").as_str() {
+                "hidden yes" => true,
+                "hidden no" => false,
+                other => return Err(refuse("serve", other)),
+            },
+        };
+        let drafts = match pairs.get("drafts") {
+            None => false,
+            Some(_) => match word("drafts")?.as_str() {
+                "yes" => true,
+                "no" => false,
+                other => return Err(refuse("drafts", other)),
+            },
+        };
+        let sealed_after = match pairs.get("seal") {
+            None => None,
+            Some(_) => {
+                let text = word("seal")?;
+                Some(period(&text).ok_or_else(|| refuse("seal", &text))?)
             }
         };
         let index = match pairs.get("index") {
@@ -191,7 +242,11 @@ impl Facts {
             url: url("url")?,
             resolver: url("resolver")?,
             commitment,
+            contact,
             searched,
+            serves_hidden,
+            drafts,
+            sealed_after,
             index,
         };
         // A host must be valid as the prefix of a rep.
@@ -221,12 +276,33 @@ impl Facts {
         if let Some(commitment) = &self.commitment {
             text.push_str(&format!("commitment {{{commitment}}}\n"));
         }
+        if let Some(contact) = &self.contact {
+            text.push_str(&format!("contact {contact}\n"));
+        }
         if self.searched != Searched::default() {
             text.push_str(&format!("search {}\n", self.searched.name()));
+        }
+        if self.serves_hidden {
+            text.push_str("serve {hidden yes}\n");
+        }
+        if self.drafts {
+            text.push_str("drafts yes\n");
+        }
+        if let Some(seconds) = self.sealed_after {
+            text.push_str(&format!("seal {}\n", period_text(seconds)));
         }
         if let Some(index) = &self.index {
             text.push_str(&format!("index {index}\n"));
         }
         text
     }
+}
+
+/// Whether a text is an e-mail address.
+#[must_use]
+pub fn is_email(text: &str) -> bool {
+    let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
+    let is_word = text.bytes().all(|byte| byte.is_ascii_graphic());
+    let parts = text.split_once('@');
+    is_word && parts.is_some_and(|(name, host)| !name.is_empty() && is_host(host))
 }

@@ -21,22 +21,12 @@ pub(super) enum RelationChange {
 }
 
 impl Editor<'_> {
-    /// Returns what an item itself declares for a kind.
-    pub(super) fn declared_relation(
-        &self,
-        item: &Item,
-        kind: &RelationKind,
-    ) -> Result<Option<(RelationKind, Names)>, ArchiveError> {
-        let declared = self.store.relations_of(item.id)?;
-        Ok(declared.into_iter().find(|(known, _)| known == kind))
-    }
-
     pub(super) fn declares_kind(
         &self,
         item: &Item,
         kind: &RelationKind,
     ) -> Result<bool, ArchiveError> {
-        Ok(self.declared_relation(item, kind)?.is_some())
+        Ok(self.current_relation(item, kind)?.is_some())
     }
 
     pub(super) fn declares(
@@ -201,7 +191,7 @@ impl Editor<'_> {
             return Ok(());
         };
         // The far end's own next edition, translation or metadata has precedence there.
-        let is_taken = kind.is_inverse() && declared.iter().any(|(known, _)| *known == back);
+        let is_taken = kind.is_inverse() && self.declares_kind(&far, &back)?;
         if !declaring_kinds.is_empty()
             || is_taken
             || !self.may_write_sidecar(&far.names, Traversal::Checked)?

@@ -123,6 +123,10 @@ impl Archive {
                 .as_ref()
                 .and_then(|before| before.commitment.clone()),
             searched: setup.searched.unwrap_or_default(),
+            serves_hidden: false,
+            contact: None,
+            drafts: false,
+            sealed_after: None,
             index: setup.index.clone(),
         };
         // If the clock is out of the range of names, nothing is created.

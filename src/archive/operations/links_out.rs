@@ -24,7 +24,10 @@ impl ReadAs<'_> {
     ) -> Result<Option<(Item, Vec<u8>)>, ArchiveError> {
         let place = Place::of(&item.names);
         let from_root = self.acting(|| -> Result<_, TreeError> {
-            let open = self.tree.open_for_reader(&place)?;
+            let open = self.open_served(item)?;
+            if open.is_withheld() {
+                return Ok(None);
+            }
             Ok(path_from_root(&open, &place, path))
         })?;
         let Some((names, path)) = from_root.as_ref().and_then(names_before) else {

@@ -132,7 +132,7 @@ impl Lock {
             until_look = LONGEST_UNTIL_LOOK.min(until_look * 2);
             let file = read(tree.path());
             let holder = file.as_ref().map(read_holder).unwrap_or_default();
-            let is_mounted = holder.mount_point.is_some() && Instant::now() > started + GLANCE;
+            let is_mounted = Instant::now() > started + GLANCE && is_mounted(tree.path(), &holder);
             // The lock file of a daemon has been removed, or a process is between the two locks.
             let is_free = |file| {
                 let locked = rustix::fs::flock(file, READER);
@@ -183,7 +183,7 @@ impl Lock {
             }
             let _ = rustix::fs::flock(&directory, FlockOperation::Unlock);
             let holder = named_holder(tree.path(), Some(&file));
-            if holder.mount_point.is_some() || Instant::now() > until {
+            if is_mounted(tree.path(), &holder) || Instant::now() > until {
                 return Err(ArchiveError::Busy(holder));
             }
             std::thread::sleep(GLANCE);
@@ -446,6 +446,13 @@ fn named_holder(store: &Path, file: Option<&std::fs::File>) -> Holder {
             ..named
         },
     }
+}
+
+/// Whether the lock file says that the store is mounted, and that is not of a process before the one that has it now: a
+/// process writes the file a moment after it has taken the lock.
+fn is_mounted(store: &Path, holder: &Holder) -> bool {
+    let is_old = |pid| !is_held_by(store, pid) && process_that_locks(store).is_some();
+    holder.mount_point.is_some() && !holder.pid.is_some_and(is_old)
 }
 
 /// The process that has the directory of a store locked, if the caller has permission to see it.

@@ -4,8 +4,47 @@ use super::identifiers::as_alias;
 use super::{Archive, ArchiveError};
 use crate::archive::store::{Item, ItemId};
 use crate::formats::item::{Names, State};
-use ibi::persistent::{Identifier, PersistentKind, Reader, is_link};
+use ibi::persistent::{
+    Identifier, PersistentError, PersistentKind, PersistentName, Reader, is_link,
+};
 use ibi::{AliasPair, Ibi, Rep};
+
+/// Returns what reads a link or the name of a file.
+#[must_use]
+pub fn reader_of(text: &str) -> Reader {
+    if is_link(text) {
+        Reader::new().with_aliases()
+    } else {
+        Reader::new().literal().with_aliases()
+    }
+}
+
+/// Reads an identifier or a link without a store. The error of a name that a store may complete is none here.
+///
+/// # Errors
+/// No store has an item of this name.
+pub fn read_written(text: &str) -> Result<(), PersistentError> {
+    let read = |reader: Reader| Ok::<_, PersistentError>(reader.parse(text));
+    match reading(text, read)? {
+        Ok(_) | Err(PersistentError::Suffix { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn reading<E>(
+    text: &str,
+    read: impl Fn(Reader) -> Result<Result<PersistentName, PersistentError>, E>,
+) -> Result<Result<PersistentName, PersistentError>, E> {
+    let name = read(reader_of(text))?;
+    if name.is_err() && !is_link(text) {
+        // As it stands in running text.
+        let found = read(Reader::new().with_aliases())?;
+        if found.as_ref().is_ok_and(|name| name.path.is_empty()) {
+            return Ok(found);
+        }
+    }
+    Ok(name)
+}
 
 impl Archive {
     /// The item with this identifier, in any form and spelling, including removed items.
@@ -29,6 +68,17 @@ impl Archive {
                 Err(_) => Err(error.into()),
             },
         }
+    }
+
+    /// Reads an identifier or a link as a user writes it, in any form that ibi(7) lists; the item need not be known here.
+    ///
+    /// # Errors
+    /// The index, or the table of name spaces, cannot be read.
+    pub fn read_written(
+        &self,
+        text: &str,
+    ) -> Result<Result<PersistentName, PersistentError>, ArchiveError> {
+        reading(text, |reader| self.read_name(reader, text))
     }
 
     /// The item that is held here under one of these names.

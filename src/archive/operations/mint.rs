@@ -5,12 +5,13 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
+use super::drafts::is_draft;
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::{ArchiveError, Depositor, Event, Stranger, log_event};
 use crate::archive::store::{DateRequest, Grant, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
-use crate::formats::item::{Names, Sidecar};
+use crate::formats::item::{Life, Names, Sidecar};
 use ibi::distributor::Reservation;
 use ibi::message::Localize;
 use ibi::relation::{Language, RelationKind};
@@ -230,8 +231,7 @@ impl Depositor<'_> {
             })?;
         self.refuse_others(&source)?;
         let kind = relative.kind();
-        let declared = self.store.relations_of(source.id)?;
-        match declared.into_iter().find(|(known, _)| *known == kind) {
+        match self.current_relation(&source, &kind)? {
             Some((_, target)) => Err(ArchiveError::HasOne {
                 names: source.names.into(),
                 kind: kind.pair_name(),
@@ -452,7 +452,16 @@ impl Depositor<'_> {
         owner: Option<Owner>,
         filled: Filled,
     ) -> Result<Staged, ArchiveError> {
-        let sidecar = self.new_sidecar(names, relative)?;
+        let mut sidecar = self.new_sidecar(names, relative)?;
+        let is_public = !owner.is_some_and(|owner| is_draft(owner.mode));
+        if let Some(seal) = self.facts.seal_after(&self.clock.now())
+            && is_public
+        {
+            sidecar.set_life(Life {
+                sealed: Some(seal),
+                ..Life::default()
+            });
+        }
         let bytes = sidecar.to_bytes();
         let place = Place::of(names);
         let item = self.tree.stage_item(&place, &bytes, owner, filled)?;

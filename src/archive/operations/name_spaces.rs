@@ -93,7 +93,14 @@ impl Archive {
         Ok(())
     }
 
-    fn name_spaces(&self) -> Result<NameSpaces, ArchiveError> {
+    /// The table of this store, as it is now or as it is kept.
+    ///
+    /// # Errors
+    /// It cannot be read, or is not valid.
+    pub fn name_spaces(&self) -> Result<NameSpaces, ArchiveError> {
+        if self.tree.is_mount() {
+            return Ok(self.name_spaces.get().cloned().unwrap_or_default());
+        }
         match (read(&self.tree), self.name_spaces.get()) {
             (Err(ArchiveError::Tree(error)), Some(kept)) if error.errno() == Errno::ACCESS => {
                 Ok(kept.clone())

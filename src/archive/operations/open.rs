@@ -129,6 +129,7 @@ impl Archive {
         if let Err(error) = archive.keeper().recover_content() {
             log::warn!("the size of items may be wrong after a crash: {error}");
         }
+        archive.store.read_seals()?;
         if let Err(error) = archive.edit(&Stranger, |it| it.record_all_speakers()) {
             log::warn!("not all declarations of an earlier version count: {error}");
         }

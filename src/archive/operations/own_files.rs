@@ -9,8 +9,5 @@ pub(super) const NAME_SPACES: &str = "upn.txt";
 /// The record of the database that has the index, if that is in a server.
 pub const DATABASE: &str = "database";
 
-/// The socket by which the daemon of a mount is asked about work in a level, see `ibifs work`.
-pub const WORK_SOCKET: &str = "work.socket";
-
 /// The file in which a backup describes itself. A backup is not opened unless the file says `finished`.
 pub const BACKUP_NOTE: &str = "backup.ibi";

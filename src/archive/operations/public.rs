@@ -4,7 +4,7 @@
 
 use rustix::io::Errno;
 
-use super::{ArchiveError, ReadAs, Related, Relations};
+use super::{ArchiveError, GoneRelation, ReadAs, Related, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Dependencies, Place};
@@ -25,6 +25,11 @@ impl ReadAs<'_> {
             self.give_up();
             return self.acting(|| Ok(self.tree.may_read_tombstone(&place)?));
         }
+        if item.life.withdrawn.is_some() && self.tree.is_for_all(&place) {
+            // Its directory is not closed yet, or was opened again.
+            self.give_up();
+            return Ok(false);
+        }
         let seen = self.acting(|| {
             let open = self.tree.open_for_reader(&place)?;
             let seen = Dependencies::at(self.dependencies, &open, b"", || {
@@ -41,6 +46,19 @@ impl ReadAs<'_> {
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether an item is withdrawn that was public, and whose levels the reader may pass: what is left of it is public.
+    pub fn is_withdrawn(&self, item: &Item) -> Result<bool, ArchiveError> {
+        let is_withdrawn = item.state != State::Deleted
+            && item.life.withdrawn.is_some()
+            && item.life.citation.is_some();
+        if !is_withdrawn {
+            return Ok(false);
+        }
+        self.give_up();
+        let place = Place::of(&item.names);
+        self.acting(|| Ok(self.tree.may_come_near(&place)?))
     }
 
     /// Whether the item with these names is visible. An item that is not known here is visible, since
@@ -78,6 +96,21 @@ impl ReadAs<'_> {
         for (name, names) in relations.into_iter().take(MOST_LOOKED_AT) {
             if name == "lastedition" || self.is_shown(&names)? {
                 shown.push((name, names));
+            }
+        }
+        Ok(shown)
+    }
+
+    /// [`Archive::removed_relations`](super::Archive::removed_relations), with those of which the reader may know that.
+    pub fn removed_relations_shown(&self, item: &Item) -> Result<Vec<GoneRelation>, ArchiveError> {
+        let removed = self.removed_relations(item)?.into_iter();
+        let mut shown = Vec::new();
+        for relation in removed.take(MOST_LOOKED_AT) {
+            let target = self.store.find_by_names(&relation.target)?;
+            if let Some(target) = target
+                && (self.is_withdrawn(&target)? || self.is_public(&target)?)
+            {
+                shown.push(relation);
             }
         }
         Ok(shown)

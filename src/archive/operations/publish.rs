@@ -11,7 +11,7 @@ pub(super) mod walk;
 use rustix::io::Errno;
 
 use super::{Archive, ArchiveError, ReadAs};
-use crate::archive::store::{Item, PICTURES_FILE, PictureCache, StoreError, cache_file};
+use crate::archive::store::{Item, ItemId, PICTURES_FILE, PictureCache, StoreError, cache_file};
 use crate::archive::tree::Action;
 use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
@@ -37,7 +37,7 @@ impl ReadAs<'_> {
             None => self.default_file(item)?,
         };
         self.acting(|| -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             match path.or(target.as_deref()) {
                 Some(path) => {
                     let path = without_slashes(path);
@@ -60,7 +60,7 @@ impl ReadAs<'_> {
     /// beside the content are not visible.
     pub fn open_content(&self, item: &Item, path: &[u8]) -> Result<Published, ArchiveError> {
         self.acting(|| {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             self.published(&open, path)
         })
     }
@@ -77,15 +77,19 @@ impl ReadAs<'_> {
     pub fn find_content_cached(&self, item: &Item, path: &[u8]) -> Result<Published, ArchiveError> {
         let place = Place::of(&item.names);
         self.acting(|| {
-            let found = check(path)
-                .map_err(|errno| self.tree.error(Action::Open, place.as_str(), errno))
-                .and_then(|()| self.tree.find_cached(&place, path));
-            match found {
+            let is_without_hidden = !self.facts.serves_hidden;
+            let refused = |errno| self.tree.error(Action::Open, place.as_str(), errno);
+            if self.withheld_until(item).is_some() {
+                return Err(refused(Errno::ACCESS).into());
+            }
+            check(is_without_hidden, path).map_err(refused)?;
+            match self.tree.find_cached(&place, path) {
                 // A link or a mount point may be on the path to the item, or lead to a file in it.
                 Err(error) if [Errno::LOOP, Errno::XDEV].contains(&error.errno()) => {
-                    self.published(&self.tree.open_cached(&place)?, path)
+                    let open = self.tree.open_cached(&place)?;
+                    self.published(&open.without_hidden(is_without_hidden), path)
                 }
-                found => Ok(found?),
+                found => Ok(not_withheld(is_without_hidden, path, found?).map_err(refused)?),
             }
         })
     }
@@ -128,29 +132,47 @@ impl ReadAs<'_> {
         })
     }
 
-    /// The single file in an item's `doc/`, or its `index.html`.
-    fn only_file(&self, open: &OpenItem) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let index = format!("{DOC}/index.html").into_bytes();
-        if self
-            .open_recorded(open, &index)
-            .is_ok_and(|found| found.is_file())
-        {
-            return Ok(Some(index));
+    /// Opens an item for reading what is served of it. All of its content is withheld during an embargo, and what is
+    /// found then is not cached.
+    pub(super) fn open_served(&self, item: &Item) -> Result<OpenItem, TreeError> {
+        let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+        let is_withheld = self.withheld_until(item).is_some();
+        if is_withheld {
+            self.give_up();
         }
-        let only = Dependencies::at(self.dependencies, open, DOC.as_bytes(), || only_name(open));
-        let Ok(Some(only)) = only else {
-            return Ok(None);
-        };
-        let path = [DOC.as_bytes(), b"/", &only].concat();
-        let is_file = self
-            .open_recorded(open, &path)
-            .is_ok_and(|found| found.is_file());
-        Ok(is_file.then_some(path))
+        let open = open.without_hidden(!self.facts.serves_hidden);
+        Ok(open.withholding(is_withheld))
+    }
+
+    /// The `index.html` or the single file in an item's `doc/`, or, if there is no file in that, in the item itself: a
+    /// directory that was copied to `.mint/` may have none.
+    fn only_file(&self, open: &OpenItem) -> Result<Option<Vec<u8>>, ArchiveError> {
+        for directory in [format!("{DOC}/"), String::new()] {
+            let is_file = |path: &Vec<u8>| {
+                let found = self.open_recorded(open, path);
+                found.is_ok_and(|found| found.is_file())
+            };
+            let index = format!("{directory}index.html").into_bytes();
+            if is_file(&index) {
+                return Ok(Some(index));
+            }
+            let above = directory.trim_end_matches('/').as_bytes();
+            let files = Dependencies::at(self.dependencies, open, above, || files_in(open, above));
+            match files.unwrap_or_default() {
+                Files::None => {}
+                Files::One(name) => {
+                    let path = [directory.as_bytes(), &name].concat();
+                    return Ok(Some(path).filter(is_file));
+                }
+                Files::Several => return Ok(None),
+            }
+        }
+        Ok(None)
     }
 
     /// Opens a path, and records it as a dependency before reading it.
     fn open_recorded(&self, open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
-        check(path)?;
+        check_in(open, path)?;
         Dependencies::at(self.dependencies, open, path, || {
             inspect_published(open, path)
         })
@@ -158,6 +180,32 @@ impl ReadAs<'_> {
 }
 
 impl Archive {
+    /// The instant until which the files of an item are withheld, if that is to come.
+    #[must_use]
+    pub fn withheld_until<'item>(&self, item: &'item Item) -> Option<&'item Timestamp> {
+        let until = item.life.available.as_ref();
+        until.filter(|until| **until > self.clock.now())
+    }
+
+    /// Whether the files of an item are withheld now from a local user, who is in the groups that `belongs_to` says: from
+    /// all but its owner and its group.
+    pub fn is_withheld_from(
+        &self,
+        item: ItemId,
+        user: u32,
+        belongs_to: impl Fn(u32) -> bool,
+    ) -> Result<bool, ArchiveError> {
+        let until = self.store.withheld_until(item);
+        if until.is_none_or(|until| until <= self.clock.now()) {
+            return Ok(false);
+        }
+        let Some(item) = self.store.item(item)? else {
+            return Ok(false);
+        };
+        let stat = self.stat_of_directory(&item)?;
+        Ok(stat.st_uid != user && !belongs_to(stat.st_gid))
+    }
+
     /// Opens the pictures that were drawn of files of this store, and creates their database if necessary.
     pub fn picture_cache(&self) -> Result<PictureCache, StoreError> {
         let file = cache_file(PICTURES_FILE, self.facts.index.as_ref());
@@ -180,46 +228,70 @@ impl Archive {
     }
 }
 
-/// The only name in `doc/` apart from directories.
-fn only_name(open: &OpenItem) -> Result<Option<Vec<u8>>, Errno> {
-    let doc = publish(open, DOC.as_bytes())?;
-    let (mut count, mut only) = (0_usize, None);
-    doc.each_name(|name, is_directory| {
-        if !is_directory {
-            count += 1;
-            if count == 1 {
-                only = Some(name.to_vec());
-            }
-        }
-    })?;
-    Ok(only.filter(|_| count == 1))
+/// The names in a directory that are not those of directories.
+#[derive(Debug, Default)]
+enum Files {
+    #[default]
+    None,
+    One(Vec<u8>),
+    Several,
 }
 
-/// Opens a path unless the file is one of ibifs, regardless of spelling and links.
+fn files_in(open: &OpenItem, directory: &[u8]) -> Result<Files, Errno> {
+    let mut files = Files::None;
+    publish(open, directory)?.each_name(|name, is_directory| {
+        if !(is_directory || directory.is_empty() && is_ours(name)) {
+            files = match files {
+                Files::None => Files::One(name.to_vec()),
+                _ => Files::Several,
+            };
+        }
+    })?;
+    Ok(files)
+}
+
+/// Opens a path unless the file is one of ibifs, or withheld, regardless of spelling and links.
 pub(super) fn publish(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
-    check(path)?;
-    not_ours(open.publish(path))
+    check_in(open, path)?;
+    let found = open.publish(path).map_err(|error| error.errno())?;
+    not_withheld(open.is_without_hidden(), path, found)
 }
 
 /// Like [`publish`], for a caller that reads no content.
 pub(super) fn inspect_published(open: &OpenItem, path: &[u8]) -> Result<Published, Errno> {
-    check(path)?;
-    not_ours(open.inspect(path))
+    check_in(open, path)?;
+    let found = open.inspect(path).map_err(|error| error.errno())?;
+    not_withheld(open.is_without_hidden(), path, found)
 }
 
-fn not_ours(found: Result<Published, TreeError>) -> Result<Published, Errno> {
-    let found = found.map_err(|error| error.errno())?;
-    if found.led_to().is_some_and(is_ours) {
+fn not_withheld(
+    is_without_hidden: bool,
+    path: &[u8],
+    found: Published,
+) -> Result<Published, Errno> {
+    let reached = found.led_to().unwrap_or(path);
+    let is_hidden =
+        is_without_hidden && (is_below_hidden(reached) || !found.is_file() && is_hidden(reached));
+    if is_hidden || found.led_to().is_some_and(is_ours) {
         Err(Errno::NOENT)
     } else {
         Ok(found)
     }
 }
 
-/// Rejects a path with `.` or `..`, and that of a file of ibifs, with ENOENT.
-fn check(path: &[u8]) -> Result<(), Errno> {
+/// Rejects every path of an item whose content is withheld with EACCES, and others as [`check`] does.
+fn check_in(open: &OpenItem, path: &[u8]) -> Result<(), Errno> {
+    if open.is_withheld() && !path.is_empty() {
+        return Err(Errno::ACCESS);
+    }
+    check(open.is_without_hidden(), path)
+}
+
+/// Rejects a path with `.` or `..`, that of a file of ibifs, and one that is withheld, with ENOENT.
+fn check(is_without_hidden: bool, path: &[u8]) -> Result<(), Errno> {
     let mut parts = path.split(|byte| *byte == b'/');
-    if parts.any(|part| part == b".." || part == b".") || is_ours(path) {
+    let is_withheld = is_ours(path) || is_without_hidden && is_below_hidden(path);
+    if parts.any(|part| part == b".." || part == b".") || is_withheld {
         Err(Errno::NOENT)
     } else {
         Ok(())
@@ -282,7 +354,7 @@ impl ReadAs<'_> {
         entries: NextEntries,
     ) -> Result<Listing, ArchiveError> {
         self.acting(|| -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             Ok(Walk::new(&open, after, entries).listing(most)?)
         })
     }
@@ -294,6 +366,26 @@ fn is_ours(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/');
     let first = parts.find(|part| !part.is_empty());
     first.is_some_and(|first| first.starts_with(SIDECAR.as_bytes()))
+}
+
+/// Whether the last name of a path begins with a dot.
+fn is_hidden(path: &[u8]) -> bool {
+    let last = path
+        .rsplit(|byte| *byte == b'/')
+        .find(|part| !part.is_empty());
+    last.is_some_and(|last| last.starts_with(b"."))
+}
+
+/// Whether a path in an item lies in a hidden directory. That of a directory may end with a slash, and is in itself then.
+pub fn is_below_hidden(path: &[u8]) -> bool {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(end) => path
+            .get(..end)
+            .unwrap_or_default()
+            .split(|byte| *byte == b'/')
+            .any(is_hidden),
+        None => false,
+    }
 }
 
 #[cfg(test)]

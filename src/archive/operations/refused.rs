@@ -1,7 +1,7 @@
 //! Texts that are refused as the sidecar of an item where a program writes them.
 //!
 //! Refused is what `ibifs fsck` reports as `broken-sidecar` or `foreign-sidecar`, and a sidecar that takes
-//! the service away from the service item, or that claims an original which another Archive has been given.
+//! the service away from the service item, that takes the seal from a sealed item, or that claims an original which another Archive has been given.
 //! The bytes are kept in the item under another name, and the accepted sidecar is written again. An empty file stays: a program
 //! that has just truncated a sidecar is about to write it.
 
@@ -100,6 +100,9 @@ impl Editor<'_> {
         item: &Item,
         sidecar: &Sidecar,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
+        if let Err(sealed) = self.refuse_other_seal(item, sidecar.life()) {
+            return Ok(Some(sealed));
+        }
         let claims = self.facts.claims_original(sidecar);
         if !claims && item.names.matches(&self.facts.service) {
             return Ok(Some(ArchiveError::ServiceItem));
@@ -204,5 +207,15 @@ impl Editor<'_> {
         self.tree.take_back_refused(&place, kept_as)?;
         self.rewritten.add(item.names);
         Ok(true)
+    }
+
+    /// Replaces a metadata text that cannot be read by the one before it. Returns the name in the item under which the
+    /// first is kept; None if it is gone.
+    pub fn put_text_back(
+        &self,
+        item: &Item,
+        before: &[u8],
+    ) -> Result<Option<String>, ArchiveError> {
+        Ok(self.tree.put_text_back(&Place::of(&item.names), before)?)
     }
 }

@@ -5,8 +5,11 @@ use super::recovery_log::ChangeDurability;
 use super::{Acceptance, Archive, ArchiveError, Depositor, Editor, Event, Stranger, log_event};
 use crate::archive::store::{Item, ItemId, Record};
 use crate::archive::tree::{Creator, Place};
-use crate::formats::item::{Names, State};
-use ibi::{Ibi, Rep};
+use crate::formats::item::{Life, Names, Sidecar, State};
+use ibi::{Ibi, Ibip, Rep};
+
+/// The seconds after a mint in which it is taken back although there were files.
+const TAKEN_BACK: i64 = 24 * 60 * 60;
 
 impl Depositor<'_> {
     /// Registers a directory created for an item that is being copied in. It is a copy until its sidecar
@@ -91,21 +94,7 @@ impl Editor<'_> {
 
     /// Removes an item that contains nothing but its sidecar, and writes a tombstone.
     pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
-        let item = self.known(id)?;
-        if item.names.matches(&self.facts.service) {
-            return Err(ArchiveError::ServiceItem);
-        }
-        let place = Place::of(&item.names);
-        if !self.tree.holds_only_sidecar(&place)? {
-            return Err(ArchiveError::NotEmpty(item.names.into()));
-        }
-        with_reserve(&self.tree, || {
-            let change = self.recovery.begin(&place, ChangeDurability::Synced)?;
-            self.write_tombstone(&item, &place)?;
-            change.done();
-            Ok(())
-        })?;
-        log_event(Event::Remove, &item.names, self.actor);
+        let item = self.remove_with(id, |_| {})?;
         if item.state == State::Original {
             log::warn!(
                 "original of {} removed; copies elsewhere have no original now ('ibifs claim')",
@@ -115,9 +104,59 @@ impl Editor<'_> {
         Ok(())
     }
 
-    /// Writes the tombstone of an item.
-    pub(super) fn write_tombstone(&self, item: &Item, place: &Place) -> Result<(), ArchiveError> {
-        let tombstone = self.tombstone_of(item)?;
+    /// Takes a mint back: removes the item as [`Editor::remove`] does, but its tombstone is for the Archive alone, which
+    /// never gives the name out again. One that has just lost files and is older than [`TAKEN_BACK`] is removed: readers may
+    /// know it.
+    pub fn unmint(&self, id: ItemId, has_lost_files: bool) -> Result<(), ArchiveError> {
+        let names = self.known(id)?.names;
+        let rep = names.rep().map(Rep::timestamp);
+        let minted = rep.or_else(|| names.ibip().map(Ibip::timestamp));
+        let age = minted.map(|minted| self.clock.now().seconds() - minted.seconds());
+        if has_lost_files && age.is_some_and(|age| age > TAKEN_BACK) {
+            return self.remove(id);
+        }
+        self.remove_with(id, Sidecar::set_unminted).map(drop)
+    }
+
+    fn remove_with(&self, id: ItemId, mark: impl Fn(&mut Sidecar)) -> Result<Item, ArchiveError> {
+        let item = self.known(id)?;
+        if item.names.matches(&self.facts.service) {
+            return Err(ArchiveError::ServiceItem);
+        }
+        self.refuse_sealed(&item)?;
+        let place = Place::of(&item.names);
+        if !self.tree.holds_only_sidecar(&place)? {
+            return Err(ArchiveError::NotEmpty(item.names.into()));
+        }
+        with_reserve(&self.tree, || {
+            let change = self.recovery.begin(&place, ChangeDurability::Synced)?;
+            self.write_tombstone(&item, &place, &mark)?;
+            change.done();
+            Ok(())
+        })?;
+        log_event(Event::Remove, &item.names, self.actor);
+        Ok(item)
+    }
+
+    /// Writes the tombstone of an item, with what `mark` adds to its last sidecar.
+    pub(super) fn write_tombstone(
+        &self,
+        item: &Item,
+        place: &Place,
+        mark: impl Fn(&mut Sidecar),
+    ) -> Result<(), ArchiveError> {
+        let mut tombstone = self.tombstone_of(item)?;
+        mark(&mut tombstone);
+        if tombstone.life().withdrawn.is_none() {
+            // An item that says of itself that it was public is not taken at its word.
+            let citation = if tombstone.is_unminted() {
+                None
+            } else {
+                self.citation_left(item)
+            };
+            let life = tombstone.life().clone();
+            tombstone.set_life(Life { citation, ..life });
+        }
         let bytes = tombstone.to_bytes();
         self.tree.write_tombstone(place, &bytes)?;
         if self.tree.is_directory(place.as_str()) {

@@ -140,7 +140,7 @@ impl Editor<'_> {
                     return Err(ArchiveError::NotAllowed(far.names.into()));
                 }
                 if kind.is_inverse()
-                    && let Some((_, other)) = self.declared_relation(&far, &back)?
+                    && let Some((_, other)) = self.current_relation(&far, &back)?
                     && !other.matches(&source)
                 {
                     return Err(ArchiveError::HasOne {

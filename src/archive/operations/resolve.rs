@@ -75,6 +75,17 @@ pub fn matching_translation<'a>(
 /// All known relations of an item, by name.
 pub type Relations = Vec<(String, Names)>;
 
+/// A relation to an item that was removed here, or is withdrawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoneRelation {
+    /// The name of the relation.
+    pub name: String,
+    /// The item.
+    pub target: Names,
+    /// Whether the item is withdrawn, not removed.
+    pub is_withdrawn: bool,
+}
+
 /// The declarations by other items that do not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Claims {
@@ -85,12 +96,74 @@ pub struct Claims {
 }
 
 impl Archive {
-    /// The target of a direct kind, declared at either end.
+    /// Whether the original of an item was removed here, or the item is withdrawn. Relations to it are kept as history, and
+    /// not followed.
+    pub fn is_removed(&self, names: &Names) -> Result<bool, ArchiveError> {
+        let found = self.store.find_by_names(names)?;
+        Ok(found.is_some_and(|item| self.is_gone(&item)))
+    }
+
+    fn is_gone(&self, item: &Item) -> bool {
+        let service = item.service.as_ref();
+        match item.state {
+            State::Deleted => service.is_some_and(|it| it.matches(&self.facts.service)),
+            State::Original | State::Copy => item.life.withdrawn.is_some(),
+        }
+    }
+
+    /// The relations in an item's own sidecar to items that were removed here or are withdrawn.
+    pub fn removed_relations(&self, item: &Item) -> Result<Vec<GoneRelation>, ArchiveError> {
+        let mut removed = Vec::new();
+        if item.state == State::Deleted {
+            return Ok(removed);
+        }
+        for (kind, names) in self.store.relations_of(item.id)? {
+            let target = self.store.find_by_names(&names)?;
+            if let Some(target) = target.filter(|target| self.is_gone(target)) {
+                let pair = kind.pair_name();
+                removed.push(GoneRelation {
+                    name: pair.strip_prefix("ibi.").unwrap_or(&pair).to_owned(),
+                    is_withdrawn: target.state != State::Deleted,
+                    target: target.names,
+                });
+            }
+        }
+        Ok(removed)
+    }
+
+    /// What an item's own sidecar declares for a kind.
+    pub(super) fn declared_relation(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<(RelationKind, Names)>, ArchiveError> {
+        let declared = self.store.relations_of(item.id)?;
+        Ok(declared.into_iter().find(|(known, _)| known == kind))
+    }
+
+    /// The same, without a relation to an item that was removed: another one may take its place.
+    pub(super) fn current_relation(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<(RelationKind, Names)>, ArchiveError> {
+        match self.declared_relation(item, kind)? {
+            Some((_, target)) if self.is_removed(&target)? => Ok(None),
+            declared => Ok(declared),
+        }
+    }
+
+    /// The target of a direct kind, declared at either end. The item's own sidecar may name one that was removed.
     pub(super) fn direct_target(
         &self,
         item: &Item,
         kind: &RelationKind,
     ) -> Result<Option<Names>, ArchiveError> {
+        if !kind.is_inverse()
+            && let Some((_, target)) = self.declared_relation(item, kind)?
+        {
+            return Ok(Some(self.complete(&target)?));
+        }
         match kind {
             RelationKind::NextEdition => self.next_edition(&item.names),
             RelationKind::Metadata => self.metadata(&item.names),
@@ -99,8 +172,9 @@ impl Archive {
         }
     }
 
-    /// The declarations by other items, of these kinds, that count for this one. An item that is not held here has no
-    /// sidecar. For it, those count whose authors may write the sidecar of `asker`, the item from which it was reached.
+    /// The declarations by other items, of these kinds, that count for this one. An item that is not held here, or was
+    /// removed, has no sidecar. For it, those count whose authors may write the sidecar of `asker`, the item from which it
+    /// was reached.
     fn relations_to_item(
         &self,
         names: &Names,
@@ -111,8 +185,7 @@ impl Archive {
         if speakers.is_empty() {
             return Ok(Vec::new());
         }
-        let subject = match self.store.find_by_names(names)? {
-            Some(item) if item.state == State::Deleted => None,
+        let subject = match self.held(names)? {
             Some(item) => Some(item),
             None => self.held(asker)?,
         };
@@ -120,9 +193,11 @@ impl Archive {
             return Ok(Vec::new());
         };
         speakers.retain(|speaker| self.may_speak_at(*speaker, &subject));
-        Ok(self
+        let mut declared = self
             .store
-            .declared_to(names, kinds, &speakers, MOST_DECLARATIONS)?)
+            .declared_to(names, kinds, &speakers, MOST_DECLARATIONS)?;
+        declared.retain(|(_, item)| item.life.withdrawn.is_none());
+        Ok(declared)
     }
 
     /// The relations that other items declare with this one, without those that its own sidecar
@@ -185,22 +260,37 @@ impl Archive {
         Ok(claims)
     }
 
-    /// The single target of a kind: from the item's own sidecar, else from an item that points back.
+    /// The single target of a kind: from the item's own sidecar, else from an item that points back. From an edition that
+    /// was removed the chain goes on.
     fn target_of(
         &self,
         names: &Names,
         asker: &Names,
         kind: &RelationKind,
-        back: &RelationKind,
     ) -> Result<Option<Names>, ArchiveError> {
-        if let Some(item) = self.held(names)? {
-            let declared = self.store.relations_of(item.id)?;
-            if let Some((_, target)) = declared.into_iter().find(|(known, _)| known == kind) {
-                return Ok(Some(self.complete(&target)?));
+        let back = Kinds::facing(kind);
+        let goes_on = matches!(kind, RelationKind::NextEdition | RelationKind::EditionOf);
+        let mut visited = Visited::default();
+        let mut current = names.clone();
+        loop {
+            let declared = match self.held(&current)? {
+                Some(item) => self.declared_relation(&item, kind)?,
+                None => None,
+            };
+            let removed = match declared {
+                Some((_, target)) if self.is_removed(&target)? => Some(target),
+                Some((_, target)) => return Ok(Some(self.complete(&target)?)),
+                None => None,
+            };
+            let pointing = self.relations_to_item(&current, asker, &back)?;
+            if let Some((_, item)) = pointing.into_iter().next() {
+                return Ok(Some(item.names));
+            }
+            match removed {
+                Some(removed) if goes_on && visited.note(&removed) => current = removed,
+                _ => return Ok(None),
             }
         }
-        let pointing = self.relations_to_item(names, asker, &Kinds::of(back))?;
-        Ok(pointing.into_iter().next().map(|(_, item)| item.names))
     }
 
     /// The next edition, if it has one.
@@ -213,14 +303,12 @@ impl Archive {
         names: &Names,
         asker: &Names,
     ) -> Result<Option<Names>, ArchiveError> {
-        let (kind, back) = (RelationKind::NextEdition, RelationKind::EditionOf);
-        self.target_of(names, asker, &kind, &back)
+        self.target_of(names, asker, &RelationKind::NextEdition)
     }
 
     /// The metadata item, if it has one.
     pub fn metadata(&self, names: &Names) -> Result<Option<Names>, ArchiveError> {
-        let (kind, back) = (RelationKind::Metadata, RelationKind::MetadataOf);
-        self.target_of(names, names, &kind, &back)
+        self.target_of(names, names, &RelationKind::Metadata)
     }
 
     /// The item of which this one is the metadata, if any.
@@ -230,7 +318,16 @@ impl Archive {
 
     /// The edition before an item, if it has one.
     pub fn previous_edition(&self, item: &Item) -> Result<Option<Names>, ArchiveError> {
-        self.points_back(item, &RelationKind::EditionOf)
+        self.current_source(item, &RelationKind::EditionOf)
+    }
+
+    /// The item that this one is an edition, a translation or the metadata of, unless it was removed.
+    fn current_source(
+        &self,
+        item: &Item,
+        kind: &RelationKind,
+    ) -> Result<Option<Names>, ArchiveError> {
+        self.target_of(&item.names, &item.names, kind)
     }
 
     /// The last edition; the item itself if it has no next one.
@@ -312,7 +409,9 @@ impl Archive {
             if let Some(item) = self.held(&source)? {
                 add(item.language, source.clone(), false);
                 for (kind, target) in self.store.relations_of(item.id)? {
-                    if let RelationKind::Translation(language) = kind {
+                    if let RelationKind::Translation(language) = kind
+                        && !self.is_removed(&target)?
+                    {
                         // The item's own declarations count, even if they name one text for two languages.
                         add(Some(language), self.complete(&target)?, index == 0);
                     }
@@ -438,10 +537,13 @@ impl Archive {
             ("nextedition", self.next_edition(&item.names)?),
             ("metadata", self.metadata(&item.names)?),
             ("editionof", self.previous_edition(item)?),
-            ("metadataof", self.metadata_of(item)?),
+            (
+                "metadataof",
+                self.current_source(item, &RelationKind::MetadataOf)?,
+            ),
             (
                 "translationof",
-                self.points_back(item, &RelationKind::TranslationOf)?,
+                self.current_source(item, &RelationKind::TranslationOf)?,
             ),
         ];
         for (name, target) in single {
@@ -473,8 +575,7 @@ impl Archive {
         item: &Item,
         kind: &RelationKind,
     ) -> Result<Option<Names>, ArchiveError> {
-        let declared = self.store.relations_of(item.id)?;
-        if let Some((_, names)) = declared.into_iter().find(|(known, _)| known == kind) {
+        if let Some((_, names)) = self.declared_relation(item, kind)? {
             return Ok(Some(self.complete(&names)?));
         }
         let direct = Kinds::facing(kind);

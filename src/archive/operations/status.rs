@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::{Archive, ArchiveError, Clock, Keeper, Role, holder};
+use super::{Archive, ArchiveError, Clock, Facts, Keeper, ReadAs, Role, holder};
 use crate::archive::store::{ContentTotals, Counts, HostState, StoreError};
-use crate::formats::item::Names;
+use crate::formats::item::{Names, Sidecar};
+use crate::formats::question::Line;
 use ibi::Timestamp;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -112,6 +113,47 @@ pub struct Removed {
 }
 
 impl Status {
+    /// The status of a mount that is in use, of which [`Status::add`] says more: not the numbers of all items, which a user who
+    /// may not enter the store is not told.
+    #[must_use]
+    pub fn of_mount() -> Status {
+        Status {
+            service: None,
+            index: IndexState::Current,
+            trouble: None,
+            items: None,
+            content: None,
+            minted: None,
+            removed: Vec::new(),
+            transfers: Vec::new(),
+            server: None,
+        }
+    }
+
+    /// Adds what a line of [`Keeper::status_lines`] says.
+    pub fn add(&mut self, line: &Line) {
+        if let Some(text) = line.get("text") {
+            let facts = Facts::parse(text.as_bytes());
+            self.service = facts.ok().map(|facts| facts.service);
+        }
+        let Some(names) = line.names("item") else {
+            return;
+        };
+        if let Some(at) = line
+            .get("at")
+            .and_then(|at| Timestamp::parse_rfc3339(at).ok())
+        {
+            self.removed.push(Removed { names, at });
+        } else if let Some(to) = line.names("to") {
+            let is_cancelled = line.get("cancelled").is_some();
+            self.transfers.push(PendingTransfer {
+                names,
+                to,
+                is_cancelled,
+            });
+        }
+    }
+
     /// The status of a store, mounted or not. What cannot be read is part of the status, not an error.
     pub fn of(store: &Path, clock: &dyn Clock) -> Status {
         let read =
@@ -168,11 +210,19 @@ impl Keeper<'_> {
                 .clone()
                 .filter(|at| was_ours && *at >= since)
             {
-                let names = item.names.clone();
-                removed.push(Removed { names, at });
+                removed.push((item.id, item.names.clone(), at));
             }
             Ok(())
         })?;
+        let mut originals = Vec::new();
+        for (id, names, at) in removed {
+            let tombstone = self.store.sidecar(id)?;
+            let tombstone = tombstone.and_then(|bytes| Sidecar::parse(&bytes).ok());
+            if !tombstone.is_some_and(|it| it.is_unminted()) {
+                originals.push(Removed { names, at });
+            }
+        }
+        let mut removed = originals;
         removed.sort_by(|one, other| other.at.cmp(&one.at));
         // A claim that was made beside a mount is written to the tombstone later.
         removed.retain(|it| {
@@ -195,6 +245,33 @@ impl Keeper<'_> {
             to: handover.other,
         });
         pending.collect()
+    }
+
+    /// The status of this store in lines, without what concerns all of its items, and with the items that a reader may see.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn status_lines(
+        &self,
+        reader: &ReadAs<'_>,
+        clock: &dyn Clock,
+    ) -> Result<Vec<Line>, ArchiveError> {
+        let mut lines = vec![self.facts_line()?];
+        for Removed { names, at } in self.removed_originals(&clock.now())? {
+            if reader.is_shown(&names)? {
+                let line = Line::new("removed").with_names("item", &names);
+                lines.push(line.with("at", at.to_rfc3339()));
+            }
+        }
+        for pending in self.pending_transfers() {
+            if reader.is_shown(&pending.names)? {
+                let line = Line::new("transfer").with_names("item", &pending.names);
+                let line = line.with_names("to", &pending.to);
+                let cancelled = pending.is_cancelled.then_some("yes");
+                lines.push(line.with_all("cancelled", cancelled));
+            }
+        }
+        Ok(lines)
     }
 
     fn status(&self, clock: &dyn Clock) -> Result<Status, ArchiveError> {

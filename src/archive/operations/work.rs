@@ -93,6 +93,19 @@ impl Keeper<'_> {
         if !actor.may(directory.as_fd(), Access::WRITE_OK | Access::EXEC_OK) {
             return Err(self.tree.error(Action::Write, level, Errno::ACCESS).into());
         }
+        for id in self.store.sealed_items() {
+            let item = self.store.item(id)?;
+            let is_in = |item: &Item| {
+                let place = Place::of(&item.names);
+                place
+                    .as_str()
+                    .strip_prefix(level)
+                    .is_some_and(|rest| rest.starts_with('/'))
+            };
+            if let Some(item) = item.filter(is_in) {
+                self.refuse_sealed(&item)?;
+            }
+        }
         self.begin_content_work()?;
         Ok(LevelWork {
             level: level.to_owned(),
@@ -345,7 +358,7 @@ impl Editor<'_> {
                 continue;
             }
             let change = self.recovery.begin(&place, ChangeDurability::Synced)?;
-            self.write_tombstone(item, &place)?;
+            self.write_tombstone(item, &place, |_| {})?;
             change.done();
             log_event(Event::Remove, &item.names, self.actor);
             taken.push(Taken::Removed(item.names.clone()));

@@ -8,6 +8,7 @@ use super::naming::MTREE;
 use super::rules::Fault;
 use crate::archive::ArchiveError;
 use crate::archive::finding::findings;
+use crate::archive::manifest::BrokenSeal;
 use crate::archive::store::StoreError;
 use crate::archive::tree::Action;
 use crate::archive::tree::TreeError;
@@ -76,6 +77,8 @@ pub enum PackageError {
         /// The problem.
         problem: Problem,
     },
+    /// The files of the item are not those that were sealed.
+    BrokenSeal(BrokenSeal),
     /// The package exists already.
     Exists {
         /// The path, below the destination.
@@ -155,6 +158,9 @@ impl Localize for PackageError {
                     problem
                 )
             }
+            PackageError::BrokenSeal(seal) => {
+                message!("its files are not those that were sealed: {seal}", seal)
+            }
             PackageError::Exists { path } => message!(
                 "'{path}' exists already; move it away, or name another directory",
                 path
@@ -200,6 +206,7 @@ impl std::error::Error for PackageError {
                 ..
             } => Some(errno),
             PackageError::File { .. }
+            | PackageError::BrokenSeal(_)
             | PackageError::Exists { .. }
             | PackageError::Unfit { .. }
             | PackageError::Busy

@@ -11,16 +11,17 @@ use rustix::io::Errno;
 use sha2::Digest as _;
 
 use super::digests::{Contents, differing};
-use super::files::{DIRECTORY, open_file, read_small};
+use super::files::{DIRECTORY, open_file, read_small, read_through};
 use super::identity::PackageIdentity;
 use super::naming::{MTREE, PAYLOAD};
-use super::reading::entry;
+use super::reading::{check_seal, entry};
 use super::rules::Fault;
 use super::unpack::holds_bag;
 use super::{PackageError, Problem, bagit, object, ocfl, validity};
 use crate::archive::tree::{Action, SIDECAR, joined, open_far};
 use crate::formats::bag;
 use crate::formats::entry::stays_below;
+use crate::formats::fixity::Digest;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
@@ -260,7 +261,14 @@ pub fn open(root: OwnedFd, count: &mut dyn FnMut(u64)) -> Result<Package, Packag
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case(bag::IDENTIFIER));
     let named: Vec<&str> = named.map(|(_, value)| value.as_str()).collect();
-    let names = match names(&root, &entries, &contents, &named) {
+    let sidecar = sidecar(&root, &entries, &contents)?;
+    let seal = sidecar.as_ref().and_then(|it| it.life().sealed.as_ref());
+    check_seal(&entries, seal, |_, content| {
+        let content = contents.get(content);
+        let digest = content.map(|content| sha256(&root, &content.path, count));
+        digest.transpose()
+    })?;
+    let names = match names(&root, sidecar.as_ref(), &contents, &named) {
         Ok(names) => Some(names),
         Err(PackageError::Nameless) => None,
         Err(error) => return Err(error),
@@ -334,25 +342,48 @@ fn entries(
     Ok(entries)
 }
 
+/// The item's sidecar.
+fn sidecar(
+    root: &OwnedFd,
+    entries: &[MtreeEntry],
+    contents: &Contents,
+) -> Result<Option<Sidecar>, PackageError> {
+    let sidecar = entries
+        .iter()
+        .find(|entry| entry.path == SIDECAR.as_bytes());
+    let content = match sidecar.map(|entry| &entry.kind) {
+        Some(MtreeKind::File { contents: path, .. }) => contents.get(path),
+        _ => None,
+    };
+    let Some(content) = content else {
+        return Ok(None);
+    };
+    let bytes = read_small(root, &content.path)?.unwrap_or_default();
+    Ok(Some(Sidecar::parse(&bytes)?))
+}
+
+/// The SHA-256 digest of a file of a package.
+fn sha256(root: &OwnedFd, path: &[u8], count: &mut dyn FnMut(u64)) -> Result<Digest, PackageError> {
+    let mut file = open_file(root, path).map_err(PackageError::io(Action::Open, path))?;
+    let mut hasher = sha2::Sha256::new();
+    read_through(&mut file, path, |bytes| {
+        hasher.update(bytes);
+        count(bytes.len() as u64);
+        Ok(())
+    })?;
+    Ok(Digest(hasher.finalize().into()))
+}
+
 /// The names of the item: from its sidecar, else from the identifier that ibifs wrote beside the files, else
 /// from the package's metadata.
 fn names(
     root: &OwnedFd,
-    entries: &[MtreeEntry],
+    sidecar: Option<&Sidecar>,
     contents: &Contents,
     named: &[&str],
 ) -> Result<Names, PackageError> {
-    let sidecar = entries
-        .iter()
-        .find(|entry| entry.path == SIDECAR.as_bytes());
-    if let Some(MtreeEntry {
-        kind: MtreeKind::File { contents: path, .. },
-        ..
-    }) = sidecar
-        && let Some(content) = contents.get(path)
-    {
-        let bytes = read_small(root, &content.path)?.unwrap_or_default();
-        return Ok(Sidecar::parse(&bytes)?.names().clone());
+    if let Some(sidecar) = sidecar {
+        return Ok(sidecar.names().clone());
     }
     if let Some(content) = contents.get(MTREE.as_bytes()) {
         let text = read_small(root, &content.path)?.unwrap_or_default();

@@ -13,12 +13,14 @@ use super::naming::{MTREE, payload_path};
 use super::writing::PackageWriter;
 use super::{PackageError, Problem};
 use crate::archive::Archive;
+use crate::archive::manifest::{Content, SealedFiles};
 use crate::archive::scrub;
 use crate::archive::store::Item;
 use crate::archive::tree::{Place, SIDECAR, Tree, each_entry_of, entry_stat, joined};
 use crate::formats::entry::{Attribute, EntryStat};
 use crate::formats::fixity::{self, Digest, Manifest, Notes, Verdict, Written};
 use crate::formats::hex::Hex;
+use crate::formats::item::Seal;
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
 
 /// The number of bytes that are copied at once.
@@ -97,12 +99,43 @@ pub(super) fn stage(
     stager
         .entries
         .sort_by(|one, other| one.path.cmp(&other.path));
+    let staged = &stager.staged.files;
+    check_seal(&stager.entries, item.life.sealed.as_ref(), |path, _| {
+        let digests = staged.get(&payload_path(path));
+        Ok(digests.map(|digests| digests.sha256))
+    })?;
     stager.several_names();
     let text = mtree::text(&format!("ibi {}", item.names), &stager.entries);
     stager.writer.whole(MTREE, &text)?;
     let digests = digests(&text);
     stager.staged.add(MTREE.to_owned(), digests, true);
     Ok(stager.staged)
+}
+
+/// Compares the entries of a sealed item with the digest of its seal. `digest` gets the path of a regular file, and that of its
+/// content in the package.
+pub(super) fn check_seal(
+    entries: &[MtreeEntry],
+    seal: Option<&Seal>,
+    mut digest: impl FnMut(&[u8], &[u8]) -> Result<Option<Digest>, PackageError>,
+) -> Result<(), PackageError> {
+    if seal.is_none_or(|seal| seal.digest.is_none()) {
+        return Ok(());
+    }
+    let mut files = SealedFiles::default();
+    for entry in entries {
+        let content = match &entry.kind {
+            MtreeKind::Directory => continue,
+            MtreeKind::Link(target) => Content::Link(target),
+            MtreeKind::Fifo => Content::Other,
+            MtreeKind::File { contents, .. } => match digest(&entry.path, contents)? {
+                Some(digest) => Content::File(digest),
+                None => continue,
+            },
+        };
+        files.add(&entry.path, content);
+    }
+    files.check(seal).map_err(PackageError::BrokenSeal)
 }
 
 /// A file of an item that is in its package.

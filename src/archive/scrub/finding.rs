@@ -19,6 +19,8 @@ findings! {
             "cannot be read"
         BrokenManifest "broken-manifest" Error
             "the manifest is damaged; correct it, or rebuild it from the files as they are with --accept"
+        BrokenSeal "broken-seal" Error
+            "is not what it was when it was sealed; restore its files from a copy, or let its owner end the seal with 'ibifs unseal'"
         Unsteady "unsteady" Warning
             "was written during each attempt; scrub the item again"
         Changed "changed" Notice

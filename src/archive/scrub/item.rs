@@ -9,8 +9,10 @@ use super::finding::{ScrubCode, ScrubError};
 use super::reading::ReadOutcome;
 use super::records::Recorded;
 use super::state::Scrub;
+use crate::archive::manifest::{read_digest, sealed_files};
 use crate::archive::tree::{DeepEntry, SIDECAR, joined};
 use crate::formats::fixity::{self, Note, Verdict};
+use crate::formats::item::Sidecar;
 use ibi::message;
 use ibi::message::Localize;
 
@@ -80,12 +82,36 @@ impl Scrub<'_> {
         if !old.exists && !new.manifest.is_empty() {
             self.tally.recorded += 1;
         }
+        self.seal(item)?;
         // A manifest that is not accepted is kept as it is, byte by byte.
         let is_kept = !old.bad_lines.is_empty() && !self.options.accept;
         if self.options.dry_run || is_kept {
             Ok(())
         } else {
             self.record(item, &old, &new, started)
+        }
+    }
+
+    /// Compares a sealed item with the digest in its sidecar. Its files are read for that again.
+    fn seal(&mut self, item: &str) -> Result<(), ScrubError> {
+        let bytes = self
+            .tree
+            .read_small(&format!("{item}/{SIDECAR}"))
+            .ok()
+            .flatten();
+        let sidecar = bytes.and_then(|bytes| Sidecar::parse(&bytes).ok());
+        let Some(seal) = sidecar.and_then(|it| it.life().sealed.clone()) else {
+            return Ok(());
+        };
+        if seal.digest.is_none() {
+            // It is announced, or the daemon has not computed its digest yet.
+            return Ok(());
+        }
+        let directory = self.tree.open_directory(item)?;
+        match sealed_files(&directory, |_, file, _| read_digest(file)) {
+            Ok(files) if files.check(Some(&seal)).is_ok() => Ok(()),
+            Ok(_) => self.found(ScrubCode::BrokenSeal, item, b"", None),
+            Err((path, why)) => self.found(ScrubCode::BrokenSeal, item, &path, Some(why)),
         }
     }
 

@@ -67,6 +67,17 @@ const ONE_SIDED: &str = "
                 AND (back.target_rep_key = item.rep_key OR back.target_ibip_key = item.ibip_key)))
     ORDER BY item.id, relation.kind";
 
+/// The relations of items that are here to items that were removed here.
+const REMOVED: &str = "
+    SELECT item.rep AS rep, item.ibip AS ibip, relation.kind AS kind,
+        relation.target_rep AS target_rep, relation.target_ibip AS target_ibip,
+        gone.rep AS other_rep, gone.ibip AS other_ibip
+    FROM relation JOIN item ON item.id = relation.source
+    JOIN item gone ON gone.rep_key = relation.target_rep_key
+        OR gone.ibip_key = relation.target_ibip_key
+    WHERE item.state <> 'Deleted' AND gone.state = 'Deleted'
+    ORDER BY item.id, relation.kind";
+
 impl Store {
     /// The next editions and metadata that an item declares and that another item claims to be.
     pub fn contested(&self) -> Result<Vec<Contested>, StoreError> {
@@ -81,6 +92,11 @@ impl Store {
     /// The relations of two originals that only one of them declares.
     pub fn one_sided(&self) -> Result<Vec<OneSided>, StoreError> {
         self.claims(ONE_SIDED, |near, kind, _, far| OneSided { near, kind, far })
+    }
+
+    /// The relations of items that are here to items that were removed here, each with the removed item.
+    pub fn to_removed(&self) -> Result<Vec<(Names, RelationKind, Names)>, StoreError> {
+        self.claims(REMOVED, |names, kind, _, removed| (names, kind, removed))
     }
 
     fn claims<T>(

@@ -22,7 +22,7 @@ const COMPLAINTS: usize = 5;
 const CACHE_KIB: i64 = -32_768;
 
 /// The columns of an item that are compared, in this order. The first four are its names.
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "rep",
     "ibip",
     "rep_key",
@@ -33,6 +33,7 @@ const COLUMNS: [&str; 15] = [
     "language",
     "target",
     "removed_at",
+    "life",
     "sidecar",
     "relations",
     "keys of relations",
@@ -41,13 +42,13 @@ const COLUMNS: [&str; 15] = [
 ];
 
 const STATE: usize = 4;
-const SIDECAR: usize = 10;
+const SIDECAR: usize = 11;
 
 /// Both keys, and relations and aliases in a fixed order, so that equal items have equal rows. The parameter
 /// separates lines.
 const ROW: &str = "
     SELECT rep, ibip, rep_key, ibip_key, state, service_rep, service_ibip, language, target,
-        removed_at, sidecar,
+        removed_at, life, sidecar,
         (SELECT string_agg(kind || ' ' || coalesce(target_rep, '') || ' ' || coalesce(target_ibip, ''),
             ?1 ORDER BY kind) FROM relation WHERE source = item.id) AS relations,
         (SELECT string_agg(coalesce(target_rep_key, '') || ' ' || coalesce(target_ibip_key, ''),

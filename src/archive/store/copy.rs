@@ -36,7 +36,7 @@ impl Store {
 const TABLES: &[(&str, &str)] = &[
     (
         "item",
-        "id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language, target, removed_at, sidecar, changed",
+        "id, rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, language, target, removed_at, life, sidecar, changed",
     ),
     (
         "relation",

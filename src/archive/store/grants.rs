@@ -102,12 +102,12 @@ fn insert(host: i64) -> String {
             INSERT INTO item (id, {columns}, changed)
             SELECT {NEXT_ITEM}, CAST(?1 AS TEXT), CAST(?2 AS TEXT), CAST(?3 AS TEXT), CAST(?4 AS TEXT), CAST(?5 AS TEXT),
                 CAST(?6 AS TEXT), CAST(?7 AS TEXT), CAST(?8 AS TEXT), CAST(?9 AS TEXT), CAST(?10 AS TEXT),
-                CAST(?11 AS BYTEA), {NEXT_CHANGE}
+                CAST(?11 AS TEXT), CAST(?12 AS BYTEA), {NEXT_CHANGE}
             WHERE NOT EXISTS (SELECT 1 FROM item WHERE rep_key = ?2 OR ibip_key = ?4)
             RETURNING id
         )
         INSERT INTO unsettled (item, uid, gid, mode, host)
-        SELECT id, CAST(?12 AS BIGINT), CAST(?13 AS BIGINT), CAST(?14 AS BIGINT), {host} FROM made RETURNING item",
+        SELECT id, CAST(?13 AS BIGINT), CAST(?14 AS BIGINT), CAST(?15 AS BIGINT), {host} FROM made RETURNING item",
         columns = record::COLUMNS
     )
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::archive::owner::Owner;
-use crate::formats::item::{Names, State};
+use crate::formats::item::{Life, Names, State};
 use ibi::relation::{Language, RelationKind};
 use ibi::{AliasPair, Timestamp};
 
@@ -28,6 +28,8 @@ pub struct Item {
     pub target: Option<String>,
     /// The time at which it was removed, for a Deleted one.
     pub removed_at: Option<Timestamp>,
+    /// What was decided about it.
+    pub life: Life,
 }
 
 impl Item {
@@ -75,6 +77,8 @@ pub struct Record {
     pub target: Option<String>,
     /// The time at which it was removed.
     pub removed_at: Option<Timestamp>,
+    /// What was decided about it.
+    pub life: Life,
     /// The last accepted sidecar, byte for byte.
     pub sidecar: Option<Vec<u8>>,
     /// The relations that the sidecar declares.
@@ -87,7 +91,7 @@ pub struct Record {
 
 impl Record {
     /// The item that is recorded so, under a number.
-    pub(super) fn item(&self, id: ItemId) -> Item {
+    pub fn item(&self, id: ItemId) -> Item {
         Item {
             id,
             names: self.names.clone(),
@@ -96,6 +100,7 @@ impl Record {
             language: self.language,
             target: self.target.clone(),
             removed_at: self.removed_at.clone(),
+            life: self.life.clone(),
         }
     }
 
@@ -108,6 +113,7 @@ impl Record {
             language: None,
             target: None,
             removed_at: None,
+            life: Life::default(),
             sidecar: None,
             relations: Vec::new(),
             speaker: None,

@@ -101,10 +101,12 @@ impl Store {
             Ok(Unsettled {
                 item: rows::item(row)?,
                 sidecar: row.get::<Option<_>>("sidecar")?.unwrap_or_default(),
-                owner: uid
-                    .zip(gid)
-                    .zip(mode)
-                    .map(|((uid, gid), mode)| Owner { uid, gid, mode }),
+                owner: uid.zip(gid).zip(mode).map(|((uid, gid), mode)| Owner {
+                    uid,
+                    gid,
+                    mode,
+                    doc_mode: mode,
+                }),
             })
         })
     }

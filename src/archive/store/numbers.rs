@@ -13,6 +13,8 @@ pub struct Counts {
     pub copies: u64,
     /// Removed items that have a tombstone.
     pub removed: u64,
+    /// Originals and copies that are withdrawn.
+    pub withdrawn: u64,
 }
 
 impl Store {
@@ -20,12 +22,14 @@ impl Store {
     pub fn counts(&self) -> Result<Counts, StoreError> {
         let sql = "SELECT count(*) FILTER (WHERE state = 'Original'),
                           count(*) FILTER (WHERE state = 'Copy'),
-                          count(*) FILTER (WHERE state = 'Deleted') FROM item";
+                          count(*) FILTER (WHERE state = 'Deleted'),
+                          count(*) FILTER (WHERE state <> 'Deleted' AND life LIKE '%withdrawn %') FROM item";
         let counts = self.reading().first(sql, &[], |row| {
             Ok(Counts {
                 originals: row.get::<i64>(0)?.unsigned_abs(),
                 copies: row.get::<i64>(1)?.unsigned_abs(),
                 removed: row.get::<i64>(2)?.unsigned_abs(),
+                withdrawn: row.get::<i64>(3)?.unsigned_abs(),
             })
         })?;
         Ok(counts.unwrap_or_default())

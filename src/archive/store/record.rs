@@ -84,13 +84,13 @@ pub(super) const NEXT_ITEM: &str = "(SELECT coalesce(max(id), 0) + 1 FROM item)"
 
 /// The columns of [`values`].
 pub(super) const COLUMNS: &str = "rep, rep_key, ibip, ibip_key, state, service_rep, service_ibip, \
-     language, target, removed_at, sidecar";
+     language, target, removed_at, life, sidecar";
 
 fn insert(number: &str) -> String {
     format!(
         "INSERT INTO item (id, {COLUMNS}, changed)
          VALUES ({number}, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,
-            ?10, ?11, {NEXT_CHANGE})
+            ?10, ?11, ?12, {NEXT_CHANGE})
          RETURNING id"
     )
 }
@@ -101,8 +101,8 @@ fn update() -> String {
         "UPDATE item SET rep = coalesce(?1, rep), rep_key = coalesce(?2, rep_key),
             ibip = coalesce(?3, ibip), ibip_key = coalesce(?4, ibip_key),
             state = ?5, service_rep = ?6, service_ibip = ?7, language = ?8, target = ?9,
-            removed_at = ?10, sidecar = ?11, changed = {NEXT_CHANGE}
-         WHERE id = ?12
+            removed_at = ?10, life = ?11, sidecar = ?12, changed = {NEXT_CHANGE}
+         WHERE id = ?13
          RETURNING id"
     )
 }
@@ -176,6 +176,7 @@ pub(super) fn values<'a>(
         Value::from(record.language.as_ref().map(ToString::to_string)),
         Value::from(record.target.as_deref()),
         Value::from(record.removed_at.as_ref().map(Timestamp::to_rfc3339)),
+        Value::from(record.life.text()),
         Value::from(record.sidecar.as_deref()),
     ]
 }
@@ -226,7 +227,7 @@ fn write(
     let number = known.or(number.map(|id| id.0));
     let sql = match (known, number) {
         (Some(_), _) => update(),
-        (None, Some(_)) => insert("?12"),
+        (None, Some(_)) => insert("?13"),
         (None, None) => insert(NEXT_ITEM),
     };
     let mut values = values(record, rep_key.as_deref(), ibip_key.as_deref());

@@ -1,7 +1,7 @@
 //! Converts rows to checked values. A row with an invalid value causes an error that names it.
 
 use super::{Item, ItemId, StoreError};
-use crate::formats::item::{Names, State};
+use crate::formats::item::{Life, Names, State};
 use crate::sql::engine::Row;
 use ibi::message;
 use ibi::relation::{Language, RelationKind};
@@ -9,7 +9,7 @@ use ibi::{Ibip, Rep, Timestamp};
 
 /// The columns of [`item`], in a fixed order.
 pub(super) const ITEM: &str = "item.id, item.rep, item.ibip, item.state, item.service_rep, \
-     item.service_ibip, item.language, item.target, item.removed_at";
+     item.service_ibip, item.language, item.target, item.removed_at, item.life";
 
 /// The columns of [`relation`].
 pub(super) const RELATION: &str =
@@ -46,6 +46,7 @@ pub(super) fn item(row: &Row<'_>) -> Result<Item, StoreError> {
     let state: String = row.get("state")?;
     let language: Option<String> = row.get("language")?;
     let removed_at: Option<String> = row.get("removed_at")?;
+    let life: Option<String> = row.get("life")?;
     Ok(Item {
         id: ItemId(row.get("id")?),
         names: names("item", row.get("rep")?, row.get("ibip")?)?
@@ -61,6 +62,10 @@ pub(super) fn item(row: &Row<'_>) -> Result<Item, StoreError> {
         removed_at: removed_at
             .map(|text| timestamp("item", "removed_at", &text))
             .transpose()?,
+        life: life
+            .map(|text| Life::parse(&text).map_err(|_| broken("item", "life", &text)))
+            .transpose()?
+            .unwrap_or_default(),
     })
 }
 

@@ -167,6 +167,15 @@ const MIGRATIONS: &[&str] = &[
     -- Blocks of item numbers, in which content may have changed since its row was written; -1 is all of them.
     CREATE TABLE content_mark (block INTEGER PRIMARY KEY) STRICT;
     ",
+    // 13: what was decided about items.
+    "
+    -- The pairs `available`, `sealed`, `withdrawn` and `citation` of the sidecar; NULL if it has none of them.
+    ALTER TABLE item ADD COLUMN life TEXT;
+    ",
+    // 14: which items are sealed.
+    "
+    CREATE INDEX item_with_life ON item (id) WHERE life IS NOT NULL;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

@@ -172,4 +172,8 @@ const MIGRATIONS: &[&str] = &[
         PRIMARY KEY (block, host)
     );
     "#,
+    // 6: what was decided about items, as in SQLite.
+    r#"ALTER TABLE item ADD COLUMN IF NOT EXISTS life TEXT COLLATE "C";"#,
+    // 7: which items are sealed, as in SQLite.
+    "CREATE INDEX IF NOT EXISTS item_with_life ON item (id) WHERE life IS NOT NULL;",
 ];

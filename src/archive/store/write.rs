@@ -3,13 +3,19 @@
 use super::record::{self, NewItem, RecordWrite, Recorded, put};
 use super::{Item, ItemId, Record, Store, StoreError, aliases, random_number, rows};
 use crate::archive::owner::Owner;
-use crate::formats::item::{Names, State};
+use crate::formats::item::{Life, Names, State};
 use crate::sql::engine::{Connection, Sync, params};
 use ibi::{AliasPair, Ibip, Rep, Timestamp};
 
 impl Store {
     /// Records an item, new or known by any of its names, with everything that its sidecar declares.
     pub(in crate::archive) fn put(&self, record: &Record) -> Result<ItemId, StoreError> {
+        let id = self.put_row(record)?;
+        self.note_seal(id, record);
+        Ok(id)
+    }
+
+    fn put_row(&self, record: &Record) -> Result<ItemId, StoreError> {
         match record.state {
             State::Copy => {
                 if let Some(written) = self.put_arrived(record) {
@@ -57,12 +63,17 @@ impl Store {
         if records.is_empty() {
             return Ok(Vec::new());
         }
-        self.write(Sync::Later, |transaction| {
+        let recorded = self.write(Sync::Later, |transaction| {
             records
                 .iter()
                 .map(|record| record::put_new(transaction, record))
                 .collect()
-        })
+        })?;
+        let is_held = |life: &Life| life.sealed.is_some() || life.available.is_some();
+        if records.iter().any(|record| is_held(&record.life)) {
+            self.read_seals()?;
+        }
+        Ok(recorded)
     }
 
     /// Records items whose directories are placed after this and synced later, in one transaction. A record is durable
@@ -78,6 +89,13 @@ impl Store {
             mint: Some(NewItem { owner }),
         };
         let ids = self.write_in_group(records.iter().map(write).collect());
+        for (record, id) in records.iter().zip(&ids) {
+            if let Ok(id) = id
+                && record.life.sealed.is_some()
+            {
+                self.note_seal(*id, record);
+            }
+        }
         // Reading them from the index would mean waiting for the next sync of other threads.
         let item = |(record, id): (&Record, Result<ItemId, _>)| Ok(record.item(id?));
         records.iter().zip(ids).map(item).collect()
@@ -136,7 +154,9 @@ impl Store {
             }
         });
         connection.refill_ends()?;
-        written
+        drop(connection);
+        written?;
+        self.read_seals()
     }
 
     /// Records the contents of `archive.ibi`, byte for byte.
@@ -211,7 +231,7 @@ impl Refill<'_> {
                 (SELECT id FROM item WHERE rep_key = ?1 AND state <> 'Deleted')",
             "UPDATE item SET ibip = NULL, ibip_key = NULL, state = 'Copy', service_rep = NULL,
                 service_ibip = NULL, language = NULL, target = NULL, removed_at = NULL,
-                sidecar = NULL WHERE rep_key = ?1 AND state <> 'Deleted'",
+                life = NULL, sidecar = NULL WHERE rep_key = ?1 AND state <> 'Deleted'",
         ] {
             self.connection.execute(sql, params![key.as_deref()])?;
         }

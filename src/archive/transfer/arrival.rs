@@ -1,8 +1,10 @@
 //! Copies an arriving item into a store on this machine: its directory as it is, with the sidecar last.
 
 use std::cell::RefCell;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::holder::opened;
@@ -11,14 +13,16 @@ use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
 use crate::archive::backup::{self, ItemCopier, Staging, UNCOMPARED};
 use crate::archive::lock_order::{Rank, RankedMutex};
-use crate::archive::store::Item;
+use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
 use crate::archive::{
     Acceptance, ArchiveError, Event, OwnershipTransfer, Process, WriteIntent, log_event,
+    names_in_mount,
 };
 use crate::formats::fixity::{Manifest, shown};
-use crate::formats::item::{Names, State};
+use crate::formats::item::{Life, Names, Sidecar, State};
+use crate::os::deep::{DeepEntry, walk_noting};
 use crate::os::directory::Directory;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -115,8 +119,36 @@ impl Local {
         begun: &BegunArrival,
         unsynced: &Unsynced,
     ) -> Result<(), TransferError> {
-        if begun.wanted.is_some() {
-            unsynced.add(self.directory_to_change(&begun.item)?);
+        match begun.wanted {
+            Some(_) => self.to_sync(self.directory_to_change(&begun.item)?, unsynced),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes that an item is to be synced. Where this user may not enter the store, and so not sync its filesystem, each
+    /// file is synced at once.
+    fn to_sync(&self, item: Tree, unsynced: &Unsynced) -> Result<(), TransferError> {
+        if !self.archive.tree().is_mount() {
+            unsynced.add(item);
+            return Ok(());
+        }
+        let failed = |path: &[u8], errno| item.error(Action::Sync, &shown(path), errno);
+        let (mut files, mut directories) = (Vec::new(), Vec::new());
+        let file = |entry| match entry {
+            DeepEntry::Entry(path) | DeepEntry::Unreadable(path, _) => files.push(path),
+        };
+        let walked = opened(&item).and_then(|item| {
+            let directory = |_: &OwnedFd, path: &[u8]| directories.push(path.to_vec());
+            walk_noting(item.descriptor(), b"", file, directory)
+        });
+        walked.map_err(|errno| failed(b".", errno))?;
+        for path in files.into_iter().chain(directories) {
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+            match item.open_far(&path, flags).and_then(rustix::fs::fsync) {
+                // A symbolic link, a FIFO or a socket.
+                Err(Errno::LOOP | Errno::NXIO | Errno::INVAL) => {}
+                done => done.map_err(|errno| failed(&path, errno))?,
+            }
         }
         Ok(())
     }
@@ -129,6 +161,12 @@ impl Local {
         progress: &mut ByteProgress<'_>,
     ) -> Result<BegunArrival, TransferError> {
         let item = self.arriving(arrival.names)?;
+        let sidecar = arrival.sidecar.as_deref().map(Sidecar::parse);
+        let life = match &sidecar {
+            Some(Ok(sidecar)) => sidecar.life(),
+            _ => &Life::default(),
+        };
+        self.archive.refuse_other_seal(&item, life)?;
         let changing = match self.mount_point {
             Some(_) => None,
             None => Some(self.archive.begin_write(item.id)?),
@@ -223,7 +261,7 @@ impl Local {
             self.refuse_unnamed(arrival.names)?;
         }
         if moved.files > 0 {
-            unsynced.add(to);
+            self.to_sync(to, unsynced)?;
             log_event(Event::Receive(arrival.from), arrival.names, self.actor());
         }
         Ok(moved)
@@ -279,7 +317,11 @@ impl Local {
         std::fs::create_dir_all(&path)
             .map_err(|error| not_made(self.archive.tree(), &path, &error))?;
         // The daemon writes the item into the index, which is read here, when it is asked for it.
-        let _ = rustix::fs::getxattr(&path, "user.ibi.state", &mut [0; 16][..]);
+        let there = names_in_mount(&path);
+        if let Some(there) = there.filter(|_| self.archive.tree().is_mount()) {
+            let record = Record::bare(there, State::Copy);
+            self.archive.store().put(&record)?;
+        }
         match self.archive.held(names)? {
             Some(item) => Ok(item),
             None => Err(TransferError::System(message!(
@@ -309,7 +351,9 @@ impl Local {
     /// Rejects an item that the mount has added without all of its names, because it has not accepted the
     /// sidecar.
     fn refuse_unnamed(&self, names: &Names) -> Result<(), TransferError> {
-        let known = self.item(names)?.names;
+        let path = self.mount_point.as_ref();
+        let known = path.and_then(|it| names_in_mount(&it.join(names.preferred())));
+        let known = known.map_or_else(|| self.item(names).map(|item| item.names), Ok)?;
         let lacks_rep = known.rep().is_none() && names.rep().is_some();
         let lacks_ibip = known.ibip().is_none() && names.ibip().is_some();
         if lacks_rep || lacks_ibip {
@@ -368,7 +412,8 @@ pub(super) fn of_the_item(error: TransferError) -> TransferError {
             error @ (ArchiveError::NotMintedYet { .. }
             | ArchiveError::NotMintedHere(_)
             | ArchiveError::MayNotName { .. }
-            | ArchiveError::Exists(_)),
+            | ArchiveError::Exists(_)
+            | ArchiveError::Sealed { .. }),
         ) => Skip::NotTaken(error.message()).into(),
         other => other,
     }

@@ -153,6 +153,7 @@ impl Local {
                 state: Some(item.state),
                 service: item.service,
                 removed_at: item.removed_at,
+                is_withdrawn: item.life.withdrawn.is_some(),
             }),
         )
     }

@@ -14,7 +14,7 @@ use super::arrival::{Arrival, of_the_item};
 use super::building::{Building, set_metadata_of};
 use super::holder::replace;
 use super::inventory::{Inventory, InventoryKind};
-use super::local::Local;
+use super::local::{Local, check_seal};
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError, not_drawn};
 use super::part::{Part, arrived};
 use super::skip::Skip;
@@ -188,6 +188,12 @@ impl<'a> Incoming<'a> {
         let parsed = check_sidecar(local, names, sidecar)?;
         local.may_receive(names, from)?;
         let held = local.archive().held(names)?;
+        // A copy is withdrawn by the Archive that holds the original alone.
+        let holder = held.as_ref().and_then(|item| item.service.as_ref());
+        if parsed.life().withdrawn.is_some() && holder.is_some_and(|holder| !holder.matches(from)) {
+            let why = message!("the Archive that holds the original has not withdrawn it");
+            return Err(Skip::NotTaken(why).into());
+        }
         if let Some(item) = &held
             && is_so_already(local, item, inventory, sidecar, progress)?
         {
@@ -200,6 +206,7 @@ impl<'a> Incoming<'a> {
         let directory = Tree::open_as_it_is(&self.tree.path().join(&root))?;
         let arrived = (self.tree, self.path.as_str());
         Building::new(arrived, (local, held.as_ref()), &directory, inventory).make()?;
+        check_seal(&directory, &inventory.manifest(), &parsed)?;
         let moved = if held.is_none() && local.is_held() {
             self.add(local, (&parsed, sidecar), &directory, inventory)
         } else {

@@ -4,15 +4,17 @@
 //! through its mount, as by any program: the daemon notices the changes, and the caller's rights apply.
 //! Reading uses the store's own directories in both cases.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, Stat};
 
 use super::outcome::{ByteProgress, TransferError};
 use super::skip::Skip;
+use crate::archive::manifest::sealed_files;
 use crate::archive::scrub;
 use crate::archive::store::Item;
-use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree};
+use crate::archive::tree::{Action, DeepEntry, Place, SIDECAR, Tree};
 use crate::archive::{Actor, Archive, ArchiveError, Process, Stranger, SystemClock, TransferLock};
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Names, Sidecar};
@@ -31,18 +33,62 @@ pub struct Local {
     pub(super) is_for_strangers: bool,
 }
 
+/// Compares an item's directory, whose files have these digests, with the seal in its sidecar.
+pub(super) fn check_seal(
+    directory: &Tree,
+    digests: &Manifest,
+    sidecar: &Sidecar,
+) -> Result<(), TransferError> {
+    let Some(seal) = sidecar
+        .life()
+        .sealed
+        .as_ref()
+        .filter(|seal| seal.digest.is_some())
+    else {
+        return Ok(());
+    };
+    let listed = directory.open_far(b"", OFlags::RDONLY | OFlags::DIRECTORY);
+    let listed = listed.map_err(|errno| directory.error(Action::Open, ".", errno))?;
+    let digest = |path: &[u8], _: &OwnedFd, _: &Stat| {
+        let digest = digests.get(path).copied();
+        digest.ok_or_else(|| message!("it was written each time that it was read"))
+    };
+    let files = sealed_files(&listed, digest).map_err(|(path, why)| {
+        Skip::Unread(message!("'{path}': {why}", path = shown(&path), why))
+    })?;
+    Ok(files
+        .check(Some(seal))
+        .map_err(|broken| Skip::BrokenSeal(broken.into()))?)
+}
+
 /// The state of an item's files, by which a change is noticed.
 pub(super) type FileStates = Vec<(Vec<u8>, [i64; 5])>;
 
 impl Local {
     /// Opens a store for reading.
     pub fn reading(store: &Path) -> Result<Local, TransferError> {
-        Ok(Local {
-            archive: Archive::open_read_only(store)?,
+        Archive::open_read_only(store)
+            .map(Local::of)
+            .map_err(Into::into)
+    }
+
+    /// The store of an Archive that is open for reading.
+    pub fn of(archive: Archive) -> Local {
+        Local {
+            archive,
             mount_point: None,
             lock: None,
             is_for_strangers: false,
-        })
+        }
+    }
+
+    /// A mount of which this user may not enter the store, with the Archive that its daemon has described. Items are made
+    /// and changed through the mount, with the rights of this user.
+    pub fn in_mount(archive: Archive, mount_point: &Path) -> Local {
+        Local {
+            mount_point: Some(mount_point.to_owned()),
+            ..Local::of(archive)
+        }
     }
 
     /// Opens a store for changes, through its mount where it has one. A lock prevents other transfers from or
@@ -226,7 +272,11 @@ impl Local {
             Some((path, why)) => {
                 Err(Skip::Unread(message!("'{path}': {why}", path = shown(path), why)).into())
             }
-            None => Ok(content.manifest),
+            None => {
+                let sidecar = self.sidecar_of(item)?;
+                check_seal(&self.directory(item)?, &content.manifest, &sidecar)?;
+                Ok(content.manifest)
+            }
         }
     }
 }

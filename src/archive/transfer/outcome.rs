@@ -67,6 +67,8 @@ pub struct RemoteStatus {
     pub service: Option<Names>,
     /// The time at which it was removed.
     pub removed_at: Option<Timestamp>,
+    /// Whether it is withdrawn there.
+    pub is_withdrawn: bool,
 }
 
 /// The reason why copying or transferring failed.

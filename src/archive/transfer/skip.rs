@@ -2,6 +2,7 @@
 //! ibifs-claim(1) list as well.
 
 use crate::archive::finding::{Severity, findings};
+use crate::archive::manifest::BrokenSeal;
 use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::message::{Localize, Message};
@@ -21,6 +22,11 @@ findings! {
         RemovedThereAt(when: Box<Timestamp>) "removed-there" Notice
             "it was removed at the destination at {when}; use --bring-back to copy it anyway"
             (when = when.to_rfc3339())
+        Withdrawn(said: String) "withdrawn" Notice
+            "the Archive that was asked has withdrawn it: {said}"
+        // The same, where there is a copy.
+        WithdrawnCopy(said: String) "withdrawn" Notice
+            "the Archive of the original has withdrawn it, and with it the copy here: {said}"
         Service "service" Notice
             "it is the item of the Archive's own service, which belongs to that Archive alone"
         NotOriginal "not-original" Notice
@@ -40,6 +46,8 @@ findings! {
         // According to the record of a scrub.
         Damaged(path: String) "damaged" Error
             "'{path}' is damaged here; see 'ibifs scrub', and restore it from a copy"
+        BrokenSeal(seal: Box<BrokenSeal>) "broken-seal" Error
+            "its files are not those that were sealed: {seal}"
         // It cannot be read, or changed during each attempt.
         Unread(what: Message) "unread" Error
             "it cannot be read completely: {what}"

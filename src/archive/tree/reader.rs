@@ -22,9 +22,43 @@ pub struct OpenItem {
     pub(super) place: Place,
     /// Whether files are opened only from the kernel's caches, so that no thread waits for a disk.
     pub(super) is_cached_only: bool,
+    /// Whether hidden directories are withheld.
+    pub(super) is_without_hidden: bool,
+    /// Whether all of its content is withheld.
+    pub(super) is_withheld: bool,
 }
 
 impl OpenItem {
+    /// Withholds hidden directories, or does not.
+    #[must_use]
+    pub fn without_hidden(self, is_without_hidden: bool) -> OpenItem {
+        OpenItem {
+            is_without_hidden,
+            ..self
+        }
+    }
+
+    /// Whether hidden directories, whose names begin with a dot, are withheld with all that is in them.
+    #[must_use]
+    pub fn is_without_hidden(&self) -> bool {
+        self.is_without_hidden
+    }
+
+    /// Withholds all of its content, or does not.
+    #[must_use]
+    pub fn withholding(self, is_withheld: bool) -> OpenItem {
+        OpenItem {
+            is_withheld,
+            ..self
+        }
+    }
+
+    /// Whether all of its content is withheld: names, files and directories.
+    #[must_use]
+    pub fn is_withheld(&self) -> bool {
+        self.is_withheld
+    }
+
     /// Returns its place.
     pub fn place(&self) -> &Place {
         &self.place
@@ -85,6 +119,8 @@ impl Tree {
             directory: opened.map_err(failed(Action::Open, place.as_str()))?,
             place: place.clone(),
             is_cached_only: false,
+            is_without_hidden: false,
+            is_withheld: false,
         })
     }
 
@@ -100,6 +136,8 @@ impl Tree {
             directory: opened.map_err(failed(Action::Open, place.as_str()))?,
             place: place.clone(),
             is_cached_only: true,
+            is_without_hidden: false,
+            is_withheld: false,
         })
     }
 }

@@ -32,6 +32,8 @@ pub struct Tree {
     pub(super) next_temporary: AtomicU64,
     /// The number of this process among those that share the store; 0 if it does not.
     pub(super) stager: AtomicI64,
+    /// Whether this is the root of a mount, see [`Tree::of_mount`].
+    pub(super) is_mount: bool,
 }
 
 /// The directories that hold items and tombstones.
@@ -176,7 +178,36 @@ impl Tree {
             opened: OnceLock::new(),
             next_temporary: AtomicU64::new(0),
             stager: AtomicI64::new(0),
+            is_mount: false,
         }
+    }
+
+    /// The root of a mount, in which the items are for a user who may not enter the store. It has no other files of the
+    /// store, and the daemon has judged which removed items are shown.
+    pub fn of_mount(path: &Path) -> Result<Tree, TreeError> {
+        let tree = Tree {
+            is_mount: true,
+            ..Tree::open_root(path)?
+        };
+        let open = || open_beneath(&tree.root, ".", OFlags::PATH | OFlags::DIRECTORY);
+        let shown = path.display().to_string();
+        let failed = failed(Action::OpenStore, &shown);
+        let opened = (|| {
+            let areas = Areas {
+                col: open()?,
+                ibip: open()?,
+                deleted: open()?,
+            };
+            Ok((areas, vec![("col", open()?), ("ibip", open()?)]))
+        })();
+        let (areas, opened) = opened.map_err(failed)?;
+        let _ = (tree.areas.set(areas), tree.opened.set(opened));
+        Ok(tree)
+    }
+
+    /// Whether this is the root of a mount, and not of a store.
+    pub fn is_mount(&self) -> bool {
+        self.is_mount
     }
 
     /// The error of an operation that another module did on a descriptor of this tree.
@@ -216,7 +247,10 @@ impl Tree {
     }
 
     pub(super) fn open_beneath(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        let (directory, path) = self.kept_above(path);
+        let (directory, path) = match path {
+            "col" | "ibip" if self.is_mount => (&self.root, "."),
+            path => self.kept_above(path),
+        };
         open_beneath(directory, path, flags)
     }
 

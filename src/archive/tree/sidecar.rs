@@ -90,10 +90,14 @@ impl Tree {
     fn owner_of_sidecar(&self, place: &Place, author: Author) -> Result<Owner, TreeError> {
         let failed = failed(Action::Read, place.as_str());
         let stat = rustix::fs::fstat(self.open_item(place)?).map_err(failed)?;
-        let owned = |uid, gid, marked: bool| Owner {
-            uid,
-            gid,
-            mode: 0o644 | if marked { STRANGERS } else { 0 },
+        let owned = |uid, gid, marked: bool| {
+            let mode = 0o644 | if marked { STRANGERS } else { 0 };
+            Owner {
+                uid,
+                gid,
+                mode,
+                doc_mode: mode,
+            }
         };
         let before = match author {
             Author::User { uid, gid } => return Ok(owned(uid, gid, false)),
@@ -154,6 +158,30 @@ impl Tree {
             .and_then(|()| link(&name))
             .map_err(failed(Action::Link, &name))?;
         Ok(name)
+    }
+
+    /// Replaces a metadata text that cannot be read by the one before it. The first is kept under another name, see
+    /// [`Tree::keep_refused`], which is returned; None where the item has no text.
+    pub(in crate::archive) fn put_text_back(
+        &self,
+        place: &Place,
+        before: &[u8],
+    ) -> Result<Option<String>, TreeError> {
+        let Some(file) = self.open_in_item(place, METADATA_TEXT)? else {
+            return Ok(None);
+        };
+        let stat = rustix::fs::fstat(&file).map_err(failed(Action::Read, METADATA_TEXT))?;
+        let bytes = self.read_candidate(file.as_fd())?;
+        let kept = self.keep_refused(place, file.as_fd(), Some(&bytes))?;
+        let mode = stat.st_mode & 0o777;
+        let owner = Owner {
+            uid: stat.st_uid,
+            gid: stat.st_gid,
+            mode,
+            doc_mode: mode,
+        };
+        self.write_small(place.as_str(), METADATA_TEXT, before, Some(owner))?;
+        Ok(Some(kept))
     }
 
     /// Makes a file that was refused the item's sidecar after all.

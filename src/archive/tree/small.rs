@@ -34,6 +34,7 @@ impl Tree {
             uid: stat.st_uid,
             gid: stat.st_gid,
             mode: 0o644,
+            doc_mode: 0o644,
         };
         self.write_small(place.as_str(), name, bytes, Some(owner))
     }

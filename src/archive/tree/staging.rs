@@ -64,7 +64,8 @@ impl Tree {
             drop(writing::create(&item, SIDECAR, sidecar, 0o644, ids)?);
             if let Some(owner) = owner {
                 if filled == Filled::WithDoc {
-                    give_to(&open_below(&item, "doc")?, owner)?;
+                    let mode = owner.doc_mode;
+                    give_to(&open_below(&item, "doc")?, Owner { mode, ..owner })?;
                 }
                 give_to(&item, owner)?;
             }

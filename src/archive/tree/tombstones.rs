@@ -7,13 +7,14 @@ use super::action::Action;
 use super::place::{Place, TreeError, failed};
 use super::root::{Tree, open_beneath};
 use super::small::{SMALL_FILE_LIMIT, read_small_in};
+use crate::formats::item::Sidecar;
 
-/// A tombstone is a sidecar with a state and a time, which may add this many bytes.
-const TOMBSTONE_ADDS: u64 = 128;
+/// A tombstone is a sidecar with a state, a time and a citation, which may add this many bytes.
+const TOMBSTONE_ADDS: u64 = 1 << 15;
 
 impl Tree {
     /// Writes the tombstone of a removed item: its last sidecar, with state and time. Other users may read
-    /// the tombstone if they could read the item.
+    /// the tombstone if they could read the item, and its mint was not taken back.
     pub(in crate::archive) fn write_tombstone(
         &self,
         place: &Place,
@@ -21,13 +22,19 @@ impl Tree {
     ) -> Result<(), TreeError> {
         let parent = format!("deleted/{}", place.parent());
         self.make_levels(&parent)?;
-        let mode = if self.is_for_all(place) { 0o644 } else { 0o600 };
+        let tombstone = Sidecar::parse(bytes);
+        let (is_unminted, was_public) = tombstone.map_or((false, false), |tombstone| {
+            let was_public = tombstone.life().citation.is_some();
+            (tombstone.is_unminted(), was_public)
+        });
+        let is_for_all = !is_unminted && (was_public || self.is_for_all(place));
+        let mode = if is_for_all { 0o644 } else { 0o600 };
         self.write_small_as(&parent, place.name(), bytes, None, mode)
     }
 
     /// Whether the modes of an item and of the levels above it let all users read in it. A missing level
     /// excludes no user.
-    fn is_for_all(&self, place: &Place) -> bool {
+    pub(in crate::archive) fn is_for_all(&self, place: &Place) -> bool {
         let mut path = place.as_str();
         let mut wanted = 0o005;
         while let Some((above, _)) = path.rsplit_once('/') {
@@ -48,6 +55,23 @@ impl Tree {
     /// Whether the calling thread may read the tombstone of a removed item: its mode, and the remaining
     /// levels above the item's place, must let the caller through.
     pub fn may_read_tombstone(&self, place: &Place) -> Result<bool, TreeError> {
+        if self.is_mount {
+            return Ok(true);
+        }
+        if !self.may_come_near(place)? {
+            return Ok(false);
+        }
+        let failed = |errno| failed(Action::Open, place.as_str())(errno);
+        let deleted = &self.areas().map_err(failed)?.deleted;
+        match open_beneath(deleted, place.as_str(), OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(_) => Ok(true),
+            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// Whether the calling thread may pass through the levels above an item's place that are there.
+    pub fn may_come_near(&self, place: &Place) -> Result<bool, TreeError> {
         let failed = |errno| failed(Action::Open, place.as_str())(errno);
         let (area, path) = match self.way_to(place) {
             Err(Errno::ACCESS) => return Ok(false),
@@ -56,14 +80,8 @@ impl Tree {
         let above = path.rsplit_once('/').map_or(path, |(above, _)| above);
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         match open_beneath(area, above, flags) {
-            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {}
-            Err(Errno::ACCESS) => return Ok(false),
-            Err(errno) => return Err(failed(errno)),
-        }
-        let deleted = &self.areas().map_err(failed)?.deleted;
-        match open_beneath(deleted, place.as_str(), OFlags::RDONLY | OFlags::NONBLOCK) {
-            Ok(_) => Ok(true),
-            Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(false),
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => Ok(true),
+            Err(Errno::ACCESS) => Ok(false),
             Err(errno) => Err(failed(errno)),
         }
     }

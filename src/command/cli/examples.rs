@@ -81,6 +81,34 @@ Examples:
   ibifs find 'title:\"sea level\"' hydro* -- -map
   ibifs find rainfall --json | jq -r '.[].title'";
 
+pub(super) const PUBLISH: &str = "\
+Examples:
+  ibifs publish mnt/example.org/archive/2026/11.22.10.15
+  ibifs publish 8JMKD3MGP8W/34PGRBS --store store";
+
+pub(super) const SEAL: &str = "\
+Examples:
+  ibifs seal mnt/example.org/archive/2026/11.22.10.15
+  ibifs seal mnt/example.org/archive/2026/11.22.10.15 --after 30d
+  ibifs seal 8JMKD3MGP8W/34PGRBS --store store";
+
+pub(super) const UNSEAL: &str = "\
+Examples:
+  ibifs unseal mnt/example.org/archive/2026/11.22.10.15 --reason typo";
+pub(super) const WITHDRAW: &str = "\
+Examples:
+  ibifs withdraw mnt/example.org/archive/2026/11.22.10.15 --reason wrong
+  ibifs withdraw 8JMKD3MGP8W/34PGRBS --reason duplicate --store store";
+
+pub(super) const RESTORE: &str = "\
+Examples:
+  ibifs restore mnt/example.org/archive/2026/11.22.10.15";
+
+pub(super) const REMOVE: &str = "\
+Examples:
+  ibifs remove mnt/example.org/archive/2026/11.22.10.15 --reason duplicate
+  ibifs remove 8JMKD3MGP8W/34PGRBS --store store";
+
 pub(super) const WATCH: &str = "\
 Examples:
   ibifs watch mnt --from now

@@ -17,7 +17,8 @@ const GROUPS: &[(Title, &[&str])] = &[
     (
         || message!("Items"),
         &[
-            "mint", "work", "show", "cite", "find", "watch", "ls", "id", "upn",
+            "mint", "publish", "seal", "unseal", "withdraw", "restore", "remove", "work", "show",
+            "cite", "find", "watch", "ls", "id", "upn",
         ],
     ),
     (|| message!("Relations"), &["relate", "unrelate"]),

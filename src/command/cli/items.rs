@@ -9,15 +9,18 @@ use super::{ItemState, Output, value};
 /// `ibifs mint`
 #[derive(Debug, Args)]
 pub struct Mint {
-    /// Store or mount point
+    /// Store or mount point [default: the mount of the working directory]
     #[arg(value_name = "STORE-OR-MNT")]
-    pub place: PathBuf,
+    pub place: Option<PathBuf>,
     /// The new item is the next edition of this one
     #[arg(long, value_name = "ITEM", group = "relative")]
     pub edition_of: Option<String>,
     /// Give the new edition a copy of the metadata of that item
     #[arg(long, requires = "edition_of")]
     pub with_metadata: bool,
+    /// Give the new edition a copy of the files of that item
+    #[arg(long, requires = "edition_of", conflicts_with = "from")]
+    pub with_files: bool,
     /// The new item is a translation of this one
     #[arg(long, value_name = "ITEM", group = "relative", requires = "lang")]
     pub translation_of: Option<String>,
@@ -29,7 +32,7 @@ pub struct Mint {
     pub lang: Option<String>,
     /// Mint this number of items, from 1 to 10,000
     #[arg(long, value_name = "N", value_parser = value::count_of_mints,
-        conflicts_with_all = ["relative", "with_metadata", "lang", "from", "keep"])]
+        conflicts_with_all = ["relative", "with_metadata", "with_files", "lang", "from", "keep"])]
     pub count: Option<usize>,
     /// Move what is in this directory into the new item
     #[arg(long, value_name = "DIR")]
@@ -37,6 +40,114 @@ pub struct Mint {
     /// Copy the directory of --from and leave it as it is
     #[arg(long, requires = "from")]
     pub keep: bool,
+    /// Make a draft, which only its owner and group may enter
+    #[arg(long)]
+    pub draft: bool,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs publish`
+#[derive(Debug, Args)]
+pub struct Publish {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Publish it although it has no title
+    #[arg(long)]
+    pub untitled: bool,
+    /// Withhold its files from readers until then: a day, which begins in UTC, or an instant as in RFC 3339
+    #[arg(long, value_name = "DATE", value_parser = value::instant)]
+    pub embargo: Option<ibi::Timestamp>,
+    /// Seal it so long after now, such as 30d: its files change no more then
+    #[arg(long, value_name = "PERIOD", value_parser = value::period)]
+    pub seal_after: Option<i64>,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs seal`
+#[derive(Debug, Args)]
+pub struct Seal {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Seal it so long after now, such as 30d
+    #[arg(long, value_name = "PERIOD", value_parser = value::period)]
+    pub after: Option<i64>,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs unseal`
+#[derive(Debug, Args)]
+pub struct Unseal {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Why its files have to change
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs withdraw`
+#[derive(Debug, Args)]
+pub struct Withdraw {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Why it is withdrawn: one line, which is public
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs restore`
+#[derive(Debug, Args)]
+pub struct Restore {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs remove`
+#[derive(Debug, Args)]
+pub struct Remove {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Why it is removed: one line, which is public
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,
@@ -96,8 +207,8 @@ pub struct Cite {
 /// `ibifs watch`
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// Store or mount point
-    pub store: PathBuf,
+    /// Store or mount point [default: the only one that is mounted]
+    pub store: Option<PathBuf>,
     /// Print what happened after this position, which it has printed; 'now' begins with what
     /// happens next [default: all items]
     #[arg(long, value_name = "POSITION")]
@@ -142,9 +253,9 @@ pub struct Find {
 /// `ibifs ls`
 #[derive(Debug, Args)]
 pub struct List {
-    /// Store or mount point
+    /// Store or mount point [default: the only one that is mounted]
     #[arg(value_name = "STORE-OR-MNT")]
-    pub place: PathBuf,
+    pub place: Option<PathBuf>,
     /// Only items whose rep or IBIp begins with this
     pub prefix: Option<String>,
     /// Only items in this state

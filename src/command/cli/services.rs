@@ -25,8 +25,8 @@ pub struct Serve {
     /// Host, or host:port, at which others reach it by http [default: host and port of the Archive]
     #[arg(long, value_name = "HOST[:PORT]", value_parser = value::address)]
     pub address: Option<String>,
-    /// Address for harvesters and a resolver's administrator to write to [default: postmaster at
-    /// the Archive's host]
+    /// Address for readers, harvesters and a resolver's administrator to write to [default: the
+    /// contact in archive.ibi, else postmaster at the Archive's host]
     #[arg(long, value_name = "NAME@HOST", value_parser = value::email)]
     pub email: Option<String>,
     /// URL of a resolver that includes the Archive while it is served; may be repeated

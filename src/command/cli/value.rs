@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
+use crate::archive::is_email;
 use crate::archive::scrub::{MOST_PARTS, ScrubPart};
 use crate::formats::address::Address;
 use crate::formats::base_url::BaseUrl;
@@ -206,15 +207,30 @@ pub fn byte_count(text: &str) -> Option<u64> {
     bytes(text).ok()
 }
 
+/// A day, whose begin in UTC is meant, or an instant.
+pub(super) fn instant(text: &str) -> Result<ibi::Timestamp, Invalid> {
+    crate::formats::item::instant(text).map_err(|_| {
+        Invalid(message!(
+            "write a day as 2027-01-31, or an instant in UTC as 2027-01-31T12:00:00Z"
+        ))
+    })
+}
+
+/// A period, in seconds.
+pub(super) fn period(text: &str) -> Result<i64, Invalid> {
+    crate::formats::item::period(text).ok_or_else(|| {
+        Invalid(message!(
+            "write a period as 30d: a number from 1 on, and d, h, m or s"
+        ))
+    })
+}
+
 /// An e-mail address.
 pub(super) fn email(text: &str) -> Result<String, Invalid> {
-    let is_host = |host: &str| host.contains('.') && !host.split('.').any(str::is_empty);
-    let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    match text.split_once('@') {
-        Some((name, host)) if is_word(text) && !name.is_empty() && is_host(host) => {
-            Ok(text.to_owned())
-        }
-        _ => Err(Invalid(message!("write it as name@host"))),
+    if is_email(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(Invalid(message!("write it as name@host")))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Finds the store and the item that a user names: by a store, a mount point, a path in either, or an
 //! identifier alone.
 
+use std::cell::OnceCell;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -9,13 +10,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 use rustix::io::Errno;
 
-use crate::archive::{Archive, ArchiveError, Holder, Related, SystemClock, holder, is_held_by};
+use super::daemon;
+use crate::archive::tree::Place;
+use crate::archive::{
+    Archive, ArchiveError, FACTS, Holder, Related, SystemClock, holder, is_held_by, name_spaces,
+    names_in_mount, read_written, reader_of,
+};
 use crate::command::exit::{Exit, Failure};
 use crate::formats::item::Names;
+use crate::formats::name_spaces::NameSpaces;
 use crate::fuse::mount::{Mounted, mounts};
 use crate::os::mounts::is_trusted;
 use ibi::message::{Localize, Message};
-use ibi::persistent::{Identifier, PersistentError, PersistentName, Reader, is_link};
+use ibi::persistent::{Identifier, PersistentError, PersistentName, is_link};
 use ibi::relation::{Request, split_name};
 use ibi::{Ibi, message};
 
@@ -76,39 +83,99 @@ impl StoreAccess {
         }
     }
 
-    /// The store of an identifier: the one named, else that of the mount in which this process is, else the only one
-    /// mounted.
+    /// The store of an identifier: the one named, else the one around.
     pub(super) fn for_identifier(store: Option<&Path>, text: &str) -> Result<StoreAccess, Failure> {
-        if let Some(store) = store {
-            return StoreAccess::at(store);
+        match store {
+            Some(store) => StoreAccess::at(store),
+            None => StoreAccess::around(
+                message!(
+                    "'{text}' is not a path, and no store is mounted; name a store with --store",
+                    text
+                ),
+                message!(
+                    "several stores are mounted; name the store of '{text}' with --store",
+                    text
+                ),
+            ),
         }
+    }
+
+    /// The store of a path, else the one around.
+    pub(super) fn named(place: Option<&Path>) -> Result<StoreAccess, Failure> {
+        match place {
+            Some(place) => StoreAccess::at(place),
+            None => StoreAccess::around(
+                message!("no store is mounted; name a store"),
+                message!("several stores are mounted; name one of them"),
+            ),
+        }
+    }
+
+    /// The store of a path, else that of the mount in which this process is: what cannot be undone is done in no other one.
+    pub(super) fn named_to_change(place: Option<&Path>) -> Result<StoreAccess, Failure> {
+        match (place, of_working_directory()) {
+            (Some(place), _) => StoreAccess::at(place),
+            (None, Some(mounted)) => StoreAccess::of_mount(mounted),
+            (None, None) => Err(super::usage(message!(
+                "the working directory is in no mount; name a store or a mount point"
+            ))),
+        }
+    }
+
+    /// The store of the mount in which this process is, else the only one mounted; else why there is none.
+    fn around(none: Message, several: Message) -> Result<StoreAccess, Failure> {
         if let Some(mounted) = of_working_directory() {
             return StoreAccess::of_mount(mounted);
         }
         let mut ours: Vec<Mounted> = mounts().into_iter().filter(Mounted::is_ours).collect();
         match (ours.pop(), ours.is_empty()) {
             (Some(only), true) => StoreAccess::of_mount(only),
-            (None, _) => Err(Failure::new(
-                Exit::Usage,
-                message!(
-                    "'{text}' is not a path, and no store is mounted; name a store with --store",
-                    text
-                ),
-            )),
-            (Some(_), false) => Err(Failure::new(
-                Exit::Usage,
-                message!(
-                    "several stores are mounted; name the store of '{text}' with --store",
-                    text
-                ),
-            )),
+            (None, _) => Err(super::usage(none)),
+            (Some(_), false) => Err(super::usage(several)),
         }
     }
 
-    /// Whether this user may not read the store.
+    /// The table of name spaces.
+    pub(super) fn name_spaces(&self) -> Result<NameSpaces, Failure> {
+        Ok(match self.asked() {
+            Some(mounted) => daemon::about(&mounted, &[])?.name_spaces()?,
+            None => name_spaces(&self.store)?,
+        })
+    }
+
+    /// Whether this user may not read the store, or does not see it: its mount is asked then.
     pub(super) fn is_shut(&self) -> bool {
-        let index = self.store.join(crate::archive::store::FILE);
-        rustix::fs::access(index, Access::READ_OK) == Err(Errno::ACCESS)
+        let facts = rustix::fs::access(self.store.join(FACTS), Access::READ_OK);
+        matches!(facts, Err(Errno::ACCESS | Errno::NOENT | Errno::NOTDIR))
+    }
+
+    /// The mount that is asked about items, where this user may not read the store.
+    pub(super) fn asked(&self) -> Option<Mounted> {
+        self.mounted().filter(|_| self.is_shut())
+    }
+
+    /// The mount of the store.
+    pub(super) fn mounted(&self) -> Option<Mounted> {
+        let mount_point = self.mount_point.as_ref()?;
+        let mut mounts = mounts().into_iter().filter(Mounted::is_ours);
+        mounts.rfind(|mount| mount.mount_point == *mount_point)
+    }
+
+    /// The path by which other commands and functions are told of it.
+    pub(super) fn place(&self) -> &Path {
+        match &self.mount_point {
+            Some(mount_point) if self.is_shut() => mount_point,
+            _ => &self.store,
+        }
+    }
+
+    /// The Archive, for reading what concerns the items of some names and texts: the whole of it, or these and what is
+    /// connected with them, as far as this user may see it.
+    pub(super) fn read_about(&self, names: &[&str]) -> Result<Archive, Failure> {
+        match self.asked() {
+            Some(mounted) => daemon::about(&mounted, names),
+            None => self.read(),
+        }
     }
 
     /// The Archive, for reading.
@@ -131,6 +198,12 @@ impl StoreAccess {
     /// An item's directory in the mount.
     pub(super) fn path_in_mount(&self, names: &Names) -> Option<PathBuf> {
         Some(self.mount_point.as_ref()?.join(names.preferred()))
+    }
+
+    /// An item's directory: in the mount, or in a store that is not mounted.
+    pub(super) fn directory_of(&self, names: &Names) -> PathBuf {
+        let place = || self.store.join(Place::of(names).as_str());
+        self.path_in_mount(names).unwrap_or_else(place)
     }
 }
 
@@ -204,6 +277,28 @@ pub(super) fn is_in_mount(path: &Path) -> bool {
 pub(super) struct Named {
     pub(super) access: StoreAccess,
     pub(super) names: Names,
+    /// The part of the index that was read to find it, if that has all that is connected with it.
+    known: OnceCell<Archive>,
+}
+
+impl Named {
+    pub(super) fn new(access: StoreAccess, names: Names) -> Named {
+        let known = OnceCell::new();
+        Named {
+            access,
+            names,
+            known,
+        }
+    }
+
+    /// The Archive, for reading what concerns the item.
+    pub(super) fn archive(&self) -> Result<&Archive, Failure> {
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let archive = self.access.read_about(&[&self.names.preferred()])?;
+        Ok(self.known.get_or_init(|| archive))
+    }
 }
 
 /// Finds the item that a path or identifier names, modifiers included.
@@ -215,15 +310,23 @@ pub(super) fn find(text: &str, store: Option<&Path>) -> Result<Named, Failure> {
         return Ok(named);
     }
     let base = split_name(text).map_or(text, |(base, _)| base);
-    if !is_link(text)
-        && Ibi::parse(base).is_err()
-        && let Some(named) = at_missing_path(path)?
-    {
-        return Ok(named);
+    if !is_link(text) && Ibi::parse(base).is_err() {
+        if let Some(named) = at_missing_path(path)? {
+            return Ok(named);
+        }
+        if path.symlink_metadata().is_ok() {
+            let path = path.display();
+            return Err(super::usage(message!(
+                "'{path}' is in no store and no mount; name an item",
+                path
+            )));
+        }
     }
-    let access = StoreAccess::for_identifier(store, text)?;
-    let names = by_identifier(&access, text)?;
-    Ok(Named { access, names })
+    // What can be no identifier of any store is named before one is looked for.
+    if let Err(error) = read_written(text) {
+        persistent_name(text, Err(error))?;
+    }
+    by_identifier(StoreAccess::for_identifier(store, text)?, text)
 }
 
 fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
@@ -235,8 +338,8 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     };
     if Mounted::containing(&resolved).is_some() {
         for above in resolved.ancestors() {
-            if let Some(names) = names_by_attribute(above) {
-                return Ok(Some(Named { access, names }));
+            if let Some(names) = names_in_mount(above) {
+                return Ok(Some(Named::new(access, names)));
             }
         }
         return Ok(None);
@@ -254,8 +357,7 @@ fn at_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Some(components) = parts.get(1..=depth) else {
         return Ok(None);
     };
-    let names = by_identifier(&access, &components.join("/"))?;
-    Ok(Some(Named { access, names }))
+    by_identifier(access, &components.join("/")).map(Some)
 }
 
 /// The item of a path in a mount or store that does not exist. A removed item still has its names, and so has
@@ -291,8 +393,8 @@ fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
     let Some(below) = below.and_then(Path::to_str) else {
         return Ok(None);
     };
-    // The root of the tree, or a level of identifiers above items.
-    if there.is_dir() {
+    // The root of the tree, or a level of identifiers above items; an item may be closed to this user.
+    if there.is_dir() && Ibi::parse(below).is_err() {
         let shown = path.display();
         return Err(Failure::new(
             Exit::Usage,
@@ -310,41 +412,17 @@ fn at_missing_path(path: &Path) -> Result<Option<Named>, Failure> {
             message!("'{path}': {error}", path, error),
         ));
     }
-    let names = by_identifier(&access, below)?;
-    Ok(Some(Named { access, names }))
-}
-
-/// Both names of an item, as its directory in a mount has them: a user of the mount need not be able to enter the store.
-pub(super) fn names_by_attribute(path: &Path) -> Option<Names> {
-    let name = |attribute| Ibi::parse(&attribute_of(path, attribute)?).ok();
-    let names = ["user.ibi.rep", "user.ibi.ibip"].map(name);
-    Names::collect(names.into_iter().flatten())
-}
-
-/// The value of an attribute, as text.
-pub(super) fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
-    let mut buffer = vec![0; 4096];
-    let count = rustix::fs::getxattr(path, attribute, &mut buffer[..]).ok()?;
-    buffer.truncate(count);
-    String::from_utf8(buffer).ok()
+    by_identifier(access, below).map(Some)
 }
 
 /// Reads an identifier in any form that ibi(7) lists; the item need not be known here.
 pub(super) fn read_identifier(archive: &Archive, text: &str) -> Result<PersistentName, Failure> {
-    let mut read = archive.read_name(reader(text), text)?;
-    if read.is_err() && !is_link(text) {
-        // As it stands in running text.
-        let found = archive.read_name(Reader::new().with_aliases(), text)?;
-        if found.as_ref().is_ok_and(|name| name.path.is_empty()) {
-            read = found;
-        }
-    }
-    persistent_name(text, read)
+    persistent_name(text, archive.read_written(text)?)
 }
 
 /// The item of an identifier, optionally followed by a modifier or verbs.
-fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
-    let archive = access.read()?;
+fn by_identifier(access: StoreAccess, text: &str) -> Result<Named, Failure> {
+    let archive = access.read_about(&[text])?;
     let unknown = |text: &str| {
         let name = text.to_owned();
         Failure::from(ArchiveError::Unknown { name })
@@ -353,23 +431,20 @@ fn by_identifier(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
     let base = name.identifier.to_string();
     let item = archive.find_named(&base)?.ok_or_else(|| unknown(&base))?;
     let Some(Request::Modifier(modifier)) = name.request else {
-        return Ok(item.names);
+        let known = OnceCell::from(archive);
+        let names = item.names;
+        return Ok(Named {
+            access,
+            names,
+            known,
+        });
     };
     match archive.resolve(&item.names, &modifier, &[])? {
-        Some(Related::Item(names)) => Ok(names),
+        Some(Related::Item(names)) => Ok(Named::new(access, names)),
         _ => Err(Failure::new(
             Exit::NotFound,
             message!("'{text}' leads to no item", text),
         )),
-    }
-}
-
-/// Returns what reads a link or the name of a file.
-fn reader(text: &str) -> Reader {
-    if is_link(text) {
-        Reader::new().with_aliases()
-    } else {
-        Reader::new().literal().with_aliases()
     }
 }
 
@@ -417,7 +492,7 @@ fn persistent_name(
 
 /// The names in an identifier or a link that a user names an item by; the item need not be known here.
 pub(super) fn names_in(text: &str) -> Result<Names, Failure> {
-    match persistent_name(text, reader(text).parse(text))?.identifier {
+    match persistent_name(text, reader_of(text).parse(text))?.identifier {
         Identifier::Ibi(ibi) => Ok(Names::from(ibi)),
         Identifier::Alias(_) | Identifier::Level(_) => {
             Ibi::parse(text).map(Names::from).map_err(super::usage)

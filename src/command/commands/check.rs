@@ -9,8 +9,9 @@ use crate::command::language::localized;
 use ibi::{message, plural};
 
 pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
-    let mut archive = start::open_for_reindex(&options.store)?;
-    let progress = counting(&options.store);
+    let store = &StoreAccess::of_mount_point(&options.store)?.unwrap_or(options.store.clone());
+    let mut archive = start::open_for_reindex(store)?;
+    let progress = counting(store);
     if let Some(place) = &options.to {
         archive = archive.move_index(place)?;
     }
@@ -18,7 +19,7 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
         // Damage deep in the database shows only when it is read as a whole.
         Err(ArchiveError::Store(error)) if error.is_damage() => {
             drop(archive);
-            let archive = start::reopen(&options.store, &error)?;
+            let archive = start::reopen(store, &error)?;
             let report = archive.keeper().reindex(&mut |items| progress.at(items))?;
             (archive, report)
         }
@@ -30,7 +31,7 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
     }
     archive.close();
     if options.output.json {
-        say(&print::report_json(&options.store, &report))?;
+        say(&print::report_json(store, &report))?;
         return Ok(Exit::Done);
     }
     for finding in &report.findings {

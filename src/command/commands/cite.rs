@@ -20,7 +20,7 @@ pub(super) fn run(options: &Cite) -> Result<Exit, Failure> {
         _ => CitationLanguage::Portuguese,
     };
     let named = access::find(item, options.store.as_deref())?;
-    let archive = named.access.read()?;
+    let archive = named.archive()?;
     let Some(item) = archive.held(&named.names)? else {
         return Err(ArchiveError::Unknown {
             name: named.names.preferred(),

@@ -5,21 +5,18 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::access::{self, StoreAccess};
-use super::{put_out, say};
-use crate::archive::{Archive, Related, name_spaces};
+use super::{daemon, put_out, say};
+use crate::archive::{Archive, Related};
 use crate::command::cli::{Candidates, Complete, Completions, Shell, ValueKind, next};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::help;
-use crate::fuse::mount::{option_stems, option_words};
+use crate::fuse::mount::{MOST_COMPLETED, option_stems, option_words};
 use rustix::fs::FileType;
 
 use crate::os::directory::Directory;
 use ibi::Ibi;
 use ibi::persistent::IncompleteLink;
 use ibi::relation::{Modifier, split_name};
-
-/// The most identifiers of a form that are offered.
-const MOST: usize = 1000;
 
 /// The levels from a store to an item, both included.
 const LEVELS: usize = 6;
@@ -296,7 +293,7 @@ fn of_store(typed: &str, store: Option<&Path>) -> Vec<String> {
 /// The ends of identifiers that begin as those of a name space do.
 fn in_name_space(name: &str, typed: &str, store: Option<&Path>) -> Vec<String> {
     let access = StoreAccess::for_identifier(store, typed);
-    let table = access.ok().and_then(|it| name_spaces(&it.store).ok());
+    let table = access.ok().and_then(|it| it.name_spaces().ok());
     let Some(entry) = table.as_ref().and_then(|table| table.get(name)) else {
         return Vec::new();
     };
@@ -395,11 +392,15 @@ fn entries(typed: &str, wanted: Entries) -> Vec<String> {
 
 /// The identifiers of the items in a store, one level beyond the typed text.
 fn identifiers(typed: &str, store: Option<&Path>) -> Vec<String> {
-    let Ok(archive) = StoreAccess::for_identifier(store, typed).and_then(|access| access.read())
-    else {
+    let Ok(access) = StoreAccess::for_identifier(store, typed) else {
         return Vec::new();
     };
-    archive.store().completions(typed, MOST).unwrap_or_default()
+    if let Some(mounted) = access.asked() {
+        return daemon::completions(&mounted, typed).unwrap_or_default();
+    }
+    let found = access.read().ok();
+    let found = found.and_then(|archive| archive.store().completions(typed, MOST_COMPLETED).ok());
+    found.unwrap_or_default()
 }
 
 /// The modifiers of an item that lead to another local item, one step beyond the typed text.
@@ -430,11 +431,11 @@ fn modifiers(typed: &str, store: Option<&Path>) -> Option<Vec<String>> {
     if !is_item(&path) {
         return None;
     }
-    let archive = named.access.read().ok()?;
+    let archive = named.archive().ok()?;
     let signs = |text: &str| text.matches(['!', '+', ':']).count();
     let steps = signs(typed.strip_prefix(&base).unwrap_or_default()) + 1;
     let mut found = Vec::new();
-    for modifier in with_languages(&archive) {
+    for modifier in with_languages(archive) {
         let text = modifier.to_string();
         let leads = || {
             matches!(

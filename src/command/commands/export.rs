@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::access::{self, Named, StoreAccess};
-use super::transfer::split;
+use super::transfer::{held_items, split};
 use super::{say, usage};
 use crate::archive::package::{ExportOutcome, Exporter, Format};
 use crate::archive::{ArchiveError, SystemClock};
@@ -14,7 +14,6 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
-use crate::formats::item::State;
 use ibi::message::Message;
 use ibi::{message, plural};
 
@@ -71,47 +70,20 @@ fn chosen(options: &cli::Export, items: &[String]) -> Result<Vec<Named>, Failure
             )));
         }
         (items, false) => {
-            let find = |text: &String| access::find(text, options.store.as_deref());
+            // The index that was read to find one is not kept open for all of them.
+            let find = |text: &String| {
+                let found = access::find(text, options.store.as_deref())?;
+                Ok(Named::new(found.access, found.names))
+            };
             return items.iter().map(find).collect();
         }
     }
     let access = StoreAccess::for_identifier(options.store.as_deref(), "--all")?;
-    let archive = access.read()?;
-    let service = &archive.facts().service;
-    let mut named = Vec::new();
-    archive.store().each_item(|item| {
-        let keys = [
-            item.names.rep().map(|rep| rep.canonical()),
-            item.names.ibip().map(|ibip| ibip.canonical()),
-        ];
-        let begins = |prefix: &String| {
-            let mut keys = keys.iter().flatten();
-            keys.any(|key| {
-                let start = key.get(..prefix.len());
-                start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-            })
-        };
-        let year = |year: &u16| {
-            let date = match (item.names.rep(), item.names.ibip()) {
-                (Some(rep), _) => rep.timestamp(),
-                (None, Some(ibip)) => ibip.timestamp(),
-                (None, None) => return false,
-            };
-            date.to_rfc3339().starts_with(&format!("{year:04}-"))
-        };
-        if item.state != State::Deleted
-            && !item.names.matches(service)
-            && options.prefix.as_ref().is_none_or(begins)
-            && options.year.as_ref().is_none_or(year)
-        {
-            named.push(Named {
-                access: access.clone(),
-                names: item.names.clone(),
-            });
-        }
-        Ok(())
-    })?;
-    Ok(named)
+    let prefix = options.prefix.as_deref();
+    let year = options.year.map(u32::from);
+    let named = |names| Named::new(access.clone(), names);
+    let chosen = held_items(&access, prefix, year, None)?;
+    Ok(chosen.into_iter().map(named).collect())
 }
 
 /// Rejects a destination in a store or a mount, where a package would be taken for an item.
@@ -136,7 +108,7 @@ fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure
 }
 
 fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<ExportOutcome, Failure> {
-    let archive = named.access.read()?;
+    let archive = named.access.read_about(&[&named.names.preferred()])?;
     let item = archive.held(&named.names)?.ok_or_else(|| {
         let name = named.names.preferred();
         Failure::from(ArchiveError::Unknown { name })

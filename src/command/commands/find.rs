@@ -1,14 +1,12 @@
 //! `ibifs find`: items by words of their descriptions, and of their files.
 
-mod mounted;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::access::StoreAccess;
-use super::say;
+use super::{daemon, say};
 use crate::archive::{Archive, ArchiveError, SearchIndexes, SearchScope, SearchStop};
 use crate::command::cli::Find;
 use crate::command::exit::{Exit, Failure};
@@ -18,7 +16,9 @@ use crate::command::progress::ProgressLine;
 use crate::command::terminal::OneLine;
 use crate::formats::item::Names;
 use crate::formats::metadata::{DublinCore, Element};
+use crate::formats::question::Line;
 use crate::formats::search::{SearchField, SearchQuery};
+use crate::fuse::mount::{Mounted, SHOWN};
 use ibi::message;
 
 /// The time for which the text of files is read before a search.
@@ -34,46 +34,36 @@ struct FoundItem {
 
 pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     let words = options.words.join(" ");
-    let mut wanted = SearchQuery::parse(&words);
-    let no_word = |text: &str| {
-        let text = text.to_owned();
+    if let Some(value) = &options.year
+        && !value.split('-').all(|year| year.parse::<u16>().is_ok())
+    {
+        let value = value.clone();
+        return Err(Failure::new(
+            Exit::Usage,
+            message!(
+                "'{value}' is not a year, as 2010, and not two of them, as 2008-2010",
+                value
+            ),
+        ));
+    }
+    let creators = options
+        .creator
+        .iter()
+        .map(|name| (SearchField::Creator, name));
+    let years = options.year.iter().map(|year| (SearchField::Year, year));
+    let types = options.r#type.iter().map(|word| (SearchField::Type, word));
+    let fields = creators.chain(years).chain(types);
+    let fields = fields.map(|(field, value)| (field, value.as_str()));
+    let wanted = SearchQuery::of_words(&words, fields.clone()).map_err(|text| {
         Failure::new(
             Exit::Usage,
             message!("'{text}' has no word that an item must have", text),
         )
-    };
-    if wanted.is_none() && !options.words.is_empty() {
-        return Err(no_word(&words));
-    }
-    let creators = options.creator.iter();
-    let named = creators.map(|name| (SearchField::Creator, name));
-    let named = named.chain(options.year.iter().map(|year| (SearchField::Year, year)));
-    let named = named.chain(options.r#type.iter().map(|word| (SearchField::Type, word)));
-    for (field, value) in named {
-        let is_year = value.split('-').all(|year| year.parse::<u16>().is_ok());
-        if field == SearchField::Year && !is_year {
-            let value = value.clone();
-            return Err(Failure::new(
-                Exit::Usage,
-                message!(
-                    "'{value}' is not a year, as 2010, and not two of them, as 2008-2010",
-                    value
-                ),
-            ));
-        }
-        let more = SearchQuery::of_field(field, value).ok_or_else(|| no_word(value))?;
-        wanted = Some(match wanted {
-            Some(known) => known.and(more),
-            None => more,
-        });
-    }
-    let Some(wanted) = wanted else {
-        return Err(no_word(""));
-    };
+    })?;
     let access = StoreAccess::for_identifier(options.store.as_deref(), &words)?;
-    let (found, has_more) = match &access.mount_point {
-        Some(mount_point) if access.is_shut() => mounted::search(mount_point, options)?,
-        _ => in_store(&access.read()?, &wanted, options)?,
+    let (found, has_more) = match access.asked() {
+        Some(mounted) => in_mount(&mounted, &words, fields, options.limit)?,
+        None => in_store(&access.read()?, &wanted, options)?,
     };
     if found.is_empty() {
         // Most commands name the store first.
@@ -132,6 +122,36 @@ fn in_store(
         });
     }
     Ok((found, page.has_more))
+}
+
+/// The same, as the daemon of a mount answers.
+fn in_mount<'a>(
+    mounted: &Mounted,
+    words: &str,
+    fields: impl Iterator<Item = (SearchField, &'a str)>,
+    limit: usize,
+) -> Result<(Vec<FoundItem>, bool), Failure> {
+    let question = Line::new("find").with("words", words).with("limit", limit);
+    let question = fields.fold(question, |line, (field, value)| {
+        line.with(field.name(), value)
+    });
+    let (mut found, mut has_more) = (Vec::new(), false);
+    daemon::each_line(mounted, &question, |line| {
+        has_more |= line.word() == "more";
+        let Some(names) = line.names("item") else {
+            return;
+        };
+        let mut core = DublinCore::default();
+        for (name, element) in SHOWN {
+            line.all(name).for_each(|value| core.push(element, value));
+        }
+        found.push(FoundItem {
+            names,
+            core,
+            last_edition: line.names("last"),
+        });
+    })?;
+    Ok((found, has_more))
 }
 
 /// The search indexes of a store. Where one cannot be written, it is made for this command alone.

@@ -1,10 +1,11 @@
 //! `ibifs show`, `ibifs ls` and `ibifs id`: items and identifiers.
 
-mod mounted;
+pub(super) mod mounted;
 
 use std::path::Path;
 
 use super::access::{self, StoreAccess};
+use super::daemon::{self, ListedItem, Wanted};
 use super::{explain, print, say};
 use crate::archive::store::Item;
 use crate::archive::{Archive, ArchiveError, metadata_problems};
@@ -14,11 +15,12 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::{Names, State};
-use crate::formats::metadata::MetadataProblem;
+use crate::formats::metadata::{DublinCore, Element, MetadataProblem};
 use ibi::Ibi;
 use ibi::message;
+use ibi::message::{Localize, Message};
 use ibi::persistent::{PersistentError, PersistentName, Reader};
-use ibi::relation::from_portable;
+use ibi::relation::{Language, from_portable};
 
 /// The most problems of a metadata text that are printed.
 const MOST_PROBLEMS: usize = 3;
@@ -31,13 +33,18 @@ fn explained(text: &str) -> Result<PersistentName, PersistentError> {
     })
 }
 
-/// A persistent name; one without a whole identifier is completed by the table of a store.
-fn completed(text: &str, store: &Path) -> Result<Result<PersistentName, PersistentError>, Failure> {
+/// A persistent name; one without a whole identifier is completed by the table of a store, or of the mount in which this
+/// process is.
+fn completed(
+    text: &str,
+    store: Option<&Path>,
+) -> Result<Result<PersistentName, PersistentError>, Failure> {
     let read = explained(text);
-    if !matches!(read, Err(PersistentError::Suffix { .. })) {
+    let is_completed = store.is_some() || access::of_working_directory().is_some();
+    if !is_completed || !matches!(read, Err(PersistentError::Suffix { .. })) {
         return Ok(read);
     }
-    let archive = StoreAccess::at(store)?.read()?;
+    let archive = StoreAccess::named(store)?.read_about(&[text])?;
     Ok(archive.read_name(Reader::new(), text)?)
 }
 
@@ -50,26 +57,41 @@ pub(super) fn show(options: &Show) -> Result<Exit, Failure> {
             print::item_text(details)
         })
     };
-    let problems = match &named.access.mount_point {
-        Some(mount_point) if named.access.is_shut() => {
-            mounted::show(mount_point, &named.names, print)?
-        }
-        _ => show_from_index(&named, print)?,
-    };
+    let problems = show_from_index(&named, print)?;
     // A shell that wrote the text did not report that close(2) refused it.
-    for problem in problems.iter().take(MOST_PROBLEMS) {
+    let (languages, problems) = problems;
+    let problems = problems.iter().take(MOST_PROBLEMS).map(Localize::message);
+    for problem in problems.chain(languages) {
         let message = message!("metadata: {problem}", problem);
         eprintln!("ibifs: {}", OneLine(localized(&message)));
     }
     Ok(Exit::Done)
 }
 
-/// Prints an item, and returns the problems of its metadata text.
+/// Names the languages of an item and of its description, if both are known and differ.
+fn difference_of_languages(item: &Item, description: &DublinCore) -> Option<Message> {
+    let language = item.language?;
+    let described: Vec<&str> = description.values(Element::Language).collect();
+    let read = described.iter().map(|text| Language::parse(text).ok());
+    // The name of a language is no code, and not compared.
+    let read: Vec<Language> = read.collect::<Option<_>>()?;
+    let is_same = |it: &Language| it.matches(&language) || language.matches(it);
+    if read.is_empty() || read.iter().any(is_same) {
+        return None;
+    }
+    Some(message!(
+        "its language is {described}, and the language of the item is {language}",
+        described = described.join(", "),
+        language = language.to_string()
+    ))
+}
+
+/// Prints an item, and returns what differs from its description, and the problems of its metadata text.
 fn show_from_index(
     named: &access::Named,
     print: impl FnOnce(&print::ItemDetails<'_>) -> Result<(), Failure>,
-) -> Result<Vec<MetadataProblem>, Failure> {
-    let archive = named.access.read()?;
+) -> Result<(Option<Message>, Vec<MetadataProblem>), Failure> {
+    let archive = named.archive()?;
     let item = archive.store().find_by_names(&named.names)?;
     let Some(mut item) = item else {
         return Err(ArchiveError::Unknown {
@@ -84,60 +106,86 @@ fn show_from_index(
     let relations = archive.relations(&item)?;
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
-    let title = title(&archive, &item);
+    let own = own_description(archive, &item);
     print(&print::ItemDetails {
         item: &item,
-        title: title.as_deref(),
+        draft: archive.is_draft(&item)?,
+        title: own.first(Element::Title),
         link: &archive.facts().persistent_url(&item.names),
         relations: &relations,
+        removed: &archive.removed_relations(&item)?,
         claims: &claims,
         aliases: &aliases,
     })?;
-    Ok(metadata_problems(archive.tree(), &item.names))
+    let languages = difference_of_languages(&item, &own);
+    Ok((languages, metadata_problems(archive.tree(), &item.names)))
 }
 
 /// The title in an item's description, if this user may read it.
-fn title(archive: &Archive, item: &Item) -> Option<String> {
-    let title = archive.read_as(&|read| read()).title(item);
-    title.unwrap_or_else(|error| {
+pub(super) fn title(archive: &Archive, item: &Item) -> Option<String> {
+    let own = own_description(archive, item);
+    own.first(Element::Title).map(str::to_owned)
+}
+
+/// Reads an item's own description, if this user may.
+fn own_description(archive: &Archive, item: &Item) -> DublinCore {
+    let own = archive.read_as(&|read| read()).own_description(item);
+    own.unwrap_or_else(|error| {
         log::debug!("the description of {}: {error}", item.names);
-        None
+        DublinCore::default()
     })
 }
 
 pub(super) fn list(options: &List) -> Result<Exit, Failure> {
     let state = options.state.map(State::from);
-    let archive = StoreAccess::at(&options.place)?.read()?;
-    let mut items = Vec::new();
-    archive.store().each_item(|item| {
-        let names = [
-            item.names.rep().map(|rep| rep.canonical()),
-            item.names.ibip().map(|ibip| ibip.canonical()),
-        ];
-        let begins = |prefix: &String| {
-            names.iter().flatten().any(|name| {
-                name.get(..prefix.len())
-                    .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-            })
-        };
-        if state.is_none_or(|state| state == item.state)
-            && options.prefix.as_ref().is_none_or(begins)
-        {
-            items.push((item.clone(), None));
-        }
-        Ok(())
-    })?;
-    if options.titles {
-        for (item, wanted) in &mut items {
-            *wanted = Some(title(&archive, item));
-        }
-    }
+    let access = StoreAccess::named(options.place.as_deref())?;
+    let wanted = if options.titles {
+        Wanted::DraftsAndTitles
+    } else {
+        Wanted::Drafts
+    };
+    let (items, _) = items(&access, state, options.prefix.as_deref(), wanted)?;
     say(&if options.output.json {
         print::list_json(&items)
     } else {
         items.iter().map(print::list_line).collect()
     })?;
     Ok(Exit::Done)
+}
+
+/// The items of a store in the order of their names, as far as this user may see them, and the item of its service.
+pub(super) fn items(
+    access: &StoreAccess,
+    state: Option<State>,
+    prefix: Option<&str>,
+    wanted: Wanted,
+) -> Result<(Vec<ListedItem>, Names), Failure> {
+    if let Some(mounted) = access.asked() {
+        return daemon::list(&mounted, state, prefix, wanted);
+    }
+    let archive = access.read()?;
+    let mut items: Vec<ListedItem> = Vec::new();
+    archive.store().each_item(|item| {
+        if state.is_none_or(|state| state == item.state)
+            && prefix.is_none_or(|prefix| item.names.begin_with(prefix))
+        {
+            items.push(ListedItem {
+                item: item.clone(),
+                title: None,
+                is_draft: false,
+            });
+        }
+        Ok(())
+    })?;
+    for listed in &mut items {
+        // The directory of one may be missing.
+        listed.is_draft =
+            wanted != Wanted::Names && archive.is_draft(&listed.item).unwrap_or(false);
+        if wanted == Wanted::DraftsAndTitles {
+            listed.title = Some(title(&archive, &listed.item));
+        }
+    }
+    Ok((items, archive.facts().service.clone()))
 }
 
 pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
@@ -150,10 +198,7 @@ pub(super) fn id(options: &Id) -> Result<Exit, Failure> {
             }
         }
         IdCommand::Explain { ibi, store, output } => {
-            let name = match store {
-                Some(store) => completed(ibi, store)?,
-                None => explained(ibi),
-            };
+            let name = completed(ibi, store.as_deref())?;
             let name = name.map_err(|error| Failure::new(Exit::Failed, error))?;
             say(&if output.json {
                 explain::as_json(&name)

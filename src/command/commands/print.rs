@@ -2,16 +2,19 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::daemon::ListedItem;
 use super::listen;
 
 use crate::archive::store::Item;
-use crate::archive::{CheckFinding, CheckReport, Claims, Facts, Relations, Severity};
+use crate::archive::{
+    CheckFinding, CheckReport, Claims, Clock, Facts, GoneRelation, Relations, Severity, SystemClock,
+};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
-use crate::formats::item::Names;
+use crate::formats::item::{Names, Seal, State};
 use crate::http::server::MetricsSocket;
 use crate::resolver::registry::{ListedActor, ListedDocument, RegisteredArchive};
 use ibi::message::Localize;
@@ -184,29 +187,51 @@ pub(super) fn removed_json(what: &str, removed: &[Ibi]) -> String {
 /// The facts that are printed of one item.
 pub(super) struct ItemDetails<'a> {
     pub(super) item: &'a Item,
+    /// Whether only its owner and group may enter it.
+    pub(super) draft: bool,
     pub(super) title: Option<&'a str>,
     /// Its persistent URL.
     pub(super) link: &'a str,
     pub(super) relations: &'a Relations,
+    /// Those to items that were removed here or are withdrawn.
+    pub(super) removed: &'a [GoneRelation],
     pub(super) claims: &'a Claims,
     pub(super) aliases: &'a [String],
 }
 
 /// The URL of an item's page; the link itself may open a file of the item.
-fn page_of(link: &str) -> Option<String> {
+pub(super) fn page_of(link: &str) -> Option<String> {
     (!link.is_empty()).then(|| format!("{link}?page"))
+}
+
+/// A seal, whose digest is null until it has been computed.
+pub(super) fn seal_json(seal: &Seal) -> Value {
+    let digest = seal.digest.map(|digest| digest.to_string());
+    json!({"date": seal.at.to_rfc3339(), "digest": digest})
 }
 
 pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     let &ItemDetails {
         item,
+        draft,
         title,
         link,
         relations,
+        removed,
         claims,
         aliases,
     } = details;
     let mut object = json::item(item);
+    object.insert("draft".into(), json!(draft));
+    let available = item.life.available.as_ref();
+    object.insert(
+        "available".into(),
+        json!(available.map(ibi::Timestamp::to_rfc3339)),
+    );
+    let sealed = item.life.sealed.as_ref();
+    object.insert("sealed".into(), json!(sealed.map(seal_json)));
+    object.insert("withdrawn".into(), withdrawn_json(item));
+    object.insert("citation".into(), json!(item.life.citation));
     object.insert("title".into(), json!(title));
     object.insert("persistent_url".into(), json!(link));
     object.insert("page_url".into(), json!(page_of(link)));
@@ -218,11 +243,16 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     );
     object.insert("target".into(), json!(item.target));
     object.insert("aliases".into(), json!(aliases));
-    let relations: Map<String, Value> = relations
+    let relations = relations
         .iter()
-        .map(|(name, names)| (name.clone(), Value::Object(json::names(names))))
-        .collect();
-    object.insert("relations".into(), Value::Object(relations));
+        .map(|(name, names)| (name.clone(), Value::Object(json::names(names))));
+    object.insert("relations".into(), Value::Object(relations.collect()));
+    let removed = removed.iter().map(|it| {
+        let mut target = json::names(&it.target);
+        target.insert("withdrawn".into(), json!(it.is_withdrawn));
+        (it.name.clone(), Value::Object(target))
+    });
+    object.insert("removed_relations".into(), Value::Object(removed.collect()));
     let listed = claims.listed.iter().map(|(kind, names)| {
         let mut claim = json::names(names);
         claim.insert("relation".into(), json!(json::relation(kind)));
@@ -233,12 +263,22 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     json::pretty(&Value::Object(object))
 }
 
+/// Since when and why an item is withdrawn or was removed, or null.
+fn withdrawn_json(item: &Item) -> Value {
+    let withdrawn = item.life.withdrawn.as_ref();
+    json!(withdrawn.map(
+        |it| json!({ "date": it.at.to_rfc3339(), "reason": it.reason, "copy": it.is_of_copy })
+    ))
+}
+
 pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
     let &ItemDetails {
         item,
+        draft,
         title,
         link,
         relations,
+        removed,
         claims,
         aliases,
     } = details;
@@ -251,6 +291,23 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
     add("rep", item.names.rep().map(ToString::to_string));
     add("ibip", item.names.ibip().map(ToString::to_string));
     add("state", Some(item.state.to_string()));
+    add("draft", draft.then(|| "yes".to_owned()));
+    let available = item.life.available.as_ref();
+    add("available", available.map(ibi::Timestamp::to_rfc3339));
+    if let Some(seal) = &item.life.sealed {
+        let holds = seal.holds_at(&SystemClock.now());
+        let label = if holds { "sealed" } else { "sealed-from" };
+        add(label, Some(seal.at.to_rfc3339()));
+    }
+    let withdrawn = item.life.withdrawn.as_ref();
+    let of_copy = withdrawn.is_some_and(|it| it.is_of_copy);
+    let name = if of_copy {
+        "copywithdrawn"
+    } else {
+        "withdrawn"
+    };
+    add(name, withdrawn.map(ToString::to_string));
+    add("citation", item.life.citation.clone());
     add("title", title.map(str::to_owned));
     add("link", Some(link.to_owned()));
     add("page", page_of(link));
@@ -273,6 +330,15 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
     for (name, names) in relations {
         add(name, Some(names.preferred()));
     }
+    for relation in removed {
+        let names = relation.target.preferred();
+        let said = if relation.is_withdrawn {
+            message!("{names}, withdrawn", names)
+        } else {
+            message!("{names}, removed", names)
+        };
+        add(&relation.name, Some(localized(&said)));
+    }
     let claimed_by = localized(&message!("claimed by"));
     for (kind, names) in &claims.listed {
         let said = format!("{}, {}", names.preferred(), kind.pair_name());
@@ -286,10 +352,12 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
 }
 
 /// The items of a list, each with its title if titles are wanted.
-pub(super) fn list_json(items: &[(Item, Option<Option<String>>)]) -> String {
-    let items = items.iter().map(|(item, title)| {
-        let mut object = json::item(item);
-        if let Some(title) = title {
+pub(super) fn list_json(items: &[ListedItem]) -> String {
+    let items = items.iter().map(|listed| {
+        let mut object = json::item(&listed.item);
+        object.insert("draft".into(), json!(listed.is_draft));
+        object.insert("withdrawn".into(), withdrawn_json(&listed.item));
+        if let Some(title) = &listed.title {
             object.insert("title".into(), json!(title));
         }
         Value::Object(object)
@@ -297,13 +365,20 @@ pub(super) fn list_json(items: &[(Item, Option<Option<String>>)]) -> String {
     json::pretty(&Value::Array(items.collect()))
 }
 
-/// State, rep and IBIp, with `-` for an unknown form, and the title if it is wanted and there is one.
-pub(super) fn list_line((item, title): &(Item, Option<Option<String>>)) -> String {
+/// State, rep and IBIp, with `-` for an unknown form, whether the item is withdrawn or a draft, and the title if it is wanted
+/// and there is one.
+pub(super) fn list_line(listed: &ListedItem) -> String {
+    let item = &listed.item;
     let or_dash = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
-    let title = title.clone().flatten();
+    let mark = match (&item.life.withdrawn, item.state) {
+        (Some(_), State::Original | State::Copy) => " withdrawn",
+        _ if listed.is_draft => " draft",
+        _ => "",
+    };
+    let title = listed.title.clone().flatten();
     let title = title.map_or(String::new(), |title| format!("  {}", OneLine(title)));
     format!(
-        "{:<8} {} {}{title}\n",
+        "{:<8} {} {}{mark}{title}\n",
         item.state.to_string(),
         or_dash(item.names.rep().map(ToString::to_string)),
         or_dash(item.names.ibip().map(ToString::to_string)),

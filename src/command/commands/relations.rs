@@ -2,7 +2,7 @@
 
 use super::access::{self, Named, StoreAccess};
 use super::{language, print, say, usage};
-use crate::archive::{Process, Relative};
+use crate::archive::{Process, Relative, attribute_of};
 use crate::command::cli::{Relate, Unrelate};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{OFlags, XattrFlags};
 
 use crate::os::opening;
+use ibi::message;
 use ibi::relation::RelationKind;
-use ibi::{Ibi, message};
 
 pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
@@ -34,7 +34,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
             )));
         }
     };
-    let target = match access::find(target, Some(&named.access.store)) {
+    let target = match access::find(target, Some(named.access.place())) {
         Ok(target) => target.names,
         // The related item need not be in this Archive.
         Err(failure) if failure.exit == Exit::NotFound => access::names_in(target)?,
@@ -48,11 +48,7 @@ pub(super) fn relate(options: &Relate) -> Result<Exit, Failure> {
 
 /// The item to which one has a relation, as far as it is known here.
 fn previous_target(named: &Named, kind: &RelationKind) -> Option<Names> {
-    if let Some(path) = named.access.path_in_mount(&named.names) {
-        let target = access::attribute_of(&path, &attribute_name(kind))?;
-        return Ibi::parse(&target).ok().map(Names::from);
-    }
-    let archive = named.access.read().ok()?;
+    let archive = named.archive().ok()?;
     let item = archive.held(&named.names).ok()??;
     let relations = archive.relations(&item).ok()?;
     let name = short_name(kind);
@@ -115,15 +111,12 @@ fn refused_relation(kind: &RelationKind, named: &Named, error: rustix::io::Errno
 /// Returns what a mount says against a relation of a new item with one that is there, for a user who may not enter the
 /// store: after the mint it would be too late.
 pub(super) fn check_in_mount(access: &StoreAccess, relative: &Relative) -> Result<(), Failure> {
-    let named = Named {
-        access: access.clone(),
-        names: relative.source().clone(),
-    };
+    let named = Named::new(access.clone(), relative.source().clone());
     let kind = relative.kind();
     let Some(path) = access.path_in_mount(&named.names) else {
         return Ok(());
     };
-    if access::attribute_of(&path, &attribute_name(&kind)).is_some() {
+    if attribute_of(&path, &attribute_name(&kind)).is_some() {
         return Err(refused_relation(&kind, &named, rustix::io::Errno::EXIST));
     }
     rustix::fs::access(access::bytes(&path), rustix::fs::Access::WRITE_OK)

@@ -153,7 +153,7 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
 
 /// The address for mail about the Archive.
 fn email(options: &Serve, facts: &Facts) -> String {
-    let given = options.email.clone();
+    let given = options.email.clone().or_else(|| facts.contact.clone());
     given.unwrap_or_else(|| format!("postmaster@{}", facts.host))
 }
 

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::access::{StoreAccess, check_owner};
-use super::say;
+use super::{daemon, say};
 use crate::archive::store::{HostState, Sharing};
 use crate::archive::{
-    PendingTransfer, Service, ServiceState, Status, SystemClock, holder, is_held_by, services,
+    IndexState, PendingTransfer, Service, ServiceState, Status, SystemClock, holder, is_held_by,
+    services,
 };
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
@@ -17,6 +18,7 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
 use crate::formats::item::State;
+use crate::formats::question::Line;
 use crate::fuse::fs::DataPath;
 use crate::fuse::mount::{Mounted, data, mounts, resolve};
 use crate::os::identity;
@@ -98,10 +100,19 @@ struct StoreReport {
 
 impl From<Mounted> for StoreReport {
     fn from(mounted: Mounted) -> StoreReport {
+        let access = StoreAccess {
+            store: mounted.source.clone(),
+            mount_point: Some(mounted.mount_point.clone()),
+        };
+        let report = if access.is_shut() {
+            StoreReport::asked(&mounted)
+        } else {
+            StoreReport::unmounted(mounted.source.clone())
+        };
         StoreReport {
             data: data(&mounted),
             mount_point: Some(mounted.mount_point),
-            ..StoreReport::unmounted(mounted.source)
+            ..report
         }
     }
 }
@@ -115,6 +126,29 @@ impl StoreReport {
             store,
             mount_point: None,
             data: None,
+        }
+    }
+
+    /// Returns what the daemon of a mount says to a user who may not enter the store.
+    fn asked(mounted: &Mounted) -> StoreReport {
+        let (mut server, mut status) = (None, Status::of_mount());
+        let asked = daemon::each_line(mounted, &Line::new("status"), |line| {
+            if let Some(pid) = line.get("pid").and_then(|pid| pid.parse().ok()) {
+                server = Some(Writer::with(Some(pid), Some(pid)));
+            }
+            status.add(line);
+        });
+        if let Err(failure) = asked {
+            status.index = IndexState::Unreadable;
+            status.trouble = Some(failure.message);
+        }
+        StoreReport {
+            store: mounted.source.clone(),
+            mount_point: None,
+            data: None,
+            server,
+            status,
+            services: None,
         }
     }
 
@@ -136,6 +170,7 @@ impl StoreReport {
                 "originals": items.originals,
                 "copies": items.copies,
                 "removed": items.removed,
+                "withdrawn": items.withdrawn,
             })),
             "content": self.status.content.map(|content| json!({
                 "items": content.items,
@@ -220,6 +255,7 @@ impl StoreReport {
             }
         }
         if let Some(items) = &self.status.items {
+            let withdrawn = items.withdrawn;
             let items = message!(
                 "{originals}, {copies}, {removed}",
                 originals = plural!(
@@ -230,6 +266,13 @@ impl StoreReport {
                 copies = plural!("{count} copy", "{count} copies", count = items.copies),
                 removed = plural!("{count} removed", "{count} removed", count = items.removed)
             );
+            let items = match withdrawn {
+                0 => items,
+                count => {
+                    let withdrawn = plural!("{count} withdrawn", "{count} withdrawn", count);
+                    message!("{items}; {withdrawn}", items, withdrawn)
+                }
+            };
             text.push_str(&format!("items    {}\n", localized(&items)));
         }
         if let Some(content) = &self.status.content {
@@ -387,12 +430,16 @@ struct Writer {
 impl Writer {
     fn of(store: &Path) -> Option<Writer> {
         let pid = holder(store)?.pid;
-        let known = pid.filter(|pid| is_held_by(store, *pid));
-        Some(Writer {
+        Some(Writer::with(pid, pid.filter(|pid| is_held_by(store, *pid))))
+    }
+
+    /// The process with a number, if it is one that is known to write.
+    fn with(pid: Option<u32>, known: Option<u32>) -> Writer {
+        Writer {
             pid,
             user: known.and_then(user_of),
             since: known.and_then(start_of),
-        })
+        }
     }
 
     fn message(&self) -> Message {

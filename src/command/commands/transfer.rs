@@ -2,12 +2,15 @@
 //! output for each. Items that are fetched from Archives by HTTP are in [`fetched`].
 
 mod fetched;
+mod mounted;
 mod outcomes;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::access::{self, StoreAccess};
+use super::daemon::Wanted;
+use super::items::items;
 use super::{failed_at, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{
@@ -22,6 +25,7 @@ use crate::http::client::Network;
 use crate::web::remote_archive::{Remote, RemoteArchive, is_url};
 use ibi::relation::RelationKind;
 use ibi::{Ibi, message, plural};
+use mounted::AskedMount;
 use outcomes::{each_item, one_by_one};
 
 pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
@@ -39,9 +43,25 @@ pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let access = wanted.access()?;
     let to = To::at(destination, &options.selection)?;
     to.refuse(&access)?;
+    let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
+    if access.asked().is_some() {
+        let names = wanted.names_asked(&access)?;
+        let mut unanswered = None;
+        let mut one = |names: &[Names], to: &mut dyn Destination| {
+            let part = names.get(..MOST_ASKED).unwrap_or(names);
+            match source_of(&access, part) {
+                Ok(source) => transfer::copy_first(&source, part, to, back, &mut |_| ()),
+                Err(failure) => {
+                    unanswered = Some(failure);
+                    Vec::new()
+                }
+            }
+        };
+        let done = to.with(|to| each_item(&names, is_json, |names| one(names, to)));
+        return done.map_err(|failure| unanswered.unwrap_or(failure));
+    }
     let source = Local::reading(&access.store)?;
     let names = wanted.names(&source, &access)?;
-    let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
     to.with(|to| {
         each_item(&names, is_json, |names| {
             transfer::copy_first(&source, names, to, back, &mut |_| ())
@@ -64,6 +84,9 @@ pub(super) fn hand_over(options: &Transfer) -> Result<Exit, Failure> {
     }
     let to = To::at(destination, &options.selection)?;
     to.refuse(&access)?;
+    if let To::Store(to) = &to {
+        refuse_shut(to)?;
+    }
     let source = changing(&access)?;
     let done = wanted.names(&source, &access).and_then(|names| {
         let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
@@ -125,6 +148,16 @@ fn cancel_without(
     done
 }
 
+/// The most items about which a daemon is asked at once.
+const MOST_ASKED: usize = 100;
+
+/// A mount of which this user may not enter the store, as the source of some items.
+fn source_of(access: &StoreAccess, items: &[Names]) -> Result<Local, Failure> {
+    let names: Vec<String> = items.iter().map(Names::preferred).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Ok(Local::of(access.read_about(&names)?))
+}
+
 /// Makes the copies in one store originals.
 pub(super) fn claim(options: &Claim) -> Result<Exit, Failure> {
     let store = options.store.as_deref();
@@ -181,11 +214,26 @@ fn claim_each(
 }
 
 fn is_same(one: &Path, other: &Path) -> bool {
-    let resolved = |path: &Path| std::fs::canonicalize(path).ok();
+    // A store may lie where this user may not look.
+    let resolved = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     resolved(one) == resolved(other)
 }
 
+/// Refuses a mount of which this user may not enter the store: which Archive holds an original is in its records.
+fn refuse_shut(access: &StoreAccess) -> Result<(), Failure> {
+    let Some(mounted) = access.asked() else {
+        return Ok(());
+    };
+    let message = message!(
+        "'{path}': only the owner of the store that is mounted there transfers and claims originals; let the owner run the command, or copy the items with 'ibifs copy'",
+        path = mounted.mount_point.display()
+    );
+    Err(Failure::new(Exit::Refused, message))
+}
+
+/// Opens a store for changes.
 fn changing(access: &StoreAccess) -> Result<Local, Failure> {
+    refuse_shut(access)?;
     Ok(Local::changing(
         &access.store,
         access.mount_point.as_deref(),
@@ -247,6 +295,9 @@ impl To<'_> {
     ) -> Result<T, Failure> {
         match self {
             To::Store(access) => {
+                if let Some(mounted) = access.asked() {
+                    return act(&mut AskedMount::at(&mounted)?);
+                }
                 let mut local = changing(access)?;
                 let done = act(&mut local);
                 local.close();
@@ -292,9 +343,29 @@ impl ItemChoice<'_> {
         }
     }
 
+    /// The items of a mount whose store this user may not enter.
+    fn names_asked(&self, access: &StoreAccess) -> Result<Vec<Names>, Failure> {
+        let names = match self.texts {
+            _ if self.pending => Vec::new(),
+            [] => {
+                let Selection { prefix, year, .. } = self.selection;
+                held_items(access, prefix.as_deref(), *year, self.state)?
+            }
+            texts => self.named(texts, access)?,
+        };
+        if !self.selection.with_metadata {
+            return Ok(names);
+        }
+        let mut all = Vec::new();
+        for part in names.chunks(MOST_ASKED) {
+            all.extend(with_metadata(&source_of(access, part)?, part.to_vec())?);
+        }
+        Ok(all)
+    }
+
     fn names(&self, source: &Local, access: &StoreAccess) -> Result<Vec<Names>, Failure> {
         let names = match self.texts {
-            [] => self.chosen(source)?,
+            [] => self.chosen(source, access)?,
             texts => self.named(texts, access)?,
         };
         if self.selection.with_metadata {
@@ -321,42 +392,34 @@ impl ItemChoice<'_> {
         found.collect()
     }
 
-    fn chosen(&self, source: &Local) -> Result<Vec<Names>, Failure> {
+    fn chosen(&self, source: &Local, access: &StoreAccess) -> Result<Vec<Names>, Failure> {
         if self.pending {
             let handovers = source.archive().handovers()?.into_iter();
             let given = handovers.filter(|(_, handover)| handover.is_pending());
             return Ok(given.map(|(names, _)| names).collect());
         }
-        let service = source.service();
-        let mut names = Vec::new();
-        source.archive().store().each_item(|item| {
-            // A removed item cannot be selected, nor can the item of the service, which stays in its Archive.
-            let is_held = item.state != State::Deleted && !item.names.matches(service);
-            if is_held && self.is_meant(item) {
-                names.push(item.names.clone());
-            }
-            Ok(())
-        })?;
-        Ok(names)
+        let Selection { prefix, year, .. } = self.selection;
+        held_items(access, prefix.as_deref(), *year, self.state)
     }
+}
 
-    fn is_meant(&self, item: &Item) -> bool {
-        let forms = [
-            item.names.rep().map(|rep| rep.canonical()),
-            item.names.ibip().map(|ibip| ibip.canonical()),
-        ];
-        let begins = |prefix: &String| {
-            let is_so = |name: &String| {
-                let start = name.get(..prefix.len());
-                start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
-            };
-            forms.iter().flatten().any(is_so)
-        };
-        let is_of = |year: &u32| year_of(&item.names) == Some(format!("{year:04}"));
-        self.state.is_none_or(|state| state == item.state)
-            && self.selection.prefix.as_ref().is_none_or(begins)
-            && self.selection.year.as_ref().is_none_or(is_of)
-    }
+/// The items of a store that are held and meet some conditions. The item of the service, which stays in its Archive, is not
+/// among them.
+pub(super) fn held_items(
+    access: &StoreAccess,
+    prefix: Option<&str>,
+    year: Option<u32>,
+    state: Option<State>,
+) -> Result<Vec<Names>, Failure> {
+    let (items, service) = items(access, state, prefix, Wanted::Names)?;
+    let year = year.map(|year| format!("{year:04}"));
+    let is_meant = |item: &Item| {
+        item.state != State::Deleted
+            && !item.names.matches(&service)
+            && (year.is_none() || year_of(&item.names) == year)
+    };
+    let meant = items.into_iter().map(|listed| listed.item).filter(is_meant);
+    Ok(meant.map(|item| item.names).collect())
 }
 
 /// The year in an item's identifier, the rep if it has one.

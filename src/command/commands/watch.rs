@@ -1,74 +1,36 @@
 //! `ibifs watch`: what happens to the items of a store, as a line of JSON for each event.
 //!
-//! The index numbers its changes, so that a position can be said at which to go on. The index is opened again each time
-//! that its files have changed: so the daemon may end and start meanwhile, and the index may be rebuilt.
+//! The index is opened again each time that its files have changed: so the daemon may end and start meanwhile, and the index may
+//! be rebuilt. A user who may not enter the store asks the daemon of the mount time and again.
 
-use std::collections::VecDeque;
-use std::fmt;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
 use super::access::StoreAccess;
-use super::{cannot_print, usage};
-use crate::archive::store::{ChangeNumber, FILE, Item, ItemId, RelationChange, Store};
-use crate::archive::{Archive, ArchiveError};
+use super::{cannot_print, daemon, usage};
+use crate::archive::store::{FILE, Record};
+use crate::archive::{ArchiveError, Happened, Position, RelationEvent, Subject, catch_up, present};
 use crate::command::cli::Watch;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::formats::item::State;
-use ibi::message;
+use crate::formats::question::Line;
+use crate::fuse::mount::Mounted;
+use ibi::{Timestamp, message};
 
 /// The interval at which the files of the index are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The interval at which the index is read even if its files seem unchanged: their times are coarse.
 const READ_EVERY: Duration = Duration::from_secs(5);
-/// The most items that are read at a time.
-const MOST_AT_ONCE: usize = 1_000;
+/// The interval at which a daemon is asked.
+const ASK_EVERY: Duration = Duration::from_millis(500);
 /// The word for the present position.
 const NOW: &str = "now";
-
-/// The change up to which the events are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Position {
-    change: ChangeNumber,
-    /// Items with a greater number are new.
-    item: i64,
-}
-
-impl fmt::Display for Position {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let epoch = self.change.epoch.cast_unsigned();
-        write!(f, "{epoch:016x}-{}-{}", self.change.number, self.item)
-    }
-}
-
-impl FromStr for Position {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Position, ()> {
-        let mut parts = text.split('-');
-        let mut next = || parts.next().ok_or(());
-        let epoch = next()?;
-        let number = |text: &str| match text.parse::<i64>() {
-            Ok(number) if number >= 0 => Ok(number),
-            _ => Err(()),
-        };
-        let change = ChangeNumber {
-            epoch: u64::from_str_radix(epoch, 16).map_err(drop)?.cast_signed(),
-            number: number(next()?)?,
-        };
-        let item = number(next()?)?;
-        match (epoch.len(), parts.next()) {
-            (16, None) => Ok(Position { change, item }),
-            _ => Err(()),
-        }
-    }
-}
+/// The word of a daemon for the position after all that it has told.
+const AT: &str = "at";
 
 /// The reason why nothing more is printed.
 enum Stop {
@@ -96,26 +58,28 @@ pub(super) fn run(options: &Watch) -> Result<Exit, Failure> {
             Some(text.parse::<Position>().map_err(refused)?)
         }
     };
-    let access = StoreAccess::at(&options.store)?;
+    let access = StoreAccess::named(options.store.as_deref())?;
     // The first time a failure ends the command, later ones pass.
-    let mut archive = Some(access.read()?);
+    let mut archive = match access.asked() {
+        Some(_) => None,
+        None => Some(access.read()?),
+    };
     let begins_now = options.from.as_deref() == Some(NOW);
     let mut seen = (Files::of(&access.store), Instant::now());
     let mut is_reported = false;
     loop {
-        let opened = archive.take().map_or_else(|| access.read(), Ok);
-        let printed = match opened {
-            Ok(archive) => {
-                if begins_now && position.is_none() {
-                    present(&archive).and_then(|now| {
-                        position = Some(now);
-                        ready(now)
-                    })
-                } else {
-                    catch_up(&archive, &mut position)
-                }
+        let is_now = begins_now && position.is_none();
+        let asked = access.asked();
+        let printed = match (&asked, archive.take().map_or_else(|| access.read(), Ok)) {
+            (Some(mounted), _) => ask(mounted, is_now, &mut position),
+            (None, Ok(archive)) if is_now => {
+                present(&archive).map_err(Stop::from).and_then(|now| {
+                    position = Some(now);
+                    put(Happened::at("ready", Some(now)))
+                })
             }
-            Err(failure) => Err(Stop::Failed(failure)),
+            (None, Ok(archive)) => catch_up(&archive, None, &mut position, &mut put),
+            (None, Err(failure)) => Err(Stop::Failed(failure)),
         };
         match printed {
             Ok(()) if options.once => return Ok(Exit::Done),
@@ -130,6 +94,10 @@ pub(super) fn run(options: &Watch) -> Result<Exit, Failure> {
                     is_reported = true;
                 }
             }
+        }
+        if asked.is_some() {
+            std::thread::sleep(ASK_EVERY);
+            continue;
         }
         loop {
             std::thread::sleep(LOOK_EVERY);
@@ -156,160 +124,32 @@ impl Files {
     }
 }
 
-/// The position after all that has happened.
-fn present(archive: &Archive) -> Result<Position, Stop> {
-    let store = archive.store();
-    // An item that is added between the two counts as added again.
-    let item = store.last_number().map_err(ArchiveError::from)?;
-    Ok(Position {
-        change: store.last_change().map_err(ArchiveError::from)?,
-        item: item.map_or(0, |ItemId(item)| item),
-    })
-}
-
-/// Prints what has happened since a position; all items, where it is that of no change or of another index.
-fn catch_up(archive: &Archive, position: &mut Option<Position>) -> Result<(), Stop> {
-    let now = present(archive)?;
-    let known = position.filter(|known| {
-        known.change.epoch == now.change.epoch && known.change.number <= now.change.number
-    });
-    let mut known = match known {
-        Some(known) => known,
-        None => {
-            put("start", None, Map::new())?;
-            each_present(archive)?;
-            ready(now)?;
-            now
-        }
-    };
-    *position = Some(known);
-    let store = archive.store();
-    let (before, mut newest) = (known.item, known.item);
-    loop {
-        let from = known.change.number;
-        // A change from here on is for the next time, so that items and relations are of the same changes.
-        let until = store.last_change().map_err(ArchiveError::from)?;
-        if until.epoch != known.change.epoch || until.number <= from {
-            return Ok(());
-        }
-        let mut events = Events::new(store, (from, until.number))?;
-        while let Some(event) = events.next()? {
-            if let Event::Item(_, item) = &event {
-                newest = newest.max(item.id.0);
+/// Prints what the daemon of a mount says that has happened since a position.
+fn ask(mounted: &Mounted, is_now: bool, position: &mut Option<Position>) -> Result<(), Stop> {
+    let from = position.map(|position| position.to_string());
+    let from = from.or(is_now.then(|| NOW.to_owned()));
+    let mut stopped = Ok(());
+    let asked = daemon::each_line(
+        mounted,
+        &Line::new("events").with_all("from", from),
+        |line| {
+            let Some(event) = Happened::in_line(line).filter(|_| stopped.is_ok()) else {
+                return;
+            };
+            let next = event.position.or(*position);
+            if event.what != AT {
+                stopped = put(event);
             }
-            // A change is known when all that belongs to it is printed.
-            match events.number()? {
-                Some(next) if next == event.number() => {}
-                next => {
-                    known.change.number = event.number();
-                    if next.is_none() && events.is_last {
-                        known.item = newest;
-                    }
-                }
+            if stopped.is_ok() {
+                *position = next;
             }
-            match event {
-                Event::Item(_, item) => {
-                    let event = match item.state {
-                        State::Deleted => "removed",
-                        _ if item.id.0 > before => "added",
-                        _ => "changed",
-                    };
-                    put(event, Some(known), described(store, &item)?)?;
-                }
-                Event::Relation(change) => put("relation", Some(known), related(&change))?,
-            }
-            *position = Some(known);
-        }
-        known.change.number = events.until;
-    }
-}
-
-/// Something that has happened.
-enum Event {
-    Item(i64, Item),
-    Relation(RelationChange),
-}
-
-impl Event {
-    /// The number of the change.
-    fn number(&self) -> i64 {
-        match self {
-            Event::Item(number, _) => *number,
-            Event::Relation(change) => change.number,
-        }
-    }
-}
-
-/// The events from a change on, in their order: an item before its relations.
-struct Events<'a> {
-    store: &'a Store,
-    items: VecDeque<(i64, Item)>,
-    relations: VecDeque<RelationChange>,
-    /// The change after which the relations continue.
-    read: Option<RelationChange>,
-    from: i64,
-    until: i64,
-    /// Whether nothing follows on these.
-    is_last: bool,
-    has_more_relations: bool,
-}
-
-impl Events<'_> {
-    /// Those after one change, up to another or an earlier one if they are many.
-    fn new(store: &Store, (from, until): (i64, i64)) -> Result<Events<'_>, Stop> {
-        let items = store.changed_after(from, MOST_AT_ONCE);
-        let mut items = items.map_err(ArchiveError::from)?;
-        let is_last = items.len() < MOST_AT_ONCE;
-        let last = items.last().map_or(until, |(number, _)| *number);
-        items.retain(|(number, _)| *number <= until);
-        Ok(Events {
-            store,
-            items: items.into(),
-            relations: VecDeque::new(),
-            read: None,
-            from,
-            until: if is_last { until } else { until.min(last) },
-            is_last,
-            has_more_relations: true,
-        })
-    }
-
-    fn fill(&mut self) -> Result<(), Stop> {
-        if self.relations.is_empty() && self.has_more_relations {
-            let range = (self.from, self.until);
-            let found = self.store;
-            let found = found.relations_changed(range, self.read.as_ref(), MOST_AT_ONCE);
-            self.relations = found.map_err(ArchiveError::from)?.into();
-            self.has_more_relations = self.relations.len() == MOST_AT_ONCE;
-            self.read = self.relations.back().cloned();
-        }
-        Ok(())
-    }
-
-    /// The number of the next one.
-    fn number(&mut self) -> Result<Option<i64>, Stop> {
-        self.fill()?;
-        let item = self.items.front().map(|(number, _)| *number);
-        let relation = self.relations.front().map(|change| change.number);
-        Ok(item.into_iter().chain(relation).min())
-    }
-
-    fn next(&mut self) -> Result<Option<Event>, Stop> {
-        let Some(number) = self.number()? else {
-            return Ok(None);
-        };
-        let is_item = self.items.front().is_some_and(|(of, _)| *of == number);
-        Ok(if is_item {
-            let item = self.items.pop_front();
-            item.map(|(number, item)| Event::Item(number, item))
-        } else {
-            self.relations.pop_front().map(Event::Relation)
-        })
-    }
+        },
+    );
+    stopped.and(asked.map_err(Stop::Failed))
 }
 
 /// A relation with its two ends.
-fn related(change: &RelationChange) -> Map<String, Value> {
+fn related(change: &RelationEvent) -> Map<String, Value> {
     let mut object = json::names(&change.source);
     object.insert("relation".into(), json!(json::relation(&change.kind)));
     let target = Value::Object(json::names(&change.target));
@@ -318,47 +158,31 @@ fn related(change: &RelationChange) -> Map<String, Value> {
     object
 }
 
-fn each_present(archive: &Archive) -> Result<(), Stop> {
-    let store = archive.store();
-    let mut after = ItemId(0);
-    loop {
-        let items = store.items_after(after, MOST_AT_ONCE);
-        let items = items.map_err(ArchiveError::from)?;
-        let Some(last) = items.last() else {
-            return Ok(());
-        };
-        after = last.id;
-        for item in &items {
-            put("present", None, described(store, item)?)?;
-        }
-    }
-}
-
 /// An item with its relations.
-fn described(store: &Store, item: &Item) -> Result<Map<String, Value>, Stop> {
-    let mut object = json::item(item);
-    let relations = store.relations_of(item.id).map_err(ArchiveError::from)?;
-    let relations = relations.into_iter();
-    let relations = relations.map(|(kind, target)| (json::relation(&kind), json::names(&target)));
+fn described(record: &Record) -> Map<String, Value> {
+    let removed_at = record.removed_at.as_ref().map(Timestamp::to_rfc3339);
+    let mut object = json::item_with(&record.names, record.state, removed_at);
+    let relations = record.relations.iter();
+    let relations = relations.map(|(kind, target)| (json::relation(kind), json::names(target)));
     let relations: Map<String, Value> = relations
         .map(|(kind, target)| (kind, Value::Object(target)))
         .collect();
     object.insert("relations".into(), Value::Object(relations));
-    Ok(object)
-}
-
-fn ready(position: Position) -> Result<(), Stop> {
-    put("ready", Some(position), Map::new())
+    object
 }
 
 /// Prints an event at once.
-fn put(event: &str, position: Option<Position>, of: Map<String, Value>) -> Result<(), Stop> {
+fn put(event: Happened) -> Result<(), Stop> {
     let mut object = Map::new();
-    object.insert("event".into(), json!(event));
-    if let Some(position) = position {
+    object.insert("event".into(), json!(event.what));
+    if let Some(position) = event.position {
         object.insert("position".into(), json!(position.to_string()));
     }
-    object.extend(of);
+    match &event.of {
+        Some(Subject::Item(_, record)) => object.extend(described(record)),
+        Some(Subject::Relation(change)) => object.extend(related(change)),
+        None => {}
+    }
     let line = json::line(&Value::Object(object));
     let mut output = std::io::stdout().lock();
     let written = output
@@ -368,95 +192,4 @@ fn put(event: &str, position: Option<Position>, of: Map<String, Value>) -> Resul
         ErrorKind::BrokenPipe => Stop::Closed,
         _ => Stop::Failed(cannot_print(&error)),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::archive::operations::testing;
-    use crate::archive::store::Record;
-    use crate::formats::item::Names;
-    use ibi::Ibi;
-    use ibi::relation::RelationKind;
-
-    /// The events of more items and relations than are read at a time, from a position on.
-    #[test]
-    fn events_are_in_the_order_of_changes() {
-        let store = Store::temporary().expect("a store");
-        let names = |number: usize| {
-            let text = format!(
-                "a.example.org/b/2026/01.01.{:02}.{:02}",
-                number / 60,
-                number % 60
-            );
-            Names::from(Ibi::parse(&text).expect("an identifier"))
-        };
-        let count = MOST_AT_ONCE + MOST_AT_ONCE / 4;
-        let put = |number: usize, relations: &[(RelationKind, Names)]| {
-            let mut record = Record::bare(names(number), State::Copy);
-            record.relations = relations.to_vec();
-            testing::put(&store, &record);
-        };
-        let related = |number: usize| {
-            let next = (RelationKind::NextEdition, names((number + 1) % count));
-            [next, (RelationKind::EditionOf, names(number / 2))]
-        };
-        for number in 0..count {
-            put(number, &related(number));
-        }
-        // The relations of these have changed before the item.
-        for number in (0..count).step_by(3) {
-            put(number, &related(number));
-        }
-        let until = store.last_change().expect("a number").number;
-        let read = |mut from: i64| {
-            let (mut items, mut relations, mut last) = (0, 0, from);
-            while from < until {
-                let mut events = Events::new(&store, (from, until)).ok().expect("events");
-                while let Some(event) = events.next().ok().expect("an event") {
-                    assert!(event.number() >= last && event.number() <= events.until);
-                    last = event.number();
-                    match event {
-                        Event::Item(..) => items += 1,
-                        Event::Relation(_) => relations += 1,
-                    }
-                }
-                assert!(events.until > from);
-                from = events.until;
-            }
-            (items, relations)
-        };
-        assert_eq!(read(0), (count, 2 * count));
-        // Each item was put first with its own number, from 1 on.
-        let half = count / 2;
-        let from = i64::try_from(half).expect("a number");
-        let again = (0..half).step_by(3).count();
-        assert_eq!(read(from), (count - half + again, 2 * (count - half)));
-    }
-
-    #[test]
-    fn positions_are_read_as_they_are_written() {
-        let position = Position {
-            change: ChangeNumber {
-                epoch: -2,
-                number: 7,
-            },
-            item: 9,
-        };
-        let text = position.to_string();
-        assert_eq!(text, "fffffffffffffffe-7-9");
-        assert_eq!(text.parse(), Ok(position));
-        for broken in [
-            "",
-            "now",
-            "0",
-            "fffffffffffffffe-7",
-            "1-2-3",
-            "fffffffffffffffe-7-9-1",
-            "fffffffffffffffe--7-9",
-            "fffffffffffffffg-7-9",
-        ] {
-            assert_eq!(broken.parse::<Position>(), Err(()), "{broken}");
-        }
-    }
 }

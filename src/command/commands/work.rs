@@ -19,8 +19,9 @@ use std::process::Command;
 use rustix::fs::{Access, AtFlags, CWD, OFlags, ResolveFlags, XattrFlags};
 use rustix::io::Errno;
 
-use super::access::{self, Named, attribute_of};
+use super::access::{self, Named};
 use crate::archive::tree::{self, SIDECAR};
+use crate::archive::{ArchiveError, Clock, SystemClock, attribute_of};
 use crate::command::cli::Work;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
@@ -166,7 +167,7 @@ fn item_above(path: &Path) -> Option<PathBuf> {
 
 impl Item {
     fn begin(text: &str, store: Option<&Path>) -> Result<Item, Failure> {
-        let Named { access, names } = access::find(text, store)?;
+        let Named { access, names, .. } = access::find(text, store)?;
         let shown = item_above(Path::new(text)).or_else(|| access.path_in_mount(&names));
         let Some(shown) = shown else {
             return Err(Failure::new(
@@ -190,6 +191,15 @@ impl Item {
                     error = std::io::Error::from(errno)
                 ),
             ));
+        }
+        let known = access.read()?.store().find_by_names(&names)?;
+        let seal = known.and_then(|item| item.life.sealed);
+        if let Some(seal) = seal.filter(|seal| seal.holds_at(&SystemClock.now())) {
+            return Err(ArchiveError::Sealed {
+                names: names.into(),
+                at: seal.at,
+            }
+            .into());
         }
         let shown = Place::open(shown)?;
         let native = Place::in_store(&access.store, tree::Place::of(&names).as_str())?;

@@ -114,6 +114,16 @@ fn arguments(options: &World, settings: &WorldSettings) -> Vec<OsString> {
 
 /// The directory for what can be fetched again (XDG Base Directory Specification).
 pub(super) fn default_cache() -> Result<PathBuf, Failure> {
+    let caches = caches().ok_or_else(|| {
+        super::usage(message!(
+            "neither XDG_CACHE_HOME nor HOME names a directory for the cache; name one with --cache, or with the mount option world-cache="
+        ))
+    })?;
+    Ok(caches.join("world"))
+}
+
+/// The directory of this user for what can be fetched again.
+pub(super) fn caches() -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = std::env::var_os(name).map(PathBuf::from);
         path.filter(|path| path.is_absolute())
@@ -122,12 +132,7 @@ pub(super) fn default_cache() -> Result<PathBuf, Failure> {
     // A service, and what mount(8) starts when the machine does, has no home.
     let is_root = rustix::process::geteuid().is_root();
     let caches = caches.or_else(|| is_root.then(|| PathBuf::from("/var/cache")));
-    let caches = caches.ok_or_else(|| {
-        super::usage(message!(
-            "neither XDG_CACHE_HOME nor HOME names a directory for the cache; name one with --cache, or with the mount option world-cache="
-        ))
-    })?;
-    Ok(caches.join("ibifs/world"))
+    Some(caches?.join("ibifs"))
 }
 
 /// Returns what the process of a mount holds and has done.

@@ -187,6 +187,10 @@ pub struct Description {
     pub related: Vec<(DescribedRelation, String)>,
     /// The date on which the description is made: year, month and day.
     pub made_on: (u16, u8, u8),
+    /// The part of it that the public may read, where that is said.
+    pub access: Option<AccessRight>,
+    /// The day on which its files become open, or became open.
+    pub available: Option<String>,
 }
 
 impl Description {
@@ -278,16 +282,17 @@ impl Description {
         Some(self.date()?.iso_of(text))
     }
 
-    /// The record with dates in ISO 8601, where that says all of them.
+    /// The record with dates in ISO 8601, where that says all of them, and with who may read the files, if that is said.
     fn normal_core(&self) -> Cow<'_, DublinCore> {
         let core = &self.record.core;
         let iso = |text: &str| {
             let date = GivenDate::read(text).filter(GivenDate::is_exact)?;
             Some(date.iso_of(text).into_owned())
         };
-        if core
-            .values(Element::Date)
-            .all(|text| iso(text).is_none_or(|iso| iso == text))
+        if self.access.is_none()
+            && core
+                .values(Element::Date)
+                .all(|text| iso(text).is_none_or(|iso| iso == text))
         {
             return Cow::Borrowed(core);
         }
@@ -297,6 +302,12 @@ impl Description {
                 .filter(|_| element == Element::Date)
                 .and_then(iso);
             normal.push(element, date.unwrap_or_else(|| value.to_owned()));
+        }
+        if let Some(term) = self.access.and_then(AccessRight::term) {
+            normal.push(Element::Rights, term);
+        }
+        if let Some(day) = &self.available {
+            normal.push(Element::Date, format!("info:eu-repo/date/embargoEnd/{day}"));
         }
         Cow::Owned(normal)
     }

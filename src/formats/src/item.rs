@@ -4,6 +4,7 @@
 //! sidecar is true.
 
 mod error;
+mod life;
 mod sidecar;
 
 use std::fmt;
@@ -11,6 +12,7 @@ use std::str::FromStr;
 
 pub use error::{PairCause, SidecarError, StateError};
 pub use ibi::names::{Names, NamesError};
+pub use life::{Life, MOST_CHARACTERS, Seal, Withdrawal, instant, one_line, period, period_text};
 pub use sidecar::Sidecar;
 
 /// The part of an item that an Archive holds (see ibi(7)).

@@ -3,15 +3,14 @@
 //! - [`address`]: addresses of Archives on the network, as texts.
 //! - [`base_url`]: the URLs at which services are reached, as texts.
 //! - [`hex`]: bytes as hexadecimal digits.
-//! - [`item`]: an item's names and state, and its sidecar.
-//! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
+//! - [`item`]: an item's names and state, what was decided about it, and its sidecar.
+//! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`bag`]: the texts of a BagIt bag.
 //! - [`entry`]: an entry of an item, as a line of a text.
 //! - [`inventory`]: what is in an item, as a text that an Archive publishes.
 //! - [`tree_name`]: the grammar of names in the tree of an Archive.
 //! - [`level`]: what is below a level of an Archive, as a text that it publishes.
-//! - [`level_work`]: the messages of a program that changes a level beside the mount.
 //! - [`mint_request`]: the request for several items at once, in a mount.
 //! - [`metadata`]: Dublin Core, and the formats it is read from.
 //! - [`description`]: an item's description in BibTeX, CSL-JSON, DataCite and other formats.
@@ -25,6 +24,7 @@
 //! - [`premis`]: what preservation systems record of a package, in PREMIS.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
+//! - [`question`]: the messages between a command and the daemon of a mount.
 //! - [`resolution`]: from a persistent URL to what Archives are asked, and what their answers mean.
 //! - [`federation`]: the list of Archives that a resolver publishes and reads.
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
@@ -46,7 +46,6 @@ pub mod hex;
 pub mod inventory;
 pub mod item;
 pub mod level;
-pub mod level_work;
 pub mod links;
 pub mod metadata;
 pub mod mint_request;
@@ -57,6 +56,7 @@ pub mod pdf_text;
 pub mod picture;
 pub mod premis;
 pub mod query;
+pub mod question;
 pub mod registration;
 pub mod resolution;
 pub mod search;

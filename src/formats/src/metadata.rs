@@ -40,7 +40,7 @@ pub use oai_dc::{OAI_DC, OAI_DC_SCHEMA};
 pub use orcid::orcid;
 pub use problem::{MetadataProblem, MetadataProblemKind, check};
 pub use record::BibliographicRecord;
-pub use sniff::{RecordFormat, read_metadata_text, read_record, sniff, sniff_text};
+pub use sniff::{RecordFormat, read_metadata_text, read_record, says_nothing, sniff, sniff_text};
 
 /// The largest record that is read, in bytes.
 pub const MAX_BYTES: usize = 1024 * 1024;

@@ -173,6 +173,28 @@ impl SearchQuery {
         is_any.then_some(query)
     }
 
+    /// The query of a text and of values of fields.
+    ///
+    /// # Errors
+    /// The first of them in which no word is left that an item must have.
+    pub fn of_words<'a>(
+        text: &'a str,
+        fields: impl IntoIterator<Item = (SearchField, &'a str)>,
+    ) -> Result<SearchQuery, &'a str> {
+        let mut wanted = match text {
+            "" => None,
+            text => Some(SearchQuery::parse(text).ok_or(text)?),
+        };
+        for (field, value) in fields {
+            let more = SearchQuery::of_field(field, value).ok_or(value)?;
+            wanted = Some(match wanted {
+                Some(known) => known.and(more),
+                None => more,
+            });
+        }
+        wanted.ok_or("")
+    }
+
     /// Adds a term, if it is a new one and the query is not too long with it.
     fn add(&mut self, term: Term) {
         let years: usize = self.terms.iter().map(|term| term.what.years()).sum();

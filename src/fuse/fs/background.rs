@@ -57,7 +57,7 @@ impl Inner {
         mode: i32,
     ) -> Outcome<()> {
         Outcome::later(Wait::Queue(JobQueue::Disk), caller.uid, move |inner| {
-            inner.with_file(handle, |file| {
+            inner.with_file_to_change(handle, |file| {
                 inside::allocate(file, mode, offset, length, &caller)
             })
         })
@@ -74,7 +74,7 @@ impl Inner {
         let length = inside::copied_at_once(length);
         Outcome::later(Wait::Queue(JobQueue::Disk), caller.uid, move |inner| {
             inner.with_file(from_handle, |from| {
-                inner.with_file(to_handle, |to| {
+                inner.with_file_to_change(to_handle, |to| {
                     inside::copy_range(from, from_offset, to, to_offset, length, &caller)
                 })
             })

@@ -83,6 +83,7 @@ impl Inner {
                 if mapping.is_some() {
                     self.mapped.lock().push(Arc::clone(node));
                 }
+                self.namespace.note_arriving(node);
                 self.namespace.change_content(node)
             }
             _ => None,

@@ -63,7 +63,7 @@ impl Inner {
                 Ok(mint_request::answer(&minted))
             }));
         }
-        let done = self.with_file(handle, |file| {
+        let done = self.with_file_to_change(handle, |file| {
             inside::control(file, command, input, &caller)
         });
         if done.is_ok() {
@@ -87,6 +87,20 @@ impl Inner {
             Some(Handle::Directory(directory)) => use_file(directory.open()?.as_fd()),
             _ => Err(Errno::BADF),
         }
+    }
+
+    /// The same, unless it lies in a sealed item.
+    pub(super) fn with_file_to_change<T>(
+        &self,
+        handle: FileHandle,
+        change: impl FnOnce(BorrowedFd<'_>) -> ErrnoResult<T>,
+    ) -> ErrnoResult<T> {
+        match self.handles.get(handle).as_deref() {
+            Some(Handle::File { node, .. }) => self.namespace.check_unsealed(node)?,
+            Some(Handle::Directory(directory)) => self.namespace.check_unsealed(&directory.node)?,
+            _ => {}
+        }
+        self.with_file(handle, change)
     }
 
     pub(super) fn read_file(
@@ -115,7 +129,11 @@ impl Inner {
         bytes: &[u8],
     ) -> ErrnoResult<usize> {
         match self.handles.get(handle).as_deref() {
-            Some(Handle::File { file, opener, .. }) => {
+            Some(Handle::File {
+                file, opener, node, ..
+            }) => {
+                // Another host may have sealed the item since.
+                self.namespace.check_unsealed(node)?;
                 let writer = if at.is_page { opener } else { caller };
                 inside::write_as(file.as_fd(), at.place, bytes, at.keeps_set_id, writer)
             }

@@ -1,11 +1,15 @@
-//! A mounted tree, for what changes its items beside the mount.
+//! A mounted tree, for what changes its items beside the mount, and for questions that do not come from the kernel.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Inner;
 use crate::archive::store::ItemId;
-use crate::archive::{Archive, Taken};
+use crate::archive::{Archive, ArchiveError, RunAs, SearchPage, Taken};
+use crate::formats::question::Address;
+use crate::formats::search::SearchQuery;
+use crate::os::caller::Caller;
 
 /// The mounted tree and the kernel's cache of it.
 #[derive(Clone, Debug)]
@@ -24,6 +28,25 @@ impl LevelChanges {
             let inner = inner.upgrade();
             inner.map_or_else(HashSet::new, |it| it.items_being_written())
         }
+    }
+
+    /// Sets the address of the daemon's socket, which the root of the mount then has as an attribute.
+    pub fn set_socket(&self, address: &Address) {
+        let _ = self.0.socket.set(address.to_text());
+    }
+
+    /// Returns what [`Namespace::search`] does.
+    ///
+    /// [`Namespace::search`]: crate::fuse::namespace::Namespace::search
+    pub fn search(
+        &self,
+        caller: &Caller,
+        act: RunAs<'_>,
+        query: &SearchQuery,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<Option<SearchPage>, ArchiveError> {
+        self.0.namespace.search(caller, act, query, most, timeout)
     }
 
     /// Invalidates what the kernel knows of items that were taken in.

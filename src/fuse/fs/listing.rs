@@ -167,6 +167,9 @@ impl Inner {
             if !with_nodes && added_before > 0 {
                 return true;
             }
+            if self.surplus.is_behind() {
+                return add_name(&line);
+            }
             match self.namespace.listed(caller, node, line.name) {
                 Ok(entry) => {
                     let parent = INodeNo(directory.0);

@@ -220,7 +220,7 @@ impl Inner {
                 caller: *caller,
                 access: access_of(flags),
                 is_made: true,
-                _content: self.content_change(node, flags),
+                _content: self.content_change(node, flags)?,
             })
         };
         Ok((entry, opened))
@@ -240,8 +240,11 @@ impl Inner {
                 self.open_virtual(caller, node, access)?,
             ));
         }
+        if flags & libc::O_ACCMODE != libc::O_WRONLY {
+            self.namespace.check_withheld(caller, node)?;
+        }
         let (_unleased, change) = self.begin_change(caller, node, flags, false)?;
-        let content = self.content_change(node, flags);
+        let content = self.content_change(node, flags)?;
         let opened = self.open_content(caller, node, flags);
         Ok(OpenedNode::Real(OpenedFile {
             file: opened.map_err(Blocked::of)?,
@@ -255,9 +258,13 @@ impl Inner {
         }))
     }
 
-    fn content_change(&self, node: &Node, flags: i32) -> Option<ContentChange> {
+    fn content_change(&self, node: &Node, flags: i32) -> ErrnoResult<Option<ContentChange>> {
         let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != libc::O_RDONLY;
-        writes.then(|| self.namespace.change_content(node))?
+        if writes {
+            self.namespace.change_unsealed(node, None)
+        } else {
+            Ok(None)
+        }
     }
 
     /// Gives a file that has been opened its handle; `register` registers it for passthrough.
@@ -316,7 +323,11 @@ impl Inner {
             // has not dropped the name yet (`invalidate_after_reply`). It looks the name up again after this error.
             return Err(Errno::STALE.into());
         }
-        if node.learnt.sidecar_of().is_none() || flags & libc::O_ACCMODE == libc::O_RDONLY {
+        if flags & libc::O_ACCMODE == libc::O_RDONLY {
+            return Ok((None, None));
+        }
+        if node.learnt.sidecar_of().is_none() {
+            self.namespace.before_writing_text(node)?;
             return Ok((None, None));
         }
         let mut unleased = None;

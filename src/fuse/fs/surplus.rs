@@ -5,11 +5,12 @@
 //! the names that it was given first. It looks them up again when they are used. Directories are not dropped, since a
 //! process may work in them, nor are files that a process has open.
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use fuser::INodeNo;
 use rustix::fs::FileType;
@@ -25,6 +26,10 @@ type Name = (INodeNo, OsString);
 /// The number of names that are looked at for one that is new.
 const LOOKED_AT: usize = 4;
 
+/// The longest time for which a request waits where the kernel has not dropped as many names as it was asked to. It has
+/// the lock of the directory, which the thread needs, and which is handed to a thread that has waited for 4 ms.
+const WAIT: Duration = Duration::from_millis(10);
+
 /// The names of files that the kernel was given, as far as they must be limited.
 #[derive(Debug)]
 pub(super) struct Surplus {
@@ -34,6 +39,14 @@ pub(super) struct Surplus {
     /// The names that the kernel is asked to drop, by a thread of its own: it waits for the lock of the directory. None
     /// where files have handles.
     queue: Option<Sender<Name>>,
+    asked: Arc<Asked>,
+}
+
+/// The number of names that the kernel was asked to drop, and has not dropped yet.
+#[derive(Debug, Default)]
+struct Asked {
+    count: Mutex<usize>,
+    is_fewer: Condvar,
 }
 
 impl Surplus {
@@ -48,9 +61,11 @@ impl Surplus {
             limit,
             given: Mutex::default(),
             queue: None,
+            asked: Arc::default(),
         };
         if server == Server::Process {
             let (queue, received) = channel::<Name>();
+            let asked = Arc::clone(&surplus.asked);
             std::thread::Builder::new()
                 .name("surplus".to_owned())
                 .spawn(move || {
@@ -60,11 +75,19 @@ impl Surplus {
                         {
                             log::debug!("the kernel did not drop {}: {error}", name.display());
                         }
+                        *asked.count.lock() -= 1;
+                        asked.is_fewer.notify_one();
                     }
                 })?;
             surplus.queue = Some(queue);
         }
         Ok(surplus)
+    }
+
+    /// Whether the kernel has dropped fewer names than it was asked to, so that it should be given no more at once: it
+    /// drops no name of a directory while it lists it.
+    pub(super) fn is_behind(&self) -> bool {
+        self.queue.is_some() && *self.asked.count.lock() > self.limit
     }
 
     /// Notes a name that the kernel is given, and has the oldest ones dropped where there are too many.
@@ -88,9 +111,14 @@ impl Surplus {
             if node.real.as_ref().is_some_and(|real| real.file.is_opened()) {
                 self.given.lock().push_back((id, name));
             } else {
+                *self.asked.count.lock() += 1;
                 // The thread ends with the mount only.
                 let _ = queue.send(name);
             }
+        }
+        let mut asked = self.asked.count.lock();
+        if *asked > self.limit {
+            self.asked.is_fewer.wait_for(&mut asked, WAIT);
         }
     }
 }

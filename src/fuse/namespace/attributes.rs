@@ -9,6 +9,7 @@ use super::invalidation::Context;
 use super::{Namespace, authors};
 use crate::archive::store::ItemId;
 use crate::archive::tree::shown_to_declare;
+use crate::archive::{Process, is_draft};
 use crate::formats::tree_name::is_year;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
@@ -102,7 +103,7 @@ impl Namespace {
             ..*change
         };
         let file = node.file()?;
-        let _content = self.change_content(node);
+        let _content = self.change_unsealed(node, None)?;
         let change = match node.learnt.sidecar_of() {
             Some(_) => authors::before_changing(by.caller, file.as_fd(), change)?,
             None => change,
@@ -134,11 +135,32 @@ impl Namespace {
         if is_about_rights {
             by.cache.invalidate(self.stale_search(node));
         }
+        if let (NodeKind::Item(_), Some((mode, ..))) = (&node.kind, before) {
+            self.note_published(node, mode);
+        }
         // `cp -a` gives an item the owner that it has.
         if before.is_some_and(|before| rights() != Ok(before)) {
             self.note_readers(node);
         }
         self.attributes(node)
+    }
+
+    /// Announces the seal of what is published, after the mode of an item's directory has changed from this one.
+    pub(super) fn note_published(&self, node: &Node, before: u32) {
+        let (NodeKind::Item(item), Some(_)) = (&node.kind, self.archive.facts().sealed_after)
+        else {
+            return;
+        };
+        let mode = || Ok::<u32, Errno>(rustix::fs::fstat(&*node.file()?)?.st_mode);
+        if !is_draft(before) || mode().is_ok_and(is_draft) {
+            return;
+        }
+        let announced = self
+            .archive
+            .edit(&Process, |it| it.announce_published(*item));
+        if let Err(error) = announced {
+            log::warn!("the seal of what was published is not announced: {error}");
+        }
     }
 
     /// Notes that other users may read what an item is described by than before.

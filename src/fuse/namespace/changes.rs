@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use super::invalidation::{Context, Stale};
 use super::{Entry, MkdirResult, Namespace, OpenDeposit, authors};
 use crate::archive::WriteIntent;
-use crate::archive::tree::SIDECAR;
-use crate::fuse::inode::Node;
+use crate::archive::tree::{METADATA_TEXT, SIDECAR};
+use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 use crate::os::caller::Caller;
 use crate::os::entries::each_entry_of;
@@ -92,7 +92,7 @@ impl Namespace {
         new: New<'_>,
         (mode, umask): (u32, u32),
     ) -> ErrnoResult<Entry> {
-        let _content = self.change_content(parent);
+        let _content = self.change_unsealed(parent, Some(name))?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let made = inside::make(above.as_fd(), name, new, mode, umask, by.caller)?;
@@ -120,7 +120,7 @@ impl Namespace {
             });
         }
         let change = self.changing(parent, name)?;
-        let _content = self.change_content(parent);
+        let _content = self.change_unsealed(parent, Some(name))?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let file = inside::create(above.as_fd(), name, flags, mode, umask, by.caller)?;
@@ -153,7 +153,10 @@ impl Namespace {
         }
         let change = self.changing(parent, name)?;
         // A file with names in two items is counted in neither.
-        let _content = [self.change_content(node), self.change_content(parent)];
+        let _content = [
+            self.change_unsealed(node, None)?,
+            self.change_unsealed(parent, Some(name))?,
+        ];
         let replaced = self.make_room(by.caller, parent, name)?;
         let (file, above) = (node.file()?, parent.file()?);
         // With another name it may be written by that one.
@@ -213,18 +216,23 @@ impl Namespace {
         removal: Removal,
     ) -> ErrnoResult<()> {
         let change = self.changing(parent, name)?;
-        let _content = self.change_content(parent);
+        let content = self.change_unsealed(parent, Some(name))?;
         let above = parent.file()?;
-        let victim = self.stale_victim(parent, name);
-        let linked = self.linked(parent, name);
-        if removal == Removal::Rmdir {
-            self.keep_open(parent, name);
+        let losing = self.losing(parent, name);
+        if let NodeKind::Item(item) = parent.kind
+            && name == METADATA_TEXT
+        {
+            self.archive.keep_text(item);
         }
         inside::remove(above.as_fd(), name, removal)?;
-        if let Some(node) = linked {
+        if let Some(node) = losing.sidecar {
             self.note_speaker(&node)?;
         }
-        by.cache.invalidate(victim);
+        let is_file = removal == Removal::Unlink && name != SIDECAR;
+        if let Some(content) = content.filter(|_| is_file && parent.view.is_deposit()) {
+            self.just_minted.note_lost_file(by.caller, content.item());
+        }
+        by.cache.invalidate(losing.stale);
         self.settle(by, self.name_gone(by.caller, parent, name))?;
         self.names_changed(by, parent, Some(name));
         change.into_iter().for_each(WriteIntent::done);

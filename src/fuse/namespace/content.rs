@@ -2,13 +2,17 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 
 use rustix::fs::{AtFlags, FileType};
+use rustix::io::Errno;
 
 use super::Namespace;
-use crate::archive::ContentChange;
 use crate::archive::store::ItemId;
+use crate::archive::{ContentChange, is_beside};
 use crate::fuse::inode::{Node, NodeKind};
+use crate::fuse::inside::ErrnoResult;
+use crate::os::caller::Caller;
 
 /// The item in which the names in a directory lie, as far as it is known.
 pub(super) fn item_in(parent: &Node) -> Option<ItemId> {
@@ -34,6 +38,81 @@ impl Namespace {
     /// Notes that the content of the item in which a file lies changes, until the result is dropped.
     pub fn change_content(&self, node: &Node) -> Option<ContentChange> {
         Some(self.archive.change_content(self.item_around(node)?))
+    }
+
+    /// The same before a request changes it: a file, or a name in a directory. EPERM if the item is sealed, for every user;
+    /// its own directory, the sidecar and what else lies beside its files may change.
+    pub fn change_unsealed(
+        &self,
+        node: &Node,
+        name: Option<&OsStr>,
+    ) -> ErrnoResult<Option<ContentChange>> {
+        let Some(change) = self.change_content(node) else {
+            return Ok(None);
+        };
+        // Once the change is noted, a seal that begins waits for its end.
+        let is_refused = self.archive.store().is_sealed(change.item())
+            && !match (&node.kind, name) {
+                (NodeKind::Item(_), Some(name)) => is_beside(name.as_bytes()),
+                (NodeKind::Item(_), None) => true,
+                _ => self.lies_beside(node)?,
+            };
+        if is_refused {
+            Err(Errno::PERM)
+        } else {
+            Ok(Some(change))
+        }
+    }
+
+    /// EPERM if a file lies in a sealed item, as [`Namespace::change_unsealed`] says, for a change that is not one of content.
+    pub fn check_unsealed(&self, node: &Node) -> ErrnoResult<()> {
+        if !self.archive.store().has_sealed() {
+            return Ok(());
+        }
+        let item = node.learnt.item().or_else(|| self.item_around(node));
+        if let Some(item) = item
+            && self.archive.store().is_sealed(item)
+            && !matches!(node.kind, NodeKind::Item(_))
+            && !self.lies_beside(node)?
+        {
+            return Err(Errno::PERM);
+        }
+        Ok(())
+    }
+
+    /// EACCES for a caller who may not read a file now, since its item withholds its files until a date: one who is neither
+    /// root nor the owner of the item nor in its group.
+    pub fn check_withheld(&self, caller: &Caller, node: &Node) -> ErrnoResult<()> {
+        if !self.archive.store().has_withheld() || caller.owns_all() {
+            return Ok(());
+        }
+        let Some(item) = node.learnt.item().or_else(|| self.item_around(node)) else {
+            return Ok(());
+        };
+        let belongs_to = |group| caller.belongs_to(group);
+        let is_withheld = self.archive.is_withheld_from(item, caller.uid, belongs_to);
+        if is_withheld? && !self.lies_beside(node)? {
+            return Err(Errno::ACCESS);
+        }
+        Ok(())
+    }
+
+    /// Whether a file is none of an item's own: by its path, or because it has no name any more.
+    fn lies_beside(&self, node: &Node) -> ErrnoResult<bool> {
+        let file = node.file()?;
+        if rustix::fs::fstat(&*file)?.st_nlink == 0 {
+            return Ok(true);
+        }
+        Ok(self.archive.lies_beside(file.as_fd()))
+    }
+
+    /// After a file was closed that was open for writing: a copy that arrives with its seal is still arriving.
+    pub fn note_arriving(&self, node: &Node) {
+        if self.archive.store().has_sealed()
+            && let Some(item) = self.item_around(node)
+        {
+            self.archive.store().note_arriving(item);
+        }
     }
 
     /// After a name was moved from one directory to another: what it leads to may lie in another item.

@@ -14,7 +14,9 @@ use super::names::text;
 use super::siblings::reading_as;
 use super::{DirectoryEntry, Entry, Namespace};
 use crate::archive::store::Item;
-use crate::archive::{SearchCache, SearchIndexes, SearchScope, WrittenFiles};
+use crate::archive::{
+    ArchiveError, RunAs, SearchCache, SearchIndexes, SearchPage, SearchScope, WrittenFiles,
+};
 use crate::formats::item::{Names, State};
 use crate::formats::search::SearchQuery;
 use crate::fuse::errno;
@@ -122,11 +124,10 @@ impl Namespace {
     /// they are not within a time, and then more of them are the next time.
     fn searched(&self, caller: &Caller, timeout: Duration) -> ErrnoResult<Searched> {
         let (scope, act) = scope_of(caller)?;
-        let kept = match scope {
-            SearchScope::All => &self.searches.own,
-            SearchScope::Public => &self.searches.public,
-        };
-        match kept.up_to_date(&self.archive, &act, timeout)? {
+        match self
+            .indexes_of(scope)
+            .up_to_date(&self.archive, &act, timeout)?
+        {
             Some(indexes) => Ok(Searched {
                 indexes: Arc::clone(indexes),
                 act,
@@ -135,6 +136,36 @@ impl Namespace {
                 log::info!("the search index is not complete yet");
                 Err(Errno::AGAIN)
             }
+        }
+    }
+
+    /// At most so many items that meet a query and that a caller may see, the best first; `act` reads as the caller. None if
+    /// the search index is not up to date within a time, and then more of it is the next time.
+    pub fn search(
+        &self,
+        caller: &Caller,
+        act: RunAs<'_>,
+        query: &SearchQuery,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<Option<SearchPage>, ArchiveError> {
+        let (scope, read_as) = scope_of(caller).unwrap_or((SearchScope::Public, as_public));
+        let Some(indexes) = self
+            .indexes_of(scope)
+            .up_to_date(&self.archive, &read_as, timeout)?
+        else {
+            return Ok(None);
+        };
+        self.searches.written.pass_on(&self.archive);
+        self.archive.read_texts_aside(indexes, read_as);
+        let found = self.archive.read_as(act).search(indexes, query, 0, most)?;
+        Ok(Some(found))
+    }
+
+    fn indexes_of(&self, scope: SearchScope) -> &SearchCache {
+        match scope {
+            SearchScope::All => &self.searches.own,
+            SearchScope::Public => &self.searches.public,
         }
     }
 

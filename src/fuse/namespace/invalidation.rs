@@ -7,14 +7,15 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Stat};
 
 use super::Namespace;
 use super::level_stamps::Stamp;
-use crate::archive::tree::{METADATA_TEXT, Place};
+use crate::archive::tree::{METADATA_TEXT, Place, SIDECAR};
 use crate::formats::item::Names;
-use crate::fuse::inode::{Node, NodeId, NodeKind, ROOT};
+use crate::fuse::inode::{Node, NodeId, NodeKind, ROOT, View};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
 
@@ -54,6 +55,15 @@ pub(super) struct Added {
     names: Names,
     /// The directory in which a request asked for it. The kernel itself drops the attributes of that.
     by_kernel_in: Option<NodeId>,
+}
+
+/// The file that a name is about to lose.
+#[derive(Debug, Default)]
+pub(super) struct Losing {
+    /// What becomes stale: its link count.
+    pub(super) stale: Vec<Stale>,
+    /// The sidecar that it is by another name, if that is known.
+    pub(super) sidecar: Option<Arc<Node>>,
 }
 
 /// The attributes of a name in a directory, links not followed.
@@ -201,19 +211,30 @@ impl Namespace {
         numbers.into_iter().map(Stale::Attributes).collect()
     }
 
-    /// Returns what becomes stale when a name's file loses that name: its link count. To be called before.
-    pub(super) fn stale_victim(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
+    /// Looks at the file that a name is about to lose, by a removal or to another file. A directory that the kernel knows is
+    /// opened: a process whose working directory it is must find an empty directory, not a stale one.
+    pub(super) fn losing(&self, parent: &Node, name: &OsStr) -> Losing {
+        let mut losing = Losing::default();
         let Ok(stat) = stat_of(parent, name) else {
-            return Vec::new();
+            return losing;
         };
-        // The kernel may know a symbolic link with several names by another of them, in another tree.
-        let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
-        let has_others = is_link && stat.st_nlink > 1;
-        if !has_others && !self.is_known_elsewhere(parent) {
-            return Vec::new();
+        let known = || self.nodes.in_all_views(stat.st_dev, stat.st_ino);
+        let kind = FileType::from_raw_mode(stat.st_mode);
+        let has_others = stat.st_nlink > 1;
+        if kind == FileType::Directory {
+            self.keep_nodes_open(known());
+        } else if has_others && name != SIDECAR {
+            let node = self
+                .nodes
+                .get(self.nodes.id_of(stat.st_dev, stat.st_ino, View::Rep));
+            losing.sidecar = node.filter(|node| node.learnt.sidecar_of().is_some());
         }
-        let numbers = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
-        numbers.into_iter().map(Stale::Attributes).collect()
+        // The kernel may know a symbolic link with several names by another of them, in another tree.
+        let is_linked = kind == FileType::Symlink && has_others;
+        if is_linked || self.is_known_elsewhere(parent) {
+            losing.stale = known().into_iter().map(Stale::Attributes).collect();
+        }
+        losing
     }
 
     /// Returns what becomes stale when a file is moved to another directory: the targets of symbolic links that
@@ -274,17 +295,7 @@ impl Namespace {
         }
     }
 
-    /// Opens a directory that is about to be removed, if the kernel knows it: a process whose working
-    /// directory it is must find an empty directory, not a stale one.
-    pub(super) fn keep_open(&self, parent: &Node, name: &OsStr) {
-        if let Ok(stat) = stat_of(parent, name)
-            && FileType::from_raw_mode(stat.st_mode) == FileType::Directory
-        {
-            self.keep_nodes_open(self.nodes.in_all_views(stat.st_dev, stat.st_ino));
-        }
-    }
-
-    /// The same for nodes.
+    /// Opens nodes, so that a process whose working directory they are finds an empty directory, not a stale one.
     pub(super) fn keep_nodes_open(&self, numbers: Vec<NodeId>) {
         for node in numbers
             .into_iter()

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use super::Namespace;
 use crate::archive::store::{Item, ItemId};
 use crate::archive::{ArchiveError, Fact};
-use crate::formats::item::Names;
+use crate::formats::item::{Names, instant};
 use crate::fuse::errno;
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -41,6 +41,7 @@ impl Namespace {
             "state" => Some(item.state.to_string()),
             "archiveservice" => item.service.as_ref().map(Names::preferred),
             "language" => item.language.as_ref().map(ToString::to_string),
+            "available" => item.life.available.as_ref().map(ibi::Timestamp::to_rfc3339),
             "alias" => {
                 let aliases = self
                     .archive
@@ -49,6 +50,11 @@ impl Namespace {
                     .map_err(errno::of_index)?;
                 (!aliases.is_empty()).then(|| aliases.join(" "))
             }
+            "withdrawn" => item
+                .life
+                .withdrawn
+                .as_ref()
+                .map(|it| format!("{} {}", it.at.to_rfc3339(), it.reason)),
             "lastedition" => Some(self.archive.last_edition(&item.names)?.preferred()),
             _ => {
                 let wanted = relation_name(name);
@@ -84,11 +90,20 @@ impl Namespace {
         }
         let value = std::str::from_utf8(value).map_err(|_| Errno::INVAL)?.trim();
         match name {
+            "withdrawn" => Ok(self
+                .archive
+                .edit(caller, |it| it.withdraw(&item.names, value))?),
             "language" => {
                 let language = Language::parse(value).map_err(|_| Errno::INVAL)?;
                 Ok(self.archive.edit(caller, |it| {
                     it.set_fact(&item.names, Fact::Language(Some(language)))
                 })?)
+            }
+            "available" => {
+                let at = Some(instant(value).map_err(|_| Errno::INVAL)?);
+                Ok(self
+                    .archive
+                    .edit(caller, |it| it.set_fact(&item.names, Fact::Available(at)))?)
             }
             "alias" => {
                 let alias = ibi::AliasPair::parse(value).map_err(|_| Errno::INVAL)?;
@@ -115,12 +130,21 @@ impl Namespace {
     ) -> ErrnoResult<()> {
         let item = self.item_of(id)?;
         match word(name)? {
+            "withdrawn" => {
+                let restored = self
+                    .archive
+                    .edit(caller, |it| it.restore_withdrawn(&item.names))?;
+                if restored { Ok(()) } else { Err(Errno::NODATA) }
+            }
             "language" => Ok(self
                 .archive
                 .edit(caller, |it| it.set_fact(&item.names, Fact::Language(None)))?),
             "target" => Ok(self
                 .archive
                 .edit(caller, |it| it.set_fact(&item.names, Fact::Target(None)))?),
+            "available" => Ok(self
+                .archive
+                .edit(caller, |it| it.set_fact(&item.names, Fact::Available(None)))?),
             name => {
                 let kind = kind_of(name).ok_or(Errno::PERM)?;
                 match self

@@ -77,6 +77,8 @@ struct Inner {
     threads: HashMap<u32, (ThreadGroup, u32, Instant)>,
     depositors: VecDeque<Depositor>,
     masked: VecDeque<Masked>,
+    /// Items from which a user has removed a file under their labels.
+    lost_files: VecDeque<(u32, ItemId)>,
 }
 
 impl Inner {
@@ -183,6 +185,20 @@ impl JustMinted {
         }
     }
 
+    /// Notes that a caller has removed a file of an item under its label.
+    pub(super) fn note_lost_file(&self, caller: &Caller, item: ItemId) {
+        let all = &mut self.inner.lock().lost_files;
+        if !all.contains(&(caller.uid, item)) {
+            evict_oldest(all, |(uid, _)| *uid == caller.uid);
+            all.push_back((caller.uid, item));
+        }
+    }
+
+    pub(super) fn has_lost_files(&self, item: ItemId) -> bool {
+        let inner = self.inner.lock();
+        inner.lost_files.iter().any(|(_, known)| *known == item)
+    }
+
     fn mask(&self, masked: Masked) {
         let now = self.timer.now();
         let mut inner = self.inner.lock();
@@ -284,11 +300,9 @@ impl Namespace {
 
     /// After an item was removed: nothing of it is masked if it is added again.
     pub(super) fn forget_just_minted(&self, item: ItemId) {
-        self.just_minted
-            .inner
-            .lock()
-            .masked
-            .retain(|masked| masked.item != item);
+        let mut inner = self.just_minted.inner.lock();
+        inner.masked.retain(|masked| masked.item != item);
+        inner.lost_files.retain(|(_, known)| *known != item);
     }
 
     /// The item that this caller has minted under a modifier's name, which is a directory for it while it

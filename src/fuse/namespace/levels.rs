@@ -357,8 +357,8 @@ impl Namespace {
         let directory = tree.open_item(&place)?;
         let owner = rustix::fs::fstat(&directory)?.st_uid;
         match item.names.rep() {
-            // A user who has minted an item, and may not write in its year, takes it back by its label.
-            _ if parent.kind == NodeKind::Mint && owner == caller.uid => {}
+            // As in a directory with the sticky bit, which is how the one above is shown.
+            _ if owner == caller.uid => {}
             Some(_) => {
                 let above = tree.open_directory(place.parent())?;
                 inside::check_removal(above.as_fd(), directory.as_fd(), caller)?;
@@ -381,7 +381,14 @@ impl Namespace {
             stale.extend(known.iter().copied().map(Stale::Attributes));
             self.keep_nodes_open(known);
         }
-        self.archive.edit(caller, |it| it.remove(item.id))?;
+        let by_label = parent.kind == NodeKind::Mint;
+        self.archive.edit(caller, |it| {
+            if by_label {
+                it.unmint(item.id, self.just_minted.has_lost_files(item.id))
+            } else {
+                it.remove(item.id)
+            }
+        })?;
         self.labels.forget_item(item.id);
         self.forget_just_minted(item.id);
         if let Some(ibip) = item.names.ibip() {

@@ -8,6 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::requests::{Sibling, relative_of};
@@ -46,10 +47,12 @@ pub struct Minting {
 
 /// The owner and mode of what is minted for a caller.
 pub(super) fn owner(caller: &Caller, mode: u32, umask: u32) -> Owner {
+    let mode = mode & !umask & 0o7777;
     Owner {
         uid: caller.uid,
         gid: caller.gid,
-        mode: mode & !umask & 0o7777,
+        mode,
+        doc_mode: mode,
     }
 }
 
@@ -78,12 +81,16 @@ impl Namespace {
         if is_bin(name_text) {
             return Err(Errno::PERM);
         }
+        let mut owner = owner(caller, mode, umask);
+        if self.archive.facts().drafts {
+            owner = owner.of_draft();
+        }
         let minting = |relative, label, declared| {
             Ok(MkdirResult::Minting(Minting {
                 relative,
                 label,
                 declared,
-                owner: owner(caller, mode, umask),
+                owner,
                 view: View::declared_in(parent.view),
             }))
         };
@@ -154,8 +161,13 @@ impl Namespace {
         let known = self.archive.store().item(item).map_err(errno::of_index)?;
         let known = known.ok_or(Errno::STALE)?;
         let count = parse_question(question, &known.names).ok_or(Errno::INVAL)?;
-        let stat = rustix::fs::fstat(&*first.file()?)?;
-        let owner = Some(owner(by.caller, stat.st_mode, 0));
+        let above = first.file()?;
+        let mode = rustix::fs::fstat(&*above)?.st_mode;
+        let doc = rustix::fs::statat(&*above, "doc", AtFlags::SYMLINK_NOFOLLOW);
+        let owner = Some(Owner {
+            doc_mode: doc.map_or(mode, |doc| doc.st_mode) & 0o7777,
+            ..owner(by.caller, mode, 0)
+        });
         let depositor = self.archive.depositor(by.caller);
         let items = loop {
             let begun = depositor.begin_together(count, owner, Filled::WithDoc)?;

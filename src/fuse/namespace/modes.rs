@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use rustix::fs::Access;
 
 use super::Namespace;
+use crate::archive::is_draft;
 use crate::formats::tree_name::is_year;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -13,6 +14,9 @@ use crate::os::caller::Caller;
 
 /// The access control list that holds the same bits as the mode.
 pub(super) const ACL: &str = "system.posix_acl_access";
+
+/// The tag of the entry for all other users in such a list.
+const OTHERS: u8 = 0x20;
 
 /// The mode on the disk for a mode that was shown or asked for.
 pub(super) fn as_on_disk(mode: u32) -> u32 {
@@ -32,13 +36,33 @@ impl Namespace {
                 let is_shown = shown.is_ok_and(|shown| u32::from(shown) == mode & 0o7777);
                 (!is_shown).then(|| as_on_disk(mode))
             }
+            _ if self.stays_draft(node) => Some(mode & !0o007),
             _ => Some(mode),
         }
+    }
+
+    /// Whether a program that deposits must not open a new item, where new items are drafts: `cp -a DIR .mint/` gives it
+    /// the mode of `DIR` at its end. By its own names its owner may.
+    fn stays_draft(&self, node: &Node) -> bool {
+        matches!(node.kind, NodeKind::Item(_))
+            && node.view.is_deposit()
+            && self.archive.facts().drafts
+            && self
+                .attributes(node)
+                .is_ok_and(|attr| is_draft(attr.permissions.into()))
     }
 
     /// The same for an access control list that says no more than a mode.
     pub(super) fn list_to_keep(&self, node: &Node, name: &OsStr, list: &[u8]) -> Vec<u8> {
         let mut list = list.to_vec();
+        if name == ACL && self.stays_draft(node) {
+            // After a version, entries of a tag, permissions and a number.
+            for entry in list.get_mut(4..).unwrap_or_default().chunks_exact_mut(8) {
+                if let [OTHERS, 0, permissions, ..] = entry {
+                    *permissions = 0;
+                }
+            }
+        }
         // A version, then a tag, permissions and a number each: owner, group, others.
         let is_mode = name == ACL && list.len() == 4 + 3 * 8;
         if is_mode

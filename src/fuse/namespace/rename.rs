@@ -7,7 +7,7 @@ use rustix::fs::{FileType, RenameFlags};
 use rustix::io::Errno;
 
 use super::Namespace;
-use super::invalidation::{Context, Stale};
+use super::invalidation::{Context, Losing, Stale};
 use super::staged_directories::is_staged_directory;
 use crate::archive::WriteIntent;
 use crate::fuse::inode::{Node, View};
@@ -119,7 +119,10 @@ impl Namespace {
     ) -> ErrnoResult<()> {
         self.check_candidates(by, (parent, name), (new_parent, new_name), flags)?;
         let (from, to) = (parent.file()?, new_parent.file()?);
-        let _content = [self.change_content(parent), self.change_content(new_parent)];
+        let _content = [
+            self.change_unsealed(parent, Some(name))?,
+            self.change_unsealed(new_parent, Some(new_name))?,
+        ];
         let changes = [
             self.changing(parent, name)?,
             self.changing(new_parent, new_name)?,
@@ -127,15 +130,13 @@ impl Namespace {
         if flags & RenameFlags::NOREPLACE.bits() != 0 {
             self.make_room(by.caller, new_parent, new_name)?;
         }
-        let mut stale = self.stale_victim(new_parent, new_name);
-        let linked = self.linked(new_parent, new_name);
-        self.keep_open(new_parent, new_name);
+        let Losing { mut stale, sidecar } = self.losing(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, by.caller)?;
         self.note_moved(parent, (new_parent, new_name));
         if flags & RenameFlags::EXCHANGE.bits() != 0 {
             self.note_moved(new_parent, (parent, name));
         }
-        if let Some(node) = linked {
+        if let Some(node) = sidecar {
             self.note_speaker(&node)?;
         }
         self.note_deposit(by.caller, new_parent);

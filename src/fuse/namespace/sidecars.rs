@@ -2,16 +2,15 @@
 
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
-use std::sync::Arc;
 
-use rustix::fs::{AtFlags, RenameFlags};
+use rustix::fs::RenameFlags;
 use rustix::io::Errno;
 
 use super::invalidation::{Context, Stale};
 use super::{Entry, NameLifetime, Namespace, authors};
 use crate::archive::store::ItemId;
 use crate::archive::tree::{METADATA_TEXT, Place, SIDECAR};
-use crate::archive::{Acceptance, Bringing, RefusedSidecar, Stranger, WriteIntent};
+use crate::archive::{Acceptance, ArchiveError, Bringing, RefusedSidecar, Stranger, WriteIntent};
 use crate::fuse::errno;
 use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::{self, ErrnoResult};
@@ -58,7 +57,11 @@ fn report(refused: &RefusedSidecar) -> Errno {
         None => log::warn!("{}", refused.error),
     }
     match errno::of(&refused.error) {
-        Errno::FBIG => Errno::FBIG,
+        errno @ (Errno::FBIG | Errno::PERM)
+            if matches!(refused.error, ArchiveError::Sealed { .. }) || errno == Errno::FBIG =>
+        {
+            errno
+        }
         _ => Errno::INVAL,
     }
 }
@@ -95,21 +98,6 @@ impl Namespace {
             Some(item) => Ok(self.archive.note_speaker(item)?),
             None => Ok(()),
         }
-    }
-
-    /// The sidecar that also has a name that is about to be removed, if it is known.
-    pub(super) fn linked(&self, parent: &Node, name: &OsStr) -> Option<Arc<Node>> {
-        if name == SIDECAR {
-            return None;
-        }
-        let directory = parent.file().ok()?;
-        let stat = rustix::fs::statat(&*directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        if stat.st_nlink < 2 {
-            return None;
-        }
-        let id = self.nodes.id_of(stat.st_dev, stat.st_ino, View::Rep);
-        let node = self.nodes.get(id)?;
-        node.learnt.sidecar_of().is_some().then_some(node)
     }
 
     /// Whether this file was a sidecar that another one has replaced, so that it has no name any more.
@@ -150,6 +138,7 @@ impl Namespace {
             }
             if how.is_last {
                 self.note_written(node);
+                self.metadata_text_released(by, node)?;
             }
             return match node.learnt.metadata_of() {
                 Some(item) if !how.is_last => Ok(self.metadata_text_closed(item).err()),

@@ -91,8 +91,13 @@ impl Namespace {
             return Err(Errno::OPNOTSUPP);
         }
         let file = node.file()?;
+        self.check_unsealed(node)?;
         let _content = (name == ACL).then(|| self.change_content(node));
         let value = self.list_to_keep(node, name, value);
+        let before = match node.kind {
+            NodeKind::Item(_) if name == ACL => Some(rustix::fs::fstat(&*file)?.st_mode),
+            _ => None,
+        };
         let mut intent = None;
         if name == ACL && node.learnt.sidecar_of().is_some() {
             intent = self.changing_file(node)?;
@@ -109,6 +114,9 @@ impl Namespace {
             node.learnt.set_lacks_capability(false);
         }
         self.xattr_changed(by, node, name);
+        if let Some(before) = before {
+            self.note_published(node, before);
+        }
         Ok(())
     }
 
@@ -129,6 +137,7 @@ impl Namespace {
             return Err(Errno::OPNOTSUPP);
         }
         let file = node.file()?;
+        self.check_unsealed(node)?;
         let _content = (name == ACL).then(|| self.change_content(node));
         if name == CAPABILITY {
             inside::check_loss(file.as_fd(), by.caller, is_written)?;

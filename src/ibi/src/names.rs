@@ -36,6 +36,26 @@ impl Names {
         Names::new(rep, ibip)
     }
 
+    /// The text by which items are ordered: the rep if it is known, else the IBIp, in the canonical spelling.
+    #[must_use]
+    pub fn key(&self) -> String {
+        let ibip = || self.ibip.as_ref().map(Ibip::canonical).unwrap_or_default();
+        self.rep.as_ref().map_or_else(ibip, Rep::canonical)
+    }
+
+    /// Returns whether one of the forms begins so, in any case of its letters.
+    #[must_use]
+    pub fn begin_with(&self, prefix: &str) -> bool {
+        let forms = [
+            self.rep.as_ref().map(Rep::canonical),
+            self.ibip.as_ref().map(Ibip::canonical),
+        ];
+        forms.iter().flatten().any(|form| {
+            let start = form.get(..prefix.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        })
+    }
+
     /// Names with both forms.
     #[must_use]
     pub fn both(rep: Rep, ibip: Ibip) -> Names {

@@ -7,7 +7,9 @@
 //! - [`status`]: what `/proc` says of a process.
 //! - [`powers`]: groups and capabilities, and which of them a thread takes.
 //! - [`process`]: the rights of the whole process.
+//! - [`peer`]: the process at the other end of a socket.
 
+mod peer;
 mod powers;
 mod process;
 mod status;
@@ -20,6 +22,7 @@ use rustix::thread::CapabilitySet;
 use crate::charging::{self, ChargedUser};
 use crate::credentials::{self, OF_THE_USER, OVER_FILES};
 use crate::umask;
+pub use peer::Peer;
 use powers::{LOST, Powers};
 use process::{HAS_NO_GROUPS, MAY_ACT};
 pub use process::{give_up_groups, set_no_new_privileges};

@@ -299,7 +299,7 @@ fn in_repository(
     let rep = Rep::parse(&text).map_err(|_| nothing())?;
     let found = site.archive.find(&Ibi::Rep(rep)).map_err(failed)?;
     let item = match found {
-        Some(item) if item.state != State::Deleted => item,
+        Some(item) if item.state != State::Deleted && item.life.withdrawn.is_none() => item,
         other => present(site, other, &text, request)?,
     };
     if let Some(version) = version {
@@ -312,6 +312,9 @@ fn in_repository(
             // An item that is not public gets the same answer as an unknown one.
             let name = text_of(parts).unwrap_or_default();
             let item = present(site, Some(item), &name, request)?;
+            if let Some(page) = pages::withheld(site, &item, request) {
+                return Err(Box::new(page));
+            }
             return link_out(site, &item, &path).ok_or_else(|| failed(error));
         }
     };

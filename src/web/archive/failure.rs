@@ -71,9 +71,12 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::NoAlias { .. }
         | ArchiveError::ServiceItem
         | ArchiveError::NotAllowed(_)
+        | ArchiveError::Sealed { .. }
+        | ArchiveError::SealRefused { .. }
         | ArchiveError::NotOriginal { .. }
         | ArchiveError::Wait(_)
         | ArchiveError::NotEmpty(_)
+        | ArchiveError::Draft(_)
         | ArchiveError::Given(_) => ErrorMeaning::Fault,
     }
 }

@@ -87,6 +87,11 @@ impl Oai {
         }
     }
 
+    /// The address for mail about the Archive.
+    pub(super) fn email(&self) -> &str {
+        &self.email
+    }
+
     /// Waits until an update that begins after this call has ended.
     async fn gone_through(&self) {
         let next = self.begun.load(Ordering::SeqCst) + 1;

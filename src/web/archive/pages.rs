@@ -26,7 +26,7 @@ use super::{Site, failure};
 use crate::archive::store::Item;
 use crate::formats::citation::{CitationError, cite};
 use crate::formats::description::DescriptionFormat;
-use crate::formats::item::Names;
+use crate::formats::item::{Names, State};
 use crate::http::server::answer;
 use crate::http::server::negotiation::{self, CITATION, Negotiated, TURTLE};
 use crate::http::server::page::accept::{self, Representation};
@@ -76,7 +76,8 @@ pub(super) fn landing(site: &Site, item: &Item, request: &Parts) -> Response<Bod
             head.push_str(&page::copying());
         }
         let preview = preview::section(site, item, &view, page.words);
-        let main = landing::main(page.words, &view, preview.as_ref());
+        let closed = files::Closed::of(site, item);
+        let main = landing::main(page.words, &view, closed.as_ref(), preview.as_ref());
         let mut response = page.html_with(title, &head, &main);
         if view.description.is_some() {
             page::allow_copying(&mut response);
@@ -206,15 +207,31 @@ pub(super) fn metadata(site: &Site, item: &Item, request: &Parts) -> Response<Bo
     )
 }
 
-/// The page of a removed item: 410.
+/// The page of an item that was removed or withdrawn: 410.
 pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Body> {
     let mut page = Page::asked(&site.url, BOTH, request, &PAGE);
     page.status = StatusCode::GONE;
     let words = page.words;
+    let withdrawn = item.life.withdrawn.as_ref();
+    // One that was withdrawn and then removed is not there any more.
+    let is_withdrawn = item.state != State::Deleted;
+    let (title, sentence) = if is_withdrawn {
+        (words.withdrawn_title, words.withdrawn_sentence)
+    } else {
+        (words.removed_title, words.removed_sentence)
+    };
+    let reason = withdrawn.map(|it| it.reason.as_str());
+    let reason = reason.filter(|reason| !reason.is_empty());
+    let citation = item.life.citation.as_ref();
     if page.form == Representation::Json {
-        let mut value = view::json_of_none(page.status, words.removed_title);
-        value["state"] = json!(item.state.to_string());
+        let mut value = view::json_of_none(page.status, title);
+        if !is_withdrawn {
+            value["state"] = json!(item.state.to_string());
+        }
         value["removed_at"] = json!(item.removed_at.as_ref().map(view::second));
+        value["withdrawn_at"] = json!(withdrawn.map(|it| view::second(&it.at)));
+        value["reason"] = json!(reason);
+        value["citation"] = json!(citation);
         for (name, form) in view::json_of_names(&item.names)
             .as_object()
             .into_iter()
@@ -225,17 +242,49 @@ pub(super) fn removed(site: &Site, item: &Item, request: &Parts) -> Response<Bod
         return page.json(&value);
     }
     page.html(
-        words.removed_title,
+        title,
         &html! {
-            p { (words.removed_sentence) }
+            p { (sentence) }
             dl {
+                @if let Some(citation) = citation {
+                    (fact(words.citation, &html! { bdi { (citation) } }))
+                }
+                @if let Some(reason) = reason {
+                    (fact(words.reason, &html! { bdi { (reason) } }))
+                }
                 (both_names(words, &item.names))
+                @if let Some(withdrawn) = withdrawn {
+                    (fact(words.withdrawn, &time(&withdrawn.at)))
+                }
                 @if let Some(removed) = &item.removed_at {
                     (fact(words.removed, &time(removed)))
                 }
             }
         },
     )
+}
+
+/// The page in place of a file of an item whose files are withheld: 403. It is the same for each path, and a cache asks
+/// again. None if they are not withheld.
+pub(super) fn withheld(site: &Site, item: &Item, request: &Parts) -> Option<Response<Body>> {
+    let until = site.archive.withheld_until(item)?;
+    let mut page = Page::asked(&site.url, BOTH, request, &PAGE);
+    page.status = StatusCode::FORBIDDEN;
+    let words = page.words;
+    let response = if page.form == Representation::Json {
+        let mut value = view::json_of_none(page.status, words.withheld_title);
+        value["available"] = json!(until.to_rfc3339());
+        page.json(&value)
+    } else {
+        page.html(
+            words.withheld_title,
+            &html! {
+                p { (words.withheld_until) " " (time(until)) "." }
+                p { (link(&view::landing_url(&item.names), words.back)) }
+            },
+        )
+    };
+    Some(answer::fresh(response))
 }
 
 /// The page for an unknown name: 404.

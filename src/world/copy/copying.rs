@@ -14,6 +14,8 @@ use crate::archive::transfer::{
     Incoming, Inventory as Contents, Local, Moved, NotSent, Skip, TransferError, TransferOutcome,
     Way, may_arrive,
 };
+use crate::archive::tree::Tree;
+use crate::archive::{Clock, SystemClock};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
 use crate::http::client::Network;
@@ -48,6 +50,8 @@ pub(crate) struct CopySource {
 pub(crate) struct CopyDestination<'a> {
     /// The store.
     pub(crate) store: &'a Local,
+    /// The store in which files arrive, or a directory of the user in its place.
+    pub(crate) arrivals: &'a Tree,
     /// Whether it is mounted.
     pub(crate) is_mounted: bool,
     /// Whether items are copied that were removed there.
@@ -127,8 +131,8 @@ impl CopySource {
         to: &CopyDestination<'_>,
     ) -> Result<TransferOutcome, TransferError> {
         may_arrive(&to.store.state_of(found.names())?, to.brings_back)?;
-        found.check()?;
-        let incoming = Incoming::of(to.store.archive().tree(), found.names())?;
+        found.check(&SystemClock.now())?;
+        let incoming = Incoming::of(to.arrivals, found.names())?;
         incoming.lock()?;
         self.copy_into(&incoming, asked, found, to)
     }

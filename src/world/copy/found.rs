@@ -16,7 +16,7 @@ use crate::world::error::ForeignError;
 use crate::world::remote::inventory::{ForeignInventory, Position};
 use crate::world::remote::items::is_named;
 use ibi::relation::RelationKind;
-use ibi::{AliasPair, Ibi, message};
+use ibi::{AliasPair, Ibi, Timestamp, message};
 
 /// The item that is asked for.
 #[derive(Clone, Debug)]
@@ -113,8 +113,21 @@ impl ItemToCopy {
         self.inventory.entry(position)
     }
 
-    /// Refuses what is not sent.
-    pub(crate) fn check(&self) -> Result<(), TransferError> {
+    /// Refuses what is not sent: an item whose files its Archive withholds at `now`, one that says that it is withdrawn, or
+    /// one with an entry that is no file.
+    pub(crate) fn check(&self, now: &Timestamp) -> Result<(), TransferError> {
+        let until = self.sidecar.life().available.as_ref();
+        if let Some(until) = until.filter(|until| *until > now) {
+            let until = until.to_rfc3339();
+            return Err(
+                Skip::NotCopied(message!("the files are withheld until {until}", until)).into(),
+            );
+        }
+        // That is for the Archive of the original to say, which gives out nothing of it.
+        if self.sidecar.life().withdrawn.is_some() {
+            let why = message!("its sidecar says that it is withdrawn");
+            return Err(Skip::NotCopied(why).into());
+        }
         let mut entries = self.inventory.entries().iter();
         let unsent = entries.find(|it| matches!(it.kind, EntryKind::Fifo | EntryKind::Socket));
         unsent.map_or(Ok(()), |entry| Err(not_sent(entry)))
@@ -265,8 +278,26 @@ mod tests {
             ("socket 644 1.0 s\n", false),
         ] {
             let found = found(lines, None).expect("an item");
-            assert_eq!(found.check().is_ok(), is_copied, "{lines}");
+            let now = Timestamp::from_unix(0, 0);
+            assert_eq!(found.check(&now).is_ok(), is_copied, "{lines}");
         }
+    }
+
+    #[test]
+    fn an_item_is_copied_when_its_embargo_is_over() {
+        let sidecar = "text 644 1.0 .ibi ibi%20%7Bibip%208JMKD3MGP8W/34PGRBS%7D%0Aavailable%201970-01-02%0A\n";
+        let found = found(sidecar, None).expect("an item");
+        for (second, is_copied) in [(86_399, false), (86_400, true)] {
+            let checked = found.check(&Timestamp::from_unix(second, 0));
+            assert_eq!(checked.is_ok(), is_copied, "{second}");
+        }
+    }
+
+    #[test]
+    fn an_item_does_not_say_of_itself_that_it_is_withdrawn() {
+        let sidecar = "text 644 1.0 .ibi ibi%20%7Bibip%208JMKD3MGP8W/34PGRBS%7D%0Awithdrawn%202026-01-01T00:00:00Z%0A\n";
+        let found = found(sidecar, None).expect("an item");
+        assert!(found.check(&Timestamp::from_unix(0, 0)).is_err());
     }
 
     #[test]

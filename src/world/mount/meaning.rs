@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use crate::archive::{Clock, SystemClock};
 use crate::formats::inventory::EntryKind;
 use crate::formats::item::Names;
 use crate::formats::links::read_in_ibip_tree;
@@ -99,10 +100,15 @@ pub(crate) fn asked(parent: &ForeignNode, name: &OsStr) -> Result<NameMeaning, F
                 above => [above, b"/", name.as_bytes()].concat(),
             };
             let item = found.slot.value().ok_or(ForeignError::Missing)?;
-            let position = item
-                .inventory
-                .position(&path)
-                .ok_or(ForeignError::Missing)?;
+            let position = item.inventory.position(&path);
+            let position = position.ok_or_else(|| {
+                // The inventory does not say which names it leaves out.
+                if item.inventory.is_withheld(&SystemClock.now()) {
+                    ForeignError::Withheld
+                } else {
+                    ForeignError::Missing
+                }
+            })?;
             let inside = inside(&found.slot, found.view, position)?;
             Ok(NameMeaning::Known(ForeignNodeKind::Inside(inside)))
         }

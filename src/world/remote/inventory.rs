@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::archive::tree::SIDECAR;
 use crate::formats::inventory::{Entry, EntryKind, Page};
-use crate::formats::item::Names;
+use crate::formats::item::{Names, Sidecar};
 use crate::world::error::ForeignError;
+use ibi::Timestamp;
 
 /// The most entries of an item.
 const MOST_ENTRIES: usize = 1_200_000;
@@ -81,6 +83,21 @@ impl ForeignInventory {
             positions,
             below,
             identities,
+        })
+    }
+
+    /// Whether the sidecar says that the files of the item are withheld at this time.
+    pub(crate) fn is_withheld(&self, now: &Timestamp) -> bool {
+        let own = self.position(SIDECAR.as_bytes());
+        let Some(EntryKind::Text(text)) = own.map(|own| &self.entry(own).kind) else {
+            return false;
+        };
+        let sidecar = Sidecar::parse(text).ok();
+        sidecar.is_some_and(|it| {
+            it.life()
+                .available
+                .as_ref()
+                .is_some_and(|until| until > now)
         })
     }
 

@@ -281,6 +281,8 @@ impl ForeignItems {
         let new = match slot.settle(fetched) {
             Ok(new) => Some(new),
             Err(ForeignError::Missing) => {
+                let url = item.url();
+                log::info!("{url} does not give the item out any more; its page says why");
                 let name = self.key_of(slot.key());
                 self.cache.drop_text(CachedText::Item, &name);
                 None

@@ -27,6 +27,7 @@ pub fn check(data: &[u8]) {
             "http://urlib.net/8JMKD3MGP8W/34PGRBT".to_owned(),
         )],
         made_on: (2026, 11, 26),
+        ..Description::default()
     };
     for format in DescriptionFormat::ALL {
         let document = description.write(format);

@@ -25,6 +25,7 @@ pub mod peers;
 pub mod previews;
 pub mod propfinds;
 pub mod queries;
+pub mod questions;
 pub mod searches;
 pub mod services;
 pub mod sidecars;
@@ -35,7 +36,7 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 24] = [
+pub const TARGETS: [(&str, Check); 25] = [
     ("answers", answers::check),
     ("databases", databases::check),
     ("descriptions", descriptions::check),
@@ -57,6 +58,7 @@ pub const TARGETS: [(&str, Check); 24] = [
     ("previews", previews::check),
     ("propfinds", propfinds::check),
     ("queries", queries::check),
+    ("questions", questions::check),
     ("searches", searches::check),
     ("services", services::check),
     ("sidecars", sidecars::check),

@@ -468,7 +468,8 @@ fn a_refused_claim_fails_nothing_for_others() {
     );
 }
 
-/// An item without a rep is removed by its owner, as one with a rep is, and by no other user.
+/// An item without a rep is removed by its owner, as one with a rep is, also where the level is root's, and by no other
+/// user.
 #[test]
 fn an_owner_removes_an_item_without_a_rep() {
     let env = open_world();
@@ -476,6 +477,7 @@ fn an_owner_removes_an_item_without_a_rep() {
         &env,
         "item=A/8JMKD3MGP8W/34PGRBS; as 1001 mkdir -p $item; no as 1002 rmdir $item; no as 1002 rm -r $item; test -d $item
          as 1001 rmdir $item; test ! -e $item
-         as 1001 mkdir -p A/8JMKD3MGP8W/34PGRBT; chmod 755 A; no as 1001 rmdir A/8JMKD3MGP8W/34PGRBT; rmdir A/8JMKD3MGP8W/34PGRBT",
+         as 1001 mkdir -p A/8JMKD3MGP8W/34PGRBT; chmod 755 A; no as 1002 rmdir A/8JMKD3MGP8W/34PGRBT
+         as 1001 rmdir A/8JMKD3MGP8W/34PGRBT; test ! -e A/8JMKD3MGP8W/34PGRBT",
     );
 }

@@ -346,7 +346,7 @@ END
         ask "$(grep -o '/changelist-[0-9]*.xml' body | tail -n 1)"; xmllint --noout body; grep -o '<rs:md change="deleted"[^>]*' body | sed 's/20[^"]*Z/T/'; grep -c "$(cat secret)" body || true
         for name in -1 00 x 99999999999 99999999999999999999; do ask "/changelist-$name.xml"; code; done | tr '\n' ' '"#
         ),
-        "200\n3\ncreated deleted updated\nTrue 3\ndeleted updated\nTrue 2\ncreated deleted\nTrue 2\n\n\
+        "200\n3\ncreated deleted updated updated\nTrue 3\ndeleted updated\nTrue 2\ncreated deleted\nTrue 2\n\n\
          rs:ln rel=\"up\" href=\"http://archive-a.example.org/capabilitylist.xml\"/\n\
          <rs:md change=\"deleted\" datetime=\"T\"/\n<rs:md change=\"deleted\" datetime=\"T\"/\n0\n404 404 404 404 404 ",
     );

@@ -38,12 +38,26 @@ fn a_reader_chooses_the_language_by_the_query() {
 fn restricted_files_are_called_so() {
     let env = TestEnv::new().with_a();
     env.sh("ibifs mint A | head -n 1 > shut; echo x > A/$(< shut)/doc/x; chmod 700 A/$(< shut)/doc
-            ibifs mint A | head -n 1 > none; ibifs mint A | head -n 1 > one; echo x > A/$(< one)/doc/x; chmod 600 A/$(< one)/doc/x");
-    serve(env).prints(
+            ibifs mint A | head -n 1 > none; ibifs mint A | head -n 1 > one; echo x > A/$(< one)/doc/x; chmod 600 A/$(< one)/doc/x
+            echo 'contact curator@library.example.org' >> A.store/archive.ibi; ibifs umount A; ibifs mount A.store A");
+    let served = serve(env);
+    served.prints(
         r#"for item in $(cat shut one none); do for query in page ibiurl.verblist=GetFileList; do
-            get "/$item?$query" > /dev/null; grep -o 'There are no public files\|Access to the files of this item is not permitted' body
-        done; done | uniq -c | tr -s ' '; pt "/$(cat shut)?page" | grep -c 'não é permitido'"#,
-        " 4 Access to the files of this item is not permitted\n 2 There are no public files\n1",
+            get "/$item?$query" > /dev/null; grep -o 'There are no public files\|Access to the files of this item is restricted' body
+        done; done | uniq -c | tr -s ' '; pt "/$(cat shut)?page" | grep -c 'é restrito'; get "/$(cat shut)?page" > /dev/null; grep -o 'mailto:[^"]*' body
+        curl -s "$U/oai?verb=Identify" | grep -o 'adminEmail>[^<]*' | head -n 1"#,
+        " 4 Access to the files of this item is restricted\n 2 There are no public files\n1\nmailto:curator@library.example.org\nadminEmail>curator@library.example.org",
+    );
+    let env = served.end();
+    let asked = r#"curl -s "$U/$(cat shut)?page" | grep -o 'mailto:[^"]*'"#;
+    Served::start(&env, "A.store --email desk@library.example.org").prints(
+        &env,
+        asked,
+        "mailto:desk@library.example.org",
+    );
+    env.exits(
+        "sed -i 's/^contact .*/contact nobody/' A.store/archive.ibi; ibifs umount A; ibifs mount A.store A",
+        1,
     );
 }
 

@@ -93,6 +93,8 @@ pub struct Item {
     pub root: Ino,
     /// Its sidecar, if it has one.
     pub pairs: Option<Pairs>,
+    /// Whether it was an original when it was removed.
+    pub was_original: bool,
 }
 
 impl Item {
@@ -211,6 +213,12 @@ impl Items {
         item.is_held && service.is_some_and(|service| service.matches(&self.items[&0].names))
     }
 
+    /// Whether the original of an item was removed here: relations to it are not followed.
+    pub fn is_removed(&self, names: &Names) -> bool {
+        let item = self.find(names).map(|number| &self.items[&number]);
+        item.is_some_and(|item| !item.is_held && item.was_original)
+    }
+
     /// Returns the relations to an item that others declare, with their sources.
     pub fn relations_to(&self, names: &Names) -> Vec<(Names, String, &Item)> {
         let mut found = Vec::new();
@@ -225,14 +233,10 @@ impl Items {
         found
     }
 
-    /// Returns the relations to an item that count for it, as another item sees them. None count for a removed item;
-    /// for one that is unknown here, the ones that count for the item that leads to it.
+    /// Returns the relations to an item that count for it, as another item sees them. For one that is not here, the ones
+    /// that count for the item that leads to it.
     fn mentions_of(&self, names: &Names, asker: &Names) -> Vec<(Names, String, &Item)> {
-        let subject = match self.find(names) {
-            Some(number) => self.items[&number].is_held,
-            None => self.held(asker).is_some(),
-        };
-        if subject {
+        if self.held(names).is_some() || self.held(asker).is_some() {
             self.relations_to(names)
         } else {
             Vec::new()
@@ -245,17 +249,31 @@ impl Items {
     }
 
     fn target_for(&self, names: &Names, asker: &Names, kind: &str) -> Option<Names> {
-        if let Some(item) = self.held(names)
-            && let Some(target) = item.names_in(kind)
-        {
-            return Some(self.complete(target));
+        let goes_on = kind == NEXT || kind == "ibi.editionof";
+        let mut current = names.clone();
+        for _ in 0..=self.items.len() {
+            let declared = self.held(&current).and_then(|item| item.names_in(kind));
+            let removed = match declared {
+                Some(target) if self.is_removed(target) => Some(target.clone()),
+                Some(target) => return Some(self.complete(target)),
+                None => None,
+            };
+            let pointing = self.mentions_of(&current, asker).into_iter();
+            let faces = |known: &str| match kind {
+                TRANSLATION_OF => language_of(known).is_some(),
+                kind => known == inverse(kind),
+            };
+            let first = pointing
+                .filter(|(_, known, _)| faces(known))
+                .map(|(names, ..)| names)
+                .next();
+            match (first, removed) {
+                (Some(first), _) => return Some(first),
+                (None, Some(removed)) if goes_on => current = removed,
+                _ => return None,
+            }
         }
-        let back = inverse(kind);
-        let pointing = self.mentions_of(names, asker).into_iter();
-        pointing
-            .filter(|(_, known, _)| known == back)
-            .map(|(names, ..)| names)
-            .next()
+        None
     }
 
     /// Returns the item of which this one is an edition, translation or metadata.
@@ -280,7 +298,7 @@ impl Items {
         let mut found = Vec::new();
         for item in self.items.values().filter(|item| item.is_held) {
             for (kind, target) in item.relations() {
-                if kind != NEXT && kind != METADATA {
+                if (kind != NEXT && kind != METADATA) || self.is_removed(&target) {
                     continue;
                 }
                 for (other, back, _) in self.relations_to(&item.names) {
@@ -356,6 +374,7 @@ impl Items {
                 for (kind, target) in item.relations() {
                     let target = self.complete(&target);
                     match language_of(&kind) {
+                        _ if self.is_removed(&target) => {}
                         // Statements of the item itself always count.
                         Some(language) if source == own => {
                             found.push((language.to_owned(), target));

@@ -777,8 +777,8 @@ impl Model {
                 self.free(who, &directory, &name)?;
                 let (item, kind) = self.mintable(&directory, &name)?;
                 match self.item(item).names_in(&kind) {
-                    Some(_) => Err(libc::EEXIST),
-                    None => Ok(Answer::Minted(String::new(), String::new())),
+                    Some(target) if !self.tree.items.is_removed(target) => Err(libc::EEXIST),
+                    _ => Ok(Answer::Minted(String::new(), String::new())),
                 }
             }
             Act::Bring { item, view } => self.bring(who, *item, *view),
@@ -880,6 +880,7 @@ impl Model {
             names,
             is_known: true,
             is_held: true,
+            was_original: false,
             root,
             pairs: Some(pairs),
         };
@@ -1227,8 +1228,10 @@ impl Model {
     fn remove_item(&mut self, number: usize) {
         let root = self.item(number).root;
         self.tree.files.kill(root);
+        let was_original = self.tree.items.is_original(self.item(number));
         let item = self.change(number);
         item.is_held = false;
+        item.was_original = was_original;
         item.pairs = None;
         self.tree.labels.retain(|_, labelled| *labelled != number);
     }
@@ -1371,7 +1374,8 @@ impl Model {
             return Err(libc::ELOOP);
         }
         let (near, far) = (self.original(&source), self.original(&target));
-        let says = |far: usize| self.item(far).names_in(&back).cloned();
+        let said = far.and_then(|far| self.item(far).names_in(&back).cloned());
+        let said = said.filter(|said| !self.tree.items.is_removed(said));
         let of_translation = |pairs: &mut Pairs| {
             if let Some(language) = language_of(kind)
                 && !pairs.iter().any(|(name, _)| name == "language")
@@ -1382,7 +1386,7 @@ impl Model {
         match (near, far) {
             (None, None) => return Err(libc::EPERM),
             (None, Some(far)) => {
-                if is_inverse && says(far).is_some_and(|other| !other.matches(&source)) {
+                if is_inverse && said.is_some_and(|other| !other.matches(&source)) {
                     return Err(libc::EEXIST);
                 }
                 self.edit(far, |pairs| {
@@ -1404,7 +1408,7 @@ impl Model {
                 }
                 // The statements of the far end itself stay.
                 if let Some(far) = far
-                    && !(is_inverse && self.item(far).names_in(&back).is_some())
+                    && !(is_inverse && said.is_some())
                 {
                     self.edit(far, |pairs| {
                         set(pairs, &back, Value::Names(source.clone()));
@@ -1454,8 +1458,20 @@ impl Model {
         let own = self.item(number).names.clone();
         let items = &self.tree.items;
         let (source, directs, target) = match kind {
-            NEXT | METADATA => (own.clone(), vec![kind.to_owned()], items.target(&own, kind)),
+            NEXT | METADATA => {
+                let said = self
+                    .item(number)
+                    .names_in(kind)
+                    .map(|it| items.complete(it));
+                let target = said.or_else(|| items.target(&own, kind));
+                (own.clone(), vec![kind.to_owned()], target)
+            }
             _ => match language_of(kind) {
+                Some(_) if self.item(number).names_in(kind).is_some() => {
+                    let said = self.item(number).names_in(kind);
+                    let target = said.map(|it| items.complete(it));
+                    (own.clone(), vec![kind.to_owned()], target)
+                }
                 Some(language) => {
                     let target = items.declared_translation(&own, language);
                     (own.clone(), vec![kind.to_owned()], target)
@@ -1836,7 +1852,7 @@ impl Model {
                 let target = match (kind.as_str(), language_of(&kind)) {
                     (NEXT | METADATA, _) => items.target(&item.names, &kind),
                     (_, Some(language)) => items.declared_translation(&item.names, language),
-                    _ => items.points_back(&item.names, &kind),
+                    _ => items.target(&item.names, &kind),
                 };
                 target.map(|names| names.preferred())
             }
@@ -1895,6 +1911,7 @@ impl Model {
             names,
             is_known: true,
             is_held: true,
+            was_original: false,
             root,
             pairs: None,
         };
@@ -1998,7 +2015,9 @@ impl Model {
             kind => inverse(kind).to_owned(),
         };
         let is_direct = kind == NEXT || kind == METADATA || language_of(kind).is_some();
-        let is_taken = !is_direct && declared.iter().any(|(known, _)| *known == back);
+        let is_said =
+            |(known, other): &(String, Names)| *known == back && !self.tree.items.is_removed(other);
+        let is_taken = !is_direct && declared.iter().any(is_said);
         if !says_so.is_empty() || is_taken {
             return;
         }

@@ -676,7 +676,13 @@ impl Client<'_> {
             let name = sibling(&path, modifier(kind));
             self.step(
                 || format!("rm {}", name.display()),
-                || fs::remove_file(&name),
+                || match fs::remove_file(&name) {
+                    // The item at the other end was removed: the relation is history, and has no name.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {
+                        removexattr(&path, attribute_name(kind)).map_err(Error::from)
+                    }
+                    removed => removed,
+                },
             )?;
         } else {
             let attribute = attribute_name(kind);

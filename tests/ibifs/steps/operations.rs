@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Error, ErrorKind, Write};
 use std::os::fd::IntoRawFd;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::XattrFlags;
 
@@ -159,9 +160,28 @@ pub const REMOVE: Operation = Operation {
     is_made: |fixture| !fixture.item(1).exists(),
     is_as_before: None,
     is_whole: false,
-    may_leave: None,
+    may_leave: Some("removed-target"),
     goes_on_if_full: true,
     label_ends: false,
+};
+
+/// `mkdir .mint/NAME; rmdir .mint/NAME`: the mint is taken back.
+pub const UNMINT: Operation = Operation {
+    name: "take a mint back",
+    make: |fixture| {
+        let label = fixture.mounted(".mint/new");
+        ignore(fs::create_dir(&label), ErrorKind::AlreadyExists)?;
+        fs::remove_dir(label)
+    },
+    is_made: |fixture| {
+        let mut look = Command::new("grep");
+        look.args(["-rq", "^unminted"]);
+        let found = look.arg(fixture.store().join("deleted")).status();
+        found.is_ok_and(|status| status.success())
+    },
+    is_whole: false,
+    label_ends: false,
+    ..MINT
 };
 
 /// An item of another Archive copied in by its rep.

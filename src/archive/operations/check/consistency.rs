@@ -72,6 +72,10 @@ impl Keeper<'_> {
             if !self.may_declare_for(&claim.other, &claim.names)? {
                 continue;
             }
+            // The other one has taken the place of one that was removed.
+            if self.is_removed(&claim.target)? {
+                continue;
+            }
             let differ = CheckFinding::of(CheckCode::RelationsDiffer, &claim.names);
             report.add(differ.with_detail(message!(
                 "its {kind} is {target}, and {other} says it is that too",
@@ -79,6 +83,17 @@ impl Keeper<'_> {
                 target = claim.target.preferred(),
                 other = claim.other.preferred()
             )));
+        }
+        for (names, kind, removed) in self.store.to_removed()? {
+            // Of a removed copy the original is elsewhere.
+            if self.is_removed(&removed)? {
+                let found = CheckFinding::of(CheckCode::RemovedTarget, &names);
+                report.add(found.with_detail(message!(
+                    "{kind} {far}",
+                    kind = kind.pair_name(),
+                    far = removed.preferred()
+                )));
+            }
         }
         let circling = report.subjects(CheckCode::EditionCycle);
         for claim in self.store.one_sided()? {

@@ -108,6 +108,9 @@ findings! {
         RelationsDiffer "relations-differ" Notice reported
             "two items claim to be the same relation of a third"
             "remove the first with 'ibifs unrelate', or the other with 'setfattr -x user.ibi.editionof' (or metadataof)"
+        RemovedTarget "removed-target" Notice reported
+            "a relation leads to an item that was removed here; it is kept as history, and not followed"
+            "remove it with 'ibifs unrelate', if it need not be kept"
         OneSided "one-sided" Notice repaired
             "a relation of two originals is written in one of the two sidecars only"
             "--repair writes it in the other"

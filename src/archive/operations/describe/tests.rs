@@ -221,3 +221,17 @@ fn persistent_urls() {
     facts.resolver = read("http://urlib.net/");
     begins(&facts, "http://urlib.net");
 }
+
+#[test]
+fn an_empty_metadata_item_hides_no_text() {
+    let archive = TestArchive::new();
+    let [one, metadata] = [(); 2].map(|()| archive.new_item());
+    std::fs::write(archive.file(&one, METADATA_TEXT), "title: A map\n").expect("written");
+    archive.declare(&one, RelationKind::Metadata, &metadata);
+    let title = || archive.read_as(&own).title(&one).expect("a record");
+    assert_eq!(title().as_deref(), Some("A map"));
+    let record = archive.file(&metadata, "doc/record.bib");
+    std::fs::create_dir_all(record.parent().expect("doc")).expect("made");
+    std::fs::write(record, "@misc{a, title = {A plan}}\n").expect("written");
+    assert_eq!(title().as_deref(), Some("A plan"));
+}

@@ -7,7 +7,7 @@ use super::walk::{NextEntries, Walk};
 use crate::archive::operations::{ArchiveError, ReadAs};
 use crate::archive::store::Item;
 use crate::archive::tree::{
-    Action, METADATA_TEXT, OpenItem, Place, PublicKind, PublicStat, SIDECAR, TreeError,
+    Action, METADATA_TEXT, OpenItem, PublicKind, PublicStat, SIDECAR, TreeError,
 };
 use crate::formats::inventory::{Entry, EntryKind, FileEntry, Page};
 use crate::formats::item::Sidecar;
@@ -19,7 +19,7 @@ impl ReadAs<'_> {
     /// public may see. Devices, and what the public may not read, are left out.
     pub fn inventory(&self, item: &Item, after: &[u8], most: usize) -> Result<Page, ArchiveError> {
         let mut page = self.acting(|| -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             let mut entries = if after.is_empty() {
                 first_entries(&open)?
             } else {
@@ -44,14 +44,14 @@ impl ReadAs<'_> {
         let texts = page.entries.iter_mut();
         for own in texts.filter(|entry| entry.path == SIDECAR.as_bytes()) {
             if let EntryKind::Text(text) = &mut own.kind {
-                *text = self.sidecar_shown(text)?;
+                *text = self.sidecar_shown(item, text)?;
             }
         }
         Ok(page)
     }
 
-    /// A sidecar without the relations to items that the public may not see.
-    fn sidecar_shown(&self, text: &[u8]) -> Result<Vec<u8>, ArchiveError> {
+    /// A sidecar without the relations to items that the public may not see, and without the name of a file that is withheld.
+    fn sidecar_shown(&self, item: &Item, text: &[u8]) -> Result<Vec<u8>, ArchiveError> {
         let Ok(mut sidecar) = Sidecar::parse(text) else {
             return Ok(text.to_vec());
         };
@@ -59,6 +59,9 @@ impl ReadAs<'_> {
             if !self.is_shown(&names)? {
                 sidecar.remove_relation(&kind);
             }
+        }
+        if self.withheld_until(item).is_some() {
+            sidecar.remove_target();
         }
         Ok(sidecar.to_bytes())
     }

@@ -75,7 +75,7 @@ impl ReadAs<'_> {
         }
         self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            let own = time_of_own(&open, self.dependencies);
+            let own = time_of_own(&open, self.dependencies).max(self.opened_at(item));
             // A small item is looked through: so a change beside the mount is seen, too.
             let known = self.known_content(item)?;
             let content = match known.filter(|known| known.files > SMALL as u64) {
@@ -84,6 +84,19 @@ impl ReadAs<'_> {
             };
             Ok(own.max(content))
         })
+    }
+
+    /// The end of an embargo that is over: what readers get has changed then.
+    fn opened_at(&self, item: &Item) -> Option<Timestamp> {
+        let at = item.life.available.as_ref();
+        match self.withheld_until(item) {
+            // An answer with the time of now does not outlive the embargo.
+            Some(_) => {
+                self.give_up();
+                None
+            }
+            None => at.cloned(),
+        }
     }
 
     /// What the index knows of the content of an item for this reader; None while it changes.
@@ -132,7 +145,7 @@ impl ReadAs<'_> {
     ) -> Result<Option<Timestamp>, ArchiveError> {
         let own = self.acting(|| -> Result<_, ArchiveError> {
             let open = self.tree.open_for_reader(&Place::of(&item.names))?;
-            Ok(time_of_own(&open, self.dependencies))
+            Ok(time_of_own(&open, self.dependencies).max(self.opened_at(item)))
         })?;
         Ok(match metadata {
             Some(metadata) => own.max(self.updated(metadata)?),

@@ -1,6 +1,7 @@
 use std::os::unix::fs::symlink;
 
 use super::super::testing::TestArchive;
+use super::super::{Clock, Fact, Process};
 use super::*;
 use crate::formats::item::State;
 use ibi::Timestamp;
@@ -77,7 +78,9 @@ fn without_a_path_the_target_is_meant_or_the_only_file() {
             None,
             Some("doc/index.html"),
         ),
-        (&["a.pdf"], None, None),
+        (&["a.pdf"], None, Some("a.pdf")),
+        (&["a.pdf", "doc/b/c.pdf"], None, Some("a.pdf")),
+        (&["a.pdf", "b.pdf"], None, None),
     ] {
         let (archive, item) = item_with(files);
         let item = Item {
@@ -87,6 +90,57 @@ fn without_a_path_the_target_is_meant_or_the_only_file() {
         let found = content_path(&archive, &item, None);
         assert_eq!(found.as_deref(), expected, "{files:?} {target:?}");
     }
+}
+
+/// Until the instant nothing in the item is found, whichever function is asked, and from then on all of it.
+#[test]
+fn nothing_is_found_in_an_item_that_is_withheld() {
+    let (archive, item) = item_with(&["doc/a.pdf", "doc/b/c.pdf"]);
+    let other = archive.new_item();
+    let climb = "../".repeat(5) + &other.names.preferred() + "/x";
+    symlink(climb, archive.file(&item, "doc/out")).expect("a link");
+    let until = Timestamp::from_unix(archive.clock.now().seconds() + 60, 0);
+    let fact = Fact::Available(Some(until.clone()));
+    let set = archive.edit(&Process, |it| it.set_fact(&item.names, fact));
+    set.expect("written");
+    let item = archive.again(&item);
+    let found = || {
+        let reader = archive.read_as(&own);
+        let paths = [
+            "doc",
+            "doc/a.pdf",
+            "doc/b",
+            "doc/b/c.pdf",
+            "doc/out",
+            "none",
+        ];
+        let opened = |path: &&str| {
+            reader.open_content(&item, path.as_bytes()).is_ok()
+                || reader.find_content_cached(&item, path.as_bytes()).is_ok()
+                || reader.open_public_directory(&item, path.as_bytes()).is_ok()
+                || content_path(&archive, &item, Some(path)).is_some()
+                || reader
+                    .link_out(&item, path.as_bytes())
+                    .expect("read")
+                    .is_some()
+        };
+        let inventory = reader.inventory(&item, b"", 100).expect("read");
+        let directory = reader.open_public_directory(&item, b"").expect("opens");
+        let mut names = 0;
+        let visited = reader.next_public_entries(&directory, |_, _| names += 1);
+        visited.expect("read");
+        assert!(reader.open_content(&item, b"").is_ok());
+        (
+            paths.iter().filter(|path| opened(path)).count(),
+            reader.listing(&item, b"", 100).expect("read").files.len(),
+            reader.entries(&item, b"", 100).expect("read").files.len(),
+            inventory.entries.len(),
+            names,
+        )
+    };
+    assert_eq!(found(), (0, 0, 0, 2, 0));
+    archive.clock.set(until);
+    assert_eq!(found(), (5, 2, 4, 7, 1));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use rustix::io::Errno;
 
-use super::{Listing, PublicFile, inspect_published, is_ours, publish};
+use super::{Listing, PublicFile, inspect_published, is_below_hidden, is_ours, publish};
 use crate::archive::operations::public::is_refusal;
 use crate::archive::tree::Action;
 use crate::archive::tree::{OpenItem, TreeError};
@@ -41,17 +41,22 @@ pub(in crate::archive::operations) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that begins after a path.
+    /// A walk that begins after a path. It meets nothing in an item whose content is withheld.
     pub(in crate::archive::operations) fn new(
         open: &'a OpenItem,
         after: &'a [u8],
         entries: NextEntries,
     ) -> Walk<'a> {
+        let whole = Next::Below(Vec::new(), Vec::new());
         Walk {
             open,
             after,
             entries,
-            waiting: vec![Next::Below(Vec::new(), Vec::new())],
+            waiting: if open.is_withheld() {
+                Vec::new()
+            } else {
+                vec![whole]
+            },
         }
     }
 
@@ -133,6 +138,9 @@ impl<'a> Walk<'a> {
                 let is_before =
                     path.as_slice() <= after && !(is_directory && after.starts_with(&path));
                 if is_before || path.as_slice() <= beyond || is_ours(&path) {
+                    return;
+                }
+                if self.open.is_without_hidden() && is_below_hidden(&path) {
                     return;
                 }
                 first.push(path);

@@ -379,3 +379,58 @@ fn a_metadata_text_that_is_too_large_is_there() {
     let refused = found();
     assert!(matches!(refused, Err(ArchiveError::Tree(_))), "{refused:?}");
 }
+
+#[test]
+fn a_removed_item_is_passed_over() {
+    let shelf = shelf();
+    let archive = &shelf.archive;
+    let second = archive.next_edition(&shelf.first.names);
+    let second = second.expect("read").expect("an edition");
+    let second = archive.held(&second).expect("read").expect("an item");
+    let last = |item: &Item| archive.last_edition(&item.names).expect("an edition");
+    archive.remove_whole(&second);
+    assert_eq!(last(&shelf.first), shelf.last.names);
+    let before = archive.previous_edition(&shelf.last).expect("read");
+    assert_eq!(before.as_ref(), Some(&shelf.first.names));
+    for item in [
+        &shelf.last,
+        &shelf.portuguese,
+        &shelf.french,
+        &shelf.metadata,
+    ] {
+        archive.remove_whole(item);
+    }
+    assert_eq!(last(&shelf.first), shelf.first.names);
+    let removed = archive.removed_relations(&shelf.first).expect("read");
+    let [relation] = &removed[..] else {
+        panic!("{removed:?}");
+    };
+    assert_eq!(
+        (&relation.name[..], &relation.target, relation.is_withdrawn),
+        ("nextedition", &second.names, false)
+    );
+    // The relation may be declared again, or taken back.
+    let relative = crate::archive::Relative::Edition(shelf.first.names.clone());
+    let checked = archive.depositor(&Process).check_relative(&relative);
+    checked.expect("room for an edition");
+    let next = archive.new_item();
+    archive.declare(&next, RelationKind::EditionOf, &shelf.first);
+    assert_eq!(last(&shelf.first), next.names);
+    let removed = archive.removed_relations(&shelf.first).expect("read");
+    assert!(removed.is_empty());
+}
+
+/// The original of a copy that was removed here is elsewhere.
+#[test]
+fn a_removed_copy_is_followed_elsewhere() {
+    let archive = TestArchive::new();
+    let (one, copy) = (
+        archive.new_item(),
+        archive.copy("b.example/c/2001/01.01.00.00"),
+    );
+    archive.declare(&one, RelationKind::NextEdition, &copy);
+    archive.remove_whole(&copy);
+    let last = archive.last_edition(&one.names).expect("an edition");
+    assert_eq!(last, copy.names);
+    assert!(archive.removed_relations(&one).expect("read").is_empty());
+}

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::super::publish::publish;
 use super::super::publish::walk::{NextEntries, Walk};
+use super::super::publish::{inspect_published, publish};
 use crate::archive::store::FileVersion;
 use crate::archive::tree::{OpenItem, Published, TreeError};
 use crate::formats::file_text::{HEAD, TextKind, text_of};
@@ -93,7 +93,7 @@ pub(super) fn change_of(open: &OpenItem, file: &FileVersion) -> FileChange {
         }
         end += slash + 1;
     }
-    match open.inspect(&file.path) {
+    match inspect_published(open, &file.path) {
         Ok(found) if found.is_file() && found.led_to().is_none() && is_for_everyone(&found) => {
             if version_of(&found) == file.version {
                 FileChange::None

@@ -18,10 +18,11 @@ use super::{SearchIndexes, SearchStop};
 use crate::archive::store::{
     FileText, FileVersion, Item, ItemId, SearchEntry, StoreError, TextIndex,
 };
-use crate::archive::tree::{Action, Place};
+use crate::archive::tree::Action;
 use crate::formats::search::SearchField;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
+use ibi::Timestamp;
 
 /// After this time the files of all items are looked at again.
 const LOOK_AGAIN: Duration = Duration::from_secs(1800);
@@ -49,6 +50,8 @@ struct Reading {
     since: Option<Instant>,
     /// The time at which the files of all items were last looked at.
     looked: Option<Instant>,
+    /// The next instant at which files are withheld no more, of the items that were met.
+    opens: Option<Timestamp>,
 }
 
 impl Texts {
@@ -119,7 +122,7 @@ impl ReadAs<'_> {
         let files = checks.texts.index.files(item.id)?;
         checks.left = checks.left.saturating_sub(files.len());
         let changes = self.acting(|| -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             Ok(files.iter().map(|file| change_of(&open, file)).max())
         });
         let change = match changes {
@@ -202,8 +205,14 @@ impl ReadAs<'_> {
             texts.index.words().put(item.id, None)?;
             return Ok(true);
         };
+        if let Some(until) = self.withheld_until(item) {
+            let opens = &mut texts.reading.lock().opens;
+            if opens.as_ref().is_none_or(|known| until < known) {
+                *opens = Some(until.clone());
+            }
+        }
         let files = self.acting(|| -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             Ok(readable_files(&open)?)
         });
         let files = match files {
@@ -257,7 +266,7 @@ impl ReadAs<'_> {
         file: &FileVersion,
     ) -> Result<(), ArchiveError> {
         let read = self.acting(|| -> Result<_, ArchiveError> {
-            let open = self.tree.open_for_reader(&Place::of(&item.names))?;
+            let open = self.open_served(item)?;
             let text = read_text(&open, file);
             Ok(text.map_err(|errno| open.error(Action::Read, &file.path, errno))?)
         });
@@ -287,8 +296,11 @@ impl Archive {
         let since = match reading.since {
             Some(since) => since,
             None => {
-                let is_due = reading.looked.is_none_or(|at| at.elapsed() >= LOOK_AGAIN);
+                let opens = reading.opens.as_ref();
+                let is_due = reading.looked.is_none_or(|at| at.elapsed() >= LOOK_AGAIN)
+                    || opens.is_some_and(|at| *at <= self.clock.now());
                 if is_due {
+                    reading.opens = None;
                     // Those of before this start were not noticed.
                     reading.looked = Some(Instant::now());
                     if let Err(error) = texts.look_again() {

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::super::Archive;
 use super::super::identifiers::names_at;
 use super::{PUBLIC_TEXT_FILE, TEXT_FILE};
+use crate::archive::manifest::is_beside;
 use crate::archive::store::{ItemId, TextIndex, cache_file};
 use crate::archive::tree::Area;
 use crate::formats::search::Searched;
@@ -71,6 +72,7 @@ impl WrittenFiles {
         let items: HashSet<ItemId> = paths
             .iter()
             .filter_map(|it| archive.item_above(it))
+            .map(|(item, _)| item)
             .collect();
         let items: Vec<ItemId> = items.into_iter().collect();
         for file in [TEXT_FILE, PUBLIC_TEXT_FILE] {
@@ -88,29 +90,39 @@ impl Archive {
     /// The item in which an open file lies.
     pub fn item_of_file(&self, file: BorrowedFd<'_>) -> Option<ItemId> {
         let path = rustix::fs::readlink(opening::by_descriptor(file), Vec::new());
-        self.item_above(path.ok()?.as_bytes())
+        Some(self.item_above(path.ok()?.as_bytes())?.0)
     }
 
-    /// The item at an absolute path, or above it.
-    fn item_above(&self, path: &[u8]) -> Option<ItemId> {
+    /// Whether a file that is open is none of its item's own, by its path: one that ibifs keeps beside these.
+    pub fn lies_beside(&self, file: BorrowedFd<'_>) -> bool {
+        let path = rustix::fs::readlink(opening::by_descriptor(file), Vec::new());
+        let found = path.ok().and_then(|path| self.item_above(path.as_bytes()));
+        found.is_some_and(|(_, path)| is_beside(&path))
+    }
+
+    /// The item at an absolute path, or above it, and the path in the item.
+    fn item_above(&self, path: &[u8]) -> Option<(ItemId, Vec<u8>)> {
         let root =
             rustix::fs::readlink(opening::by_descriptor(self.tree.root().as_fd()), Vec::new());
         let below = path
             .strip_prefix(root.ok()?.as_bytes())?
             .strip_prefix(b"/")?;
+        let in_area = below.iter().position(|byte| *byte == b'/')? + 1;
         // The names of items are ASCII; those of files need not be UTF-8.
-        let below = match std::str::from_utf8(below) {
-            Ok(below) => below,
+        let text = match std::str::from_utf8(below) {
+            Ok(text) => text,
             Err(error) => std::str::from_utf8(&below[..error.valid_up_to()]).ok()?,
         };
-        let (area, path) = below.split_once('/')?;
+        let (area, path) = text.split_once('/')?;
         let area = [Area::Col, Area::Ibip]
             .into_iter()
             .find(|it| it.name() == area)?;
         let ends = path.match_indices('/').map(|(at, _)| at);
         ends.chain([path.len()]).find_map(|end| {
             let names = names_at(area, &path[..end])?;
-            Some(self.store.find_by_names(&names).ok()??.id)
+            let id = self.store.find_by_names(&names).ok()??.id;
+            let rest = below.get(in_area + end + 1..).unwrap_or_default();
+            Some((id, rest.to_vec()))
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::archive::store::Item;
 use crate::archive::tree::{Author, Place};
 use crate::archive::{ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
-use ibi::message;
+use ibi::{Timestamp, message};
 
 /// A change of a sidecar.
 pub(in crate::archive::operations) type Edit = Box<dyn FnOnce(&mut Sidecar)>;
@@ -37,6 +37,8 @@ pub enum Fact {
     Language(Option<ibi::relation::Language>),
     /// Its target file below `doc/`.
     Target(Option<Vec<u8>>),
+    /// The instant until which its files are withheld.
+    Available(Option<Timestamp>),
     /// An alias to be recorded.
     Alias(ibi::AliasPair),
 }
@@ -203,6 +205,11 @@ impl Editor<'_> {
             Fact::Language(Some(language)) => sidecar.set_language(language),
             Fact::Target(Some(target)) => sidecar.set_target(target),
             Fact::Alias(alias) => sidecar.add_alias(alias),
+            Fact::Available(at) => {
+                let mut life = sidecar.life().clone();
+                life.available.clone_from(at);
+                sidecar.set_life(life);
+            }
             Fact::Language(None) => sidecar.remove_language(),
             Fact::Target(None) => sidecar.remove_target(),
         })?;

@@ -38,6 +38,7 @@ impl Archive {
             language: sidecar.language().cloned(),
             target: sidecar.target(),
             removed_at: None,
+            life: sidecar.life().clone(),
             relations,
             speaker,
             aliases: admitted_aliases(sidecar),

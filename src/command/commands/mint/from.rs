@@ -1,13 +1,14 @@
-//! `ibifs mint --from`: a directory becomes what is in the new item.
+//! `ibifs mint --from`: a directory becomes what is in the new item; and `--with-files`: the new edition gets a copy of the
+//! files of the one before it.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use rustix::fs::{Access, AtFlags, CWD};
 
 use super::super::access::{self, StoreAccess};
 use crate::archive::ArchiveError;
-use crate::archive::deposit::{self, Moving, Source, SourceError};
+use crate::archive::deposit::{self, DepositError, Moving, Source, SourceError};
 use crate::archive::scrub::{Scrub, ScrubFinding, ScrubOptions};
 use crate::archive::tree::{METADATA_TEXT, Place, Tree};
 use crate::command::cli::Mint;
@@ -98,7 +99,7 @@ impl<'a> Deposit<'a> {
             // A user who may not look into the store sees the item in the mount.
             Some(names) => match self.access.path_in_mount(&names) {
                 Some(path) if path.is_dir() => names,
-                _ => access::find(&names.preferred(), Some(&self.access.store))?.names,
+                _ => access::find(&names.preferred(), Some(self.access.place()))?.names,
             },
             None => {
                 let names = mint()?;
@@ -108,19 +109,14 @@ impl<'a> Deposit<'a> {
                 names
             }
         };
-        let native = self.access.store.join(Place::of(&names).as_str());
-        let shown = self.access.path_in_mount(&names);
         if is_begun {
-            let item = shown.as_ref().unwrap_or(&native).symlink_metadata();
+            let item = self.access.directory_of(&names).symlink_metadata();
             let own = rustix::process::geteuid().as_raw();
             if item.is_ok_and(|item| item.uid() != own) {
                 return Err(refused(&self.source.bad_mark()));
             }
         }
-        let access = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-        let may = rustix::fs::accessat(CWD, &native, access, AtFlags::EACCESS).is_ok();
-        let shown: PathBuf = shown.unwrap_or_else(|| native.clone());
-        deposit::fill(&self.source, may.then_some(&native), &shown).map_err(|error| {
+        fill(self.access, &self.source, &names).map_err(|error| {
             Failure::new(
                 Exit::Failed,
                 message!(
@@ -131,21 +127,69 @@ impl<'a> Deposit<'a> {
                 ),
             )
         })?;
-        self.record(&names);
         Ok(names)
     }
+}
 
-    /// Records the digests of the files, if this user may; otherwise the next scrub does.
-    fn record(&self, names: &Names) {
-        let recorded = || {
-            let tree = Tree::open(&self.access.store).map_err(ArchiveError::from)?;
-            let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
-            let scrub = Scrub::new(&tree, ScrubOptions::default(), &mut report, &mut progress)?;
-            scrub.some(&[Place::of(names)])?;
-            Ok::<(), Failure>(())
+/// The files of an item, of which its next edition gets a copy.
+pub(super) struct Files<'a> {
+    access: &'a StoreAccess,
+    source: Source,
+}
+
+impl<'a> Files<'a> {
+    /// The files of an item, checked before anything is minted.
+    pub(super) fn of(access: &'a StoreAccess, names: &Names) -> Result<Files<'a>, Failure> {
+        let path = access.directory_of(names);
+        // In the store, content can be shared with the copy.
+        let native = Tree::open(&access.store).and_then(|tree| tree.open_item(&Place::of(names)));
+        let may = |directory: &OwnedFd| {
+            let action = Access::READ_OK | Access::EXEC_OK;
+            rustix::fs::accessat(directory, ".", action, AtFlags::EACCESS).is_ok()
         };
-        if let Err(failure) = recorded() {
-            log::info!("the digests of {names} are left to the next scrub: {failure}");
-        }
+        let directory = match native.ok().filter(may) {
+            Some(directory) => Ok(Directory::from(directory)),
+            None => Directory::open(&path),
+        };
+        let source = directory
+            .map_err(|errno| SourceError::Io(path.clone(), errno))
+            .and_then(|directory| Source::of_item(directory, path));
+        Ok(Files {
+            access,
+            source: source.map_err(|error| refused(&error))?,
+        })
     }
+
+    /// Copies them to a new item.
+    pub(super) fn copy_to(&self, names: &Names) -> Result<(), Failure> {
+        fill(self.access, &self.source, names).map_err(|error| {
+            Failure::new(
+                Exit::Failed,
+                message!(
+                    "{item} is minted, and its files are not complete: {error}; copy the rest yourself, with cp -a",
+                    item = names.preferred(),
+                    error
+                ),
+            )
+        })
+    }
+}
+
+/// Fills an item, and records the digests of its files, if this user may; otherwise the next scrub does.
+fn fill(access: &StoreAccess, source: &Source, names: &Names) -> Result<(), DepositError> {
+    let native = access.store.join(Place::of(names).as_str());
+    let action = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
+    let may = rustix::fs::accessat(CWD, &native, action, AtFlags::EACCESS).is_ok();
+    deposit::fill(source, may.then_some(&native), &access.directory_of(names))?;
+    let recorded = || {
+        let tree = Tree::open(&access.store).map_err(ArchiveError::from)?;
+        let (mut report, mut progress) = (|_: &ScrubFinding| Ok(()), |_, _| ());
+        let scrub = Scrub::new(&tree, ScrubOptions::default(), &mut report, &mut progress)?;
+        scrub.some(&[Place::of(names)])?;
+        Ok::<(), Failure>(())
+    };
+    if let Err(failure) = recorded() {
+        log::info!("the digests of {names} are left to the next scrub: {failure}");
+    }
+    Ok(())
 }

@@ -5,8 +5,9 @@ use rustix::io::Errno;
 
 use super::super::access::{self, StoreAccess};
 use super::super::{print, say};
-use super::{Doc, mint_through};
+use super::{Doc, mint_through, owner_in_store};
 use crate::archive::{ArchiveError, Process};
+use crate::command::cli::Mint;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::formats::item::{Names, State};
@@ -37,16 +38,17 @@ impl Minted {
     }
 }
 
-pub(super) fn mint(access: &StoreAccess, count: usize, json: bool) -> Result<Exit, Failure> {
+pub(super) fn mint(access: &StoreAccess, count: usize, options: &Mint) -> Result<Exit, Failure> {
+    let json = options.output.json;
     let mut minted = Minted {
         all: Vec::new(),
         count,
         json,
     };
     let done = if access.mount_point.is_some() {
-        in_mount(access, &mut minted)
+        in_mount(access, &mut minted, options.draft)
     } else {
-        in_store(access, &mut minted)
+        in_store(access, &mut minted, options.draft)
     };
     if json && (done.is_ok() || !minted.all.is_empty()) {
         let item = |names: &Names| json::item_with(names, State::Original, None);
@@ -65,11 +67,12 @@ pub(super) fn mint(access: &StoreAccess, count: usize, json: bool) -> Result<Exi
     })
 }
 
-fn in_store(access: &StoreAccess, minted: &mut Minted) -> Result<(), Failure> {
+fn in_store(access: &StoreAccess, minted: &mut Minted, is_draft: bool) -> Result<(), Failure> {
     access.change(|archive| {
         let depositor = archive.depositor(&Process);
+        let owner = owner_in_store(archive, is_draft);
         while let Some(count) = minted.next() {
-            let items = depositor.mint_some(count, None)?;
+            let items = depositor.mint_some(count, owner)?;
             if let Err(failure) = minted.add(items.into_iter().map(|it| it.names).collect()) {
                 return Ok::<_, ArchiveError>(Err(failure));
             }
@@ -80,7 +83,7 @@ fn in_store(access: &StoreAccess, minted: &mut Minted) -> Result<(), Failure> {
 
 /// The first item is minted by mkdir(2), and those after it by a request on its directory. Where the daemon knows no such
 /// request, or not the item any more, another one is minted by mkdir(2).
-fn in_mount(access: &StoreAccess, minted: &mut Minted) -> Result<(), Failure> {
+fn in_mount(access: &StoreAccess, minted: &mut Minted, is_draft: bool) -> Result<(), Failure> {
     let mut first: Option<Directory> = None;
     while let Some(count) = minted.next() {
         match first.as_ref().map(|first| beside(first, count)) {
@@ -89,7 +92,7 @@ fn in_mount(access: &StoreAccess, minted: &mut Minted) -> Result<(), Failure> {
                 return Err(access::refused(&message!("minting"), errno));
             }
             Some(Err(_)) | None => {
-                let names = mint_through(access, None, Doc::Made)?;
+                let names = mint_through(access, None, Doc::Made, is_draft)?;
                 let path = access.path_in_mount(&names);
                 let found = path.and_then(|path| opening::found(&path, OFlags::DIRECTORY).ok());
                 first = found.and_then(|found| Directory::reopened(found).ok());

@@ -2,23 +2,29 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::is_same;
+use super::mounted::{known, of_this_user};
 use super::outcomes::OutcomeReport;
-use crate::archive::Archive;
-use crate::archive::transfer::{Local, TransferError, TransferOutcome};
+use crate::archive::transfer::{Local, Skip, TransferError, TransferOutcome};
+use crate::archive::tree::Tree;
+use crate::archive::{Archive, ArchiveError, attribute_of};
 use crate::command::cli::Copy;
 use crate::command::commands::access::{self, StoreAccess};
 use crate::command::commands::usage;
+use crate::command::commands::world::caches;
 use crate::command::exit::{Exit, Failure};
 use crate::formats::base_url::BaseUrl;
-use crate::formats::item::Names;
+use crate::formats::item::{Life, Names, State};
+use crate::formats::query::encoded;
 use crate::formats::resolution::item_of;
 use crate::fuse::mount::{Mounted, mounts};
 use crate::http::client::Network;
-use crate::web::remote_archive::is_url;
-use crate::world::copy::{CopyDestination, CopyRequest, CopySource, Identity};
+use crate::web::remote_archive::{RemoteArchive, is_url, withdrawal_at};
+use crate::world::copy::{CopyDestination, CopyRequest, CopySource, Identity, ItemToCopy};
 use ibi::message;
+use ibi::message::Localize;
 use ibi::persistent::{Identifier, is_link};
 use ibi::relation::Request;
 
@@ -71,7 +77,7 @@ pub(super) fn copy(
             )))
         };
     };
-    let archive = to.read()?;
+    let archive = to.read_about(&[])?;
     let chooser = Chooser {
         options,
         archive: &archive,
@@ -186,7 +192,7 @@ fn in_world(path: &Path) -> Result<Option<Wanted>, Failure> {
     }
     let shown = path.display();
     let said = |attribute: &str| {
-        let found = access::attribute_of(&resolved, attribute);
+        let found = attribute_of(&resolved, attribute);
         found.filter(|text| !text.is_empty())
     };
     let name = said("user.ibi.rep").or_else(|| said("user.ibi.ibip"));
@@ -215,14 +221,7 @@ fn fetch(
     mut wanted: VecDeque<Wanted>,
 ) -> Result<Exit, Failure> {
     let network = crate::command::commands::network(&options.selection.network)?;
-    let store = Local::reading(&access.store)?;
-    let open = || Local::changing(&access.store, access.mount_point.as_deref());
-    let to = CopyDestination {
-        store: &store,
-        is_mounted: access.mount_point.is_some(),
-        brings_back: options.selection.bring_back,
-        open: &open,
-    };
+    let to = Receiver::at(access, options.selection.bring_back)?;
     let mut report = OutcomeReport::new(wanted.len(), options.selection.output.json);
     let mut sources: Vec<(Hosts, CopySource)> = Vec::new();
     let mut done: Vec<Names> = Vec::new();
@@ -245,6 +244,10 @@ fn fetch(
         let found = match (source.find(&one.asked), &one.names) {
             (Ok(found), _) => found,
             (Err(TransferError::Skip(skip)), Some(names)) => {
+                let skip = match skip {
+                    Skip::NotFound => withdrawn(&one.hosts, names, &network, &to)?,
+                    skip => skip,
+                };
                 report.add(names, Ok(TransferOutcome::Skipped(skip)))?;
                 continue;
             }
@@ -252,7 +255,7 @@ fn fetch(
         };
         let names = found.names().clone();
         let metadata = found.metadata().filter(|_| options.selection.with_metadata);
-        let outcome = match source.copy(&one.asked, found, &to) {
+        let outcome = match to.receive(source, &one.asked, found) {
             Err(TransferError::Skip(skip)) => Ok(TransferOutcome::Skipped(skip)),
             outcome => outcome,
         };
@@ -271,8 +274,137 @@ fn fetch(
     report.end()
 }
 
+/// Finds out whether an item that is not found at the Archives is withdrawn at one of them. If that one holds the original
+/// of a copy in the store, the copy is withdrawn with it.
+fn withdrawn(
+    hosts: &Hosts,
+    names: &Names,
+    network: &Network,
+    to: &Receiver<'_>,
+) -> Result<Skip, Failure> {
+    for base in &hosts.archives {
+        let Some(life) = withdrawal_at(base, names, network) else {
+            continue;
+        };
+        let Some(said) = life.withdrawn.as_ref().map(ToString::to_string) else {
+            continue;
+        };
+        // Its holder is the one that its sidecar names, and the answer must be that one's.
+        let is_holder = |holder: &Names| {
+            let url = base.at(&encoded(holder.preferred().as_bytes()));
+            let asked = RemoteArchive::at(&url, network).and_then(|it| it.has_withdrawn(names));
+            asked.unwrap_or_else(|error| {
+                log::info!("{names}: {}", error.message());
+                false
+            })
+        };
+        return Ok(if to.withdraw(names, &life, is_holder)? {
+            Skip::WithdrawnCopy(said)
+        } else {
+            Skip::Withdrawn(said)
+        });
+    }
+    Ok(Skip::NotFound)
+}
+
 fn source(hosts: &Hosts, network: &Network, allows_private: bool) -> Result<CopySource, Failure> {
     let (archives, resolvers) = (hosts.archives.clone(), hosts.resolvers.clone());
     CopySource::new(network, archives, resolvers, allows_private)
         .map_err(|error| Failure::new(Exit::Failed, error))
+}
+
+/// The store that items are fetched to.
+struct Receiver<'a> {
+    access: &'a StoreAccess,
+    /// The mount that is asked where this user may not enter the store, and this user's own directory for arriving files.
+    asked: Option<(Mounted, Tree)>,
+    brings_back: bool,
+}
+
+impl Receiver<'_> {
+    fn at(access: &StoreAccess, brings_back: bool) -> Result<Receiver<'_>, Failure> {
+        Ok(Receiver {
+            access,
+            asked: match access.asked() {
+                Some(mounted) => Some((mounted, own_arrivals()?)),
+                None => None,
+            },
+            brings_back,
+        })
+    }
+
+    /// The store, for reading what it has of an item.
+    fn reading(&self, names: &Names) -> Result<Local, TransferError> {
+        match &self.asked {
+            Some((mounted, _)) => known(mounted, Some(names)),
+            None => Local::reading(&self.access.store),
+        }
+    }
+
+    /// The same for changing the item.
+    fn changing(&self, names: &Names) -> Result<Local, TransferError> {
+        match &self.asked {
+            Some((mounted, _)) => known(mounted, Some(names)),
+            None => Local::changing(&self.access.store, self.access.mount_point.as_deref()),
+        }
+    }
+
+    /// Withdraws the copy of an item whose holder `is_holder` knows. Returns whether there is such a copy.
+    fn withdraw(
+        &self,
+        names: &Names,
+        life: &Life,
+        is_holder: impl Fn(&Names) -> bool,
+    ) -> Result<bool, TransferError> {
+        let local = self.reading(names)?;
+        let copy = local.archive().held(names)?;
+        let copy = copy.filter(|item| item.state == State::Copy);
+        let Some(copy) = copy.filter(|item| item.service.as_ref().is_some_and(is_holder)) else {
+            return Ok(false);
+        };
+        let local = self.changing(names)?;
+        let done = local.withdraw_copy(&copy, life);
+        local.close();
+        done?;
+        Ok(true)
+    }
+
+    fn receive(
+        &self,
+        source: &CopySource,
+        asked: &CopyRequest,
+        found: ItemToCopy,
+    ) -> Result<TransferOutcome, TransferError> {
+        let names = found.names().clone();
+        let local = self.reading(&names)?;
+        let own = self.asked.as_ref().map(|(_, own)| own);
+        let to = CopyDestination {
+            arrivals: own.unwrap_or_else(|| local.archive().tree()),
+            store: &local,
+            is_mounted: self.access.mount_point.is_some(),
+            brings_back: self.brings_back,
+            open: &|| self.changing(&names),
+        };
+        let done = source.copy(asked, found, &to);
+        if own.is_some() {
+            done.map_err(of_this_user)
+        } else {
+            done
+        }
+    }
+}
+
+/// The directory of this user for items that arrive at a mount of which this user may not enter the store.
+fn own_arrivals() -> Result<Tree, Failure> {
+    let caches = caches().ok_or_else(|| {
+        usage(message!(
+            "neither XDG_CACHE_HOME nor HOME names a directory for the files that arrive"
+        ))
+    })?;
+    let tree = Tree::create(&caches.join("copy")).map_err(ArchiveError::from)?;
+    let now = SystemTime::now();
+    for key in tree.abandoned_arrivals(now).map_err(ArchiveError::from)? {
+        let _ = tree.remove_abandoned(&key, now);
+    }
+    Ok(tree)
 }

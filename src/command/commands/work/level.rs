@@ -1,23 +1,16 @@
 //! A level of the tree in which a command works. The daemon of the mount logs, durably, that it may change, and takes in what
 //! the command leaves, also if this process is killed.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::super::access::StoreAccess;
 use super::Place;
-use crate::archive::WORK_SOCKET;
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
-use crate::formats::level_work::{Answer, END, question};
+use crate::formats::question::Line;
 use crate::formats::tree_name::{LevelPath, is_prefix};
-use crate::fuse::mount::Mounted;
-use crate::os::directory::Directory;
-use crate::os::opening;
+use crate::fuse::mount::{Answer, AskError, Mounted, ask};
 use ibi::message;
 
 /// A level that is worked in.
@@ -26,35 +19,31 @@ pub(super) struct Level {
     pub(super) shown: Place,
     /// Its directory in the store.
     pub(super) native: Place,
-    daemon: BufReader<UnixStream>,
+    daemon: Answer,
 }
 
-/// The level of a mount that a path names: its path in the mount, the store, and the level's path below the store. None for
+/// The level of a mount that a path names: its path in the mount, the mount, and the level's path below the store. None for
 /// a path in an item, or outside of mounts.
-fn found(path: &Path) -> Result<Option<(PathBuf, StoreAccess, String)>, Failure> {
-    let Ok(shown) = std::fs::canonicalize(path) else {
-        return Ok(None);
-    };
-    let Some(mounted) = Mounted::containing(&shown) else {
-        return Ok(None);
-    };
+fn found(path: &Path) -> Option<(PathBuf, Mounted, String)> {
+    let shown = std::fs::canonicalize(path).ok()?;
+    let mounted = Mounted::containing(&shown)?;
     let below = shown.strip_prefix(&mounted.mount_point).ok();
     let level = match below.and_then(Path::to_str).map(LevelPath::parse) {
         Some(Some(LevelPath::Root)) => "col".to_owned(),
         Some(Some(LevelPath::Rep(path))) => format!("col/{path}"),
         Some(Some(LevelPath::Prefix(prefix))) => format!("ibip/{prefix}"),
-        Some(None) | None => return Ok(None),
+        Some(None) | None => return None,
     };
-    let access = StoreAccess::at(&shown)?;
-    Ok(Some((shown, access, level)))
+    Some((shown, mounted, level))
 }
 
 impl Level {
     /// Begins work in the level that a path names; None if it names none.
     pub(super) fn begin(path: &Path) -> Result<Option<Level>, Failure> {
-        let Some((over, access, level)) = found(path)? else {
+        let Some((over, mounted, level)) = found(path) else {
             return Ok(None);
         };
+        let access = StoreAccess::at(&over)?;
         let directory = access.store.join(&level);
         if let Err(error) = std::fs::metadata(&directory) {
             let prefix = level.strip_prefix("ibip/").is_some_and(is_prefix);
@@ -71,42 +60,28 @@ impl Level {
         }
         let native = Place::in_store(&access.store, &level)?;
         let shown = Place::open(over.clone())?;
-        let unheard = |error: std::io::Error| {
-            Failure::new(
+        let refused = |error: AskError| match error {
+            AskError::Refused(why) => {
+                Failure::new(Exit::Refused, message!("the daemon refuses: {why}", why))
+            }
+            error => Failure::new(
                 Exit::Refused,
                 message!(
-                    "the daemon of '{path}' takes no work in levels: {error}; it may be read-only, of a store on several hosts, or of an older version",
+                    "the daemon of '{path}' takes no work in levels: {error}",
                     path = over.display(),
                     error
                 ),
-            )
+            ),
         };
-        let store = opening::found(&access.store, OFlags::DIRECTORY);
-        let store = store.map_err(|errno| unheard(errno.into()))?;
-        let daemon = Directory::from(store).connect(WORK_SOCKET);
-        let mut daemon = daemon.map_err(unheard)?;
-        daemon
-            .write_all(question(&level).as_bytes())
-            .map_err(unheard)?;
-        let mut begun = Level {
+        let question = Line::new("work").with("level", level);
+        let (_, mut daemon) = ask(&mounted, &question).map_err(refused)?;
+        // It takes in any number of items at the end.
+        daemon.wait().map_err(refused)?;
+        Ok(Some(Level {
             shown,
             native,
-            daemon: BufReader::new(daemon),
-        };
-        match begun.answer() {
-            Some(Answer::Ready) => Ok(Some(begun)),
-            Some(Answer::Failed(why)) => Err(Failure::new(
-                Exit::Refused,
-                message!("the daemon refuses: {why}", why),
-            )),
-            _ => Err(begun.gone()),
-        }
-    }
-
-    fn answer(&mut self) -> Option<Answer> {
-        let mut line = String::new();
-        self.daemon.read_line(&mut line).ok()?;
-        Answer::parse(&line)
+            daemon,
+        }))
     }
 
     fn gone(&self) -> Failure {
@@ -120,20 +95,15 @@ impl Level {
     /// Has the daemon take in what has changed. False if something was refused.
     pub(super) fn end(mut self) -> Result<bool, Failure> {
         let progress = ProgressLine::of_items(|| None);
-        let is_told = self.daemon.get_mut().write_all(END.as_bytes()).is_ok();
         let mut is_accepted = true;
-        while is_told && let Some(answer) = self.answer() {
-            match answer {
-                Answer::Ready => {}
-                Answer::Read(count) => progress.at(count),
-                Answer::Refused(path, why) => {
-                    is_accepted = false;
-                    let sentence =
-                        message!("'{path}' is refused, and not served: {why}", path, why);
-                    progress.aside(|| eprintln!("ibifs: {}", localized(&sentence)));
-                }
-                Answer::Done => return Ok(is_accepted),
-                Answer::Failed(why) => {
+        if self.daemon.end().is_err() {
+            return Err(self.gone());
+        }
+        loop {
+            let line = match self.daemon.next_line() {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(is_accepted),
+                Err(AskError::Refused(why)) => {
                     let message = message!(
                         "not all of '{path}' was taken in, the next start of the daemon goes on: {why}",
                         path = self.shown.path.display(),
@@ -141,8 +111,16 @@ impl Level {
                     );
                     return Err(Failure::new(Exit::Failed, message));
                 }
+                Err(_) => return Err(self.gone()),
+            };
+            if let Some(count) = line.get("count").and_then(|count| count.parse().ok()) {
+                progress.at(count);
+            }
+            if let (Some(path), Some(why)) = (line.get("path"), line.get("why")) {
+                is_accepted = false;
+                let sentence = message!("'{path}' is refused, and not served: {why}", path, why);
+                progress.aside(|| eprintln!("ibifs: {}", localized(&sentence)));
             }
         }
-        Err(self.gone())
     }
 }

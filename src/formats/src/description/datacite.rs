@@ -40,13 +40,14 @@ struct Resource<'a> {
     kind: (&'a str, &'static str),
     subjects: Vec<&'a str>,
     contributors: Vec<(PersonName<'a>, &'static str)>,
-    /// The date of issue.
-    date: Option<Cow<'a, str>>,
+    /// The date of issue, and that from which the files are open.
+    dates: Vec<(Cow<'a, str>, &'static str)>,
     language: Option<&'a str>,
     alternates: Vec<(&'a str, &'static str)>,
     related: Vec<(&'a str, &'static str)>,
     formats: Vec<&'a str>,
     version: Option<&'a str>,
+    /// Each with its licence. What the public may read has the URL of its term alone.
     rights: Vec<(&'a str, Option<License>)>,
     descriptions: Vec<(&'a str, &'static str)>,
     /// Funders, each with the number of the award.
@@ -83,6 +84,14 @@ impl<'a> Resource<'a> {
         let abstracts = description.abstract_text().into_iter();
         let abstracts = abstracts.map(|text| (text, "Abstract"));
         let notes = description.notes().into_iter().map(|text| (text, "Other"));
+        let access = description.access.and_then(|right| {
+            let (url, spdx) = (right.term()?.to_owned(), None);
+            Some((right.label(), Some(License { spdx, url })))
+        });
+        let issued = description.iso_date().into_iter();
+        let issued = issued.map(|date| (date, "Issued"));
+        let available = description.available.iter();
+        let available = available.map(|day| (Cow::from(day), "Available"));
         Resource {
             identifier: doi.map_or((url, "URL"), |doi| (doi, "DOI")),
             creators,
@@ -102,7 +111,7 @@ impl<'a> Resource<'a> {
                     (name, if is_editor { "Editor" } else { "Other" })
                 })
                 .collect(),
-            date: description.iso_date(),
+            dates: issued.chain(available).collect(),
             language: core
                 .first(Element::Language)
                 .filter(|text| is_language(text)),
@@ -117,6 +126,7 @@ impl<'a> Resource<'a> {
             rights: core
                 .values(Element::Rights)
                 .map(|text| (text, License::read(text)))
+                .chain(access)
                 .collect(),
             descriptions: abstracts.chain(notes).collect(),
             funding: description.record.funding().collect(),

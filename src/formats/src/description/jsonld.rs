@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DescribedRelation, Description, PersonName, licence_url};
+use super::{AccessRight, DescribedRelation, Description, PersonName, licence_url};
 use crate::metadata::{Element, License, RecordKind};
 
 pub(super) fn write(description: &Description) -> String {
@@ -85,6 +85,13 @@ fn thing(description: &Description) -> Value {
         "copyrightNotice",
         notices.into_iter().map(Value::from).collect(),
     );
+    let access = description
+        .access
+        .map(|right| match &description.available {
+            Some(day) if right == AccessRight::Embargoed => format!("embargoed access until {day}"),
+            _ => right.label().to_owned(),
+        });
+    add("conditionsOfAccess", one(access.as_deref()));
     add("version", one(record.field("version")));
     add(
         "funding",

@@ -23,6 +23,8 @@ const NAMESPACES: &str = "xmlns:oaire=\"http://namespace.openaire.eu/schema/oair
 pub enum AccessRight {
     /// The document.
     Open,
+    /// The description alone, though there are files, which will be open.
+    Embargoed,
     /// The description alone, though there are files.
     Restricted,
     /// The description alone; there are no files.
@@ -30,9 +32,31 @@ pub enum AccessRight {
 }
 
 impl AccessRight {
+    /// Its term in the vocabulary of info:eu-repo, as the OpenAIRE Guidelines 3.0 have it. None for a description alone,
+    /// which that has no term for.
+    #[must_use]
+    pub fn term(self) -> Option<&'static str> {
+        match self {
+            AccessRight::Open => Some("info:eu-repo/semantics/openAccess"),
+            AccessRight::Embargoed => Some("info:eu-repo/semantics/embargoedAccess"),
+            AccessRight::Restricted => Some("info:eu-repo/semantics/restrictedAccess"),
+            AccessRight::MetadataOnly => None,
+        }
+    }
+
+    /// Its label in English.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        self.uri_and_label().1
+    }
+
     fn uri_and_label(self) -> (&'static str, &'static str) {
         match self {
             AccessRight::Open => ("http://purl.org/coar/access_right/c_abf2", "open access"),
+            AccessRight::Embargoed => (
+                "http://purl.org/coar/access_right/c_f1cf",
+                "embargoed access",
+            ),
             AccessRight::Restricted => (
                 "http://purl.org/coar/access_right/c_16ec",
                 "restricted access",
@@ -156,6 +180,9 @@ pub(super) fn element(description: &Description, access: &Access) -> Option<Stri
         let day = date.split('T').next().unwrap_or(&date);
         xml.group("datacite:dates", |xml| {
             xml.text("datacite:date", &[("dateType", "Issued")], day);
+            if let Some(day) = &description.available {
+                xml.text("datacite:date", &[("dateType", "Available")], day);
+            }
         });
         let (general, concept, label) = resource_type(description.kind());
         let uri = format!("http://purl.org/coar/resource_type/{concept}");

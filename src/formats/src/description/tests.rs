@@ -30,10 +30,70 @@ fn description(record: BibliographicRecord) -> Description {
             "http://urlib.net/8JMKD3MGP8W/34PGRBT".to_owned(),
         )],
         made_on: (2026, 3, 3),
+        ..Description::default()
     };
     let core = &mut description.record.core;
     core.push(Element::Identifier, "8JMKD3MGP8W/34PGRBS");
     description
+}
+
+/// Who may read the files is in the words that each format has for it; a description that does not say it has none of them.
+#[test]
+fn access_is_said_in_each_format() {
+    let unsaid = description(BibliographicRecord::default());
+    let said = Description {
+        access: Some(AccessRight::Embargoed),
+        available: Some("2027-01-31".to_owned()),
+        ..unsaid.clone()
+    };
+    let open = Description {
+        access: Some(AccessRight::Open),
+        ..said.clone()
+    };
+    for (format, words, words_after) in [
+        (
+            DescriptionFormat::OaiDc,
+            "<dc:rights>info:eu-repo/semantics/embargoedAccess</dc:rights>",
+            "<dc:rights>info:eu-repo/semantics/openAccess</dc:rights>",
+        ),
+        (
+            DescriptionFormat::OaiDc,
+            "<dc:date>info:eu-repo/date/embargoEnd/2027-01-31</dc:date>",
+            "embargoEnd/2027-01-31",
+        ),
+        (
+            DescriptionFormat::Datacite,
+            "<date dateType=\"Available\">2027-01-31</date>",
+            "<date dateType=\"Available\">2027-01-31</date>",
+        ),
+        (
+            DescriptionFormat::Datacite,
+            "rightsURI=\"info:eu-repo/semantics/embargoedAccess\">embargoed access<",
+            "rightsURI=\"info:eu-repo/semantics/openAccess\">open access<",
+        ),
+        (
+            DescriptionFormat::DataciteJson,
+            "\"Available\"",
+            "\"Available\"",
+        ),
+        (
+            DescriptionFormat::JsonLd,
+            "\"embargoed access until 2027-01-31\"",
+            "\"open access\"",
+        ),
+    ] {
+        assert!(said.write(format).contains(words), "{}", said.write(format));
+        assert!(
+            open.write(format).contains(words_after),
+            "{}",
+            open.write(format)
+        );
+        let without = unsaid.write(format);
+        assert!(
+            !without.contains(words) && !without.contains(words_after),
+            "{without}"
+        );
+    }
 }
 
 fn full(value: &str) -> Description {

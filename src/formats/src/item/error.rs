@@ -72,6 +72,8 @@ pub enum PairCause {
     State(StateError),
     /// A list in place of a single word.
     NotOneWord(String),
+    /// A decision about the item without its date, or with words that it has not.
+    Decision(String),
 }
 
 impl Localize for SidecarError {
@@ -130,6 +132,10 @@ impl Localize for PairCause {
             PairCause::NotOneWord(value) => {
                 message!("value {value} is not one word", value = Quoted(value))
             }
+            PairCause::Decision(value) => message!(
+                "value {value} is not in the form that ibifs-tree(7) has for it",
+                value = Quoted(value)
+            ),
         }
     }
 }

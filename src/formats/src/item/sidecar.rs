@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use super::error::{PairCause, SidecarError};
-use super::{Names, State};
+use super::{Life, Names, State};
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 use ibi::relation::{Language, RelationKind};
 use ibi::{AliasPair, ParseError, Timestamp};
@@ -20,6 +20,7 @@ const LANGUAGE: &str = "language";
 const TARGET: &str = "target";
 const STATE: &str = "state";
 const TIMESTAMP: &str = "timestamp";
+const UNMINTED: &str = "unminted";
 
 /// The data that travels with an item and is the same in every Archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,6 +39,7 @@ struct ValidPairs {
     language: Option<Language>,
     state: Option<State>,
     timestamp: Option<Timestamp>,
+    life: Life,
 }
 
 impl Sidecar {
@@ -238,6 +240,29 @@ impl Sidecar {
             .set(TIMESTAMP, Value::Word(timestamp.to_rfc3339()));
         self.known.timestamp = Some(timestamp.clone());
     }
+
+    /// What was decided about the item (`available`, `sealed`, `withdrawn`).
+    #[must_use]
+    pub fn life(&self) -> &Life {
+        &self.known.life
+    }
+
+    /// Sets what was decided about the item.
+    pub fn set_life(&mut self, life: Life) {
+        life.write(&mut self.pairs);
+        self.known.life = life;
+    }
+
+    /// Returns whether the mint of a removed item was taken back (`unminted yes`).
+    #[must_use]
+    pub fn is_unminted(&self) -> bool {
+        self.pairs.get(UNMINTED).is_some()
+    }
+
+    /// Marks the last sidecar of a removed item whose mint was taken back.
+    pub fn set_unminted(&mut self) {
+        self.pairs.set(UNMINTED, Value::Word("yes".to_owned()));
+    }
 }
 
 impl fmt::Display for Sidecar {
@@ -259,6 +284,7 @@ impl ValidPairs {
             STATE => self.state = Some(one_word(value)?.parse::<State>()?),
             TIMESTAMP => self.timestamp = Some(Timestamp::parse_rfc3339(one_word(value)?)?),
             TARGET => {}
+            _ if self.life.read(name, value)? => {}
             _ => match RelationKind::from_pair_name(name) {
                 None => return Ok(false),
                 Some(kind) => self.relations.push((kind?, Names::from_value(value)?)),

@@ -113,6 +113,13 @@ pub fn read_metadata_text(bytes: &[u8]) -> Result<BibliographicRecord, MetadataE
     }
 }
 
+/// Whether a metadata text that is not empty has nothing that can be read.
+#[must_use]
+pub fn says_nothing(bytes: &[u8]) -> bool {
+    let is_empty = |record| record == BibliographicRecord::default();
+    !bytes.trim_ascii().is_empty() && read_metadata_text(bytes).map_or(true, is_empty)
+}
+
 fn by_name(file_name: &str) -> Option<RecordFormat> {
     let (_, extension) = file_name.rsplit_once('.')?;
     match extension.to_ascii_lowercase().as_str() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::fixture::{Fixture, rep, split};
-use crate::fuse::inode::{NodeKind, View};
+use crate::fuse::inode::{Node, NodeKind, View};
 use crate::fuse::inside::{self, New, Removal};
 use crate::fuse::namespace::NameLifetime;
 use crate::os::caller::Caller;
@@ -175,6 +175,35 @@ fn what_is_removed_under_a_label_is_removed_from_the_item() {
     assert_eq!(remove(&mint, "report", Removal::Rmdir), Ok(()));
     for path in [".mint/report", ".mint/.report", &rep(&item)] {
         assert_eq!(fixture.describe(path), Err(Errno::NOENT), "{path}");
+    }
+}
+
+/// An item that readers may know leaves a public record: a mint with files is taken back within a day, one without them later, too.
+#[test]
+fn an_item_with_files_is_taken_back_within_a_day() {
+    for (hours, has_file, is_public) in [
+        (0, true, false),
+        (23, true, false),
+        (25, true, true),
+        (25, false, false),
+    ] {
+        let fixture = Fixture::new();
+        let (namespace, by) = (&fixture.namespace, fixture.context());
+        let entry = fixture.mkdir(".mint", "report").expect("minted");
+        let item = fixture.item(item_of(&entry.node.kind));
+        let mint = fixture.node(".mint");
+        let remove = |parent: &Node, name: &str, removal| {
+            namespace.remove(&by, parent, OsStr::new(name), removal)
+        };
+        if has_file {
+            fixture.write(&item, "a.txt", "text");
+            let label = fixture.node(".mint/report");
+            assert_eq!(remove(&label, "a.txt", Removal::Unlink), Ok(()));
+        }
+        fixture.pass(Duration::from_secs(hours * 3_600));
+        assert_eq!(remove(&mint, "report", Removal::Rmdir), Ok(()));
+        let told = fixture.tombstone(&item);
+        assert_eq!(!told.is_unminted(), is_public, "{hours} hours, {has_file}");
     }
 }
 

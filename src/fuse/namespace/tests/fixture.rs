@@ -12,6 +12,8 @@ use rustix::io::Errno;
 use crate::archive::Relative;
 use crate::archive::operations::testing::TestArchive;
 use crate::archive::store::{Item, ItemId};
+use crate::archive::tree::Place;
+use crate::formats::item::Sidecar;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::ErrnoResult;
 use crate::fuse::namespace::timer::{ManualTimer, Timer};
@@ -91,6 +93,8 @@ impl Fixture {
     /// Lets time pass.
     pub(super) fn pass(&self, time: Duration) {
         self.timer.sleep(time);
+        let milliseconds = i64::try_from(time.as_millis()).expect("a time");
+        self.archive.clock.advance_milliseconds(milliseconds);
     }
 
     /// Returns what has been invalidated before a reply since the last call.
@@ -193,6 +197,13 @@ impl Fixture {
     /// Writes a file inside an item's directory, beneath the namespace.
     pub(super) fn write(&self, item: &Item, name: &str, text: &str) {
         std::fs::write(self.file(item, name), text).expect("written");
+    }
+
+    /// The tombstone of a removed item.
+    pub(super) fn tombstone(&self, item: &Item) -> Sidecar {
+        let bytes = self.archive.tree().read_tombstone(&Place::of(&item.names));
+        let bytes = bytes.expect("the store").expect("a tombstone");
+        Sidecar::parse(&bytes).expect("a sidecar")
     }
 
     pub(super) fn item(&self, id: ItemId) -> Item {

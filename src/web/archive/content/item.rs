@@ -108,6 +108,9 @@ pub(super) fn present(
 ) -> Result<Item, Refusal> {
     let is_public = |item: &Item| site.public().is_public(item);
     match found {
+        Some(item) if site.public().is_withdrawn(&item).map_err(failed)? => {
+            Err(Box::new(pages::removed(site, &item, request)))
+        }
         Some(item) if !is_public(&item).map_err(failed)? => {
             Err(Box::new(pages::unknown(site, name, request)))
         }
@@ -132,6 +135,12 @@ pub(super) fn of_item(
     let root = || site.public().open_content(&item, b"").map_err(failed);
     if item.names.matches(&site.archive.facts().service) {
         root()?;
+    }
+    let is_content = wanted.is_zip || wanted.is_download || wanted.about == Some(About::Bag);
+    if (is_content || !wanted.below.is_empty())
+        && let Some(page) = pages::withheld(site, &item, request)
+    {
+        return Err(Box::new(page));
     }
     if wanted.about == Some(About::Bag) && wanted.below.is_empty() {
         return Ok(ContentReply::Zip(Box::new(item), Layout::Bag));

@@ -105,9 +105,7 @@ impl Listing {
                 (collection(name), Source::Members(members))
             }
             Target::Content(item, path) => {
-                let directory = archive
-                    .read_as(&act)
-                    .open_public_directory(&item.names, &path)?;
+                let directory = archive.read_as(&act).open_public_directory(&item, &path)?;
                 let mut resource = self.of_found(name, directory.itself());
                 if path.is_empty() {
                     resource.created = created(&item.names);

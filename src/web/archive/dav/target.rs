@@ -102,8 +102,21 @@ fn identified(
         Err(ArchiveError::Ibi(_)) => None,
         Err(error) => return Err(failed(error)),
     };
-    let found = found.filter(|item| item.state != State::Deleted);
+    let found = found.filter(|item| item.state != State::Deleted && item.life.withdrawn.is_none());
     Ok(found.map(|item| (item, request)))
+}
+
+/// A path in an item. All are refused while its files are withheld, if it is public.
+fn content(site: &Site, item: Item, below: Vec<u8>) -> Result<Target, Refusal> {
+    if let Some(until) = site.archive.withheld_until(&item)
+        && !below.is_empty()
+        && site.public().is_public(&item).map_err(failed)?
+    {
+        let until = until.to_rfc3339();
+        let sentence = format!("the files of this item are withheld until {until}");
+        return Err(refuse(StatusCode::FORBIDDEN, &sentence));
+    }
+    Ok(Target::Content(item, below))
 }
 
 /// The item itself, or that to which its modifier leads.
@@ -115,7 +128,7 @@ fn related(
     depends_on_reader: &mut bool,
 ) -> Result<Target, Refusal> {
     let modifier = match request {
-        None => return Ok(Target::Content(item, below)),
+        None => return content(site, item, below),
         Some(Request::Modifier(modifier)) => modifier,
         // The list is what a client shows of the item.
         Some(Request::FileList(_)) => return Err(nothing()),
@@ -131,7 +144,7 @@ fn related(
     Ok(match found.map_err(failed)? {
         Some(Related::Item(names)) => {
             let held = site.archive.held(&names).map_err(failed)?;
-            Target::Content(held.ok_or_else(nothing)?, below)
+            content(site, held.ok_or_else(nothing)?, below)?
         }
         Some(_) if !below.is_empty() => return Err(nothing()),
         Some(Related::Text(item)) => Target::Text(item),

@@ -9,36 +9,74 @@ use serde_json::{Value, json};
 
 use super::words::{ArchiveWords, BOTH};
 use super::{heads, time, view};
-use crate::archive::PublicFile;
 use crate::archive::store::Item;
+use crate::archive::{PublicFile, is_below_hidden};
 use crate::formats::item::Names;
 use crate::formats::query::{Query, encoded, percent_decoded_bytes};
 use crate::http::server::page::Page;
 use crate::http::server::page::accept::Representation;
 use crate::http::server::page::html::{link, shown};
 use crate::web::archive::{Site, failure};
+use ibi::Timestamp;
 
 /// The most files in one part of the list. Each part links to the next.
 const FILES_IN_A_PART: usize = 10_000;
 /// The most files in one part of the text list, which has no visible link to the next.
 const FILES_IN_A_TEXT: usize = 100_000;
 
-/// A table of files, each with its size and the time of its last change. If there are none, `is_restricted` says whether
+/// Why a list of files is empty for a reader.
+pub(super) enum Closed<'a> {
+    /// The files are withheld until then.
+    Until(&'a Timestamp),
+    /// They may not be read; this address has mail about the Archive.
+    Ask(&'a str),
+}
+
+impl<'a> Closed<'a> {
+    /// Returns why the files of an item are closed, if it has such.
+    pub(super) fn of(site: &'a Site, item: &'a Item) -> Option<Closed<'a>> {
+        if let Some(until) = site.archive.withheld_until(item) {
+            return Some(Closed::Until(until));
+        }
+        let closed = site.public().closed(item);
+        closed.map(|_| Closed::Ask(site.oai.email()))
+    }
+}
+
+/// A table of files, each with its size and the time of its last change, and of those in hidden directories one that is
+/// collapsed. If there are none, `closed` says whether
 /// there are others, which the reader may not read.
 pub(super) fn table(
     words: &ArchiveWords,
     names: &Names,
     files: &[PublicFile],
-    is_restricted: bool,
+    closed: Option<&Closed<'_>>,
 ) -> Markup {
     if files.is_empty() {
-        let sentence = if is_restricted {
-            words.restricted_files
-        } else {
-            words.no_files
+        return match closed {
+            Some(Closed::Until(until)) => {
+                html! { p { (words.withheld_until) " " (time(until)) "." } }
+            }
+            Some(Closed::Ask(email)) => html! {
+                p { (words.restricted_files) " " (words.ask_for_files) " " (link(&format!("mailto:{email}"), email)) "." }
+            },
+            None => html! { p { (words.no_files) } },
         };
-        return html! { p { (sentence) } };
     }
+    let (hidden, files): (Vec<_>, Vec<_>) =
+        files.iter().partition(|file| is_below_hidden(&file.path));
+    html! {
+        @if !files.is_empty() { (rows(words, names, &files)) }
+        @if !hidden.is_empty() {
+            details {
+                summary { (words.hidden_files) " (" (hidden.len()) ")" }
+                (rows(words, names, &hidden))
+            }
+        }
+    }
+}
+
+fn rows(words: &ArchiveWords, names: &Names, files: &[&PublicFile]) -> Markup {
     html! {
         table class="stacked" {
             (heads(&[words.name, words.size, words.changed]))
@@ -100,7 +138,7 @@ pub(in super::super) fn file_list(site: &Site, item: &Item, request: &Parts) -> 
                 &format!("{}: {}", words.files, item.names.preferred()),
                 &html! {
                     p { (link(&view::landing_url(&item.names), words.back)) }
-                    (table(words, &item.names, &listing.files, site.public().is_restricted(item)))
+                    (table(words, &item.names, &listing.files, Closed::of(site, item).as_ref()))
                     @if let Some(next) = &next { p { (link(next, words.next_files)) } }
                 },
             )

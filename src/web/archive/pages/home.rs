@@ -22,19 +22,21 @@ use crate::web::archive::{Site, failure};
 const LATEST_ITEMS: usize = 50;
 /// The number of the latest items that are examined to find public ones.
 const EXAMINED_FOR_LATEST: usize = 500;
-/// The time that the content of the page is cached. Counting reads every item.
+/// The time that the content of the page is cached while the index does not change. Counting reads every item.
 const KEPT_FOR: Duration = Duration::from_secs(5);
+/// The same while it changes, as when a draft is published.
+const KEPT_AT_LEAST: Duration = Duration::from_secs(1);
 
 /// The cached content of the home page.
 #[derive(Debug, Default)]
 pub(in super::super) struct Front {
-    kept: Mutex<Option<(Instant, Overview)>>,
+    kept: Mutex<Option<(Instant, Option<i64>, Overview)>>,
 }
 
 /// The content of the home page.
 #[derive(Clone, Debug)]
 struct Overview {
-    /// The number of items held.
+    /// The number of items held, without those that are withdrawn, and those of the latest that are not public.
     items: u64,
     /// The latest public items, each with its title.
     latest: Vec<(Names, Option<String>)>,
@@ -139,8 +141,14 @@ fn table(words: &ArchiveWords, overview: &Overview) -> Markup {
 /// for the result instead of counting too.
 fn overview(site: &Site) -> Result<Overview, ArchiveError> {
     let mut kept = site.front.kept.lock();
-    if let Some((since, overview)) = kept.as_ref()
-        && since.elapsed() < KEPT_FOR
+    let version = site.index_version();
+    if let Some((since, read, overview)) = kept.as_ref()
+        && since.elapsed()
+            < if *read == version {
+                KEPT_FOR
+            } else {
+                KEPT_AT_LEAST
+            }
     {
         let mut overview = overview.clone();
         drop(kept);
@@ -153,20 +161,21 @@ fn overview(site: &Site) -> Result<Overview, ArchiveError> {
     }
     let store = site.archive.store();
     let prefix = site.archive.facts().rep_prefix()?.to_string();
-    let mut latest = Vec::new();
+    let (mut latest, mut hidden) = (Vec::new(), 0);
     for item in store.latest_of_prefix(&prefix, EXAMINED_FOR_LATEST)? {
-        if latest.len() == LATEST_ITEMS {
-            break;
-        }
-        if site.public().is_public(&item)? {
+        if !site.public().is_public(&item)? {
+            // The index knows the number of those that are withdrawn.
+            hidden += u64::from(item.life.withdrawn.is_none());
+        } else if latest.len() < LATEST_ITEMS {
             let title = view::title(site, &item);
             latest.push((item.names, title));
         }
     }
+    let counts = store.counts()?;
     let overview = Overview {
         latest,
-        items: store.held_items()?,
+        items: (counts.originals + counts.copies).saturating_sub(counts.withdrawn + hidden),
     };
-    *kept = Some((Instant::now(), overview.clone()));
+    *kept = Some((Instant::now(), version, overview.clone()));
     Ok(overview)
 }

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::files::Closed;
 use super::view::{self, ItemView, OtherItem};
 use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
@@ -15,7 +16,12 @@ const MOST_CREATORS: usize = 20;
 const MOST_VALUES: usize = 50;
 
 /// The content below the title.
-pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Markup>) -> Markup {
+pub(super) fn main(
+    words: &ArchiveWords,
+    item: &ItemView,
+    closed: Option<&Closed<'_>>,
+    preview: Option<&Markup>,
+) -> Markup {
     html! {
         @if let Some(description) = &item.description {
             (byline(&description.record))
@@ -33,14 +39,16 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Marku
         }
         @if let Some(preview) = preview { (preview) }
         (section(words.files, &html! {
-            (files::table(words, &item.names, &item.listing.files, item.is_restricted))
+            (files::table(words, &item.names, &item.listing.files, closed))
             p {
                 @if item.listing.has_more { (words.more_files) " " }
                 (link(&view::list_url(&item.names), words.all_files))
             }
-            p {
-                (link(&view::zip_url(&item.names), words.zip)) " "
-                (link(&view::bag_url(&item.names), words.bag))
+            @if !matches!(closed, Some(Closed::Until(_))) {
+                p {
+                    (link(&view::zip_url(&item.names), words.zip)) " "
+                    (link(&view::bag_url(&item.names), words.bag))
+                }
             }
         }))
         @if item.description.is_some() {
@@ -52,6 +60,9 @@ pub(super) fn main(words: &ArchiveWords, item: &ItemView, preview: Option<&Marku
             (section(words.translations, &translations(words, item)))
         }
         (section(words.metadata, &html! { ul { (metadata_links(words, item)) } }))
+        @if !item.removed.is_empty() {
+            (section(words.removed_relations, &removed(words, item)))
+        }
         @if !item.claims.is_empty() {
             (section(words.claims, &claims(words, item)))
         }
@@ -174,6 +185,11 @@ fn facts(words: &ArchiveWords, item: &ItemView) -> Markup {
         @if let Some(instant) = &item.identified {
             (fact(words.identified, &time(instant)))
         }
+        @if let Some(seal) = &item.sealed {
+            // The page may be cached for longer than until then.
+            @let word = if seal.digest.is_some() { words.sealed } else { words.sealed_from };
+            (fact(word, &time(&seal.at)))
+        }
         @if let Some(instant) = &item.changed {
             (fact(words.changed, &time(instant)))
         }
@@ -236,6 +252,18 @@ fn translations(words: &ArchiveWords, item: &ItemView) -> Markup {
             }
         }
         @if item.has_more_translations { p { (words.more_translations) } }
+    }
+}
+
+/// The relations to items that were removed or are withdrawn, whose pages say when.
+fn removed(words: &ArchiveWords, item: &ItemView) -> Markup {
+    html! {
+        ul {
+            @for (relation, found) in &item.removed {
+                @let said = if relation.is_withdrawn { words.is_withdrawn } else { words.is_removed };
+                li { (link(&found.page(), &found.text())) " " small { (said) } " " code { (relation.name) } }
+            }
+        }
     }
 }
 

@@ -9,7 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::view::{self, ItemView, OtherItem};
 use crate::archive::store::Item;
-use crate::formats::description::{Description, DescriptionFormat, licence_url, uri_in};
+use crate::formats::description::{
+    AccessRight, Description, DescriptionFormat, licence_url, uri_in,
+};
 use crate::formats::item::Names;
 use crate::formats::metadata::Element;
 use crate::http::server::answer;
@@ -122,7 +124,10 @@ fn of_view(site: &Site, item: &ItemView) -> Vec<TypedLink> {
         let kind = crate::web::archive::file::media_type(&file.path);
         links.push(TypedLink::to("item", url).of_type(kind));
     }
-    links.push(TypedLink::to("item", at(&view::zip_url(names))).of_type("application/zip"));
+    if item.closed != Some(AccessRight::Embargoed) {
+        let zip = at(&view::zip_url(names));
+        links.push(TypedLink::to("item", zip).of_type("application/zip"));
+    }
     // RFC 5829.
     let editions = [
         ("latest-version", &item.last_edition),

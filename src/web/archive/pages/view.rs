@@ -4,9 +4,9 @@ use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use crate::archive::store::Item;
-use crate::archive::{ArchiveError, Listing, PublicFile, Relations};
-use crate::formats::description::{Description, DescriptionFormat};
-use crate::formats::item::{Names, State};
+use crate::archive::{ArchiveError, GoneRelation, Listing, PublicFile, Relations};
+use crate::formats::description::{AccessRight, Description, DescriptionFormat};
+use crate::formats::item::{Names, Seal, State};
 use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::query::encoded;
 use crate::http::server::page::html::shown;
@@ -117,13 +117,17 @@ pub(super) struct ItemView {
     pub(super) description: Option<Description>,
     pub(super) language: Option<String>,
     pub(super) identified: Option<Timestamp>,
+    /// From when on its files change no more.
+    pub(super) sealed: Option<Seal>,
     pub(super) changed: Option<Timestamp>,
     pub(super) accesses: u64,
     /// The path of the main file in the item.
     pub(super) main_path: Option<Vec<u8>>,
     pub(super) main_file: Option<String>,
-    /// Whether its files may not be read.
-    pub(super) is_restricted: bool,
+    /// What the public may read of it, unless that is all.
+    pub(super) closed: Option<AccessRight>,
+    /// The instant until which its files are or were withheld.
+    pub(super) available: Option<Timestamp>,
     pub(super) last_edition: Option<OtherItem>,
     pub(super) next_edition: Option<OtherItem>,
     pub(super) previous_edition: Option<OtherItem>,
@@ -136,6 +140,8 @@ pub(super) struct ItemView {
     pub(super) translation_of: Option<OtherItem>,
     pub(super) metadata: Option<OtherItem>,
     pub(super) metadata_of: Option<OtherItem>,
+    /// Its relations to items that were removed here or are withdrawn.
+    pub(super) removed: Vec<(GoneRelation, OtherItem)>,
     /// Relations that other items claim and this one does not.
     pub(super) claims: Vec<(String, OtherItem)>,
     pub(super) has_metadata_text: bool,
@@ -153,7 +159,11 @@ impl ItemView {
         let description = archive
             .read_as(&act)
             .description_with(item, None, &relations);
-        let description = known(item, description);
+        let mut description = known(item, description);
+        let closed = archive.read_as(&act).closed(item);
+        if let Some(description) = &mut description {
+            description.access = closed.or(description.access);
+        }
         let mut one = |name: &str| -> Result<Option<OtherItem>, ArchiveError> {
             let found = taken(&mut relations, name);
             found
@@ -182,6 +192,11 @@ impl ItemView {
                 translations.push((language, OtherItem::of(site, names, titled)?));
             }
         }
+        let mut removed = Vec::new();
+        for relation in archive.read_as(&act).removed_relations_shown(item)? {
+            let target = OtherItem::of(site, relation.target.clone(), Titled::No)?;
+            removed.push((relation, target));
+        }
         let claims = claims(site, item)?;
         let earlier = editions(site, &previous_edition, |held| {
             archive.previous_edition(held)
@@ -201,9 +216,11 @@ impl ItemView {
             description,
             language: item.language.map(|language| language.to_string()),
             identified: date_of(&item.names),
+            sealed: item.life.sealed.clone(),
             changed: site.public().updated(item).unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
-            is_restricted: archive.read_as(&act).is_restricted(item),
+            closed,
+            available: item.life.available.clone(),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
             main_path,
             last_edition,
@@ -216,6 +233,7 @@ impl ItemView {
             translation_of,
             metadata,
             metadata_of,
+            removed,
             claims,
             has_metadata_text: archive.read_as(&act).has_metadata_text(item)?,
             listing: archive.read_as(&act).listing(item, b"", most_files)?,
@@ -231,11 +249,18 @@ impl ItemView {
             value["language"] = json!(language);
             value
         });
+        let removed = self.removed.iter();
+        let removed = removed.map(|(relation, other)| {
+            let mut value = json_of_names(&other.names);
+            value["withdrawn"] = json!(relation.is_withdrawn);
+            (relation.name.clone(), value)
+        });
         let claims = self.claims.iter().map(|(relation, other)| {
             let mut value = other.json();
             value["relation"] = json!(relation);
             value
         });
+        let is_withheld = self.closed == Some(AccessRight::Embargoed);
         let mut value = json_of_names(&self.names);
         let more = json!({
             "persistent_url": self.persistent_url,
@@ -245,6 +270,8 @@ impl ItemView {
             "identified_at": self.identified.as_ref().map(second),
             "changed_at": self.changed.as_ref().map(second),
             "accesses": self.accesses,
+            "access": self.closed.map(AccessRight::label),
+            "available": self.available.as_ref().map(Timestamp::to_rfc3339),
             "main_file_url": self.main_file,
             "last_edition": other(&self.last_edition),
             "next_edition": other(&self.next_edition),
@@ -256,12 +283,13 @@ impl ItemView {
             "translation_of": other(&self.translation_of),
             "metadata": other(&self.metadata),
             "metadata_of": other(&self.metadata_of),
+            "removed_relations": removed.collect::<serde_json::Map<_, _>>(),
             "claims": claims.collect::<Vec<Value>>(),
             "metadata_url": self.has_metadata_text.then(|| metadata_url(&self.names)),
             "oai_dc_url": dublin_core_url(&self.names),
             "file_list_url": list_url(&self.names),
-            "zip_url": zip_url(&self.names),
-            "bag_url": bag_url(&self.names),
+            "zip_url": (!is_withheld).then(|| zip_url(&self.names)),
+            "bag_url": (!is_withheld).then(|| bag_url(&self.names)),
             "files": json_of_files(&self.names, &self.listing.files),
             "has_more_files": self.listing.has_more,
         });

@@ -58,13 +58,9 @@ fn of(resource: &Resource<'_>) -> Value {
             .map(|(name, role)| agent(name, Some(role), None))
             .collect(),
     );
-    let issued: Vec<_> = resource
-        .date
-        .as_deref()
-        .map(|date| (date, "Issued"))
-        .into_iter()
-        .collect();
-    add("dates", qualified(&issued, "date", "dateType"));
+    let dates = resource.dates.iter();
+    let dates: Vec<_> = dates.map(|(date, kind)| (&**date, *kind)).collect();
+    add("dates", qualified(&dates, "date", "dateType"));
     add("language", json!(resource.language));
     let (alternate, kind) = ("alternateIdentifier", "alternateIdentifierType");
     add(

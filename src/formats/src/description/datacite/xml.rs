@@ -54,8 +54,9 @@ fn properties(xml: &mut Xml, resource: &Resource<'_>) {
             agent(xml, "contributor", &role, name, None);
         }
     });
-    let issued = resource.date.as_deref().map(|date| (date, "Issued"));
-    qualified(xml, "dates", "date", "dateType", issued.as_slice());
+    let dates = resource.dates.iter();
+    let dates: Vec<_> = dates.map(|(date, kind)| (&**date, *kind)).collect();
+    qualified(xml, "dates", "date", "dateType", &dates);
     xml.texts("language", resource.language);
     let (names, name) = ("alternateIdentifiers", "alternateIdentifier");
     let kind = "alternateIdentifierType";

@@ -1,0 +1,118 @@
+//! Questions to the daemon of a mount whose store this user may not enter. The daemon answers with what this user may see;
+//! the content of items is read through the mount.
+
+use super::usage;
+use crate::archive::store::{Item, ItemId, Record};
+use crate::archive::{Archive, Facts, record_in};
+use crate::command::exit::{Exit, Failure};
+use crate::formats::item::{Names, State};
+use crate::formats::question::{LONGEST_QUESTION, Line};
+use crate::fuse::mount::{AskError, Mounted, ask};
+use ibi::message;
+
+/// An item of a list.
+pub(super) struct ListedItem {
+    pub(super) item: Item,
+    /// Its title, if titles are wanted.
+    pub(super) title: Option<Option<String>>,
+    /// Whether it is a draft, if that is wanted.
+    pub(super) is_draft: bool,
+}
+
+/// The facts that a list has of its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Names,
+    Drafts,
+    DraftsAndTitles,
+}
+
+fn failed(mounted: &Mounted, error: &AskError) -> Failure {
+    let exit = match error {
+        AskError::Refused(_) | AskError::Impostor(_) => Exit::Refused,
+        AskError::NoSocket | AskError::Unheard(_) => Exit::Failed,
+    };
+    let place = mounted.mount_point.display();
+    Failure::new(exit, message!("'{place}': {error}", place, error))
+}
+
+/// Asks a question, and calls `visit` with each line of the answer.
+pub(super) fn each_line(
+    mounted: &Mounted,
+    question: &Line,
+    mut visit: impl FnMut(&Line),
+) -> Result<(), Failure> {
+    let asked = ask(mounted, question).and_then(|(first, rest)| {
+        let Some(first) = first else {
+            return Ok(());
+        };
+        visit(&first);
+        rest.each(|line| visit(&line))
+    });
+    asked.map_err(|error| failed(mounted, &error))
+}
+
+/// The Archive of a mount, which knows the items of some names and texts and what is connected with them.
+pub(super) fn about(mounted: &Mounted, names: &[&str]) -> Result<Archive, Failure> {
+    if names.iter().map(|name| name.len()).sum::<usize>() as u64 > LONGEST_QUESTION / 4 {
+        return Err(usage(message!("the name is too long")));
+    }
+    let mut facts = Line::new("facts");
+    let mut records: Vec<(ItemId, Record)> = Vec::new();
+    each_line(
+        mounted,
+        &Line::new("about").with_all("name", names),
+        |line| {
+            if line.word() == "facts" {
+                facts = line.clone();
+            }
+            records.extend(record_in(line));
+        },
+    )?;
+    // In the order of the store, as far as the order of items counts.
+    records.sort_by_key(|(id, _)| *id);
+    let records: Vec<Record> = records.into_iter().map(|(_, record)| record).collect();
+    Ok(Archive::of_mount(&mounted.mount_point, &facts, &records)?)
+}
+
+/// The items of a mount in the order of their names, and the item of the service.
+pub(super) fn list(
+    mounted: &Mounted,
+    state: Option<State>,
+    prefix: Option<&str>,
+    wanted: Wanted,
+) -> Result<(Vec<ListedItem>, Names), Failure> {
+    let has_titles = wanted == Wanted::DraftsAndTitles;
+    let question = Line::new("list").with_all("state", state);
+    let question = question.with_all("prefix", prefix);
+    let question = question.with_all("titles", has_titles.then_some("yes"));
+    let question = question.with_all("drafts", (wanted != Wanted::Names).then_some("yes"));
+    let (mut items, mut facts) = (Vec::new(), Line::new("facts"));
+    each_line(mounted, &question, |line| {
+        if line.word() == "facts" {
+            facts = line.clone();
+        }
+        let title = has_titles.then(|| line.get("title").map(str::to_owned));
+        items.extend(record_in(line).map(|(id, record)| ListedItem {
+            item: record.item(id),
+            title,
+            is_draft: line.get("draft").is_some(),
+        }));
+    })?;
+    items.sort_by_cached_key(|listed: &ListedItem| listed.item.names.key());
+    let text = facts.get("text").unwrap_or_default();
+    Ok((items, Facts::parse(text.as_bytes())?.service))
+}
+
+/// The completions of an identifier among the items of a mount.
+pub(super) fn completions(mounted: &Mounted, typed: &str) -> Result<Vec<String>, Failure> {
+    let mut found = Vec::new();
+    each_line(
+        mounted,
+        &Line::new("complete").with("name", typed),
+        |line| {
+            found.extend(line.get("name").map(str::to_owned));
+        },
+    )?;
+    Ok(found)
+}
