@@ -190,8 +190,10 @@ impl Exchange {
             // A step that failed once is made with the next number.
             let is_made =
                 |step: &String| made.iter().any(|made| unnumbered(made) == unnumbered(step));
-            // The log has the error of what the index says last.
+            // The log has the error of what the index says last, and of the last sync: the next start reads again what changed.
             let is_logged = shown(&output).contains("cannot write the ledger: ");
+            let is_sync = |step: &String| step.starts_with("syncfs ");
+            let is_last_sync = |at: usize| is_logged && steps.iter().rposition(is_sync) == Some(at);
             let last = is_logged.then_some(&"pwrite64 relations.sqlite3-wal");
             let is_needless = |step: &String| {
                 let step_there = step.replace("S/", "").replace("D/", "");
@@ -200,7 +202,10 @@ impl Exchange {
             };
             let is_needed = |(number, step): &(usize, &String)| {
                 let at = at - 1 + number;
-                !is_needless(step) && !is_synced(&steps, at) && !is_last_of_log(&steps, at)
+                !is_needless(step)
+                    && !is_synced(&steps, at)
+                    && !is_last_of_log(&steps, at)
+                    && !is_last_sync(at)
             };
             let needed = refused.iter().enumerate().find(is_needed);
             let around = &steps[at.saturating_sub(4)..steps.len().min(at + 6)];
