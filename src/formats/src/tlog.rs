@@ -6,6 +6,7 @@
 //! - [`tile`]: the files in which a log is kept (tlog-tiles).
 //! - [`proof`]: a proof that an entry is in a log, which can be checked offline (tlog-proof).
 //! - [`policy`]: the logs and witnesses that are trusted (tlog-policy).
+//! - [`witness`]: the request to a witness (tlog-witness).
 //!
 //! No input or output: files are read and written elsewhere.
 
@@ -15,6 +16,7 @@ pub mod note;
 pub mod policy;
 pub mod proof;
 pub mod tile;
+pub mod witness;
 
 use std::error::Error;
 
@@ -68,6 +70,14 @@ impl LogError {
     fn line(line: usize, expected: Expected) -> LogError {
         LogError::Line { line, expected }
     }
+
+    /// The same error in a text that follows so many lines.
+    fn after(self, before: usize) -> LogError {
+        match self {
+            LogError::Line { line, expected } => LogError::line(line + before, expected),
+            error => error,
+        }
+    }
 }
 
 /// The content that a line should have.
@@ -99,6 +109,12 @@ pub enum Expected {
     Threshold,
     /// One quorum, which comes last.
     Quorum,
+    /// The size of the checkpoint that a witness cosigned last.
+    OldSize,
+    /// The key of a log that no line before has.
+    LogKey,
+    /// No further key.
+    End,
 }
 
 impl Localize for Expected {
@@ -123,6 +139,11 @@ impl Localize for Expected {
             }
             Expected::Threshold => message!("a number of members, 'any' or 'all'"),
             Expected::Quorum => message!("one line 'quorum NAME'"),
+            Expected::OldSize => message!("'old' and a number, before hashes and an empty line"),
+            Expected::LogKey => message!(
+                "the key of a log for Ed25519 in the form NAME+HASH+KEY, which no line before has"
+            ),
+            Expected::End => message!("no more than {most} keys", most = witness::MOST_LOGS),
         }
     }
 }

@@ -31,6 +31,9 @@ impl Checkpoint {
         }
         let size = number(next()).ok_or(LogError::line(2, Expected::Size))?;
         let root = hash(next()).ok_or(LogError::line(3, Expected::Hash))?;
+        if text.contains("\n\n") {
+            return Err(LogError::line(4, Expected::Text));
+        }
         Ok(Checkpoint { origin, size, root })
     }
 
@@ -158,6 +161,7 @@ mod tests {
             ),
             ("log\n1\nAAAA\n".to_owned(), 3, Expected::Hash),
             (format!("log\n1\n{root}AAAA\n"), 3, Expected::Hash),
+            (format!("log\n1\n{root}\na\n\nb\n"), 4, Expected::Text),
         ] {
             assert_eq!(
                 Checkpoint::parse(&text),

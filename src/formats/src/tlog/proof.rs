@@ -56,10 +56,7 @@ impl Proof {
         });
         let hashes = hashes.collect::<Result<Vec<_>, _>>()?;
         let before = head.split('\n').count() + 1;
-        let checkpoint = Note::parse(checkpoint).map_err(|error| match error {
-            LogError::Line { line, expected } => LogError::line(line + before, expected),
-            error => error,
-        })?;
+        let checkpoint = Note::parse(checkpoint).map_err(|error| error.after(before))?;
         Ok(Proof {
             extra,
             index,
