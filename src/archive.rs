@@ -17,6 +17,7 @@
 //! - [`deposit`]: a directory becomes what is in a new item.
 //! - [`package`]: exports and imports items as BagIt bags and OCFL objects.
 //! - [`transfer`]: copies items to another Archive, and transfers originals to it.
+//! - [`witness`]: cosigns checkpoints of the logs of others.
 
 pub(crate) mod backup;
 pub(crate) mod deposit;
@@ -31,6 +32,7 @@ pub(crate) mod scrub;
 pub(crate) mod store;
 pub(crate) mod transfer;
 pub(crate) mod tree;
+pub(crate) mod witness;
 
 pub use manifest::is_beside;
 pub use operations::*;

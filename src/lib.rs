@@ -54,8 +54,11 @@ pub mod outside {
     pub mod fuse {
         pub use crate::fuse::{mount, texts};
     }
+    pub mod http {
+        pub use crate::http::client::Network;
+    }
     pub mod web {
-        pub use crate::web::texts;
+        pub use crate::web::{texts, witness};
     }
     pub mod world {
         pub use crate::world::texts;

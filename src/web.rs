@@ -4,6 +4,7 @@
 //! - [`harvest`]: which items have records for harvesters, and when each last changed.
 //! - [`announcement`]: the announcement of an Archive to resolvers.
 //! - [`remote_archive`]: an Archive that is reached by HTTP.
+//! - [`witness`]: a witness that is asked to cosign a checkpoint.
 //! - [`archive`]: the Archive over HTTP.
 //! - [`texts`]: what the private parsers make of texts, for the fuzz targets.
 
@@ -14,3 +15,4 @@ pub mod remote_archive;
 pub(crate) mod service;
 #[doc(hidden)]
 pub mod texts;
+pub mod witness;

@@ -15,6 +15,7 @@ mod pictures;
 mod searches;
 mod service;
 mod transfer;
+mod witness;
 mod zip;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -28,6 +29,7 @@ use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::archive::witness::Witness;
 use crate::archive::{Archive, ReadAs, scrub};
 use crate::formats::base_url::BaseUrl;
 use crate::http::server::metrics::Monitored;
@@ -71,6 +73,8 @@ pub struct Site {
     pictures: pictures::Pictures,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
+    /// The witness of other logs. None if the Archive is none.
+    witness: Option<Arc<Witness>>,
     gauges: measure::Gauges,
 }
 
@@ -114,6 +118,7 @@ impl Site {
             of_clients: Shares::of_processors(),
             pictures: pictures::Pictures::default(),
             receiver: None,
+            witness: None,
             gauges: measure::Gauges::default(),
         }
     }
@@ -178,6 +183,15 @@ impl Site {
     pub fn receiving(self, receiver: Option<Receiver>) -> Site {
         Site {
             receiver: receiver.map(Arc::new),
+            ..self
+        }
+    }
+
+    /// Adds a witness of other logs.
+    #[must_use]
+    pub fn witnessing(self, witness: Option<Witness>) -> Site {
+        Site {
+            witness: witness.map(Arc::new),
             ..self
         }
     }
@@ -357,7 +371,15 @@ async fn within(handle: SiteHandle, mut request: Request<Body>) -> Response<Body
         if transfer::is_of(path) {
             return Box::pin(transfer::answer(handle.site, request)).await;
         }
+        if witness::is_of(path) {
+            return Box::pin(witness::answer(handle.site, request)).await;
+        }
         return answer::no_method(request.method(), "GET, HEAD");
+    }
+    if let Some(witness) = &handle.site.witness
+        && witness::is_key(path)
+    {
+        return witness::key(witness);
     }
     let query = uri.query().unwrap_or("");
     if service::is_of(&handle.site, path) && query.contains("servicesubject=") {

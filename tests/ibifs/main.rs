@@ -76,6 +76,7 @@ mod transfer;
 mod trees;
 mod watch;
 mod withdraw;
+mod witness;
 mod work;
 mod work_levels;
 mod world;

@@ -39,6 +39,9 @@ pub struct Serve {
     /// File with the tokens of the Archives that may send items and originals to this one
     #[arg(long, value_name = "FILE")]
     pub transfer_token_file: Option<PathBuf>,
+    /// File with the keys of the logs whose checkpoints this Archive cosigns
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub witness_logs: Option<PathBuf>,
     /// File with the certificate, in PEM form, for a service that speaks TLS itself; read again on
     /// SIGHUP
     #[arg(long, value_name = "FILE", requires = "tls_key")]

@@ -1,6 +1,7 @@
 //! `ibifs serve`: the Archive service over HTTP.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
@@ -8,18 +9,23 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::{failed_at, listen, print, say, secret, usage};
 use crate::archive::transfer::{Local, Tokens};
-use crate::archive::{Clock, Facts, ServiceRecord, SystemClock};
+use crate::archive::witness::Witness;
+use crate::archive::{Archive, Clock, Facts, ServiceRecord, SystemClock};
 use crate::command::cli::Serve;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::tlog::witness::logs;
 use crate::http::server::{self, SiteClock, Started};
 use crate::resolver::registry::Inclusion;
 use crate::web::announcement::Announcement;
 use crate::web::archive::{self, Receiver, Site};
 use ibi::message::Message;
 use ibi::{Timestamp, message};
+
+/// The most bytes that are read of a list of keys.
+const LONGEST_LIST: u64 = 1 << 20;
 
 pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     // Before other threads start and before anything is read for clients.
@@ -40,6 +46,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
         &listen::public_url(url.clone(), ([0; 4], 80).into(), None),
     )?;
     let facts = facts.clone();
+    let witness = witness(options, &archive)?;
     let mut receiver = receiver(options)?;
     let mut refused = None;
     let is_json = options.output.json;
@@ -95,7 +102,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
                 log::warn!("'ibifs status' does not show this service: {error}");
             }
         }
-        let site = Arc::new(site.receiving(receiver.take()));
+        let site = Arc::new(site.receiving(receiver.take()).witnessing(witness));
         put(&if is_json {
             print::listening_json(&site.url().short(), &socket, config.metrics)
         } else {
@@ -149,6 +156,31 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
         Box::new(open),
         &super::network(&options.network)?,
     )))
+}
+
+/// The witness of other logs, if a list of them is given.
+fn witness(options: &Serve, archive: &Archive) -> Result<Option<Witness>, Failure> {
+    let Some(file) = &options.witness_logs else {
+        return Ok(None);
+    };
+    let text = read(file).map_err(|error| failed_at(file, Exit::Failed, &error))?;
+    let keys = logs(&text).map_err(|error| failed_at(file, Exit::Usage, &error))?;
+    let opened = Witness::open(archive.tree(), &archive.facts().host, keys);
+    opened
+        .map(Some)
+        .map_err(|error| Failure::new(Exit::Failed, error))
+}
+
+/// Reads a list that the administrator has named.
+fn read(file: &Path) -> std::io::Result<String> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the user named it; it may be a pipe"
+    )]
+    let opened = std::fs::File::open(file)?;
+    let mut text = String::new();
+    opened.take(LONGEST_LIST).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The address for mail about the Archive.

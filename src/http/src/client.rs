@@ -242,7 +242,8 @@ impl Client {
     }
 }
 
-async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, ClientError> {
+/// Reads the body of an answer. The status must be 200, the body at most `most` bytes.
+pub async fn read(response: Response<Incoming>, most: usize) -> Result<Bytes, ClientError> {
     let status = response.status();
     let body = Limited::new(response.into_body(), most).collect().await;
     let body = body.map_err(|error| {

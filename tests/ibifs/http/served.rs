@@ -91,6 +91,15 @@ impl Served {
             .trim_start_matches("https://")
     }
 
+    /// Ends it by SIGKILL, as a crash does.
+    #[track_caller]
+    pub fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("its end");
+        // What ends a service in order is not needed.
+        std::mem::forget(self);
+    }
+
     /// The number of its process.
     pub fn process(&self) -> u32 {
         self.child.id()

@@ -16,7 +16,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 20] = [
+const OWN: [&str; 21] = [
     ".",
     own_files::FACTS,
     own_files::DATABASE,
@@ -37,6 +37,7 @@ const OWN: [&str; 20] = [
     PUBLIC_SEARCH_FILE,
     TEXT_FILE,
     PUBLIC_TEXT_FILE,
+    "witness",
 ];
 
 /// Opens the index and runs SQLite's checks. Returns None if it cannot be read.

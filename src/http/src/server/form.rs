@@ -1,4 +1,4 @@
-//! The fields of a form in the body of a POST request.
+//! The text in the body of a POST request, and the fields of a form in it.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -8,9 +8,12 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 use super::HEAD_TIMEOUT;
 use super::answer::{self, Refusal};
 
+fn refuse(status: StatusCode, sentence: &str) -> Refusal {
+    Box::new(answer::refusal(status, sentence))
+}
+
 /// Reads the encoded fields: at most `most` bytes, within the timeout of a request head.
 pub async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, Refusal> {
-    let refuse = |status: StatusCode, sentence: &str| Box::new(answer::refusal(status, sentence));
     let kind = parts.headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -20,6 +23,11 @@ pub async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, R
             "the arguments in a body are of the type application/x-www-form-urlencoded",
         ));
     }
+    text_of(body, most).await
+}
+
+/// Reads a text: at most `most` bytes, within the timeout of a request head.
+pub async fn text_of(body: Body, most: usize) -> Result<String, Refusal> {
     let read = Limited::new(body, most).collect();
     match tokio::time::timeout(HEAD_TIMEOUT, read).await {
         Ok(Ok(body)) => String::from_utf8(body.to_bytes().to_vec())
