@@ -9,6 +9,7 @@
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`piece_hasher`]: the digests of the pieces of a file.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
+//! - [`log_files`]: the files of the transparency log of a store.
 //! - [`manifest`]: the digest of an item's manifest.
 //! - [`scrub`]: reads every file again and compares it with its recorded digest. Needs no index.
 //! - [`operations`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
@@ -23,6 +24,7 @@ pub(crate) mod backup;
 pub(crate) mod deposit;
 pub(crate) mod finding;
 pub(crate) mod lock_order;
+pub(crate) mod log_files;
 pub(crate) mod manifest;
 pub(crate) mod operations;
 pub(crate) mod owner;

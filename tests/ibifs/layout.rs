@@ -310,6 +310,7 @@ fn modules_of_a_folder_use_those_listed_above_them() {
     let mut uses = 0;
     for name in [
         "archive::backup",
+        "archive::log_files",
         "archive::operations::check",
         "archive::operations::sidecars",
         "archive::package",
@@ -395,6 +396,7 @@ fn outside_crates_stay_at_home() {
                 "archive::operations",
                 "archive::manifest",
                 "archive::scrub",
+                "archive::log_files",
                 "archive::piece_hasher",
                 "web::harvest",
                 "archive::package",

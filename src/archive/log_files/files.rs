@@ -1,0 +1,323 @@
+//! The files below the directory of the log, read with bounds and without following links, and made under temporary names.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use rustix::fs::Mode;
+use rustix::io::Errno;
+
+use super::error::{LogFileError, errno_of, failed};
+use crate::archive::tree::Action;
+use crate::formats::tlog::checkpoint::Checkpoint;
+use crate::formats::tlog::merkle::{Hash, leaf};
+use crate::formats::tlog::note::{Note, VerifierKey};
+use crate::formats::tlog::tile::{Edge, Tile, WIDTH, bundled, entries_in};
+use crate::os::directory::{Directory, NOT_REGULAR};
+use crate::os::opening;
+use crate::os::writing::{self, Durability};
+
+/// The directory of the log in a store.
+pub const LOG_DIRECTORY: &str = "log";
+
+/// The signed checkpoint.
+pub(super) const CHECKPOINT: &str = "checkpoint";
+
+/// The key that checks it.
+pub(super) const PUBLIC_KEY: &str = "key.pub";
+
+/// The longest text of a key or a checkpoint, in bytes.
+const LONGEST_TEXT: usize = 64 << 10;
+
+/// The bytes of an entry in a bundle, with its length.
+const BUNDLED: usize = size_of::<Hash>() + 2;
+
+/// The mode of what all may read.
+pub(super) const PUBLIC: u32 = 0o644;
+const PUBLIC_DIRECTORY: u32 = 0o755;
+
+/// The open directory of the log.
+#[derive(Debug)]
+pub(super) struct LogFiles(Directory);
+
+/// The path in the store of one in the log.
+pub(super) fn shown(path: &str) -> String {
+    format!("{LOG_DIRECTORY}/{path}")
+}
+
+/// The bundle of entries in which a log of this size ends. None if it is whole.
+pub(super) fn last_bundle(size: u64) -> Option<Tile> {
+    let (number, width) = (size / WIDTH as u64, (size % WIDTH as u64) as usize);
+    (width > 0).then_some(Tile {
+        level: None,
+        number,
+        width,
+    })
+}
+
+impl LogFiles {
+    /// Opens the directory. None if there is none.
+    pub(super) fn open(store: BorrowedFd<'_>) -> Result<Option<LogFiles>, LogFileError> {
+        let opened = Directory::reopened(store).and_then(|store| store.directory(LOG_DIRECTORY));
+        found(opened.map(LogFiles)).map_err(failed(Action::Open, LOG_DIRECTORY))
+    }
+
+    /// Opens the directory, and makes it where there is none.
+    pub(super) fn open_or_make(store: BorrowedFd<'_>) -> Result<LogFiles, LogFileError> {
+        let make = || {
+            let store = Directory::reopened(store)?;
+            let log = make_directory(&store, LOG_DIRECTORY, PUBLIC_DIRECTORY)?;
+            store.sync().map(|()| LogFiles(log))
+        };
+        make().map_err(failed(Action::Make, LOG_DIRECTORY))
+    }
+
+    /// Opens a directory. None if there is none.
+    pub(super) fn directory(&self, path: &str) -> Result<Option<Directory>, LogFileError> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        let log = self.0.again();
+        let opened = log.and_then(|log| names.try_fold(log, |above, name| above.directory(name)));
+        found(opened).map_err(failed(Action::Open, &shown(path)))
+    }
+
+    /// Opens a file for reading. None if there is none.
+    pub(super) fn file(&self, path: &str) -> Result<Option<File>, LogFileError> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        match self.directory(above)? {
+            Some(directory) => found(directory.file(name)).map_err(not_opened(path)),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a file. None if there is none.
+    fn read(&self, path: &str, longest: usize) -> Result<Option<Vec<u8>>, LogFileError> {
+        let Some(file) = self.file(path)? else {
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        let read = file.take(longest as u64 + 1).read_to_end(&mut bytes);
+        read.map_err(|error| failed(Action::Read, &shown(path))(errno_of(&error)))?;
+        let damaged = LogFileError::Damaged { path: shown(path) };
+        (bytes.len() <= longest)
+            .then_some(Some(bytes))
+            .ok_or(damaged)
+    }
+
+    /// Reads a key or the checkpoint. None if there is none.
+    pub(super) fn text(&self, path: &str) -> Result<Option<String>, LogFileError> {
+        let bytes = self.read(path, LONGEST_TEXT)?;
+        let text = bytes.map(String::from_utf8).transpose();
+        text.map_err(|_| LogFileError::Damaged { path: shown(path) })
+    }
+
+    /// Reads the checkpoint, and checks that the log has signed it. None if there is none.
+    pub(super) fn checkpoint(
+        &self,
+        key: &VerifierKey,
+    ) -> Result<Option<(Note, Checkpoint)>, LogFileError> {
+        let Some(text) = self.text(CHECKPOINT)? else {
+            return Ok(None);
+        };
+        let opened = Note::parse(&text)
+            .and_then(|note| Checkpoint::open(&note, key).map(|checkpoint| (note, checkpoint)));
+        let path = shown(CHECKPOINT);
+        let opened = opened.map_err(|error| LogFileError::Refused { path, error })?;
+        Ok(Some(opened))
+    }
+
+    /// Reads the hashes of a tile.
+    pub(super) fn hashes(&self, tile: Tile) -> Result<Vec<Hash>, LogFileError> {
+        let bytes = self.tile(tile, size_of::<Hash>())?;
+        Ok(bytes.as_chunks().0.to_vec())
+    }
+
+    /// Reads the entries of a bundle.
+    pub(super) fn entries(&self, tile: Tile) -> Result<Vec<Hash>, LogFileError> {
+        let bytes = self.tile(tile, BUNDLED)?;
+        let entries = entries_in(&bytes).unwrap_or_default().into_iter();
+        let entries: Option<Vec<Hash>> = entries.map(|it| it.try_into().ok()).collect();
+        let path = shown(&tile.to_string());
+        let entries = entries.filter(|it| it.len() == tile.width);
+        entries.ok_or(LogFileError::Damaged { path })
+    }
+
+    /// Reads a tile of parts of one size. The writer may have replaced one that is not whole by a wider one, which begins
+    /// like it. It removes the narrower one last, so that one of them is found on the way up.
+    fn tile(&self, tile: Tile, part: usize) -> Result<Vec<u8>, LogFileError> {
+        for width in tile.width..=WIDTH {
+            let path = Tile { width, ..tile }.to_string();
+            if let Some(mut bytes) = self.read(&path, WIDTH * part)? {
+                if bytes.len() != width * part {
+                    let path = shown(&path);
+                    return Err(LogFileError::Damaged { path });
+                }
+                bytes.truncate(tile.width * part);
+                return Ok(bytes);
+            }
+        }
+        let path = shown(&tile.to_string());
+        Err(LogFileError::Missing { path })
+    }
+
+    /// Reads the right edge of a log, and the entries of its last bundle if that is not whole.
+    pub(super) fn edge(&self, of: &Checkpoint) -> Result<(Edge, Vec<Hash>), LogFileError> {
+        let edge = Edge::read(of.size, |tile| self.hashes(tile))?;
+        if edge.root() != of.root {
+            let path = shown("tile");
+            return Err(LogFileError::Damaged { path });
+        }
+        let Some(tile) = last_bundle(of.size) else {
+            return Ok((edge, Vec::new()));
+        };
+        let entries = self.entries(tile)?;
+        let leaves = edge.partial().find(|(tile, _)| tile.level == Some(0));
+        let has_entries = leaves.is_some_and(|(_, leaves)| {
+            entries.iter().map(|it| leaf(it)).eq(leaves.iter().copied())
+        });
+        let path = shown(&tile.to_string());
+        if has_entries {
+            Ok((edge, entries))
+        } else {
+            Err(LogFileError::Damaged { path })
+        }
+    }
+
+    /// Waits until the names in a directory are on disk.
+    pub(super) fn sync(&self, path: &str) -> Result<(), LogFileError> {
+        let directory = self.directory(path)?;
+        let synced = directory.map_or(Ok(()), |it| it.sync());
+        synced.map_err(failed(Action::Sync, &shown(path)))
+    }
+
+    /// Removes what is left of tiles for which wider ones were written. It does no harm where that is not possible.
+    pub(super) fn remove_replaced(&self, before: &[Tile], written: &[Tile]) {
+        for tile in written {
+            if tile.width == WIDTH {
+                self.remove_partial(*tile);
+            }
+            let is_narrower = |it: &&Tile| {
+                (it.level, it.number) == (tile.level, tile.number) && it.width < tile.width
+            };
+            for tile in before.iter().filter(is_narrower) {
+                let path = tile.to_string();
+                let (above, name) = path.rsplit_once('/').unwrap_or(("", &path));
+                if let Ok(Some(directory)) = self.directory(above) {
+                    let _ = directory.remove_file(name);
+                }
+            }
+        }
+    }
+
+    /// Removes the directory with the narrower files of a whole tile.
+    fn remove_partial(&self, whole: Tile) {
+        let path = format!("{whole}.p");
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        if let (Ok(Some(above)), Ok(Some(partial))) = (self.directory(above), self.directory(&path))
+        {
+            let _ = partial.clear().and_then(|()| above.remove_directory(name));
+        }
+    }
+}
+
+/// Files that are being written: each is on disk when it has its name, and the names are when all are synced.
+pub(super) struct Writing<'a> {
+    files: &'a LogFiles,
+    directories: BTreeSet<String>,
+    tiles: Vec<Tile>,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn to(files: &'a LogFiles) -> Writing<'a> {
+        Writing {
+            files,
+            directories: BTreeSet::from([String::new()]),
+            tiles: Vec::new(),
+        }
+    }
+
+    /// Opens a directory, and makes what is missing of its path.
+    pub(super) fn directory(&mut self, path: &str, mode: u32) -> Result<Directory, LogFileError> {
+        let opened = self.files.0.again();
+        let mut opened = opened.map_err(failed(Action::Open, LOG_DIRECTORY))?;
+        let mut at = String::new();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            at = if at.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{at}/{name}")
+            };
+            let made = make_directory(&opened, name, mode);
+            opened = made.map_err(failed(Action::Make, &shown(&at)))?;
+            self.directories.insert(at.clone());
+        }
+        Ok(opened)
+    }
+
+    /// Writes a file in place of what is there.
+    pub(super) fn file(&mut self, path: &str, bytes: &[u8], mode: u32) -> Result<(), LogFileError> {
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let directory = self.directory(above, PUBLIC_DIRECTORY)?;
+        let temporary = format!("{name}.new");
+        // Left behind by a crash: only one process writes here.
+        let _ = directory.remove_file(&temporary);
+        let written = writing::create(&directory, &temporary, bytes, mode, None).and_then(|file| {
+            let (from, to) = ((&directory, temporary.as_str()), (&directory, name));
+            writing::rename_into_place(&file, from, to, Durability::Synced)
+        });
+        written.map_err(failed(Action::Write, &shown(path)))
+    }
+
+    /// Writes the hashes of a tile, or the entries of a bundle.
+    pub(super) fn tile(&mut self, tile: Tile, hashes: &[Hash]) -> Result<(), LogFileError> {
+        let bytes = match tile.level {
+            Some(_) => hashes.concat(),
+            None => hashes
+                .iter()
+                .filter_map(|it| bundled(it))
+                .flatten()
+                .collect(),
+        };
+        self.tiles.push(tile);
+        self.file(&tile.to_string(), &bytes, PUBLIC)
+    }
+
+    /// Waits until all names are on disk. Returns the tiles that were written.
+    pub(super) fn sync(self) -> Result<Vec<Tile>, LogFileError> {
+        let mut directories = self.directories.iter();
+        directories.try_for_each(|path| self.files.sync(path))?;
+        Ok(self.tiles)
+    }
+}
+
+/// Opens a directory, and makes it where there is none. Its mode does not depend on the umask.
+fn make_directory(above: &Directory, name: &str, mode: u32) -> Result<Directory, Errno> {
+    match above.directory(name) {
+        Err(Errno::NOENT) => {}
+        opened => return opened,
+    }
+    let made = match above.make_directory(name, mode) {
+        // A server may have made it for another user.
+        Err(Errno::STALE) => return above.directory(name),
+        made => made?,
+    };
+    opening::set_mode(made.as_fd(), Mode::from_raw_mode(mode))?;
+    Ok(made)
+}
+
+/// None for what does not exist.
+fn found<T>(opened: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match opened {
+        Err(Errno::NOENT) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// The error of a file that cannot be opened.
+pub(super) fn not_opened(path: &str) -> impl Fn(Errno) -> LogFileError + use<> {
+    let path = shown(path);
+    move |errno| match errno {
+        NOT_REGULAR => LogFileError::NotRegular { path: path.clone() },
+        errno => failed(Action::Open, &path)(errno),
+    }
+}

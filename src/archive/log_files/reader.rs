@@ -1,0 +1,152 @@
+//! Reads the log as it is in one checkpoint, beside a writer.
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+
+use super::error::LogFileError;
+use super::files::{CHECKPOINT, LogFiles, PUBLIC_KEY, shown};
+use super::line::LogLine;
+use super::months;
+use crate::formats::tlog::checkpoint::Checkpoint;
+use crate::formats::tlog::merkle::{self, Hash, leaf};
+use crate::formats::tlog::note::{Note, VerifierKey};
+use crate::formats::tlog::proof::Proof;
+use crate::formats::tlog::tile::{Tile, WIDTH};
+
+/// The log of a store as it was when it was opened.
+#[derive(Debug)]
+pub struct LogReader {
+    pub(super) files: LogFiles,
+    key: VerifierKey,
+    note: Note,
+    checkpoint: Checkpoint,
+}
+
+impl LogReader {
+    /// Opens the log. None if there is none, or one that is just being made.
+    ///
+    /// # Errors
+    /// The checkpoint is not signed by the key, or one of them cannot be read.
+    pub fn open(store: BorrowedFd<'_>) -> Result<Option<LogReader>, LogFileError> {
+        let Some(files) = LogFiles::open(store)? else {
+            return Ok(None);
+        };
+        // The checkpoint is made last.
+        if files.text(CHECKPOINT)?.is_none() {
+            return Ok(None);
+        }
+        let path = shown(PUBLIC_KEY);
+        let text = files.text(PUBLIC_KEY)?;
+        let text = text.ok_or(LogFileError::Missing { path: path.clone() })?;
+        let key = VerifierKey::parse(&text).ok();
+        let key = key.filter(|it| format!("{it}\n") == text);
+        let key = key.ok_or(LogFileError::Damaged { path })?;
+        let checkpoint = files.checkpoint(&key)?;
+        Ok(checkpoint.map(|(note, checkpoint)| LogReader {
+            files,
+            key,
+            note,
+            checkpoint,
+        }))
+    }
+
+    /// The key that checks the checkpoint.
+    pub fn key(&self) -> &VerifierKey {
+        &self.key
+    }
+
+    /// The signed checkpoint.
+    pub fn note(&self) -> &Note {
+        &self.note
+    }
+
+    /// The checkpoint.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// Proves that an entry is in the log. The salt and the text of its line are in `extra`.
+    ///
+    /// # Errors
+    /// There is no such entry, or its line or a tile is missing or damaged.
+    pub fn prove(&self, number: u64) -> Result<Proof, LogFileError> {
+        let line = self.line(number)?;
+        let Checkpoint { size, root, .. } = &self.checkpoint;
+        let hashes = merkle::inclusion(number, *size, &mut |begin, end| self.part(begin, end))?;
+        let entry = leaf(&line.entry());
+        merkle::check_inclusion((number, &entry), &hashes, (*size, root))
+            .map_err(|_| LogFileError::Unproved { number })?;
+        Ok(Proof {
+            extra: Some([&line.salt, line.text.as_bytes()].concat()),
+            index: number,
+            hashes,
+            checkpoint: self.note.clone(),
+        })
+    }
+
+    /// Returns the hashes that prove that the log has grown from one of an older size.
+    ///
+    /// # Errors
+    /// The log is smaller, or a tile is missing or damaged.
+    pub fn consistency(&self, older: u64) -> Result<Vec<Hash>, LogFileError> {
+        match older {
+            0 => Ok(Vec::new()),
+            older if older > self.checkpoint.size => Err(LogFileError::Shorter { older }),
+            older => merkle::consistency(older, self.checkpoint.size, &mut |begin, end| {
+                self.part(begin, end)
+            }),
+        }
+    }
+
+    /// Reads the line of an entry.
+    ///
+    /// # Errors
+    /// There is no such entry, or its line is missing or damaged.
+    pub fn line(&self, number: u64) -> Result<LogLine, LogFileError> {
+        let mut found = None;
+        self.lines(number, &mut |_, line| {
+            found = Some(line);
+            ControlFlow::Break(())
+        })?;
+        found.ok_or(LogFileError::NoEntry { number })
+    }
+
+    /// Calls `each` with the number and the line of each entry from one on, until it breaks.
+    ///
+    /// # Errors
+    /// A line is missing or damaged.
+    pub fn lines(
+        &self,
+        first: u64,
+        each: &mut dyn FnMut(u64, LogLine) -> ControlFlow<()>,
+    ) -> Result<(), LogFileError> {
+        months::each_line(&self.files, first..self.checkpoint.size, each)
+    }
+
+    /// Computes the hash of the entries from a number up to another one, the first of which is a multiple of the power of
+    /// two that spans both.
+    fn part(&self, begin: u64, end: u64) -> Result<Hash, LogFileError> {
+        let count = end - begin;
+        if !count.is_power_of_two() {
+            let middle = begin + (1 << count.ilog2());
+            let (left, right) = (self.part(begin, middle)?, self.part(middle, end)?);
+            return Ok(merkle::node(&left, &right));
+        }
+        // The highest level whose hashes are not of more entries.
+        let level = count.ilog2() / WIDTH.ilog2();
+        let unit = level * WIDTH.ilog2();
+        let (first, hashes) = (begin >> unit, (count >> unit) as usize);
+        let number = first / WIDTH as u64;
+        let at = (first % WIDTH as u64) as usize;
+        let in_level = self.checkpoint.size >> unit;
+        let tile = Tile {
+            level: u8::try_from(level).ok(),
+            number,
+            width: WIDTH.min((in_level - number * WIDTH as u64) as usize),
+        };
+        let all = self.files.hashes(tile)?;
+        let path = shown(&tile.to_string());
+        let part = all.get(at..at + hashes).and_then(merkle::root);
+        part.ok_or(LogFileError::Damaged { path })
+    }
+}

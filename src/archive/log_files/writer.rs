@@ -1,0 +1,233 @@
+//! Appends lines to the log.
+//!
+//! Lines, tiles and bundles are on disk before the checkpoint that counts them. At an error and after a crash the log is what
+//! its checkpoint says: lines beyond it are cut off, and tiles beyond it are written again.
+
+use std::ops::ControlFlow;
+use std::os::fd::BorrowedFd;
+
+use super::error::{LogFileError, failed};
+use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, last_bundle, shown};
+use super::line::{LogLine, bytes_of};
+use super::months;
+use crate::archive::tree::Action;
+use crate::formats::hex::Hex;
+use crate::formats::tlog::checkpoint::Checkpoint;
+use crate::formats::tlog::merkle::Hash;
+use crate::formats::tlog::note::{KeyKind, Note, SignerKey, VerifierKey};
+use crate::formats::tlog::tile::{Edge, Tile, WIDTH};
+use crate::os::random;
+
+/// The seed of the key that signs checkpoints, in hexadecimal digits.
+const KEY: &str = "key";
+
+/// The mode of the key.
+const SECRET: u32 = 0o600;
+
+/// The log of a store, open for writing. One process has it.
+#[derive(Debug)]
+pub struct LogWriter {
+    files: LogFiles,
+    key: SignerKey,
+    edge: Edge,
+    /// The entries of the last bundle, where it is not whole.
+    bundle: Vec<Hash>,
+    /// Whether the files may be other than the edge, after an error.
+    pub(super) is_unsure: bool,
+}
+
+impl LogWriter {
+    /// Opens the log, or makes it where there is none, and cuts off what a crash left beyond its checkpoint.
+    ///
+    /// # Errors
+    /// A file of the log is missing or damaged, or the log has another origin or key.
+    pub fn open(store: BorrowedFd<'_>, origin: &str) -> Result<LogWriter, LogFileError> {
+        let files = LogFiles::open_or_make(store)?;
+        let is_new = files.text(CHECKPOINT)?.is_none();
+        if is_new && (months::are_there(&files)? || files.directory("tile")?.is_some()) {
+            let path = shown(CHECKPOINT);
+            return Err(LogFileError::Missing { path });
+        }
+        let mut log = LogWriter {
+            key: key_of(&files, origin, is_new)?,
+            files,
+            edge: Edge::default(),
+            bundle: Vec::new(),
+            is_unsure: false,
+        };
+        if is_new {
+            log.sign(&Edge::default())?;
+        }
+        log.recover()?;
+        Ok(log)
+    }
+
+    /// The number of entries in the checkpoint.
+    pub fn size(&self) -> u64 {
+        self.edge.size()
+    }
+
+    /// Reads the last lines, fewer if there are not as many.
+    ///
+    /// # Errors
+    /// A line is missing or damaged.
+    pub fn last(&self, count: u64) -> Result<Vec<LogLine>, LogFileError> {
+        let mut lines = Vec::new();
+        let numbers = self.size().saturating_sub(count)..self.size();
+        months::each_line(&self.files, numbers, &mut |_, line| {
+            lines.push(line);
+            ControlFlow::Continue(())
+        })?;
+        Ok(lines)
+    }
+
+    /// Appends lines to the file of a month, `YYYY-MM`. When it returns they are on disk, and in the checkpoint. After an
+    /// error the same call can be made again.
+    ///
+    /// # Errors
+    /// Nothing is counted, unless all was written and the last directory could not be synced; the next call sees that.
+    pub fn append(&mut self, month: &str, lines: &[LogLine]) -> Result<(), LogFileError> {
+        let lines = if self.is_unsure {
+            self.not_counted(lines)?
+        } else {
+            lines
+        };
+        if lines.is_empty() {
+            return Ok(());
+        }
+        self.is_unsure = true;
+        let mut writing = Writing::to(&self.files);
+        months::append(&self.files, &mut writing, month, (self.size(), lines))?;
+        let (edge, bundle) = self.grow(&mut writing, lines)?;
+        let written = writing.sync()?;
+        self.sign(&edge)?;
+        let before = self.partial_tiles();
+        (self.edge, self.bundle, self.is_unsure) = (edge, bundle, false);
+        self.files.remove_replaced(&before, &written);
+        Ok(())
+    }
+
+    /// Reads the log again after an error. Returns the lines that the checkpoint does not count.
+    fn not_counted<'a>(&mut self, lines: &'a [LogLine]) -> Result<&'a [LogLine], LogFileError> {
+        let before = self.size();
+        self.recover()?;
+        let count = self.size().saturating_sub(before);
+        let (counted, rest) = lines.split_at(lines.len().min(count as usize));
+        let is_same = self.last(count)? == counted;
+        Ok(if is_same { rest } else { lines })
+    }
+
+    /// Reads what the checkpoint counts, and cuts off the rest.
+    fn recover(&mut self) -> Result<(), LogFileError> {
+        self.files.sync("")?;
+        let path = shown(CHECKPOINT);
+        let checkpoint = self.files.checkpoint(self.key.verifier())?;
+        let (_, checkpoint) = checkpoint.ok_or(LogFileError::Missing { path })?;
+        (self.edge, self.bundle) = self.files.edge(&checkpoint)?;
+        months::cut(&self.files, checkpoint.size)?;
+        self.is_unsure = false;
+        Ok(())
+    }
+
+    /// Writes the tiles and bundles with the entries of more lines. Returns the edge and the last bundle.
+    fn grow(
+        &self,
+        writing: &mut Writing<'_>,
+        lines: &[LogLine],
+    ) -> Result<(Edge, Vec<Hash>), LogFileError> {
+        let (mut edge, mut bundle) = (self.edge.clone(), self.bundle.clone());
+        for line in lines {
+            let entry = line.entry();
+            edge.add(&entry, |tile, hashes| writing.tile(tile, hashes))?;
+            bundle.push(entry);
+            if bundle.len() == WIDTH {
+                let number = edge.size() / WIDTH as u64 - 1;
+                let (level, width) = (None, WIDTH);
+                let tile = Tile {
+                    level,
+                    number,
+                    width,
+                };
+                writing.tile(tile, &bundle)?;
+                bundle.clear();
+            }
+        }
+        let before = self.partial_tiles();
+        for (tile, hashes) in edge.partial().filter(|(tile, _)| !before.contains(tile)) {
+            writing.tile(tile, hashes)?;
+        }
+        if let Some(tile) = last_bundle(edge.size()) {
+            writing.tile(tile, &bundle)?;
+        }
+        Ok((edge, bundle))
+    }
+
+    /// The tiles and the bundle that are not whole.
+    fn partial_tiles(&self) -> Vec<Tile> {
+        let tiles = self.edge.partial().map(|(tile, _)| tile);
+        tiles.chain(last_bundle(self.size())).collect()
+    }
+
+    /// Puts a checkpoint of this edge in place.
+    fn sign(&self, edge: &Edge) -> Result<(), LogFileError> {
+        let checkpoint = Checkpoint {
+            origin: self.key.verifier().name().to_owned(),
+            size: edge.size(),
+            root: edge.root(),
+        };
+        let text = checkpoint.to_string();
+        let signatures = vec![self.key.signature_of(&text)];
+        let note = Note { text, signatures }.to_string();
+        write(&self.files, CHECKPOINT, &note, PUBLIC)
+    }
+}
+
+/// Writes a file of the log, and waits until it is on disk.
+fn write(files: &LogFiles, path: &str, text: &str, mode: u32) -> Result<(), LogFileError> {
+    let mut writing = Writing::to(files);
+    writing.file(path, text.as_bytes(), mode)?;
+    writing.sync().map(drop)
+}
+
+/// Reads the key of a log, or draws that of a new one.
+fn key_of(files: &LogFiles, origin: &str, is_new: bool) -> Result<SignerKey, LogFileError> {
+    let public = files.text(PUBLIC_KEY)?;
+    let seed = match files.text(KEY)? {
+        Some(text) => {
+            let seed = text.strip_suffix('\n').and_then(bytes_of);
+            let path = shown(KEY);
+            seed.ok_or(LogFileError::Damaged { path })?
+        }
+        None if is_new && public.is_none() => {
+            let seed: [u8; 32] = random::draw().map_err(failed(Action::Read, random::SOURCE))?;
+            write(files, KEY, &format!("{}\n", Hex(&seed)), SECRET)?;
+            seed
+        }
+        None => {
+            let path = shown(KEY);
+            return Err(LogFileError::Missing { path });
+        }
+    };
+    let key = SignerKey::new(origin, KeyKind::Ed25519, &seed);
+    let origin = origin.to_owned();
+    let key = key.map_err(|_| LogFileError::Name { origin })?;
+    let text = format!("{}\n", key.verifier());
+    match public {
+        None => write(files, PUBLIC_KEY, &text, PUBLIC)?,
+        Some(found) if found == text => {}
+        Some(found) => return Err(other_key(&found, key.verifier())),
+    }
+    Ok(key)
+}
+
+/// The error of a public key that is not that of the log.
+fn other_key(found: &str, expected: &VerifierKey) -> LogFileError {
+    let path = shown(PUBLIC_KEY);
+    match VerifierKey::parse(found) {
+        Ok(key) if key.name() != expected.name() => LogFileError::Origin {
+            found: key.name().to_owned(),
+            expected: expected.name().to_owned(),
+        },
+        _ => LogFileError::Damaged { path },
+    }
+}
