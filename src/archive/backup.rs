@@ -3,7 +3,8 @@
 //! The trees are copied first, which takes time; then the index, at one instant, through SQLite's backup
 //! interface. The index also records which items exist, what their sidecars contain and which items are
 //! removed. The copied tree is made to agree with the copied index, see [`settling`], and both are checked as
-//! `fsck` does. The content of a file is that of some moment of the backup, each file as a whole.
+//! `fsck` does. The log of the store is copied after the index, so that no event is missing there that the index knows to be
+//! in it. The content of a file is that of some moment of the backup, each file as a whole.
 //!
 //! No copying tool is run as a child process. Such tools walk by names, so a user with write permission in an
 //! item could swap a directory for a link during the copy, and they do not know which files belong together.
@@ -22,6 +23,7 @@
 //! - [`entry`]: files, links and special files.
 //! - [`mod@unit`]: items and the levels above them.
 //! - [`item`]: one item, for a transfer.
+//! - [`history`]: the log of the store.
 //! - [`settling`]: a tree that agrees with its index.
 
 mod content;
@@ -29,6 +31,7 @@ mod copier;
 mod directories;
 mod entry;
 mod finding;
+mod history;
 mod item;
 mod metadata;
 mod settling;
@@ -43,6 +46,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::archive::finding::Reporter;
+use crate::archive::log_files::LOG_DIRECTORY;
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
 use crate::archive::tree::{RESERVE, Tree, TreeError};
@@ -79,15 +83,16 @@ pub fn count(from: &Tree) -> Option<u64> {
     Some(count)
 }
 
-/// Whether an entry of the store's own directory is not copied: files of the process that has the store open,
+/// Whether an entry of the store's own directory is not copied with the rest: the log, files of the process that has the store open,
 /// files made for the backup, indices that can be made again, and the record of what harvesters have received,
 /// which a restored store must not claim to know.
 fn is_left(path: &[u8]) -> bool {
-    let own: [&[u8]; 7] = [
+    let own: [&[u8]; 8] = [
         DATABASE.as_bytes(),
         b"lock",
         b"ledger",
         b"staging",
+        LOG_DIRECTORY.as_bytes(),
         RESERVE.as_bytes(),
         b"lost+found",
         BACKUP_NOTE.as_bytes(),

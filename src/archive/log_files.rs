@@ -16,10 +16,6 @@
 //! - [`writer`]: appends lines.
 //! - [`reader`]: reads lines and makes proofs, beside a writer.
 //! - [`check`]: computes all again.
-#![cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "its callers come with the events")
-)]
 
 mod check;
 mod error;
@@ -29,9 +25,9 @@ mod months;
 mod reader;
 mod writer;
 
-pub(crate) use check::LogFault;
+pub(crate) use check::is_usable;
 pub(crate) use error::LogFileError;
-pub(crate) use files::LOG_DIRECTORY;
+pub(crate) use files::{CHECKPOINT, LOG_DIRECTORY};
 pub(crate) use line::LogLine;
 pub(crate) use reader::LogReader;
 pub(crate) use writer::LogWriter;

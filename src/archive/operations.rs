@@ -18,7 +18,7 @@
 //! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes), `seen` (the part of an index that one may see), `events` (what happens to items).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
-//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log` (who did what).
+//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log` and `history` (who did what).
 //! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
@@ -39,6 +39,7 @@ mod events;
 mod facts;
 mod far_ends;
 mod full_disk;
+mod history;
 mod identifiers;
 mod import;
 mod init;
@@ -94,6 +95,7 @@ pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use events::{Happened, Position, RelationEvent, Subject, catch_up, present};
 pub use facts::{Facts, is_email};
+pub use history::{ask_about_event, event_in, keep_log, line_of_event, log_key, log_of};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
@@ -127,10 +129,14 @@ use rewritten::RewrittenSidecars;
 use settle_queue::SettleQueue;
 use withdrawal::LastTexts;
 
+use parking_lot::Mutex;
+
 use crate::archive::lock_order::{Rank, RankedMutex};
-use crate::archive::store::Store;
+use crate::archive::log_files::LogWriter;
+use crate::archive::store::{By, Store};
 use crate::archive::tree::Tree;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::history::EventKind;
 use crate::formats::name_spaces::NameSpaces;
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
@@ -153,6 +159,8 @@ pub struct Archive {
     content: Arc<ContentChanges>,
     /// The table of name spaces, see [`Archive::keep_name_spaces`].
     name_spaces: OnceLock<NameSpaces>,
+    /// The files of the log, if this process has written to it.
+    log: Mutex<Option<LogWriter>>,
     lock: Option<lock::Hold>,
 }
 
@@ -184,6 +192,7 @@ impl Archive {
             newest: NewestTimes::default(),
             content: Arc::default(),
             name_spaces: OnceLock::new(),
+            log: Mutex::default(),
             facts,
             tree,
             store,
@@ -222,6 +231,8 @@ impl Archive {
         if let Err(error) = self.store.mounted_at(&mount_point.to_string_lossy()) {
             log::warn!("the index does not say where this store is mounted: {error}");
         }
+        let place = mount_point.to_string_lossy();
+        self.tell(By::of(&Process), EventKind::Mounted, None, &place);
         self.keeper().write_down();
     }
 
@@ -230,6 +241,7 @@ impl Archive {
     pub fn close(&self) {
         self.keeper().write_down();
         self.keeper().end_content();
+        self.keeper().end_history();
         if self.lock.is_some() {
             self.store.leave();
         }

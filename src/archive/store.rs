@@ -22,9 +22,11 @@ mod dates;
 mod grants;
 mod group;
 mod harvest;
+mod history;
 mod item;
 mod items;
 mod levels;
+mod logged;
 mod near;
 mod numbers;
 mod other_databases;
@@ -52,7 +54,7 @@ mod write;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -78,8 +80,10 @@ pub use content::{ContentRow, ContentStatistics, ContentTotals};
 pub use grants::{DateRequest, Grant, GrantTerms, MakeRecords, RECORDED_AHEAD};
 pub use harvest::{ChangePart, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, RecordState, Stamped, Window};
-pub use item::{Item, ItemId, Record, Speaker, Unsettled};
+pub use history::EventRow;
+pub use item::{By, Item, ItemId, Record, Speaker, Unsettled};
 pub use levels::{PrefixRow, key_after_level, key_after_prefix, level_bounds};
+pub use logged::Logged;
 pub use near::Remembered;
 pub use numbers::Counts;
 pub use other_databases::cache_file;
@@ -129,6 +133,8 @@ pub struct Store {
     recent: recent::Recent,
     arrivals: arrivals::Arrivals,
     sealed: sealed::SealedItems,
+    /// Records events, if that has begun.
+    teller: OnceLock<history::Teller>,
 }
 
 impl Store {
@@ -233,6 +239,7 @@ impl Store {
             recent: recent::Recent::none(),
             arrivals: arrivals::Arrivals::default(),
             sealed: sealed::SealedItems::default(),
+            teller: OnceLock::new(),
         }
     }
 

@@ -229,8 +229,17 @@ impl Log {
         if is_split || asked.old != last.size {
             return Err(NotCosigned::Conflict(last.size));
         }
-        check_consistency((last.size, &last.root), &asked.proof, (to.size, &to.root))
-            .map_err(|_| NotCosigned::NotGrown)?;
+        check_consistency((last.size, &last.root), &asked.proof, (to.size, &to.root)).map_err(
+            |_| {
+                log::warn!(
+                    "the log {:?} shows {} entries, which are not proved to have grown from the {} that it has shown before",
+                    to.origin,
+                    to.size,
+                    last.size
+                );
+                NotCosigned::NotGrown
+            },
+        )?;
         // Also if it is as it was: whether an earlier write has reached the disk is not known after an error.
         let other = (1 - place) as u64 * PLACE as u64;
         let written = file.write_all_at(&place_of(to), other);

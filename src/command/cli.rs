@@ -28,8 +28,8 @@ pub use care::{Backup, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
 pub use items::{
-    Cite, Find, Id, IdCommand, List, Mint, Publish, Relate, Remove, Restore, Seal, Show, Unrelate,
-    Unseal, Watch, Withdraw, Work,
+    Cite, Cosign, Find, History, Id, IdCommand, List, Mint, Prove, Publish, Relate, Remove,
+    Restore, Seal, Show, Unrelate, Unseal, Verify, Watch, Withdraw, Work,
 };
 pub use mount_helper::MountHelper;
 pub use next::{Candidates, ValueKind, Word, next};
@@ -139,6 +139,26 @@ pub enum Command {
     /// Prints the identifiers and titles of the items that have all of the words, the best first.
     #[command(after_long_help = examples::FIND)]
     Find(Find),
+    /// Print what was done to an item, when and by whom
+    ///
+    /// A store keeps a log of that with the pair 'history yes' in archive.ibi.
+    #[command(after_long_help = examples::HISTORY)]
+    History(History),
+    /// Print a proof of the last event of an item
+    ///
+    /// It says that the event is in the log of the store, and can be checked years later without the store.
+    #[command(after_long_help = examples::PROVE)]
+    Prove(Prove),
+    /// Have witnesses cosign the log of a store
+    ///
+    /// The witnesses are those that archive.ibi names. Whoever trusts one of them knows later that the log was not rewritten.
+    #[command(after_long_help = examples::COSIGN)]
+    Cosign(Cosign),
+    /// Check a proof of an event
+    ///
+    /// Needs no store: the proof has the event, the hashes that lead to a checkpoint of the log, and its signatures.
+    #[command(after_long_help = examples::VERIFY)]
+    Verify(Verify),
     /// Print what happens to the items of a store
     ///
     /// A line of JSON for each event: an item was added, changed or removed. It goes on from a

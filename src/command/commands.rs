@@ -10,6 +10,7 @@ mod daemon;
 mod explain;
 mod export;
 mod find;
+mod history;
 mod import;
 mod init;
 mod items;
@@ -71,6 +72,10 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Show(options) => items::show(&options),
         Command::Cite(options) => cite::run(&options),
         Command::Find(options) => find::run(&options),
+        Command::History(options) => history::history(&options),
+        Command::Prove(options) => history::prove(&options),
+        Command::Cosign(options) => history::cosign(&options),
+        Command::Verify(options) => history::verify(&options),
         Command::Watch(options) => watch::run(&options),
         Command::Relate(options) => relations::relate(&options),
         Command::Unrelate(options) => relations::unrelate(&options),

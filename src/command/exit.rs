@@ -149,6 +149,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::Facts { .. }
             | ArchiveError::NameSpaces { .. }
             | ArchiveError::FactsChanged
+            | ArchiveError::Log { .. }
             | ArchiveError::TransferRecord { .. }
             | ArchiveError::Lock { .. }
             | ArchiveError::Sidecar { .. }

@@ -51,6 +51,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         ArchiveError::Wait(_) => Errno::AGAIN,
         ArchiveError::NotEmpty(_) => Errno::NOTEMPTY,
         ArchiveError::Draft(_) => Errno::PERM,
+        ArchiveError::Log { .. } => Errno::IO,
     }
 }
 

@@ -19,8 +19,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::archive::finding::Severity;
+use crate::archive::store::By;
 use crate::archive::tree::SIDECAR;
-use crate::archive::{Archive, ArchiveError, SystemClock, watch_content, watch_peers, watch_seals};
+use crate::archive::{
+    Archive, ArchiveError, Process, SystemClock, keep_log, watch_content, watch_peers, watch_seals,
+};
+use crate::formats::history::EventKind;
 use crate::fuse::fs::{Ibifs, KernelCache, MountRoot, SessionCache};
 use crate::fuse::namespace::{Namespace, Options};
 use crate::os::caller::Caller;
@@ -140,6 +144,9 @@ pub fn serve(
         let nobody = Caller::NOBODY.acts_as();
         watch_content(&archive, nobody, as_nobody, open).map_err(failed)?;
         watch_seals(&archive).map_err(failed)?;
+        if archive.facts().history {
+            keep_log(&archive).map_err(failed)?;
+        }
     }
     let socket = DaemonSocket::start(Asked {
         changes,
@@ -152,6 +159,7 @@ pub fn serve(
     watcher.ready();
     wait_for_end(background, &mount_point, watcher);
     drop(socket);
+    archive.tell(By::of(&Process), EventKind::Unmounted, None, "");
     archive.close();
     Ok(())
 }

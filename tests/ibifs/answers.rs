@@ -86,6 +86,21 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         r#".[0].title == "Tides" and .[0].creators == ["Souza"]"#,
     ),
     (
+        "history",
+        "ibifs init H --host archive-h.example.org > init; echo 'history yes' >> H/archive.ibi; ibifs mint H > made; ibifs history H --json",
+        r#".event == "minted" and .type == "cre" and .outcome == "success""#,
+    ),
+    (
+        "verify",
+        "ibifs prove --store H $(head -n 1 made) > proof; ibifs verify proof --store H --json",
+        r#".index + 1 == .size and .event.event == "minted""#,
+    ),
+    (
+        "cosign",
+        "echo 'witness {http://127.0.0.1:1 w+d41461e9+BAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f}' >> H/archive.ibi; ibifs cosign H --json || true",
+        ".size > 0 and (.witnesses[0].error | length) > 0",
+    ),
+    (
         "watch",
         "ibifs watch A --once --json",
         r#".event == "ready" and (.position | length) > 17"#,
@@ -345,6 +360,8 @@ fn every_command_answers_in_json() {
     commands(&Cli::command(), "", &mut known);
     // It prints a program for a shell.
     known.remove("completions");
+    // It prints a text in a form of its own.
+    known.remove("prove");
     // It prints what the command prints that it runs.
     known.remove("work");
     assert_eq!(messages, known, "ANSWERS has each command with its --json");

@@ -279,6 +279,9 @@ shown! {
     ledger_differs LedgerDiffers
     date_behind DateBehind
     date_ahead DateAhead
+    log_damaged LogDamaged
+    log_set_back LogSetBack
+    log_differs LogDiffers
     staging_left StagingLeft
     loose_permissions LoosePermissions
     unknown_field UnknownField

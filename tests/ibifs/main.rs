@@ -32,6 +32,8 @@ mod find;
 mod forms;
 mod fsck;
 mod help;
+mod history;
+mod history_log;
 mod hostile;
 mod http;
 mod import_mint;

@@ -14,7 +14,7 @@ mod random;
 mod tree;
 mod whole;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ impl Trial {
     fn start() -> Trial {
         let env = TestEnv::with(Needs::RenameFlags);
         env.sh(
-            "ibifs init A.store --host archive-a.example.org > /dev/null; mkdir A
+            "ibifs init A.store --host archive-a.example.org > /dev/null; mkdir A; echo 'history yes' >> A.store/archive.ibi
              ibifs mount -o lang=en:fr A.store A",
         );
         let names = |text: &str| {
@@ -345,6 +345,7 @@ impl Trial {
             self.sound("ibifs umount A")?;
             self.checked()?;
             self.listed()?;
+            self.told()?;
         }
         self.mount_again();
         self.enter()?;
@@ -435,6 +436,43 @@ impl Trial {
         }
     }
 
+    /// By its history each item is there or removed as it is by the list, and was minted once at most.
+    fn told(&self) -> Result<(), Difference> {
+        let history = self.env.sh("ibifs history A.store --json");
+        let mut last: BTreeMap<String, (usize, String)> = BTreeMap::new();
+        let mut minted = BTreeSet::new();
+        for (number, line) in history.lines().enumerate() {
+            let told: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            let (Some(item), Some(event)) = (told["item"].as_str(), told["event"].as_str()) else {
+                continue;
+            };
+            if event == "minted" && !minted.insert(item.to_owned()) {
+                return Err(format!("history: {item} is minted twice\n{history}"));
+            }
+            if ["minted", "arrived", "restored", "removed"].contains(&event) {
+                last.insert(item.to_owned(), (number, event.to_owned()));
+            }
+        }
+        let list = self.env.sh("ibifs ls A.store | sed -E 's/  */ /g'");
+        for line in list.lines() {
+            let mut words = line.split(' ');
+            let state = words.next().unwrap_or_default();
+            let told = words.filter_map(|name| last.remove(name)).max();
+            let is_gone = told.as_ref().is_some_and(|(_, event)| event == "removed");
+            // A directory without a sidecar has not arrived yet.
+            let is_bare = told.is_none() && state == "Copy";
+            if is_gone != (state == "Deleted") && !is_bare {
+                return Err(format!("history: {line} is {told:?}\n{history}"));
+            }
+        }
+        match last.into_iter().find(|(_, (_, event))| event != "removed") {
+            Some((item, (_, event))) => {
+                Err(format!("history: {item} is {event}\n{list}\n{history}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The end: the store is sound, and a rebuilt index from it says the same.
     fn finish(mut self) -> Result<(Duration, String), Difference> {
         self.whole()?;
@@ -444,9 +482,11 @@ impl Trial {
         self.sound("ibifs umount A")?;
         self.checked()?;
         self.listed()?;
+        self.told()?;
         self.sound("lose_index A.store; ibifs reindex A.store")?;
         self.checked()?;
         self.listed()?;
+        self.told()?;
         self.mount_again();
         self.model.perform(&Operation {
             client: 0,

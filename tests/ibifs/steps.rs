@@ -13,6 +13,7 @@ mod disk;
 mod errors;
 mod fixture;
 mod handover;
+mod history;
 mod kill;
 mod network;
 mod operations;

@@ -35,6 +35,8 @@ pub(super) struct Copier<'a> {
     pub(super) next: u64,
     /// Selects the parts of a unit that are not copied.
     pub(super) leave: Leave,
+    /// Whether files may grow while they are copied, and no more of them is needed than is there.
+    pub(super) is_growing: bool,
     /// Whether files become further names of the originals, where they can.
     pub(super) is_linking: bool,
     /// Whether the uppermost directory keeps its own owner, mode and attributes.
@@ -90,6 +92,7 @@ impl<'a> Copier<'a> {
             temporaries,
             next: 0,
             leave: |_| false,
+            is_growing: false,
             is_linking: false,
             is_top_kept: false,
             tally: BackupTally::default(),

@@ -239,7 +239,7 @@ impl Copier<'_> {
             metadata::file(&from, &before, &to)
                 .map_err(|errno| failed(self.to, Action::CopyAttributes, &path, errno))?;
             let after = fstat(self.from, &from, &path)?;
-            let steady = metadata::is_same(&before, &after);
+            let steady = self.is_growing || metadata::is_same(&before, &after);
             if !steady && attempt < TRIES {
                 let _ = self.staging(&path)?.remove_file(&temporary);
                 continue;

@@ -53,6 +53,7 @@ pub(super) fn settle(
             std::thread::sleep(Duration::from_millis(50));
             continue;
         }
+        copier.log()?;
         let report = Archive::check(&destination, clock, &mut |_| {})?;
         copier.tally.items = report.items;
         // A finding that occurs twice is not a write in progress.

@@ -107,6 +107,11 @@ impl Copier<'_> {
         Ok(true)
     }
 
+    /// Copies a directory and everything below it once. False where it does not exist.
+    pub(super) fn unit_as_it_is(&mut self, path: &[u8]) -> Result<bool, BackupError> {
+        Ok(!matches!(self.unit_once(path)?, End::Gone))
+    }
+
     fn unit_once(&mut self, path: &[u8]) -> Result<End, BackupError> {
         let mut waiting = vec![path.to_vec()];
         let mut met: Vec<(Vec<u8>, Stat)> = Vec::new();

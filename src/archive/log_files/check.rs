@@ -1,12 +1,14 @@
 //! Computes the whole log again from its lines, and compares it with the files.
 
 use std::convert::Infallible;
+use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
-use super::files::shown;
+use super::files::{CHECKPOINT, shown};
 use super::line::LogLine;
-use super::months::Lines;
+use super::months::{EVENTS, Lines};
 use super::reader::LogReader;
+use super::writer::{other_key, signer};
 use crate::formats::tlog::merkle::{Hash, leaf};
 use crate::formats::tlog::tile::{Edge, Tile, WIDTH};
 use ibi::message::{Localize, Message};
@@ -58,7 +60,52 @@ impl Localize for LogFault {
 
 display_message!(LogFault);
 
+/// Whether there is a log to which entries can be added, or none. The lines are not read.
+pub(crate) fn is_usable(store: BorrowedFd<'_>) -> bool {
+    let log = LogReader::open(store);
+    log.is_ok_and(|log| log.is_none_or(|log| log.files.edge(log.checkpoint()).is_ok()))
+}
+
+impl LogFault {
+    /// The path in the store of what has the fault.
+    pub fn path(&self) -> String {
+        match self {
+            LogFault::Forged { .. } | LogFault::Hole { .. } => shown(EVENTS),
+            LogFault::Tile { path } => path.clone(),
+            LogFault::Root => shown(CHECKPOINT),
+        }
+    }
+}
+
 impl LogReader {
+    /// Checks that the key in the store is that of a log with this origin.
+    ///
+    /// # Errors
+    /// It is missing, damaged, or not the one that checks the checkpoint.
+    pub fn check_key(&self, origin: &str) -> Result<(), LogFileError> {
+        let key = signer(&self.files, origin)?;
+        if key.verifier() == self.key() {
+            return Ok(());
+        }
+        Err(other_key(&self.key().to_string(), key.verifier()))
+    }
+
+    /// Reads the entries of a bundle, which begins at this multiple of its width. Fewer if the log ends there.
+    ///
+    /// # Errors
+    /// The bundle is missing or damaged.
+    pub fn entries(&self, number: u64) -> Result<Vec<Hash>, LogFileError> {
+        let begin = number * WIDTH as u64;
+        let width = self.checkpoint().size.saturating_sub(begin);
+        let width = WIDTH.min(width as usize);
+        let level = None;
+        self.files.entries(Tile {
+            level,
+            number,
+            width,
+        })
+    }
+
     /// Computes all again: the entries of the lines, the tiles and bundles, and the root in the checkpoint. Returns the first
     /// faults.
     ///

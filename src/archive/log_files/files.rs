@@ -22,7 +22,7 @@ use crate::os::writing::{self, Durability};
 pub const LOG_DIRECTORY: &str = "log";
 
 /// The signed checkpoint.
-pub(super) const CHECKPOINT: &str = "checkpoint";
+pub const CHECKPOINT: &str = "checkpoint";
 
 /// The key that checks it.
 pub(super) const PUBLIC_KEY: &str = "key.pub";
@@ -111,17 +111,18 @@ impl LogFiles {
         text.map_err(|_| LogFileError::Damaged { path: shown(path) })
     }
 
-    /// Reads the checkpoint, and checks that the log has signed it. None if there is none.
+    /// Reads a checkpoint, and checks that the log has signed it. None if there is none.
     pub(super) fn checkpoint(
         &self,
+        file: &str,
         key: &VerifierKey,
     ) -> Result<Option<(Note, Checkpoint)>, LogFileError> {
-        let Some(text) = self.text(CHECKPOINT)? else {
+        let Some(text) = self.text(file)? else {
             return Ok(None);
         };
         let opened = Note::parse(&text)
             .and_then(|note| Checkpoint::open(&note, key).map(|checkpoint| (note, checkpoint)));
-        let path = shown(CHECKPOINT);
+        let path = shown(file);
         let opened = opened.map_err(|error| LogFileError::Refused { path, error })?;
         Ok(Some(opened))
     }

@@ -8,13 +8,13 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use rustix::io::Errno;
 
 use super::error::{LogFileError, errno_of, failed};
-use super::files::{LogFiles, Writing, not_opened, shown};
+use super::files::{CHECKPOINT, LogFiles, Writing, not_opened, shown};
 use super::line::{LONGEST_LINE, LogLine, number_of};
 use crate::archive::tree::Action;
 use crate::os::directory::Directory;
 
 /// The directory of the files.
-const EVENTS: &str = "events";
+pub(super) const EVENTS: &str = "events";
 
 /// The modes of what may name private items.
 const PRIVATE: u32 = 0o600;
@@ -161,9 +161,16 @@ pub(super) fn append(
     file.sync_all().map_err(unwritten)
 }
 
-/// Whether there is a file of lines.
-pub(super) fn are_there(files: &LogFiles) -> Result<bool, LogFileError> {
-    names(files).map(|names| !names.is_empty())
+/// Whether there is no log yet: no checkpoint, and nothing that one has counted.
+pub(super) fn is_none_yet(files: &LogFiles) -> Result<bool, LogFileError> {
+    if files.text(CHECKPOINT)?.is_some() {
+        return Ok(false);
+    }
+    if !names(files)?.is_empty() || files.directory("tile")?.is_some() {
+        let path = shown(CHECKPOINT);
+        return Err(LogFileError::Missing { path });
+    }
+    Ok(true)
 }
 
 /// The names of the files, in their order.

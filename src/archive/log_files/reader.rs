@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
-use super::files::{CHECKPOINT, LogFiles, PUBLIC_KEY, shown};
+use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, shown};
 use super::line::LogLine;
 use super::months;
 use crate::formats::tlog::checkpoint::Checkpoint;
@@ -12,6 +12,9 @@ use crate::formats::tlog::merkle::{self, Hash, leaf};
 use crate::formats::tlog::note::{Note, VerifierKey};
 use crate::formats::tlog::proof::Proof;
 use crate::formats::tlog::tile::{Tile, WIDTH};
+
+/// The last checkpoint that witnesses have cosigned.
+const WITNESSED: &str = "witnessed";
 
 /// The log of a store as it was when it was opened.
 #[derive(Debug)]
@@ -26,13 +29,12 @@ impl LogReader {
     /// Opens the log. None if there is none, or one that is just being made.
     ///
     /// # Errors
-    /// The checkpoint is not signed by the key, or one of them cannot be read.
+    /// The checkpoint is missing or not signed by the key, or one of them cannot be read.
     pub fn open(store: BorrowedFd<'_>) -> Result<Option<LogReader>, LogFileError> {
         let Some(files) = LogFiles::open(store)? else {
             return Ok(None);
         };
-        // The checkpoint is made last.
-        if files.text(CHECKPOINT)?.is_none() {
+        if months::is_none_yet(&files)? {
             return Ok(None);
         }
         let path = shown(PUBLIC_KEY);
@@ -41,7 +43,7 @@ impl LogReader {
         let key = VerifierKey::parse(&text).ok();
         let key = key.filter(|it| format!("{it}\n") == text);
         let key = key.ok_or(LogFileError::Damaged { path })?;
-        let checkpoint = files.checkpoint(&key)?;
+        let checkpoint = files.checkpoint(CHECKPOINT, &key)?;
         Ok(checkpoint.map(|(note, checkpoint)| LogReader {
             files,
             key,
@@ -65,22 +67,43 @@ impl LogReader {
         &self.checkpoint
     }
 
-    /// Proves that an entry is in the log. The salt and the text of its line are in `extra`.
+    /// The last checkpoint that witnesses have cosigned, with their signatures. None if there is none.
+    ///
+    /// # Errors
+    /// It is not signed by the key of the log, or cannot be read.
+    pub fn witnessed(&self) -> Result<Option<(Note, Checkpoint)>, LogFileError> {
+        self.files.checkpoint(WITNESSED, &self.key)
+    }
+
+    /// Keeps a checkpoint that witnesses have cosigned.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep_witnessed(&self, note: &Note) -> Result<(), LogFileError> {
+        let mut writing = Writing::to(&self.files);
+        writing.file(WITNESSED, note.to_string().as_bytes(), PUBLIC)?;
+        writing.sync().map(drop)
+    }
+
+    /// Proves that an entry is in the log, by the checkpoint that witnesses have cosigned if it is there already. The salt and
+    /// the text of its line are in `extra`.
     ///
     /// # Errors
     /// There is no such entry, or its line or a tile is missing or damaged.
     pub fn prove(&self, number: u64) -> Result<Proof, LogFileError> {
         let line = self.line(number)?;
-        let Checkpoint { size, root, .. } = &self.checkpoint;
-        let hashes = merkle::inclusion(number, *size, &mut |begin, end| self.part(begin, end))?;
+        let witnessed = self.witnessed()?.filter(|(_, it)| number < it.size);
+        let own = || (self.note.clone(), self.checkpoint.clone());
+        let (note, Checkpoint { size, root, .. }) = witnessed.unwrap_or_else(own);
+        let hashes = merkle::inclusion(number, size, &mut |begin, end| self.part(begin, end))?;
         let entry = leaf(&line.entry());
-        merkle::check_inclusion((number, &entry), &hashes, (*size, root))
+        merkle::check_inclusion((number, &entry), &hashes, (size, &root))
             .map_err(|_| LogFileError::Unproved { number })?;
         Ok(Proof {
             extra: Some([&line.salt, line.text.as_bytes()].concat()),
             index: number,
             hashes,
-            checkpoint: self.note.clone(),
+            checkpoint: note,
         })
     }
 

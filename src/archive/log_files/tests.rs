@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode};
 
+use super::check::LogFault;
 use super::*;
 use crate::formats::tlog::checkpoint::Checkpoint;
 use crate::formats::tlog::merkle::{Hash, check_consistency, empty, leaf, root};

@@ -43,11 +43,7 @@ impl LogWriter {
     /// A file of the log is missing or damaged, or the log has another origin or key.
     pub fn open(store: BorrowedFd<'_>, origin: &str) -> Result<LogWriter, LogFileError> {
         let files = LogFiles::open_or_make(store)?;
-        let is_new = files.text(CHECKPOINT)?.is_none();
-        if is_new && (months::are_there(&files)? || files.directory("tile")?.is_some()) {
-            let path = shown(CHECKPOINT);
-            return Err(LogFileError::Missing { path });
-        }
+        let is_new = months::is_none_yet(&files)?;
         let mut log = LogWriter {
             key: key_of(&files, origin, is_new)?,
             files,
@@ -121,7 +117,7 @@ impl LogWriter {
     fn recover(&mut self) -> Result<(), LogFileError> {
         self.files.sync("")?;
         let path = shown(CHECKPOINT);
-        let checkpoint = self.files.checkpoint(self.key.verifier())?;
+        let checkpoint = self.files.checkpoint(CHECKPOINT, self.key.verifier())?;
         let (_, checkpoint) = checkpoint.ok_or(LogFileError::Missing { path })?;
         (self.edge, self.bundle) = self.files.edge(&checkpoint)?;
         months::cut(&self.files, checkpoint.size)?;
@@ -192,25 +188,11 @@ fn write(files: &LogFiles, path: &str, text: &str, mode: u32) -> Result<(), LogF
 /// Reads the key of a log, or draws that of a new one.
 fn key_of(files: &LogFiles, origin: &str, is_new: bool) -> Result<SignerKey, LogFileError> {
     let public = files.text(PUBLIC_KEY)?;
-    let seed = match files.text(KEY)? {
-        Some(text) => {
-            let seed = text.strip_suffix('\n').and_then(bytes_of);
-            let path = shown(KEY);
-            seed.ok_or(LogFileError::Damaged { path })?
-        }
-        None if is_new && public.is_none() => {
-            let seed: [u8; 32] = random::draw().map_err(failed(Action::Read, random::SOURCE))?;
-            write(files, KEY, &format!("{}\n", Hex(&seed)), SECRET)?;
-            seed
-        }
-        None => {
-            let path = shown(KEY);
-            return Err(LogFileError::Missing { path });
-        }
-    };
-    let key = SignerKey::new(origin, KeyKind::Ed25519, &seed);
-    let origin = origin.to_owned();
-    let key = key.map_err(|_| LogFileError::Name { origin })?;
+    if is_new && public.is_none() && files.text(KEY)?.is_none() {
+        let seed: [u8; 32] = random::draw().map_err(failed(Action::Read, random::SOURCE))?;
+        write(files, KEY, &format!("{}\n", Hex(&seed)), SECRET)?;
+    }
+    let key = signer(files, origin)?;
     let text = format!("{}\n", key.verifier());
     match public {
         None => write(files, PUBLIC_KEY, &text, PUBLIC)?,
@@ -220,8 +202,19 @@ fn key_of(files: &LogFiles, origin: &str, is_new: bool) -> Result<SignerKey, Log
     Ok(key)
 }
 
+/// Reads the key that signs.
+pub(super) fn signer(files: &LogFiles, origin: &str) -> Result<SignerKey, LogFileError> {
+    let path = shown(KEY);
+    let text = files.text(KEY)?;
+    let text = text.ok_or(LogFileError::Missing { path: path.clone() })?;
+    let seed = text.strip_suffix('\n').and_then(bytes_of::<32>);
+    let seed = seed.ok_or(LogFileError::Damaged { path })?;
+    let origin = origin.to_owned();
+    SignerKey::new(&origin, KeyKind::Ed25519, &seed).map_err(|_| LogFileError::Name { origin })
+}
+
 /// The error of a public key that is not that of the log.
-fn other_key(found: &str, expected: &VerifierKey) -> LogFileError {
+pub(super) fn other_key(found: &str, expected: &VerifierKey) -> LogFileError {
     let path = shown(PUBLIC_KEY);
     match VerifierKey::parse(found) {
         Ok(key) if key.name() != expected.name() => LogFileError::Origin {

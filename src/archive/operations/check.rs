@@ -16,6 +16,7 @@
 //! - [`record`]: puts items into an index.
 //! - [`reindex`]: an index from the tree.
 //! - [`store_files`]: the index, `archive.ibi` and the other files of the store.
+//! - [`history`]: the log of the store, and the events in the index.
 //! - [`compare`]: differences between the tree and the index.
 //! - [`consistency`]: editions, relations and the service's item.
 //! - [`pass`]: a check of a whole store.
@@ -26,6 +27,7 @@ mod compare;
 mod consistency;
 mod context;
 mod finding;
+mod history;
 mod item_set;
 mod metadata;
 mod pass;

@@ -12,7 +12,8 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::full_disk::with_reserve;
 use super::{Archive, ArchiveError, Keeper, RunAs};
-use crate::archive::store::{ContentRow, Item, ItemId, block_of};
+use crate::archive::store::{By, ContentRow, Item, ItemId, block_of};
+use crate::formats::history::EventKind;
 use crate::formats::item::State;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
@@ -44,6 +45,10 @@ struct Changing {
     is_fresh: bool,
     first: Instant,
     last: Option<Instant>,
+    /// The user who was the last to change its files.
+    by: Option<u32>,
+    /// Whether its content was known before: it is not new.
+    was_known: bool,
 }
 
 impl Changing {
@@ -55,7 +60,19 @@ impl Changing {
             is_fresh: false,
             first: now,
             last: None,
+            by: None,
+            was_known: false,
         }
+    }
+}
+
+impl Changing {
+    /// The item and the user, once, if files of an item that is not new were changed.
+    fn told(&mut self, item: ItemId) -> Option<(ItemId, u32)> {
+        self.by
+            .take()
+            .filter(|_| self.was_known)
+            .map(|by| (item, by))
     }
 }
 
@@ -98,6 +115,13 @@ impl ContentChange {
     /// The item that changes.
     pub fn item(&self) -> ItemId {
         self.item
+    }
+
+    /// Notes that a user changes files, not only what lies beside them: it is told when the item is left alone.
+    pub fn made_by(&self, uid: u32) {
+        if let Some(changing) = self.changes.inner.lock().items.get_mut(&self.item) {
+            changing.by = Some(uid);
+        }
     }
 }
 
@@ -190,6 +214,14 @@ impl Archive {
         inner.items.get(&item).is_some_and(|it| it.users > 0)
     }
 
+    /// Whether the content of an item was known before it changed now: it is not new.
+    pub(super) fn was_known(&self, item: ItemId) -> Result<bool, ArchiveError> {
+        let inner = self.content.inner.lock();
+        let is_noted = inner.items.get(&item).is_some_and(|it| it.was_known);
+        drop(inner);
+        Ok(is_noted || self.store.content_stamp(item)?.is_some())
+    }
+
     /// Whether programs change items beside the mount.
     pub(super) fn is_worked_in(&self) -> bool {
         self.content.inner.lock().works > 0
@@ -253,11 +285,21 @@ impl Keeper<'_> {
 
     fn forget_content_of(&self, items: &[Item]) -> Result<(), ArchiveError> {
         let items: Vec<ItemId> = items.iter().map(|item| item.id).collect();
-        Ok(self.store.forget_content(&items)?)
+        self.store.forget_content(&items)?;
+        Ok(())
     }
 
     /// Regular end: what is recorded is right.
     pub(super) fn end_content(&self) {
+        if self.store.has_history() {
+            self.forget_fresh_content();
+            let changed: Vec<_> = {
+                let mut inner = self.content.inner.lock();
+                let changing = inner.items.iter_mut();
+                changing.filter_map(|(item, it)| it.told(*item)).collect()
+            };
+            self.tell_changed(&changed);
+        }
         let changing: Vec<ItemId> = {
             let mut inner = self.content.inner.lock();
             inner.is_over = true;
@@ -285,9 +327,31 @@ impl Keeper<'_> {
             }
             fresh
         };
-        if let Err(error) = self.store.forget_content(&fresh) {
-            log::debug!("the size of items is not known: {error}");
-            self.content.inner.lock().fresh.extend(fresh);
+        let mut forgotten = self.store.forget_content(&fresh);
+        let mut inner = self.content.inner.lock();
+        match &mut forgotten {
+            Ok(known) => {
+                for item in known {
+                    if let Some(changing) = inner.items.get_mut(item) {
+                        changing.was_known = true;
+                    }
+                }
+            }
+            Err(error) => {
+                log::debug!("the size of items is not known: {error}");
+                inner.fresh.extend(fresh);
+            }
+        }
+    }
+
+    /// Tells that files of items were changed, and by whom.
+    fn tell_changed(&self, changed: &[(ItemId, u32)]) {
+        for (item, uid) in changed {
+            if let Ok(Some(item)) = self.store.item(*item)
+                && item.state != State::Deleted
+            {
+                self.tell(By::User(*uid), EventKind::Changed, Some(&item.names), "");
+            }
         }
     }
 
@@ -333,6 +397,7 @@ impl Keeper<'_> {
             let recorded = self.store.record_content(reader, &rows)?;
             let recorded: HashMap<ItemId, bool> =
                 rows.iter().map(|row| row.item).zip(recorded).collect();
+            let mut changed = Vec::new();
             let mut inner = self.content.inner.lock();
             for (id, changes) in batch {
                 // Of what has not changed here, another host has written the row.
@@ -342,8 +407,13 @@ impl Keeper<'_> {
                     // A change has begun before the row was written.
                     inner.fresh.push(*id);
                 } else if is_known {
-                    inner.items.remove(id);
+                    let ended = inner.items.remove(id);
+                    changed.extend(ended.and_then(|mut it| it.told(*id)));
                 }
+            }
+            drop(inner);
+            if self.store.has_history() {
+                self.tell_changed(&changed);
             }
         }
         Ok(due.len())

@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use rustix::fs::{Mode, Stat};
 
 use super::{Archive, ArchiveError, Editor};
-use crate::archive::store::Item;
+use crate::archive::store::{By, Item};
 use crate::archive::tree::{Action, Place};
+use crate::formats::history::EventKind;
 use crate::formats::item::{Names, State};
 use crate::os::opening::set_mode;
 
@@ -53,6 +54,12 @@ impl Editor<'_> {
         })?;
         let was_draft = is_draft(self.set_directory_mode(&item, opened)?);
         if was_draft {
+            self.tell(
+                By::of(self.actor),
+                EventKind::Published,
+                Some(&item.names),
+                "",
+            );
             self.announce_published(item.id)?;
         }
         Ok(was_draft)

@@ -171,6 +171,11 @@ pub enum ArchiveError {
         /// The reason.
         why: Message,
     },
+    /// The log of the store cannot be read or written.
+    Log {
+        /// The reason.
+        why: Message,
+    },
     /// Neither end of the relation is an original of this Archive.
     NotOriginal {
         /// The two ends.
@@ -380,6 +385,7 @@ impl Localize for ArchiveError {
                 at = at.to_rfc3339()
             ),
             ArchiveError::SealRefused { names, why } => message!("{names}: {why}", names, why),
+            ArchiveError::Log { why } => why.clone(),
             ArchiveError::NotOriginal { what } => message!(
                 "neither end of {what} is an original of this Archive; declare it where one is",
                 what
@@ -464,6 +470,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::NotAllowed(..)
             | ArchiveError::Sealed { .. }
             | ArchiveError::SealRefused { .. }
+            | ArchiveError::Log { .. }
             | ArchiveError::NotOriginal { .. }
             | ArchiveError::Cycle { .. }
             | ArchiveError::OtherItem { .. }

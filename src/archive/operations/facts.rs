@@ -7,6 +7,7 @@ use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::item::{Names, Seal, Sidecar, period, period_text};
 use crate::formats::search::Searched;
+use crate::formats::tlog::note::{KeyKind, VerifierKey};
 use crate::sql::index_url::IndexUrl;
 use ibi::distributor::Granularity;
 use ibi::message;
@@ -44,6 +45,10 @@ pub struct Facts {
     pub drafts: bool,
     /// The seconds after which what is published is sealed.
     pub sealed_after: Option<i64>,
+    /// Whether the store keeps a log of what is done.
+    pub history: bool,
+    /// The Archives that cosign its log, and their keys.
+    pub witnesses: Vec<(BaseUrl, VerifierKey)>,
     /// The index in a database server; None if it is a file in the store.
     pub index: Option<IndexUrl>,
 }
@@ -82,6 +87,11 @@ impl Facts {
             Some(ibip) => ibip.to_string(),
             None => names.preferred(),
         })
+    }
+
+    /// The name of its log, and of the key that signs it.
+    pub(super) fn log_origin(&self) -> String {
+        format!("{}/log", self.address())
     }
 
     /// Host and port, as an address.
@@ -136,6 +146,8 @@ impl Facts {
                 serves_hidden: false,
                 drafts: false,
                 sealed_after: None,
+                history: false,
+                witnesses: Vec::new(),
                 index: None,
                 ..facts.clone()
             };
@@ -206,6 +218,28 @@ impl Facts {
                 other => return Err(refuse("drafts", other)),
             },
         };
+        let history = match pairs.get("history") {
+            None => false,
+            Some(_) => match word("history")?.as_str() {
+                "yes" => true,
+                "no" => false,
+                other => return Err(refuse("history", other)),
+            },
+        };
+        let witnesses = match pairs.get("witness") {
+            None => Vec::new(),
+            Some(value) => {
+                let refused = || refuse("witness", &value.words().join(" "));
+                let witness = |pair: &[String]| {
+                    let [url, key] = pair else { return None };
+                    let key = VerifierKey::parse(key).ok()?;
+                    let is_witness = key.kind() == KeyKind::Cosignature;
+                    Some((BaseUrl::parse(url).ok().filter(|_| is_witness)?, key))
+                };
+                let witnesses = value.words().chunks(2).map(witness).collect();
+                Option::<Vec<_>>::ok_or_else(witnesses, refused)?
+            }
+        };
         let sealed_after = match pairs.get("seal") {
             None => None,
             Some(_) => {
@@ -247,6 +281,8 @@ impl Facts {
             serves_hidden,
             drafts,
             sealed_after,
+            history,
+            witnesses,
             index,
         };
         // A host must be valid as the prefix of a rep.
@@ -290,6 +326,14 @@ impl Facts {
         }
         if let Some(seconds) = self.sealed_after {
             text.push_str(&format!("seal {}\n", period_text(seconds)));
+        }
+        if self.history {
+            text.push_str("history yes\n");
+        }
+        if !self.witnesses.is_empty() {
+            let witness = |(url, key): &(BaseUrl, VerifierKey)| format!("{url} {key}");
+            let witnesses: Vec<String> = self.witnesses.iter().map(witness).collect();
+            text.push_str(&format!("witness {{{}}}\n", witnesses.join(" ")));
         }
         if let Some(index) = &self.index {
             text.push_str(&format!("index {index}\n"));

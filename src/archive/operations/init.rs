@@ -127,6 +127,8 @@ impl Archive {
             contact: None,
             drafts: false,
             sealed_after: None,
+            history: false,
+            witnesses: Vec::new(),
             index: setup.index.clone(),
         };
         // If the clock is out of the range of names, nothing is created.

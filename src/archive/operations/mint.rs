@@ -9,7 +9,7 @@ use super::drafts::is_draft;
 use super::far_ends::inverse;
 use super::recovery_log::{ChangeDurability, Queued};
 use super::{ArchiveError, Depositor, Event, Stranger, log_event};
-use crate::archive::store::{DateRequest, Grant, Item, Record, Speaker, StoreError};
+use crate::archive::store::{By, DateRequest, Grant, Item, Record, Speaker, StoreError};
 use crate::archive::tree::{Filled, Owner, Place, StagedItem};
 use crate::formats::item::{Life, Names, Sidecar};
 use ibi::distributor::Reservation;
@@ -471,6 +471,7 @@ impl Depositor<'_> {
         });
         let record = Record {
             speaker,
+            by: By::of(self.actor),
             ..self.record_of(names.clone(), &sidecar, bytes.clone())
         };
         Ok(Staged {

@@ -6,11 +6,12 @@ use rustix::fs::{AtFlags, OFlags};
 
 use super::lock::Hold;
 use super::{
-    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Stranger, SystemClock, lock, one_database,
-    own_files,
+    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, lock,
+    one_database, own_files,
 };
-use crate::archive::store::{HostState, Sharing, Store};
+use crate::archive::store::{By, HostState, Sharing, Store};
 use crate::archive::tree::Tree;
+use crate::formats::history::EventKind;
 use crate::os::mounts::is_trusted;
 use crate::os::opening::read_regular;
 use crate::sql::index_url::NamedBy;
@@ -112,6 +113,13 @@ impl Archive {
             Hold::Shared(_) => Sharing::Shared,
         })?;
         let archive = Archive::over(facts, tree, store, clock, Some(lock));
+        if archive.facts.history {
+            archive.store.begin_history();
+            // Before anything is told: a new index gets the events in their order.
+            if let Err(error) = archive.read_log() {
+                log::warn!("history may be incomplete: {error}");
+            }
+        }
         archive.check_facts(changed_facts)?;
         if archive.is_shared() {
             archive.keeper().stage_as_entered();
@@ -143,7 +151,9 @@ impl Archive {
     /// accepted only if the caller requests it.
     fn check_facts(&self, changed_facts: ChangedFacts) -> Result<(), ArchiveError> {
         let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
-        match self.store.facts()? {
+        let known = self.store.facts()?;
+        let is_changed = known.as_ref().is_some_and(|known| *known != text);
+        match known {
             Some(known) if known == text => Ok(()),
             // URLs are not part of what is minted.
             Some(known)
@@ -153,7 +163,11 @@ impl Archive {
             }
             Some(_) if changed_facts == ChangedFacts::Refuse => Err(ArchiveError::FactsChanged),
             _ => Ok(self.store.set_facts(&text)?),
+        }?;
+        if is_changed {
+            self.tell(By::of(&Process), EventKind::PolicyChanged, None, "");
         }
+        Ok(())
     }
 
     pub(super) fn refuse_other_directories(path: &Path) -> Result<(), ArchiveError> {

@@ -3,7 +3,7 @@
 use super::full_disk::with_reserve;
 use super::recovery_log::ChangeDurability;
 use super::{Acceptance, Archive, ArchiveError, Depositor, Editor, Event, Stranger, log_event};
-use crate::archive::store::{Item, ItemId, Record};
+use crate::archive::store::{By, Item, ItemId, Record};
 use crate::archive::tree::{Creator, Place};
 use crate::formats::item::{Life, Names, Sidecar, State};
 use ibi::{Ibi, Ibip, Rep};
@@ -162,8 +162,10 @@ impl Editor<'_> {
         if self.tree.is_directory(place.as_str()) {
             self.tree.remove_item(place)?;
         }
-        self.store
-            .put(&self.record_of_removed(item.names.clone(), &tombstone, bytes))?;
+        self.store.put(&Record {
+            by: By::of(self.actor),
+            ..self.record_of_removed(item.names.clone(), &tombstone, bytes)
+        })?;
         Ok(())
     }
 }

@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 
 use super::{Actor, Archive, ArchiveError, Editor, Event, Process, log_event};
 use crate::archive::manifest::{read_digest, sealed_files};
-use crate::archive::store::{Item, ItemId};
+use crate::archive::store::{By, Item, ItemId};
 use crate::archive::tree::Place;
 use crate::formats::fixity;
+use crate::formats::history::EventKind;
 use crate::formats::item::{Life, Names, Seal, State};
 use crate::os::caller::act_as_process;
 use crate::os::opening;
@@ -228,6 +229,12 @@ impl Archive {
         }
         self.edit(actor, |it| it.write_seal(&item, None))?;
         log_event(Event::Unseal(reason), &item.names, actor);
+        self.tell(
+            By::of(actor),
+            EventKind::Unsealed,
+            Some(&item.names),
+            reason,
+        );
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use super::admission::forms;
 use super::leaves::{Leaf, Present, area_of};
 use super::recovery_log::{ChangeDurability, DirtyRegion, Queued};
 use super::{Actor, ArchiveError, Editor, Event, Keeper, Stranger, log_event};
-use crate::archive::store::{Item, Record};
+use crate::archive::store::{By, Item, Record};
 use crate::archive::tree::{Action, Area, Creator, Place, SIDECAR};
 use crate::formats::item::{Names, State};
 use crate::formats::tree_name::{LevelPath, is_prefix};
@@ -280,7 +280,10 @@ impl Keeper<'_> {
     /// The record of a copy that has arrived and concerns no other item: it has no name of this Archive, no alias, no
     /// tombstone, and is where its names place it. None for all others.
     fn record_of_arrival(&self, names: &Names) -> Result<Option<Record>, ArchiveError> {
-        let (record, refusal) = self.read_item(names)?;
+        let (mut record, refusal) = self.read_item(names)?;
+        if self.store.has_history() {
+            record.by = self.with_author(names, |author| Ok(By::of(author)))?;
+        }
         let adds_ibip = names.ibip().is_none() && record.names.ibip().is_some();
         let is_plain = refusal.is_none()
             && record.state == State::Copy

@@ -177,7 +177,7 @@ impl Store {
         })?;
         let written = connection.transact(Sync::Later, |it| {
             note_all(it, &noted)?;
-            record::put_arrived(it, id, record)
+            record::put_arrived(it, id, record, self.teller.get())
         });
         let written = self.note_recorded(written);
         if let Ok(written) = written {
@@ -215,7 +215,7 @@ impl Store {
             let bare = |item: &Item| Record::bare(item.names.clone(), item.state);
             let written = arrived
                 .iter()
-                .map(|item| record::put_arrived(it, item.id, &bare(item)));
+                .map(|item| record::put_arrived(it, item.id, &bare(item), self.teller.get()));
             written.collect::<Result<Vec<Recorded>, StoreError>>()
         });
         match written {

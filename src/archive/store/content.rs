@@ -156,8 +156,11 @@ impl Store {
         self.mark_content(ALL)
     }
 
-    /// Removes the rows of items whose content changes. Writes nothing if they have none.
-    pub(in crate::archive) fn forget_content(&self, items: &[ItemId]) -> Result<(), StoreError> {
+    /// Removes the rows of items whose content changes, and returns those that had one. Writes nothing if they have none.
+    pub(in crate::archive) fn forget_content(
+        &self,
+        items: &[ItemId],
+    ) -> Result<Vec<ItemId>, StoreError> {
         let mut items = items.to_vec();
         items.sort_unstable();
         let mut counted = Vec::new();
@@ -176,10 +179,10 @@ impl Store {
                     Ok::<(), StoreError>(())
                 })?;
         }
-        if counted.is_empty() {
-            return Ok(());
+        if !counted.is_empty() {
+            self.write(Sync::Later, |transaction| delete(transaction, &counted))?;
         }
-        self.write(Sync::Later, |transaction| delete(transaction, &counted))
+        Ok(counted)
     }
 
     /// Removes all rows.

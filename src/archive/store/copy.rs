@@ -53,6 +53,7 @@ const TABLES: &[(&str, &str)] = &[
         "relation_change",
         "source, kind, target, target_rep, target_ibip, declared, changed",
     ),
+    ("event", "number, item, salt, line, logged"),
 ];
 
 /// Replaces all rows of tables by those of another database.

@@ -52,7 +52,7 @@ impl Store {
         let together = connection.transact(Sync::Now, |transaction| {
             group
                 .iter()
-                .map(|waiting| apply(transaction, &waiting.write))
+                .map(|waiting| apply(transaction, &waiting.write, self.teller.get()))
                 .collect::<Result<Vec<_>, _>>()
         });
         match (together, group) {
@@ -74,8 +74,9 @@ impl Store {
             // One record cannot be written. Each is written alone, so that only that one gets the error.
             (Err(_), _) => {
                 for waiting in group {
-                    let alone = connection
-                        .transact(Sync::Now, |transaction| apply(transaction, &waiting.write));
+                    let alone = connection.transact(Sync::Now, |transaction| {
+                        apply(transaction, &waiting.write, self.teller.get())
+                    });
                     *waiting.result.lock() = Some(self.note_recorded(alone));
                 }
             }

@@ -62,6 +62,15 @@ impl fmt::Display for Speaker {
     }
 }
 
+/// The one who makes a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The program, by itself or for another Archive.
+    Program,
+    /// A user of the system, by number.
+    User(u32),
+}
+
 /// An item to be recorded.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -87,6 +96,8 @@ pub struct Record {
     pub speaker: Option<Speaker>,
     /// Recorded aliases.
     pub aliases: Vec<AliasPair>,
+    /// The one who changes it so.
+    pub by: By,
 }
 
 impl Record {
@@ -118,6 +129,7 @@ impl Record {
             relations: Vec::new(),
             speaker: None,
             aliases: Vec::new(),
+            by: By::Program,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Writes a record as the rows of an item: its names, relations and aliases.
 
+use super::history::{Before, Teller};
 use super::{
     Item, ItemId, Record, StoreError, aliases, recovery_log, relation_changes, rows, speakers,
 };
@@ -31,7 +32,11 @@ pub(super) struct NewItem {
 }
 
 /// Writes one record of a group.
-pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Recorded, StoreError> {
+pub(super) fn apply(
+    connection: &Connection,
+    change: &RecordWrite,
+    teller: Option<&Teller>,
+) -> Result<Recorded, StoreError> {
     if change.mint.is_some()
         && let Some(holder) = holder_of(connection, &change.record.names)?
     {
@@ -44,7 +49,11 @@ pub(super) fn apply(connection: &Connection, change: &RecordWrite) -> Result<Rec
         Some(_) => Vec::new(),
         None => known_as(connection, &change.record.names)?,
     };
-    let recorded = write(connection, &change.record, known, true, None)?;
+    let noted = Noted {
+        is_mint: change.mint.is_some(),
+        ..Noted::by(teller)
+    };
+    let recorded = write(connection, &change.record, known, &noted, None)?;
     if let Some(NewItem { owner }) = &change.mint {
         let uid = owner.map(|owner| owner.uid);
         let gid = owner.map(|owner| owner.gid);
@@ -108,17 +117,25 @@ fn update() -> String {
 }
 
 /// Records an item, new or known by any of its names, with everything that its sidecar declares.
-pub(super) fn put(connection: &Connection, record: &Record) -> Result<Recorded, StoreError> {
+pub(super) fn put(
+    connection: &Connection,
+    record: &Record,
+    teller: Option<&Teller>,
+) -> Result<Recorded, StoreError> {
     let known = known_as(connection, &record.names)?;
-    write(connection, record, known, true, None)
+    write(connection, record, known, &Noted::by(teller), None)
 }
 
 /// Records an item unless one of its names is known.
-pub(super) fn put_new(connection: &Connection, record: &Record) -> Result<bool, StoreError> {
+pub(super) fn put_new(
+    connection: &Connection,
+    record: &Record,
+    teller: Option<&Teller>,
+) -> Result<bool, StoreError> {
     if holder_of(connection, &record.names)?.is_some() {
         return Ok(false);
     }
-    write(connection, record, Vec::new(), true, None)?;
+    write(connection, record, Vec::new(), &Noted::by(teller), None)?;
     Ok(true)
 }
 
@@ -127,18 +144,24 @@ pub(super) fn put_arrived(
     connection: &Connection,
     id: ItemId,
     record: &Record,
+    teller: Option<&Teller>,
 ) -> Result<Recorded, StoreError> {
     // Another item with its other name becomes this one, or keeps the name.
     if holder_of(connection, &record.names)?.is_some() {
-        return put(connection, record);
+        return put(connection, record, teller);
     }
-    write(connection, record, Vec::new(), true, Some(id))
+    let noted = Noted::by(teller);
+    write(connection, record, Vec::new(), &noted, Some(id))
 }
 
 /// As [`put`], while all items are recorded again: what their relations were before is not known.
 pub(super) fn fill(connection: &Connection, record: &Record) -> Result<Recorded, StoreError> {
     let known = known_as(connection, &record.names)?;
-    write(connection, record, known, false, None)
+    let noted = Noted {
+        relations: false,
+        ..Noted::by(None)
+    };
+    write(connection, record, known, &noted, None)
 }
 
 /// An item: its number and the forms of its identifier.
@@ -181,11 +204,31 @@ pub(super) fn values<'a>(
     ]
 }
 
+/// What is recorded of a change beside the item itself.
+struct Noted<'a> {
+    /// Whether the relations in which it differs are.
+    relations: bool,
+    /// Records events, if they are recorded.
+    teller: Option<&'a Teller>,
+    /// Whether the item is minted.
+    is_mint: bool,
+}
+
+impl<'a> Noted<'a> {
+    fn by(teller: Option<&'a Teller>) -> Noted<'a> {
+        Noted {
+            relations: true,
+            teller,
+            is_mint: false,
+        }
+    }
+}
+
 fn write(
     connection: &Connection,
     record: &Record,
     known: Vec<Known>,
-    notes_relations: bool,
+    noted: &Noted<'_>,
     number: Option<ItemId>,
 ) -> Result<Recorded, StoreError> {
     let rep_key = record.names.rep().map(Rep::canonical);
@@ -208,8 +251,14 @@ fn write(
         names.get_or_insert(holder);
     }
     let known: Vec<i64> = known.into_iter().map(|(id, ..)| id).collect();
-    let before = notes_relations.then(|| relation_changes::declared_by(connection, &known));
+    let before = noted
+        .relations
+        .then(|| relation_changes::declared_by(connection, &known));
     let before = before.transpose()?;
+    let row_before = match (noted.teller, known.first()) {
+        (Some(_), Some(item)) => Before::of(connection, *item)?,
+        _ => None,
+    };
     for id in &known {
         for forget in [
             "DELETE FROM relation WHERE source = ?1",
@@ -253,8 +302,13 @@ fn write(
             ],
         )?;
     }
+    let mut related = String::new();
     if let Some(before) = before {
-        relation_changes::note(connection, ItemId(id), &before, &record.relations)?;
+        related = relation_changes::note(connection, ItemId(id), &before, &record.relations)?;
+    }
+    if let Some(teller) = noted.teller {
+        let change = (noted.is_mint, related.as_str());
+        teller.tell_change(connection, record, row_before.as_ref(), change)?;
     }
     aliases::add(connection, ItemId(id), &record.aliases)?;
     let mut item = record.item(ItemId(id));

@@ -42,13 +42,14 @@ pub(super) fn declared_by(connection: &Connection, items: &[i64]) -> Result<Decl
     Ok(declared)
 }
 
-/// Records in what an item's relations differ from those of before.
+/// Records in what an item's relations differ from those of before. Returns it in words, empty if they are the same.
 pub(super) fn note(
     connection: &Connection,
     item: ItemId,
     before: &Declared,
     now: &[(RelationKind, Names)],
-) -> Result<(), StoreError> {
+) -> Result<String, StoreError> {
+    let mut words = Vec::new();
     let mut after = Declared::new();
     for (kind, target) in now {
         // As in the table of relations, the first holds.
@@ -59,14 +60,16 @@ pub(super) fn note(
     for (kind, target) in before {
         if !after.get(kind).is_some_and(|now| now.matches(target)) {
             put(connection, item, kind, target, false)?;
+            words.push(format!("-{kind} {}", target.preferred()));
         }
     }
     for (kind, target) in &after {
         if !before.get(kind).is_some_and(|then| then.matches(target)) {
             put(connection, item, kind, target, true)?;
+            words.push(format!("{kind} {}", target.preferred()));
         }
     }
-    Ok(())
+    Ok(words.join(", "))
 }
 
 fn put(

@@ -176,6 +176,21 @@ const MIGRATIONS: &[&str] = &[
     "
     CREATE INDEX item_with_life ON item (id) WHERE life IS NOT NULL;
     ",
+    // 15: what was done to items and to the store.
+    "
+    -- Events in the order in which they were told. `item` is the canonical rep, or IBIp where there is no rep; NULL for the
+    -- store. `logged` is the number in the log of the store; NULL for those that wait for it.
+    CREATE TABLE event (
+        number INTEGER PRIMARY KEY,
+        item   TEXT,
+        salt   BLOB NOT NULL,
+        line   TEXT NOT NULL,
+        logged INTEGER
+    ) STRICT;
+    CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+    CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL;
+    CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

@@ -176,4 +176,17 @@ const MIGRATIONS: &[&str] = &[
     r#"ALTER TABLE item ADD COLUMN IF NOT EXISTS life TEXT COLLATE "C";"#,
     // 7: which items are sealed, as in SQLite.
     "CREATE INDEX IF NOT EXISTS item_with_life ON item (id) WHERE life IS NOT NULL;",
+    // 8: what was done to items and to the store, as in SQLite.
+    r#"
+    CREATE TABLE event (
+        number BIGINT PRIMARY KEY,
+        item   TEXT COLLATE "C",
+        salt   BYTEA NOT NULL,
+        line   TEXT COLLATE "C" NOT NULL,
+        logged BIGINT
+    );
+    CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+    CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL;
+    CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
+    "#,
 ];

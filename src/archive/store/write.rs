@@ -22,7 +22,8 @@ impl Store {
                     return written;
                 }
                 let connection = self.lock();
-                let recorded = connection.transact(Sync::Later, |it| put(it, record));
+                let recorded =
+                    connection.transact(Sync::Later, |it| put(it, record, self.teller.get()));
                 self.note_recorded(recorded)
             }
             State::Original | State::Deleted => {
@@ -66,7 +67,7 @@ impl Store {
         let recorded = self.write(Sync::Later, |transaction| {
             records
                 .iter()
-                .map(|record| record::put_new(transaction, record))
+                .map(|record| record::put_new(transaction, record, self.teller.get()))
                 .collect()
         })?;
         let is_held = |life: &Life| life.sealed.is_some() || life.available.is_some();
@@ -116,6 +117,9 @@ impl Store {
         let connection = self.lock();
         self.recent.clear();
         connection.transact(Sync::Later, |transaction| {
+            if let Some(teller) = self.teller.get() {
+                teller.tell_forgotten(transaction, item)?;
+            }
             transaction.execute("DELETE FROM item WHERE id = ?1", params![item.0])
         })
     }

@@ -74,6 +74,27 @@ Examples:
   ibifs cite 'mnt/example.org/archive/2026/11.22.10.15!' --style abnt --language pt-BR
   ibifs cite 8JMKD3MGP8W/34PGRBS --store store --style ieee";
 
+pub(super) const HISTORY: &str = "\
+Examples:
+  ibifs history mnt/example.org/archive/2026/11.22.10.15
+  ibifs history mnt --since 2026-11-01 --type withdrawn
+  ibifs history 8JMKD3MGP8W/34PGRBS --store store --json";
+
+pub(super) const PROVE: &str = "\
+Examples:
+  ibifs prove mnt/example.org/archive/2026/11.22.10.15 | tee thesis.tlog-proof
+  ibifs prove 8JMKD3MGP8W/34PGRBS --store store | tee map.tlog-proof";
+
+pub(super) const COSIGN: &str = "\
+Examples:
+  ibifs cosign store
+  ibifs cosign mnt --json";
+
+pub(super) const VERIFY: &str = "\
+Examples:
+  ibifs verify thesis.tlog-proof --policy archives.policy
+  ibifs verify thesis.tlog-proof --store store";
+
 pub(super) const FIND: &str = "\
 Examples:
   ibifs find rainfall --store store

@@ -18,11 +18,16 @@ const GROUPS: &[(Title, &[&str])] = &[
         || message!("Items"),
         &[
             "mint", "publish", "seal", "unseal", "withdraw", "restore", "remove", "work", "show",
-            "cite", "find", "watch", "ls", "id", "upn",
+            "cite", "find", "history", "watch", "ls", "id", "upn",
         ],
     ),
     (|| message!("Relations"), &["relate", "unrelate"]),
-    (|| message!("Care"), &["fsck", "reindex", "scrub", "backup"]),
+    (
+        || message!("Care"),
+        &[
+            "fsck", "reindex", "scrub", "backup", "prove", "cosign", "verify",
+        ],
+    ),
     (
         || message!("Exchange"),
         &["copy", "transfer", "claim", "export", "import"],

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{ItemState, Output, value};
+use super::{ItemState, NetworkOptions, Output, value};
 
 /// `ibifs mint`
 #[derive(Debug, Args)]
@@ -198,6 +198,72 @@ pub struct Cite {
     pub list_styles: bool,
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs history`
+#[derive(Debug, Args)]
+pub struct History {
+    /// Path in a mount or store, an identifier, or a store or mount point for all its items [default: the only store that is
+    /// mounted]
+    #[arg(value_name = "ITEM-OR-STORE")]
+    pub target: Option<String>,
+    /// Print what was done since this day or instant
+    #[arg(long, value_name = "DATE", value_parser = value::instant)]
+    pub since: Option<ibi::Timestamp>,
+    /// Print events of this kind: its word, or its code in PREMIS
+    #[arg(long = "type", value_name = "WORD")]
+    pub kind: Option<String>,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs prove`
+#[derive(Debug, Args)]
+pub struct Prove {
+    /// Path in a mount or store, or an identifier
+    #[arg(value_name = "PATH-OR-IBI")]
+    pub item: String,
+    /// Store or mount point, where an identifier alone is given
+    #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
+    pub store: Option<PathBuf>,
+}
+
+/// `ibifs cosign`
+#[derive(Debug, Args)]
+pub struct Cosign {
+    /// Store or mount point [default: the only one that is mounted]
+    pub store: Option<PathBuf>,
+    /// The network options.
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `ibifs verify`
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// The proof, as 'ibifs prove' has printed it; - for standard input
+    pub file: PathBuf,
+    /// The logs and witnesses that are trusted, in the form of C2SP tlog-policy
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Trust the key of the log of this store
+    #[arg(
+        long,
+        value_name = "STORE",
+        conflicts_with = "policy",
+        required_unless_present = "policy"
+    )]
     pub store: Option<PathBuf>,
     /// The options of the output.
     #[command(flatten)]

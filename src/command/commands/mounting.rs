@@ -181,7 +181,10 @@ fn umount_world(options: &Umount, mounted: &Mounted) -> Result<Exit, Failure> {
 fn other_user(mounted: &Mounted) -> Option<String> {
     let caller = rustix::process::geteuid();
     let is_other = |user: &u32| !caller.is_root() && *user != caller.as_raw();
-    mounted.user.filter(is_other).map(super::status::name_of)
+    mounted
+        .user
+        .filter(is_other)
+        .map(crate::os::identity::user_name)
 }
 
 /// The process that has a store, if it is seen to be the one that its lock names.

@@ -95,7 +95,7 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
             return Started::nothing();
         }
         if let Some(record) = &record {
-            let user = super::status::name_of(rustix::process::geteuid().as_raw());
+            let user = crate::os::identity::user_name(rustix::process::geteuid().as_raw());
             let url = site.url().to_string();
             let since = Timestamp::from_unix(SystemClock.now().seconds(), 0);
             if let Err(error) = record.describe(&user, &socket, &url, &since) {

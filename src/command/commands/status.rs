@@ -462,19 +462,7 @@ impl Writer {
 /// The name of a process's user.
 fn user_of(pid: u32) -> Option<String> {
     let process = std::fs::metadata(format!("/proc/{pid}")).ok()?;
-    Some(name_of(process.uid()))
-}
-
-/// The name of a user, or the number if the user has no name.
-pub(super) fn name_of(uid: u32) -> String {
-    let table = system_files::read("/etc/passwd").unwrap_or_default();
-    let table = String::from_utf8_lossy(&table).into_owned();
-    let name = table.lines().find_map(|line| {
-        let mut fields = line.split(':');
-        let name = fields.next()?;
-        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
-    });
-    name.unwrap_or_else(|| uid.to_string())
+    Some(identity::user_name(process.uid()))
 }
 
 /// The start time of a process; `/proc` has it relative to the start of the system.

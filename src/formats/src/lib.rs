@@ -30,6 +30,7 @@
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 //! - [`tlog`]: transparency logs: signed notes, checkpoints, tiles and proofs.
+//! - [`history`]: what was done to an item or a store, as a line.
 //! - [`webdav`]: WebDAV: what a request asks for, answers to XML.
 #![allow(rustdoc::private_intra_doc_links)]
 
@@ -43,6 +44,7 @@ pub mod federation;
 pub mod file_text;
 pub mod fixity;
 pub mod hex;
+pub mod history;
 pub mod inventory;
 pub mod item;
 pub mod level;

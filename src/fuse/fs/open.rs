@@ -220,7 +220,7 @@ impl Inner {
                 caller: *caller,
                 access: access_of(flags),
                 is_made: true,
-                _content: self.content_change(node, flags)?,
+                _content: self.content_change(caller, node, flags)?,
             })
         };
         Ok((entry, opened))
@@ -244,7 +244,7 @@ impl Inner {
             self.namespace.check_withheld(caller, node)?;
         }
         let (_unleased, change) = self.begin_change(caller, node, flags, false)?;
-        let content = self.content_change(node, flags)?;
+        let content = self.content_change(caller, node, flags)?;
         let opened = self.open_content(caller, node, flags);
         Ok(OpenedNode::Real(OpenedFile {
             file: opened.map_err(Blocked::of)?,
@@ -258,10 +258,15 @@ impl Inner {
         }))
     }
 
-    fn content_change(&self, node: &Node, flags: i32) -> ErrnoResult<Option<ContentChange>> {
+    fn content_change(
+        &self,
+        caller: &Caller,
+        node: &Node,
+        flags: i32,
+    ) -> ErrnoResult<Option<ContentChange>> {
         let writes = flags & (libc::O_ACCMODE | libc::O_TRUNC) != libc::O_RDONLY;
         if writes {
-            self.namespace.change_unsealed(node, None)
+            self.namespace.change_unsealed(caller, node, None)
         } else {
             Ok(None)
         }

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use super::conversation::{Asked, Conversation};
 use super::level_works;
-use crate::archive::store::{Item, ItemId, Record, StoreError};
-use crate::archive::{ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, present};
+use crate::archive::store::{EventRow, Item, ItemId, Record, StoreError};
+use crate::archive::{
+    ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, present,
+};
 use crate::formats::item::{State, period};
 use crate::formats::metadata::Element;
 use crate::formats::question::Line;
@@ -78,6 +80,8 @@ pub(super) fn answer(
         "complete" => complete(asked, question, to),
         "find" => find(asked, question, to),
         "events" => events(asked, question, to),
+        "history" => history(asked, question, to),
+        "prove" => prove(asked, question, to),
         "status" => status(asked, to),
         "seal" | "unseal" => seal(asked, question, to),
         _ => {
@@ -244,6 +248,47 @@ fn events(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(
     let mut tell = |event: Happened| to.send(&event.to_line()).map_err(Stop::Gone);
     catch_up(archive, Some(&reader), &mut position, &mut tell)?;
     tell(Happened::at("at", position))
+}
+
+/// What was done to an item, or to all items and the store.
+fn history(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(), Stop> {
+    let archive = asked.changes.archive();
+    let peer = Arc::clone(&to.peer);
+    let act = |read: &mut dyn FnMut()| peer.read(read);
+    let reader = archive.read_as(&act);
+    let mut tell = |event: &EventRow| {
+        if reader.is_told(event)? {
+            to.send(&line_of_event(event))?;
+        }
+        Ok::<(), Stop>(())
+    };
+    if let Some(names) = question.names("item") {
+        return archive.history_of(&names)?.iter().try_for_each(tell);
+    }
+    let mut after = 0;
+    loop {
+        let events = archive.store().events_after(after, PAGE)?;
+        let Some(last) = events.last() else {
+            return Ok(());
+        };
+        after = last.number;
+        events.iter().try_for_each(&mut tell)?;
+    }
+}
+
+/// A proof of the last event of an item.
+fn prove(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(), Stop> {
+    let archive = asked.changes.archive();
+    let peer = Arc::clone(&to.peer);
+    let act = |read: &mut dyn FnMut()| peer.read(read);
+    let reader = archive.read_as(&act);
+    let Some(names) = question.names("item") else {
+        return Ok(());
+    };
+    match archive.prove_last(&names, |event| reader.is_told(event))? {
+        Some(proof) => Ok(to.send(&Line::new("proof").with("text", proof))?),
+        None => Ok(()),
+    }
 }
 
 /// Seals an item, now or later, or ends that.

@@ -103,7 +103,7 @@ impl Namespace {
             ..*change
         };
         let file = node.file()?;
-        let _content = self.change_unsealed(node, None)?;
+        let _content = self.change_unsealed(by.caller, node, None)?;
         let change = match node.learnt.sidecar_of() {
             Some(_) => authors::before_changing(by.caller, file.as_fd(), change)?,
             None => change,
@@ -139,8 +139,14 @@ impl Namespace {
             self.note_published(node, mode);
         }
         // `cp -a` gives an item the owner that it has.
-        if before.is_some_and(|before| rights() != Ok(before)) {
+        if let Some(before) = before
+            && let Ok(after) = rights()
+            && after != before
+        {
             self.note_readers(node);
+            if let NodeKind::Item(item) = node.kind {
+                self.archive.tell_rights(by.caller, item, before, after);
+            }
         }
         self.attributes(node)
     }

@@ -92,7 +92,7 @@ impl Namespace {
         new: New<'_>,
         (mode, umask): (u32, u32),
     ) -> ErrnoResult<Entry> {
-        let _content = self.change_unsealed(parent, Some(name))?;
+        let _content = self.change_unsealed(by.caller, parent, Some(name))?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let made = inside::make(above.as_fd(), name, new, mode, umask, by.caller)?;
@@ -120,7 +120,7 @@ impl Namespace {
             });
         }
         let change = self.changing(parent, name)?;
-        let _content = self.change_unsealed(parent, Some(name))?;
+        let _content = self.change_unsealed(by.caller, parent, Some(name))?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let file = inside::create(above.as_fd(), name, flags, mode, umask, by.caller)?;
@@ -154,8 +154,8 @@ impl Namespace {
         let change = self.changing(parent, name)?;
         // A file with names in two items is counted in neither.
         let _content = [
-            self.change_unsealed(node, None)?,
-            self.change_unsealed(parent, Some(name))?,
+            self.change_unsealed(by.caller, node, None)?,
+            self.change_unsealed(by.caller, parent, Some(name))?,
         ];
         let replaced = self.make_room(by.caller, parent, name)?;
         let (file, above) = (node.file()?, parent.file()?);
@@ -216,7 +216,7 @@ impl Namespace {
         removal: Removal,
     ) -> ErrnoResult<()> {
         let change = self.changing(parent, name)?;
-        let content = self.change_unsealed(parent, Some(name))?;
+        let content = self.change_unsealed(by.caller, parent, Some(name))?;
         let above = parent.file()?;
         let losing = self.losing(parent, name);
         if let NodeKind::Item(item) = parent.kind

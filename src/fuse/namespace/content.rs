@@ -44,19 +44,25 @@ impl Namespace {
     /// its own directory, the sidecar and what else lies beside its files may change.
     pub fn change_unsealed(
         &self,
+        caller: &Caller,
         node: &Node,
         name: Option<&OsStr>,
     ) -> ErrnoResult<Option<ContentChange>> {
         let Some(change) = self.change_content(node) else {
             return Ok(None);
         };
+        let is_beside = match (&node.kind, name) {
+            (NodeKind::Item(_), Some(name)) => is_beside(name.as_bytes()),
+            (NodeKind::Item(_), None) => true,
+            _ => node.learnt.sidecar_of().is_some(),
+        };
+        if !is_beside && self.archive.store().has_history() {
+            change.made_by(caller.uid);
+        }
         // Once the change is noted, a seal that begins waits for its end.
         let is_refused = self.archive.store().is_sealed(change.item())
-            && !match (&node.kind, name) {
-                (NodeKind::Item(_), Some(name)) => is_beside(name.as_bytes()),
-                (NodeKind::Item(_), None) => true,
-                _ => self.lies_beside(node)?,
-            };
+            && !is_beside
+            && (matches!(node.kind, NodeKind::Item(_)) || !self.lies_beside(node)?);
         if is_refused {
             Err(Errno::PERM)
         } else {

@@ -120,8 +120,8 @@ impl Namespace {
         self.check_candidates(by, (parent, name), (new_parent, new_name), flags)?;
         let (from, to) = (parent.file()?, new_parent.file()?);
         let _content = [
-            self.change_unsealed(parent, Some(name))?,
-            self.change_unsealed(new_parent, Some(new_name))?,
+            self.change_unsealed(by.caller, parent, Some(name))?,
+            self.change_unsealed(by.caller, new_parent, Some(new_name))?,
         ];
         let changes = [
             self.changing(parent, name)?,

@@ -152,6 +152,9 @@ impl Namespace {
         if name == ACL {
             by.cache.invalidate(self.stale_search(node));
             self.note_readers(node);
+            if let NodeKind::Item(item) = node.kind {
+                self.archive.tell_list(by.caller, item);
+            }
         }
     }
 }

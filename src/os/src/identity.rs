@@ -22,6 +22,19 @@ pub fn host_name() -> String {
     node.nodename().to_string_lossy().into_owned()
 }
 
+/// The name of a user, or the number if the user has no name.
+#[must_use]
+pub fn user_name(uid: u32) -> String {
+    let table = system_files::read("/etc/passwd").unwrap_or_default();
+    let table = String::from_utf8_lossy(&table).into_owned();
+    let name = table.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| uid.to_string())
+}
+
 impl Process {
     /// This process.
     #[must_use]

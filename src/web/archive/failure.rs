@@ -73,6 +73,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::NotAllowed(_)
         | ArchiveError::Sealed { .. }
         | ArchiveError::SealRefused { .. }
+        | ArchiveError::Log { .. }
         | ArchiveError::NotOriginal { .. }
         | ArchiveError::Wait(_)
         | ArchiveError::NotEmpty(_)

@@ -85,7 +85,7 @@ END
     }
 }
 
-/// The units of the HTTP service, the backup and the scrub start what they say, with what they leave.
+/// The units of the HTTP service, the backup, the scrub and the cosignatures start what they say, with what they leave.
 #[test]
 fn a_store_is_served_backed_up_and_checked_by_its_units() {
     let env = TestEnv::new();
@@ -102,6 +102,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
         command("ibifs-backup@.service"),
     );
     let scrub = command("ibifs-scrub@.service");
+    let cosign = command("ibifs-cosign@.service");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ibifs/support/unit.py");
     let (script, unit) = (script.display(), mnt.join("ibifs-serve@.service"));
     let unit = unit.display();
@@ -116,6 +117,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
          grep -q '^Uid:.65534' /proc/$S/status; curl -sf $url/col/$one/doc/f | contains -x public
          kill $S; trap - EXIT; wait $S || true
          {backup}; {backup}; ibifs fsck B
+         {{ {cosign} || true; }} 2>&1 | grep -q 'names no witness'
          {scrub}; {scrub} | grep -qx '2 items, 1 file, 7 bytes'
          echo damaged > S/col/$one/doc/f; touch -d @0 S/col/$one/doc/f; {scrub}; test -s B/col/$one/doc/f"
     ));

@@ -144,6 +144,15 @@ findings! {
         HandoverBroken "handover-broken" Error reported
             "the note of the Archive to which an item is being transferred cannot be read"
             "ask the other Archive which of the two holds the item, and remove the note"
+        LogDamaged "log-damaged" Error reported
+            "the log of the store is damaged, or was changed"
+            "restore the directory 'log' of the store from a backup"
+        LogSetBack "log-set-back" Error reported
+            "the log has fewer entries than the index knows"
+            "restore the directory 'log' of the store from a newer backup; until then no event is logged"
+        LogDiffers "log-differs" Error reported
+            "log and index have different events"
+            "compare both with a backup, and restore the one that was changed"
         StagingLeft "staging-left" Notice repaired
             "an interrupted operation has left something behind"
             "the next mount or --repair removes it"

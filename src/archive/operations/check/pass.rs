@@ -8,6 +8,7 @@ use super::super::ledger::{LEDGER, last_in_ledger};
 use super::super::{SystemClock, lock, own_files};
 use super::context::PreviousIndex;
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
+use super::history::check_log;
 use super::store_files;
 use crate::archive::store::{self, HELD, Store, StoreUse};
 use crate::archive::tree::Tree;
@@ -171,7 +172,11 @@ pub(super) fn check_once(
     report.findings.append(&mut summary.report.findings);
     keeper.check_service(&mut report)?;
     store_files::check_handovers(&rebuilt, &mut report);
-    if let (Some(index), false) = (&index, report.has(CheckCode::IndexDamaged)) {
+    let sound = index
+        .as_ref()
+        .filter(|_| !report.has(CheckCode::IndexDamaged));
+    check_log(&rebuilt.tree, &rebuilt.facts, sound, &mut report)?;
+    if let Some(index) = sound {
         keeper.compare(index, &mut report)?;
         keeper.check_dates(index, &summary, store_use, clock, &mut report)?;
     }

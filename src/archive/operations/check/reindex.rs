@@ -12,10 +12,11 @@ use super::item_set::ItemSet;
 use super::metadata::metadata_findings;
 use crate::archive::operations::Facts;
 use crate::archive::store::{
-    self, ACCESSES_FILE, Accesses, HARVEST_FILE, Harvest, Store, StoreError,
+    self, ACCESSES_FILE, Accesses, By, HARVEST_FILE, Harvest, Store, StoreError,
 };
 use crate::archive::tree::{Author, Place};
-use crate::archive::{Archive, ArchiveError, Editor, Keeper, Stranger};
+use crate::archive::{Archive, ArchiveError, Editor, Keeper, Process, Stranger};
+use crate::formats::history::EventKind;
 use crate::formats::item::Sidecar;
 use crate::sql::index_url::{IndexPlace, IndexUrl};
 use ibi::Timestamp;
@@ -42,6 +43,8 @@ impl Archive {
     pub fn move_index(self, place: &IndexPlace) -> Result<Archive, ArchiveError> {
         self.writable()?;
         self.keeper().settle_now()?;
+        // Those that wait for the log are in the previous index alone.
+        self.append_history()?;
         let index = match place {
             IndexPlace::File => None,
             IndexPlace::Server(url) => Some(url.clone()),
@@ -90,7 +93,9 @@ impl Keeper<'_> {
     /// Rebuilds the index from the tree: identifiers, relations, states, tombstones and the date
     /// from which minting continues.
     pub fn reindex(&self, progress: &mut ItemProgress<'_>) -> Result<CheckReport, ArchiveError> {
-        self.edit(&Stranger, |it| it.rebuild_index(progress))
+        let report = self.edit(&Stranger, |it| it.rebuild_index(progress))?;
+        self.tell(By::of(&Process), EventKind::Reindexed, None, "");
+        Ok(report)
     }
 
     /// Removes the file of an index that is in a server now, and those of what was copied with it.

@@ -2,6 +2,7 @@
 //! and the earlier sidecar of an original is kept. A sidecar that cannot be accepted is set aside, every
 //! byte kept, and is written again from the index. At the end the index is rebuilt.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -11,9 +12,10 @@ use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::pass::{check_once, refuse_other_directories};
 use super::scan::ASIDE;
-use crate::archive::store::{self, Item, Store, StoreUse};
+use crate::archive::store::{self, By, Item, Store, StoreUse};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
-use crate::archive::{Archive, ArchiveError, Clock, Editor, Stranger};
+use crate::archive::{Archive, ArchiveError, Clock, Editor, Process, Stranger};
+use crate::formats::history::EventKind;
 use crate::formats::item::{Names, Sidecar, State};
 
 impl Archive {
@@ -36,6 +38,14 @@ impl Archive {
         archive.edit(&Stranger, |it| it.repair_found(&report))?;
         archive.keeper().reindex(progress)?;
         archive.edit(&Stranger, |it| it.complete_one_sided(&report))?;
+        let repaired: BTreeSet<&str> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.repairable)
+            .map(|finding| finding.code.word())
+            .collect();
+        let note = repaired.into_iter().collect::<Vec<_>>().join(" ");
+        archive.tell(By::of(&Process), EventKind::Repaired, None, &note);
         archive.close();
         let left = check_once(path, StoreUse::InUse, &*archive.clock, progress)?;
         let (found, still) = (report.identities(), left.identities());

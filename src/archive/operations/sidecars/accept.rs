@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::super::Actor;
 use super::super::recovery_log::ChangeDurability;
 use super::records::merged;
-use crate::archive::store::{Item, ItemId, StoreError};
+use crate::archive::store::{By, Item, ItemId, Record, StoreError};
 use crate::archive::tree::{Author, Place};
 use crate::archive::{ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
@@ -162,7 +162,10 @@ impl Editor<'_> {
             // The language of this translation is known only now.
             before.retain(|(kind, _)| *kind != RelationKind::TranslationOf);
         }
-        let record = self.record_of(names, sidecar, bytes);
+        let record = Record {
+            by: By::of(author),
+            ..self.record_of(names, sidecar, bytes)
+        };
         if item.state == State::Original
             || record.state == State::Original
             || self.has_tombstone(&record.names)?

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::super::recovery_log::{ChangeDurability, Declared};
-use crate::archive::store::Item;
+use crate::archive::store::{By, Item, Record};
 use crate::archive::tree::{Author, Place};
 use crate::archive::{ArchiveError, Editor};
 use crate::formats::item::{Names, Sidecar, State};
@@ -170,7 +170,10 @@ impl Editor<'_> {
         // A failed sync comes after the rename, so the previous contents were overwritten.
         let written = self.write_sidecar(&item.names, &bytes, author);
         written.map_err(|error| (error, Some(before.clone())))?;
-        let record = self.record_of(item.names.clone(), &sidecar, bytes);
+        let record = Record {
+            by: By::of(self.actor),
+            ..self.record_of(item.names.clone(), &sidecar, bytes)
+        };
         match self.store.put(&record) {
             Ok(_) => Ok(Some(before)),
             Err(error) => Err((error.into(), Some(before))),

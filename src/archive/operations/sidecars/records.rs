@@ -1,7 +1,7 @@
 //! The index record of an item from its sidecar. Reads the tree, and writes nothing.
 
 use super::super::identifiers::is_ibip;
-use crate::archive::store::Record;
+use crate::archive::store::{By, Record};
 use crate::archive::tree::Place;
 use crate::archive::{Archive, ArchiveError};
 use crate::formats::item::{Names, Sidecar, State};
@@ -43,6 +43,7 @@ impl Archive {
             speaker,
             aliases: admitted_aliases(sidecar),
             sidecar: Some(bytes),
+            by: By::Program,
         }
     }
 

@@ -36,6 +36,17 @@ pub struct Trusted {
 }
 
 impl Policy {
+    /// The policy that trusts one log, and asks for no witness.
+    #[must_use]
+    pub fn of_log(key: VerifierKey) -> Policy {
+        Policy {
+            logs: vec![key],
+            witnesses: Vec::new(),
+            groups: Vec::new(),
+            quorum: NONE.to_owned(),
+        }
+    }
+
     /// Parses a policy.
     ///
     /// # Errors

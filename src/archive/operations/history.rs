@@ -1,0 +1,344 @@
+//! The history of a store: events are recorded with the changes that they tell, and the log of the store gets them a second
+//! later.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Actor, Archive, ArchiveError, Keeper, ReadAs, is_draft};
+use crate::archive::log_files::{LogFileError, LogLine, LogReader, LogWriter};
+use crate::archive::store::{By, EventRow, ItemId, Logged};
+use crate::archive::tree::Tree;
+use crate::formats::history::{EventKind, SALT, Told};
+use crate::formats::item::{Names, State};
+use crate::formats::question::Line;
+use crate::formats::tlog::note::VerifierKey;
+use crate::os::caller::act_as_process;
+use crate::os::processors;
+use ibi::message::Localize;
+use ibi::{Ibi, message};
+
+/// The interval at which events are taken to the log.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The interval after a failure.
+const AFTER_FAILURE: Duration = Duration::from_secs(60);
+
+/// The most events that are taken to the log at a time.
+const BATCH: usize = 1_000;
+
+impl From<LogFileError> for ArchiveError {
+    fn from(error: LogFileError) -> ArchiveError {
+        let why = error.message();
+        ArchiveError::Log { why }
+    }
+}
+
+impl By {
+    /// The user of an actor, or the program.
+    pub fn of(actor: &dyn Actor) -> By {
+        let owner = actor.owner();
+        owner.map_or(By::Program, |(uid, _)| By::User(uid))
+    }
+}
+
+impl Archive {
+    /// Takes the events that wait to the log. Does nothing if the Archive keeps no history.
+    ///
+    /// # Errors
+    /// The index or the files of the log cannot be read or written; the log was set back.
+    pub fn append_history(&self) -> Result<(), ArchiveError> {
+        if !self.store.has_history() || self.lock.is_none() {
+            return Ok(());
+        }
+        while self.append_some()? == BATCH {}
+        Ok(())
+    }
+
+    /// Takes events to the log; returns their number. Threads, and hosts that share the store, do so in turns.
+    fn append_some(&self) -> Result<usize, ArchiveError> {
+        let mut kept = self.log.lock();
+        if self.store.waiting_events(1)?.is_empty() {
+            return Ok(0);
+        }
+        let turn = if self.is_shared() {
+            *kept = None;
+            Some(self.store.take_turn()?)
+        } else {
+            None
+        };
+        let mut log = match kept.take() {
+            Some(log) => log,
+            None => {
+                let log = LogWriter::open(self.tree.root(), &self.facts.log_origin())?;
+                self.read_log()?;
+                log
+            }
+        };
+        // Read here: another thread or host may have logged some before.
+        let waiting = self.store.waiting_events(BATCH)?;
+        let first = log.size();
+        let lines: Vec<LogLine> = waiting.iter().map(line_of).collect();
+        let month = self.clock.now().to_rfc3339();
+        log.append(month.get(..7).unwrap_or_default(), &lines)?;
+        self.store.note_logged(&waiting, first.cast_signed())?;
+        *kept = Some(log);
+        drop(turn);
+        Ok(lines.len())
+    }
+
+    /// Notes in the index which events are in the log already: those of a crash between the two, those that an older index
+    /// lacks, and all of an index that was made again.
+    ///
+    /// # Errors
+    /// The log was set back, is another one than before, or is damaged.
+    pub(super) fn read_log(&self) -> Result<(), ArchiveError> {
+        let known = self.store.logged_events()?.cast_unsigned();
+        let log = LogReader::open(self.tree.root())?;
+        let size = log.as_ref().map_or(0, |log| log.checkpoint().size);
+        if size < known {
+            return Err(ArchiveError::Log {
+                why: message!(
+                    "STORE/log has {size} events, and the index knows of {known}: the log was set back; put log/ back from a backup",
+                    size,
+                    known
+                ),
+            });
+        }
+        let Some(log) = log else {
+            return Ok(());
+        };
+        let last = known.saturating_sub(1);
+        for event in self.store.logged_in(last..known)? {
+            if log.line(last)? != line_of(&event) {
+                return Err(ArchiveError::Log {
+                    why: message!(
+                        "event {last} of STORE/log is not the one that the index knows: it is another log; put log/ back from a backup",
+                        last
+                    ),
+                });
+            }
+        }
+        if size > known {
+            self.put_logged(&log, known)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the events of the log from a number on into the index.
+    fn put_logged(&self, log: &LogReader, first: u64) -> Result<(), ArchiveError> {
+        let waiting = self.store.waiting_salts()?;
+        let mut new = Vec::new();
+        let mut put = Ok(());
+        log.lines(first, &mut |number, line| {
+            let item = Told::parse(&line.text).and_then(|it| Ibi::parse(&it.item).ok());
+            new.push(Logged {
+                number: number.cast_signed(),
+                salt: line.salt,
+                line: line.text,
+                item: item.map(|ibi| Names::from(ibi).key()),
+            });
+            if new.len() == BATCH {
+                put = self.store.put_logged(&new, &waiting);
+                new.clear();
+            }
+            match put {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        put?;
+        Ok(self.store.put_logged(&new, &waiting)?)
+    }
+
+    /// Records an event that changes no row of an item. A failure is logged: what has happened has happened.
+    pub fn tell(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
+        let told = self.store.tell(by, kind, item, note);
+        log_untold(kind, told.map_err(ArchiveError::from));
+    }
+
+    /// Tells that mode, owner or group of an item's directory were changed, from which to which. That an item which is being
+    /// copied in gets those that it had is no event of its own.
+    pub fn tell_rights(&self, by: &dyn Actor, item: ItemId, before: Rights, after: Rights) {
+        let told = || -> Result<(), ArchiveError> {
+            if !self.store.has_history() {
+                return Ok(());
+            }
+            let item = self.known(item)?;
+            let is_published = is_draft(before.0) && !is_draft(after.0);
+            let is_new = !self.was_known(item.id)?;
+            let kind = match (is_published, item.state) {
+                (true, State::Original) => EventKind::Published,
+                _ if is_new => return Ok(()),
+                (true, _) => EventKind::Published,
+                (false, _) => EventKind::RightsChanged,
+            };
+            let text = |(mode, uid, gid): Rights| format!("{:04o} {uid}:{gid}", mode & 0o7777);
+            let note = format!("{} -> {}", text(before), text(after));
+            Ok(self
+                .store
+                .tell(By::of(by), kind, Some(&item.names), &note)?)
+        };
+        log_untold(EventKind::RightsChanged, told());
+    }
+
+    /// The same of the access control list.
+    pub fn tell_list(&self, by: &dyn Actor, item: ItemId) {
+        let told = || -> Result<(), ArchiveError> {
+            if !self.store.has_history() || !self.was_known(item)? {
+                return Ok(());
+            }
+            let (names, note) = (self.known(item)?.names, "access control list");
+            Ok(self
+                .store
+                .tell(By::of(by), EventKind::RightsChanged, Some(&names), note)?)
+        };
+        log_untold(EventKind::RightsChanged, told());
+    }
+
+    /// The events of an item, in their order.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn history_of(&self, names: &Names) -> Result<Vec<EventRow>, ArchiveError> {
+        Ok(self.store.events_of(names)?)
+    }
+
+    /// The text of a proof that the last event of an item that `is_meant` is in the log; None if none is yet.
+    ///
+    /// # Errors
+    /// The index cannot be read, or the log is damaged.
+    pub fn prove_last(
+        &self,
+        names: &Names,
+        is_meant: impl Fn(&EventRow) -> Result<bool, ArchiveError>,
+    ) -> Result<Option<String>, ArchiveError> {
+        let Some(log) = LogReader::open(self.tree.root())? else {
+            return Ok(None);
+        };
+        for event in self.history_of(names)?.iter().rev() {
+            let number = event.logged.map(i64::cast_unsigned);
+            let number = number.filter(|number| *number < log.checkpoint().size);
+            if let Some(number) = number
+                && is_meant(event)?
+            {
+                return Ok(Some(log.prove(number)?.to_string()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl ReadAs<'_> {
+    /// Whether the reader may know of an event: who sees its item, and the items that it names.
+    ///
+    /// # Errors
+    /// The index or the tree cannot be read.
+    pub fn is_told(&self, event: &EventRow) -> Result<bool, ArchiveError> {
+        let Some(told) = Told::parse(&event.line) else {
+            return Ok(false);
+        };
+        let named = told.note.split([' ', ',']).chain([told.item.as_str()]);
+        for names in named.filter_map(|word| Ibi::parse(word).ok()) {
+            if !self.is_shown(&Names::from(names))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Mode, owner and group of a directory.
+type Rights = (u32, u32, u32);
+
+fn log_untold(kind: EventKind, told: Result<(), ArchiveError>) {
+    if let Err(error) = told {
+        log::warn!("history has no event '{}': {error}", kind.word());
+    }
+}
+
+/// The log of a store, for who asks witnesses to cosign it.
+///
+/// # Errors
+/// The store keeps no log, or it is damaged.
+pub fn log_of(store: &Path) -> Result<LogReader, ArchiveError> {
+    let tree = Tree::open_as_it_is(store)?;
+    LogReader::open(tree.root())?.ok_or_else(|| ArchiveError::Log {
+        why: message!("{store} keeps no log", store = store.display()),
+    })
+}
+
+/// The key of the log of a store.
+///
+/// # Errors
+/// The store keeps no log, or it is damaged.
+pub fn log_key(store: &Path) -> Result<VerifierKey, ArchiveError> {
+    Ok(log_of(store)?.key().clone())
+}
+
+/// The question about the events of an item.
+#[must_use]
+pub fn ask_about_event(word: &str, names: &Names) -> Line {
+    Line::new(word).with_names("item", names)
+}
+
+/// An event as a line of an answer.
+#[must_use]
+pub fn line_of_event(event: &EventRow) -> Line {
+    let line = Line::new("event").with("number", event.number);
+    line.with("line", &event.line)
+}
+
+/// The event of a line; None of another one.
+#[must_use]
+pub fn event_in(line: &Line) -> Option<EventRow> {
+    Some(EventRow {
+        number: line.get("number")?.parse().ok()?,
+        logged: None,
+        salt: [0; SALT],
+        line: line.get("line")?.to_owned(),
+    })
+}
+
+impl Keeper<'_> {
+    /// Ends the history of a process: all its events are in the log.
+    pub(super) fn end_history(&self) {
+        if let Err(error) = self.append_history() {
+            log::warn!("events are taken to the log at the next start: {error}");
+        }
+    }
+}
+
+/// Runs a thread that takes the events of a mount to the log, until the Archive is closed.
+///
+/// # Errors
+/// There can be no more threads.
+pub fn keep_log(archive: &Arc<Archive>) -> std::io::Result<()> {
+    let archive = Arc::downgrade(archive);
+    processors::spawn_unbound("log", move || {
+        act_as_process();
+        while let Some(archive) = archive.upgrade() {
+            let taken = archive.append_history();
+            drop(archive);
+            std::thread::sleep(match taken {
+                Ok(()) => INTERVAL,
+                Err(error) => {
+                    log::warn!("events are not taken to the log: {error}");
+                    AFTER_FAILURE
+                }
+            });
+        }
+    })
+}
+
+fn line_of(event: &EventRow) -> LogLine {
+    let salt: [u8; SALT] = event.salt;
+    LogLine {
+        salt,
+        text: event.line.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Events: what was done to items and to the store. They are recorded in the transaction of the change that they tell, and
+//! wait there for the log of the store, whose files hold them for good.
+
+use std::collections::HashMap;
+
+use parking_lot::Mutex;
+
+use super::{By, Item, ItemId, Record, Store, StoreError, query, rows};
+use crate::formats::history::{Agent, Event, EventKind, SALT};
+use crate::formats::item::{Life, Names, State};
+use crate::os::clock::{Clock, SystemClock};
+use crate::os::identity;
+use crate::os::random;
+use crate::sql::engine::{Connection, Row, Sync, params};
+use ibi::{Ibip, Rep, Timestamp, message};
+
+/// The most names of users that are remembered.
+const MOST_NAMES: usize = 1_000;
+
+/// An event as the log has it, or will have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventRow {
+    /// The number in the order in which events were told.
+    pub number: i64,
+    /// The number in the log; None if it is not there yet.
+    pub logged: Option<i64>,
+    /// The random bytes.
+    pub salt: [u8; SALT],
+    /// The line.
+    pub line: String,
+}
+
+/// The most characters of a note: a line of the log is bounded.
+const MOST_CHARACTERS: usize = 4_000;
+
+/// What events say that is the same for all of a process.
+#[derive(Debug)]
+pub(super) struct Teller {
+    program: String,
+    host: String,
+    names: Mutex<HashMap<u32, String>>,
+}
+
+impl Teller {
+    fn new() -> Teller {
+        Teller {
+            program: format!("ibifs {}", env!("CARGO_PKG_VERSION")),
+            host: identity::host_name(),
+            names: Mutex::default(),
+        }
+    }
+
+    fn agent(&self, by: By) -> Agent {
+        let By::User(uid) = by else {
+            return Agent::Program;
+        };
+        let mut names = self.names.lock();
+        if names.len() > MOST_NAMES {
+            names.clear();
+        }
+        let name = names.entry(uid).or_insert_with(|| identity::user_name(uid));
+        Agent::User {
+            uid,
+            name: name.clone(),
+        }
+    }
+
+    /// Records an event.
+    fn tell(
+        &self,
+        connection: &Connection,
+        by: By,
+        kind: EventKind,
+        item: Option<&Names>,
+        note: String,
+    ) -> Result<(), StoreError> {
+        let event = Event {
+            time: SystemClock.now(),
+            kind,
+            item,
+            agent: self.agent(by),
+            program: &self.program,
+            host: &self.host,
+            note: note.chars().take(MOST_CHARACTERS).collect(),
+        };
+        let salt = random::draw::<SALT>().map_err(|errno| StoreError::Broken {
+            what: message!(
+                "no random number can be drawn: {error}",
+                error = std::io::Error::from(errno)
+            ),
+        })?;
+        insert(connection, item.map(Names::key), &salt, &event.line(), None)
+    }
+
+    /// Records that an item is forgotten that was minted or has arrived: it was never on disk.
+    pub(super) fn tell_forgotten(
+        &self,
+        connection: &Connection,
+        item: ItemId,
+    ) -> Result<(), StoreError> {
+        let sql = format!("SELECT {} FROM item WHERE id = ?1", rows::ITEM);
+        match connection.first(&sql, params![item.0], rows::item)? {
+            Some(item) => {
+                let note = "its directory was not made".to_owned();
+                self.tell(
+                    connection,
+                    By::Program,
+                    EventKind::Removed,
+                    Some(&item.names),
+                    note,
+                )
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Records what a record changes about an item, which was `before`, if it was known. `is_minted`: it is a new original
+    /// of this Archive.
+    pub(super) fn tell_change(
+        &self,
+        connection: &Connection,
+        record: &Record,
+        before: Option<&Before>,
+        (is_minted, relations): (bool, &str),
+    ) -> Result<(), StoreError> {
+        let tell = |kind: EventKind, note: String| {
+            self.tell(connection, record.by, kind, Some(&record.names), note)
+        };
+        let is_there = record.state != State::Deleted;
+        let Some(before) = before.filter(|it| it.is_held()) else {
+            let was_removed = before.is_some_and(|it| it.state == State::Deleted);
+            return match () {
+                () if is_minted => tell(EventKind::Minted, String::new()),
+                // A directory without a sidecar is an item that is still to come.
+                () if !is_there || record.sidecar.is_none() => Ok(()),
+                () if was_removed => tell(EventKind::Restored, String::new()),
+                () => tell(EventKind::Arrived, record.state.to_string()),
+            };
+        };
+        if !is_there {
+            return tell(EventKind::Removed, String::new());
+        }
+        let mut is_told = false;
+        let service = record.service.as_ref().map(Names::preferred);
+        if before.state != record.state || before.service != service {
+            tell(EventKind::Transferred, service.unwrap_or_default())?;
+            is_told = true;
+        }
+        for (kind, note) in decisions(&before.life, &record.life) {
+            tell(kind, note)?;
+            is_told = true;
+        }
+        if !relations.is_empty() {
+            tell(EventKind::Related, relations.to_owned())?;
+            is_told = true;
+        }
+        let is_unsealed = before.life.sealed.is_some() && record.life.sealed.is_none();
+        if !is_told && !is_unsealed && before.sidecar != record.sidecar && record.sidecar.is_some()
+        {
+            tell(EventKind::Described, String::new())?;
+        }
+        Ok(())
+    }
+}
+
+/// What differs between the decisions about an item.
+fn decisions(before: &Life, after: &Life) -> Vec<(EventKind, String)> {
+    let date = |at: &Timestamp| at.to_rfc3339();
+    let mut told = Vec::new();
+    if before.available != after.available {
+        let until = after.available.as_ref().map(date);
+        told.push((EventKind::Embargoed, until.unwrap_or_default()));
+    }
+    // The end of a seal is told with its reason, by who knows it.
+    if let Some(seal) = &after.sealed
+        && before.sealed != after.sealed
+    {
+        let digest = seal.digest.map(|it| format!(" {it}"));
+        let note = format!("{}{}", date(&seal.at), digest.unwrap_or_default());
+        told.push((EventKind::Sealed, note));
+    }
+    if before.withdrawn != after.withdrawn {
+        told.push(match &after.withdrawn {
+            None => (EventKind::Restored, String::new()),
+            Some(withdrawn) => (EventKind::Withdrawn, withdrawn.to_string()),
+        });
+    }
+    told
+}
+
+/// An item before a change.
+#[derive(Debug)]
+pub(super) struct Before {
+    state: State,
+    service: Option<String>,
+    life: Life,
+    sidecar: Option<Vec<u8>>,
+}
+
+impl Before {
+    /// The row of an item.
+    pub(super) fn of(connection: &Connection, item: i64) -> Result<Option<Before>, StoreError> {
+        let sql = format!("SELECT {}, sidecar FROM item WHERE id = ?1", rows::ITEM);
+        connection.first(&sql, params![item], |row| {
+            let item: Item = rows::item(row)?;
+            Ok(Before {
+                state: item.state,
+                service: item.service.as_ref().map(Names::preferred),
+                life: item.life,
+                sidecar: row.get("sidecar")?,
+            })
+        })
+    }
+
+    /// Whether it is here, with a sidecar.
+    fn is_held(&self) -> bool {
+        self.state != State::Deleted && self.sidecar.is_some()
+    }
+}
+
+pub(super) fn insert(
+    connection: &Connection,
+    item: Option<String>,
+    salt: &[u8; SALT],
+    line: &str,
+    logged: Option<i64>,
+) -> Result<(), StoreError> {
+    connection.execute(
+        "INSERT INTO event (number, item, salt, line, logged)
+         VALUES ((SELECT coalesce(max(number), 0) + 1 FROM event), ?1, ?2, ?3, ?4)",
+        params![item, &salt[..], line, logged],
+    )
+}
+
+pub(super) const COLUMNS: &str = "number, logged, salt, line";
+
+impl Store {
+    /// Records events from now on.
+    pub fn begin_history(&self) {
+        let _ = self.teller.set(Teller::new());
+    }
+
+    /// Whether events are recorded.
+    pub fn has_history(&self) -> bool {
+        self.teller.get().is_some()
+    }
+
+    /// Records an event that changes no row of an item. Does nothing if events are not recorded.
+    pub fn tell(
+        &self,
+        by: By,
+        kind: EventKind,
+        item: Option<&Names>,
+        note: &str,
+    ) -> Result<(), StoreError> {
+        let Some(teller) = self.teller.get() else {
+            return Ok(());
+        };
+        self.write(Sync::Later, |transaction| {
+            teller.tell(transaction, by, kind, item, note.to_owned())
+        })
+    }
+
+    /// At most `most` events that are not in the log, in their order.
+    pub fn waiting_events(&self, most: usize) -> Result<Vec<EventRow>, StoreError> {
+        self.events("logged IS NULL AND number > ?1", 0, most)
+    }
+
+    /// Notes that events are in the log, from a number on.
+    pub fn note_logged(&self, events: &[EventRow], first: i64) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            for (event, number) in events.iter().zip(first..) {
+                let sql = "UPDATE event SET logged = ?2 WHERE number = ?1";
+                transaction.execute(sql, params![event.number, number])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The number of the events that the index knows to be in the log.
+    pub fn logged_events(&self) -> Result<i64, StoreError> {
+        let sql = "SELECT coalesce(max(logged), -1) + 1 FROM event WHERE logged IS NOT NULL";
+        self.reading().value(sql, &[])
+    }
+
+    /// The events of an item, in their order.
+    pub fn events_of(&self, names: &Names) -> Result<Vec<EventRow>, StoreError> {
+        let connection = self.reading();
+        let keys = [
+            names.rep().map(Rep::canonical),
+            names.ibip().map(Ibip::canonical),
+        ];
+        let sql =
+            format!("SELECT {COLUMNS} FROM event WHERE item = ?1 OR item = ?2 ORDER BY number");
+        let [rep, ibip] = &keys;
+        connection.each(&sql, params![rep.as_deref(), ibip.as_deref()], row)
+    }
+
+    /// At most `most` events after a number, those of all items and of the store, in their order.
+    pub fn events_after(&self, number: i64, most: usize) -> Result<Vec<EventRow>, StoreError> {
+        self.events("number > ?1", number, most)
+    }
+
+    fn events(&self, are: &str, after: i64, most: usize) -> Result<Vec<EventRow>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM event WHERE {are} ORDER BY number LIMIT ?2");
+        let connection = self.reading();
+        connection.each(&sql, params![after, query::limit(most)], row)
+    }
+}
+
+pub(super) fn row(row: &Row<'_>) -> Result<EventRow, StoreError> {
+    let salt: Vec<u8> = row.get("salt")?;
+    Ok(EventRow {
+        number: row.get("number")?,
+        logged: row.get("logged")?,
+        salt: salt.try_into().map_err(|_| StoreError::Broken {
+            what: message!("event.salt has another length"),
+        })?,
+        line: row.get("line")?,
+    })
+}

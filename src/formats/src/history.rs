@@ -1,0 +1,319 @@
+//! Events: what was done to an item or a store, when, by whom and with which outcome, each as one line of JSON.
+//!
+//! The line is what the log of a store is about: its hash is there, so it never changes. Terms are those of PREMIS, with the
+//! codes of `id.loc.gov/vocabulary/preservation/eventType`.
+
+use ibi::Timestamp;
+use serde_json::{Map, Value, json};
+
+use crate::item::Names;
+use crate::tlog::proof::Proof;
+use ring::digest::{SHA256, digest};
+
+/// A kind of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EventKind {
+    /// The item was minted.
+    Minted,
+    /// It came from elsewhere: it was copied in, imported or adopted.
+    Arrived,
+    /// Its directory was opened to all.
+    Published,
+    /// Files in it changed.
+    Changed,
+    /// What its sidecar says changed, other than below.
+    Described,
+    /// A relation was declared or removed.
+    Related,
+    /// Owner, group, mode or access control list of its directory changed.
+    RightsChanged,
+    /// Its files are withheld until an instant, or are not any more.
+    Embargoed,
+    /// Its files change no more.
+    Sealed,
+    /// They may again.
+    Unsealed,
+    /// It is not shown any more.
+    Withdrawn,
+    /// It was removed.
+    Removed,
+    /// It is back after it was removed or withdrawn.
+    Restored,
+    /// The original went to another Archive or came from one.
+    Transferred,
+    /// The store was mounted.
+    Mounted,
+    /// It was unmounted.
+    Unmounted,
+    /// Its index was made again from the tree.
+    Reindexed,
+    /// What a check had found was repaired.
+    Repaired,
+    /// `archive.ibi` was changed.
+    PolicyChanged,
+}
+
+/// All kinds: the word, and code and term of PREMIS.
+const KINDS: [(EventKind, &str, &str, &str); 19] = [
+    (EventKind::Minted, "minted", "cre", "creation"),
+    (EventKind::Arrived, "arrived", "ing", "ingestion"),
+    (
+        EventKind::Published,
+        "published",
+        "poa",
+        "policy assignment",
+    ),
+    (EventKind::Changed, "changed", "mod", "modification"),
+    (
+        EventKind::Described,
+        "described",
+        "mem",
+        "metadata modification",
+    ),
+    (
+        EventKind::Related,
+        "related",
+        "mem",
+        "metadata modification",
+    ),
+    (
+        EventKind::RightsChanged,
+        "rights",
+        "poa",
+        "policy assignment",
+    ),
+    (
+        EventKind::Embargoed,
+        "embargoed",
+        "poa",
+        "policy assignment",
+    ),
+    (EventKind::Sealed, "sealed", "poa", "policy assignment"),
+    (EventKind::Unsealed, "unsealed", "poa", "policy assignment"),
+    (EventKind::Withdrawn, "withdrawn", "dea", "deaccession"),
+    (EventKind::Removed, "removed", "del", "deletion"),
+    (EventKind::Restored, "restored", "rec", "recovery"),
+    (EventKind::Transferred, "transferred", "tra", "transfer"),
+    (EventKind::Mounted, "mounted", "", ""),
+    (EventKind::Unmounted, "unmounted", "", ""),
+    (
+        EventKind::Reindexed,
+        "reindexed",
+        "mem",
+        "metadata modification",
+    ),
+    (EventKind::Repaired, "repaired", "rec", "recovery"),
+    (
+        EventKind::PolicyChanged,
+        "policy",
+        "poa",
+        "policy assignment",
+    ),
+];
+
+impl EventKind {
+    fn row(self) -> (&'static str, &'static str, &'static str) {
+        let row = KINDS.iter().find(|(kind, ..)| *kind == self);
+        row.map_or(("", "", ""), |(_, word, code, term)| (*word, *code, *term))
+    }
+
+    /// The word for it, `minted`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        self.row().0
+    }
+
+    /// The kind with a word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<EventKind> {
+        let row = KINDS.iter().find(|(_, it, ..)| *it == word);
+        row.map(|(kind, ..)| *kind)
+    }
+
+    /// The words of all kinds.
+    pub fn words() -> impl Iterator<Item = &'static str> {
+        KINDS.iter().map(|(_, word, ..)| *word)
+    }
+
+    /// Code and term of PREMIS; None of a store's events that PREMIS has no term for.
+    #[must_use]
+    pub fn premis(self) -> Option<(&'static str, &'static str)> {
+        let (_, code, term) = self.row();
+        (!code.is_empty()).then_some((code, term))
+    }
+}
+
+/// The one who has done something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// A user of the system, with the name at the time.
+    User {
+        /// The number.
+        uid: u32,
+        /// The name; the number where there is none.
+        name: String,
+    },
+    /// The program by itself, or for an Archive that the note names.
+    Program,
+}
+
+/// An event to be told.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// The instant.
+    pub time: Timestamp,
+    /// The kind.
+    pub kind: EventKind,
+    /// The item; None for an event of the store.
+    pub item: Option<&'a Names>,
+    /// Who did it.
+    pub agent: Agent,
+    /// The program, with its version.
+    pub program: &'a str,
+    /// The host on which it ran.
+    pub host: &'a str,
+    /// More about it, such as the reason of a withdrawal; empty if there is no more.
+    pub note: String,
+}
+
+impl Event<'_> {
+    /// The line, without a newline.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let mut line = Map::new();
+        let mut put = |name: &str, value: Value| line.insert(name.to_owned(), value);
+        put("time", json!(self.time.to_rfc3339()));
+        put("event", json!(self.kind.word()));
+        if let Some((code, _)) = self.kind.premis() {
+            put("type", json!(code));
+        }
+        if let Some(names) = self.item {
+            put("item", json!(names.preferred()));
+        }
+        match &self.agent {
+            Agent::User { uid, name } => {
+                put("agent", json!(name));
+                put("uid", json!(uid));
+            }
+            Agent::Program => {
+                put("agent", json!("ibifs"));
+            }
+        }
+        put("program", json!(self.program));
+        put("host", json!(self.host));
+        put("outcome", json!("success"));
+        if !self.note.is_empty() {
+            put("note", json!(self.note));
+        }
+        Value::Object(line).to_string()
+    }
+}
+
+/// An event as its line tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The line.
+    pub line: String,
+    /// The instant.
+    pub time: Timestamp,
+    /// The word for its kind, which a later version may have made.
+    pub event: String,
+    /// The item; empty for an event of the store.
+    pub item: String,
+    /// Who did it.
+    pub agent: String,
+    /// More about it.
+    pub note: String,
+}
+
+impl Told {
+    /// Reads a line; None if it is none of an event.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<Told> {
+        let value: Value = serde_json::from_str(line).ok()?;
+        let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
+        let event = text("event").to_owned();
+        Some(Told {
+            time: Timestamp::parse_rfc3339(text("time")).ok()?,
+            item: text("item").to_owned(),
+            agent: text("agent").to_owned(),
+            note: text("note").to_owned(),
+            line: line.to_owned(),
+            event: (!event.is_empty()).then_some(event)?,
+        })
+    }
+}
+
+/// The number of random bytes before a line, without which its hash cannot be guessed.
+pub const SALT: usize = 16;
+
+/// The entry of a log for a line.
+#[must_use]
+pub fn entry(salt: &[u8; SALT], line: &str) -> [u8; 32] {
+    let digest = digest(&SHA256, &[salt, line.as_bytes()].concat());
+    let mut entry = [0; 32];
+    entry.copy_from_slice(digest.as_ref());
+    entry
+}
+
+/// The entry and the line of which a proof is; None if it has none of them.
+#[must_use]
+pub fn proved(proof: &Proof) -> Option<([u8; 32], String)> {
+    let (salt, line) = proof.extra.as_ref()?.split_first_chunk::<SALT>()?;
+    let line = String::from_utf8(line.to_vec()).ok()?;
+    Told::parse(&line)?;
+    Some((entry(salt, &line), line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ibi::Ibi;
+
+    #[test]
+    fn a_line_says_what_happened() {
+        let names = Names::from(Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an identifier"));
+        let event = Event {
+            time: Timestamp::from_unix(0, 5_000_000),
+            kind: EventKind::Withdrawn,
+            item: Some(&names),
+            agent: Agent::User {
+                uid: 7,
+                name: "ana".to_owned(),
+            },
+            program: "ibifs 1",
+            host: "a",
+            note: "wrong \"data\"\n".to_owned(),
+        };
+        let line = event.line();
+        assert_eq!(
+            line,
+            "{\"time\":\"1970-01-01T00:00:00.005Z\",\"event\":\"withdrawn\",\"type\":\"dea\",\
+             \"item\":\"8JMKD3MGP8W/34PGRBS\",\"agent\":\"ana\",\"uid\":7,\"program\":\"ibifs 1\",\
+             \"host\":\"a\",\"outcome\":\"success\",\"note\":\"wrong \\\"data\\\"\\n\"}"
+        );
+        let told = Told::parse(&line).expect("an event");
+        assert_eq!(
+            (told.time, told.event.as_str(), told.note.as_str()),
+            (event.time, "withdrawn", "wrong \"data\"\n")
+        );
+        for wrong in [
+            "",
+            "{}",
+            "[]",
+            "{\"time\":\"1970-01-01T00:00:00Z\"}",
+            "{\"event\":\"minted\"}",
+        ] {
+            assert_eq!(Told::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_kind_has_one_word() {
+        for (kind, word, code, term) in KINDS {
+            assert_eq!(EventKind::of(word), Some(kind));
+            assert_eq!(kind.word(), word);
+            assert_eq!(kind.premis(), (!code.is_empty()).then_some((code, term)));
+        }
+    }
+}

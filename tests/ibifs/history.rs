@@ -1,0 +1,153 @@
+//! The history of items: what was done, by whom, for whom it is told, and proofs of it.
+
+use crate::http::served::Served;
+use crate::support::TestEnv;
+
+/// The archive A keeps a history, and its store is closed to alice and bob.
+const HISTORY: &str = r#"
+    as() { local who=$1; shift; case $who in
+        alice) setpriv --reuid 60001 --regid 60001 --clear-groups "$@";;
+        bob) setpriv --reuid 60002 --regid 60002 --clear-groups "$@";;
+        *) "$@";;
+    esac; }
+    # An item of a user, by its rep.
+    minted() { as $1 mkdir -p A/.mint/$2/doc; as $1 getfattr --only-values -n user.ibi.rep A/.mint/$2; as $1 rm A/.mint/.$2; }
+    # Kinds, agents and notes of what is told of an item.
+    told() { "${@:2}" ibifs history A/$1 | sed 's/^[^ ]* *//; s/  */ /g'; }
+    # Waits until the item was counted, as it is when it has been left alone, and its events are in the log.
+    counted() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 "SELECT count(*) FROM content JOIN item ON item.id = content.item WHERE item.rep = '$1'" | grep -qx 1 && return; sleep 0.2; done; false; }
+    code() { local code=0; "$@" > /dev/null 2>&1 || code=$?; echo $code; }
+    logged() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 'SELECT count(*) FROM event WHERE logged IS NULL' | grep -qx 0 && return; sleep 0.1; done; false; }
+"#;
+
+fn prepared() -> TestEnv {
+    let env = TestEnv::new().with_index_file().with_a();
+    env.sh(
+        "ibifs umount A; echo 'history yes' >> A.store/archive.ibi; ibifs mount A.store A
+         chmod 755 .; chmod 1777 A; [ $(stat -c %a A.store) = 700 ]",
+    );
+    env
+}
+
+/// Each kind of event has the user who did it; other users see those of items that they see.
+#[test]
+fn what_is_done_is_told_with_who_did_it() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); two=$(minted alice two); echo $one > one; echo $two > two
+            as alice cp one A/$one/doc/x; counted $one; as alice cp two A/$one/doc/x
+            as alice chmod 700 A/$two; as alice chmod 755 A/$two
+            as alice ibifs relate A/$one --next-edition A/$two > out; as alice setfattr -n user.ibi.language -v pt A/$two
+            as alice setfattr -n user.ibi.target -v x A/$one
+            as alice ibifs seal A/$one > out; as alice ibifs unseal A/$one --reason 'a typo'
+            as alice ibifs withdraw A/$one --reason wrong > out; as alice ibifs restore A/$one > out
+            as alice ibifs remove A/$two > out; ibifs umount A
+            for item in $one $two; do ibifs history --store A.store $item | sed "s/^[^ ]* *//; s/  */ /g; s;$two;TWO;; s;$one;ONE;; s/20[0-9T:-]*Z/AT/; s/ [0-9a-f]\{{64\}}/ DIGEST/"; echo; done
+            ibifs history A.store --type withdrawn | wc -l; ibifs history A.store --type dea --since 2026-01-01 | wc -l
+            ibifs history A.store --since 2999-01-01 | wc -l; ibifs history A.store | grep -c -E ' (un)?mounted '"#
+        ),
+        "minted 60001\nrelated 60001 (ibi.nextedition TWO)\ndescribed 60001\nsealed 60001 (AT DIGEST)\nunsealed 60001 (a typo)\n\
+         withdrawn 60001 (AT wrong)\nrestored 60001\nchanged 60001\n\n\
+         minted 60001\nrights 60001 (0755 60001:60001 -> 0700 60001:60001)\npublished 60001 (0700 60001:60001 -> 0755 60001:60001)\n\
+         related 60001 (ibi.editionof ONE)\ndescribed 60001\nwithdrawn 60001 (AT)\nremoved 60001\n\n2\n2\n0\n2",
+    );
+}
+
+/// Who may not enter an item does not hear of it, nor that another one is related to it; nonsense is refused first.
+#[test]
+fn other_users_hear_of_what_they_see() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            open=$(minted alice one); shut=$(minted alice two); as alice chmod 700 A/$shut
+            as alice ibifs relate A/$open --next-edition A/$shut > out; logged
+            for user in alice bob root; do as $user ibifs history A | grep -c -e $shut || true; done
+            told $open as bob; told $open as alice | sed "s;$shut;SHUT;"; code as bob ibifs history --store A $shut
+            cd A; as bob ibifs history $open | wc -l; cd ..
+            as bob ibifs prove A/$open | tee proof | head -n 1; no grep -a $shut proof; sed -n 's/^extra //p' proof | base64 -d | tail -c +17 | jq -r .event
+            as alice ibifs prove A/$open > proof; sed -n 's/^extra //p' proof | base64 -d | tail -c +17 | jq -r .event
+            no as bob ibifs prove --store A $shut; no as bob cat A.store/log/checkpoint; stat -c %a A.store/log/key A.store/log/events
+            code as bob ibifs history nonsense"#
+        ),
+        "3\n0\n3\nminted 60001\nminted 60001\nrelated 60001 (ibi.nextedition SHUT)\n3\n1\nc2sp.org/tlog-proof@v1\nminted\n\
+         related\n600\n700\n2",
+    );
+}
+
+/// A proof holds without the store, and nothing else does.
+#[test]
+fn a_proof_is_checked_without_the_store() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); minted alice two > two; logged; ibifs prove A/$one > proof
+            (echo "log $(cat A.store/log/key.pub)"; echo 'quorum none') > policy
+            ibifs umount A; mv A.store gone; ibifs verify proof --policy policy | sed "s;$one;ONE;; s/of [0-9]* of/of N of/; s/2026[^\"]*Z/AT/" | head -n 1
+            ibifs verify - --policy policy < proof --json | jq -r '.event.event, .event.agent, .witnesses == []'
+            # Another event, another number, another log, another policy, no proof at all.
+            text=$(sed -n 's/^extra //p' proof | base64 -d | tail -c +17); salt=$(sed -n 's/^extra //p' proof | base64 -d | head -c 16 | base64)
+            extra=$( (echo $salt | base64 -d; printf %s "${{text/minted/removed}}") | base64 -w 0)
+            sed "s;^extra .*;extra $extra;" proof > other; code ibifs verify other --policy policy
+            sed 's/^index .*/index 0/' proof > other; code ibifs verify other --policy policy
+            sed 's/archive-a/archive-x/' proof > other; code ibifs verify other --policy policy
+            ibifs init B --host archive-a.example.org > out; echo 'history yes' >> B/archive.ibi; ibifs mint B > out
+            code ibifs verify proof --store B; code ibifs verify policy --policy policy; code ibifs verify proof --policy proof; code ibifs verify proof"#
+        ),
+        "event 2 of N of the log archive-a.example.org/log\nminted\n60001\ntrue\n1\n1\n1\n1\n1\n2\n2",
+    );
+}
+
+/// What a program copies in is one event an item, a second copy none; a lost index has the same history again.
+#[test]
+fn items_that_arrive_are_one_event_each() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            for n in 1 2 3; do mkdir -p new/b.example.org/c/2001/01.01.01.0$n/doc; echo x > new/b.example.org/c/2001/01.01.01.0$n/doc/x
+                printf 'ibi {{rep b.example.org/c/2001/01.01.01.0%d}}\n' $n > new/b.example.org/c/2001/01.01.01.0$n/.ibi; done
+            cp -a new/. A/; rsync -a new/ A/; counted b.example.org/c/2001/01.01.01.03; rsync -a new/ A/
+            ibifs history A --json | jq -r 'select(.item) | [.event, .agent, .note] | @tsv'
+            mkdir -p more/b.example.org/c/2002; cp -a new/b.example.org/c/2001/01.01.01.01 more/b.example.org/c/2002/01.01.01.01
+            sed -i s/2001/2002/ more/b.example.org/c/2002/01.01.01.01/.ibi; ibifs work A -- rsync -a more/ A/; ibifs history A/b.example.org/c/2002/01.01.01.01 | wc -l
+            ibifs umount A; ibifs history A.store --json > before; rm A.store/relations.sqlite3*; ibifs reindex A.store > out
+            ibifs history A.store --json > after; (diff before after || true) | grep '^[<>]' | jq -R -r '.[2:] | fromjson | .event'; ibifs fsck A.store | tail -n 1"#
+        ),
+        "arrived\troot\tCopy\narrived\troot\tCopy\narrived\troot\tCopy\n1\nreindexed\n5 items, 0 findings",
+    );
+}
+
+/// With the cosignature of a witness a proof holds for who trusts that one, and a store that was set back is found out.
+#[test]
+fn a_witness_sees_the_log_grow() {
+    let env = prepared();
+    env.sh("ibifs umount A; ibifs init W --host witness.example.org > /dev/null; cat A.store/log/key.pub > logs");
+    let served = Served::within(
+        &env,
+        "bash -c 'exec \"$@\" 2>> log' bash",
+        "serve W --witness-logs logs",
+    );
+    served.prints(
+        &env,
+        &format!(
+            r#"{HISTORY}
+            echo "witness {{$U $(cat W/witness/key.pub)}}" >> A.store/archive.ibi
+            (echo "log $(cat A.store/log/key.pub)"; echo "witness W $(curl -s $U/witness-key)"; echo 'quorum W') > policy
+            one=$(ibifs mint A.store | head -n 1); ibifs prove --store A.store $one > proof; code ibifs verify proof --policy policy
+            ibifs cosign A.store | sed 's/http[^ ]*/URL/'; cp -a A.store older
+            ibifs prove --store A.store $one > proof; ibifs verify proof --policy policy | sed 's/[0-9T:-]*Z$/AT/' | tail -n 1
+            # It grows, and the proof is by the checkpoint that the witness knows.
+            two=$(ibifs mint A.store | head -n 1); ibifs prove --store A.store $two > proof; code ibifs verify proof --policy policy
+            ibifs prove --store A.store $one > proof; code ibifs verify proof --policy policy
+            ibifs cosign A.store | sed 's/http[^ ]*/URL/'; ibifs prove --store A.store $two > proof; code ibifs verify proof --policy policy
+            # Set back, and set back and grown again.
+            code ibifs cosign older; ibifs mint older > out; ibifs mint older > out; code ibifs cosign older; grep -c 'archive-a.example.org/log' log
+            code ibifs cosign W"#
+        ),
+        "1\nURL has cosigned the log with 5 events\nseen by W at AT\n1\n0\nURL has cosigned the log with 6 events\n0\n1\n1\n2\n2",
+    );
+}

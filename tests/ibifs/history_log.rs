@@ -1,0 +1,291 @@
+//! The log of a store, `STORE/log`: whatever ends a process, fills the disk, moves the clock or copies the store, each
+//! event is there once, and whatever somebody changes in it is found.
+
+use crate::support::{Disk, Format, TestEnv};
+
+/// The functions of these scripts.
+const TOOLS: &str = r#"
+# A store that keeps a history.
+begins() { ibifs init $1 --host archive-a.example.org > init.out; echo 'history yes' >> $1/archive.ibi; }
+# Each mint is told once, and the lines of the log are those of the index, in their order; the store is sound.
+told() {
+    ibifs history $1 --json > events; cut -d ' ' -f 3- $1/log/events/*.txt | cmp - events
+    # The item of the Archive service is older than its history.
+    diff <(jq -r 'select(.event == "minted").item' events | sort) \
+        <(ibifs ls $1 | awk '$1 == "Original" { print $2 }' | grep -v "$(grep -o 'rep [^ }]*' $1/archive.ibi | cut -d ' ' -f 2)" | sort)
+    ibifs fsck $1 > found || { cat found >&2; false; }
+}
+# What fsck finds in the store $1: codes and subjects.
+finds() { timeout 60 ibifs fsck $1 --json > report || test $? = 1; jq -r '.findings[] | "\(.code) \(.subject)"' report; }
+"#;
+
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{TOOLS}\n{script}"))
+}
+
+#[track_caller]
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    env.prints(&format!("{TOOLS}\n{script}"), expected);
+}
+
+/// A daemon that is killed again and again while it mints: each mint is in the log once.
+#[test]
+fn kills_lose_and_repeat_no_event() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; mkdir M
+        for round in {1..10}; do
+            ibifs mount S M
+            (for i in {1..2000}; do mkdir M/.mint/$round-$i 2> gone || exit 0; done) & worker=$!
+            # The log gets its events once a second.
+            sleep 1.$((RANDOM % 10)); kill -9 $(daemon S); wait $worker; ibifs umount M
+        done
+        ibifs mount S M; ibifs umount M; told S; test $(wc -l < events) -gt 100"#,
+    );
+}
+
+/// A full disk takes no events: the log gets them when there is room again.
+#[test]
+fn a_full_disk_only_delays_events() {
+    let env = TestEnv::new();
+    let disk = Disk::new(env.root(), "disk", Format::Ext4, 16);
+    sh(
+        &env,
+        "begins disk/S; mkdir M; ibifs mount disk/S M; mkdir M/.mint/first; sleep 1.5
+         dd if=/dev/zero of=disk/filler bs=1M status=none 2> full || true
+         dd if=/dev/zero of=disk/filler2 bs=1 count=4096 status=none 2> full || true
+         # Those that are answered are told, those that are not are not.
+         for i in {1..300}; do mkdir M/.mint/x$i 2> full || break; done; sleep 2
+         rm disk/filler*; mkdir M/.mint/last; ibifs umount M; ibifs mount disk/S M; ibifs umount M
+         told disk/S; test $(wc -l < events) -ge 2",
+    );
+    drop(disk);
+}
+
+/// A history does not need its index: made again from the files it is the same, also by `reindex`, and in a copy.
+#[test]
+fn the_history_needs_only_its_files() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; mkdir M; ibifs mint S --count 300 > minted; ibifs mount S M; rm -r M/$(head -n 1 minted); ibifs umount M
+         ibifs history S > before; as_before() { ibifs history $1 | head -n $(wc -l < before) | cmp - before; }
+         ibifs reindex S; as_before S; lose_index S; ibifs mount S M; as_before S; ibifs umount M; ibifs fsck S
+         rsync -a --exclude 'relations.sqlite3*' S/ C; ibifs reindex C 2> said; as_before C; ibifs fsck C
+         lose_index C; ibifs fsck --repair C > repaired; as_before C; ibifs history C > before
+         ibifs mint C > more 2> said; as_before C; test $(ibifs history C | wc -l) = $(($(wc -l < before) + 1)); ibifs fsck C",
+    );
+}
+
+/// A backup in the middle of work has a log that counts what its index knows: it goes on from there, with each event once.
+#[test]
+fn a_backup_goes_on_with_its_log() {
+    let env = TestEnv::new().with_index_file();
+    sh(
+        &env,
+        "begins S; mkdir M N; ibifs mount S M
+         (i=0; while test ! -e enough; do mkdir M/.mint/$((i++)); done) & worker=$!
+         for round in 1 2 3; do
+             sleep 1.2; ibifs backup S B > said; rm -rf R; cp -a B R; ibifs fsck R > found || { cat found >&2; false; }
+             test $(stat -c %a R/log/key R/log/events | xargs | tr ' ' -) = 600-700; cmp S/log/key R/log/key
+             ibifs mount R N; mkdir N/.mint/own$round; ibifs umount N; told R
+         done
+         touch enough; wait $worker; ibifs umount M; told S",
+    );
+    // Up to date, and without what the store has no more.
+    sh(
+        &env,
+        "ibifs backup S B > said; diff -r S/log B/log; mv S/log gone; no ibifs backup S B; test ! -e B/log
+         { ibifs fsck B || true; } | grep ^log-set-back:",
+    );
+}
+
+/// A store with events in three months, under a clock that goes on from month to month.
+const THREE_MONTHS: &str = "
+    at '2027-01-15 12:00:00'; faked ibifs init S --host archive-a.example.org > init.out; echo 'history yes' >> S/archive.ibi
+    faked ibifs mint S --count 300 > minted; cp -a S older
+    at '2027-02-15 12:00:00'; faked ibifs mint S --count 300 > minted
+    at '2027-03-15 12:00:00'; faked ibifs mint S --count 2 > minted
+    finds() { faked timeout 60 ibifs fsck $1 --json > report || test $? = 1; jq -r '.findings[] | \"\\(.code) \\(.subject)\"' report; }
+    # What fsck finds in a copy of the store after a change.
+    changed() { test -e T || cp -a S T; rm -rf T/log T/relations*; cp -a S/log S/relations* T; (cd T/log; eval \"$1\"); finds T | sort | xargs; }";
+
+/// Whatever is changed in the files of the log is found.
+#[test]
+fn each_change_of_the_log_is_found() {
+    let env = TestEnv::new();
+    sh(&env, &format!("{THREE_MONTHS}\nls S/log/events | xargs | grep '2027-01.txt 2027-02.txt 2027-03.txt'; finds S > none; test ! -s none
+        faked ibifs init O --host archive-a.example.org > init.out; echo 'history yes' >> O/archive.ibi; faked ibifs mint O > minted"));
+    for (change, found) in [
+        (
+            "sed -i 3s/minted/removed/ events/2027-02.txt",
+            "log-damaged log/events",
+        ),
+        (
+            "sed -i '3s/ ./ f/;3s/ ./ e/' events/2027-02.txt",
+            "log-damaged log/events",
+        ),
+        ("sed -i '$d' events/2027-01.txt", "log-damaged log/events"),
+        (
+            "truncate -s -9 events/2027-03.txt",
+            "log-damaged log/events",
+        ),
+        ("rm events/2027-02.txt", "log-damaged log/events"),
+        ("rm -r events", "log-damaged log/events"),
+        (
+            "mv tile/0/000 x; mv tile/0/001 tile/0/000; mv x tile/0/001",
+            "log-damaged log/tile/0/000 log-damaged log/tile/0/001",
+        ),
+        ("rm tile/0/000", "log-damaged log/tile/0/000"),
+        (
+            "printf x | dd of=tile/entries/000 conv=notrunc bs=1 seek=99 status=none",
+            "log-damaged log/tile/entries/000",
+        ),
+        ("sed -i 2s/602/601/ checkpoint", "log-damaged log"),
+        ("rm checkpoint", "log-damaged log"),
+        ("rm key", "log-damaged log"),
+        ("rm key.pub", "log-damaged log"),
+        ("cp ../../O/log/key .", "log-damaged log"),
+        ("cp ../../O/log/key.pub .", "log-damaged log"),
+        // With all that signs it is a log; it has neither as many entries nor these.
+        (
+            "cp ../../O/log/{key,key.pub,checkpoint} .",
+            "log-damaged log/checkpoint log-set-back log",
+        ),
+        (
+            "rm -r ../log; cp -r ../../O/log ..",
+            "log-differs log log-set-back log",
+        ),
+        ("rm -r ../log; cp -r ../../older/log ..", "log-set-back log"),
+        ("rm -r ../log", "log-set-back log"),
+        (
+            "in_database ../relations.sqlite3 \"UPDATE event SET item = NULL, line = 'x' WHERE logged = 300\"",
+            "log-differs log",
+        ),
+        (
+            "in_database ../relations.sqlite3 \"DELETE FROM event WHERE logged = 300\"",
+            "log-differs log",
+        ),
+    ] {
+        let script = format!("{TOOLS}\nchanged_log() {{ changed \"$(< change)\"; }}");
+        std::fs::write(env.root().join("change"), change).expect("it is written");
+        let functions = THREE_MONTHS.split_once("finds()").expect("functions").1;
+        let printed = env.sh(&format!("{script}\nfinds(){functions}\nchanged_log"));
+        assert_eq!(printed, found, "{change}");
+    }
+}
+
+/// What a crash left unnoted in the index, be it many batches, is noted at the next start, and not logged again.
+#[test]
+fn events_that_are_in_the_log_are_not_logged_again() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; ibifs mint S --count 2500 > minted; ibifs history S > before
+         in_database S/relations.sqlite3 'UPDATE event SET logged = NULL WHERE logged > 17'
+         ibifs mint S > minted; ibifs history S | head -n 2500 | cmp - before; told S; test $(wc -l < events) = 2501",
+    );
+}
+
+/// A log that was set back alone is refused, reported, and left as it is; the store works, and when the log is there again
+/// it gets the events of the meantime. (An older copy of the whole store agrees with itself: only a witness knows better.)
+#[test]
+fn a_log_that_was_set_back_is_refused() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; mkdir M; ibifs mint S > minted; cp -a S/log older; ibifs mint S > minted; cp -a S/log newer
+         rm -r S/log; cp -a older S/log
+         ibifs mint S 2> said > minted
+         grep 'STORE/log has 1 events, and the index knows of 2: the log was set back' said
+         ibifs mount S M; mkdir M/.mint/x; sleep 1.5; ibifs umount M; diff -r older S/log
+         test $(ibifs history S | wc -l) = 4",
+    );
+    prints(&env, "finds S", "log-set-back log");
+    sh(
+        &env,
+        "echo broken > S/ledger; ibifs fsck --repair S > printed || test $? = 1; grep ^log-set-back: printed
+         grep '^ledger-broken: .*repaired' printed; diff -r older S/log
+         rm -r S/log; cp -a newer S/log; ibifs mount S M; ibifs umount M; told S; test $(wc -l < events) = 4",
+    );
+}
+
+/// Two stores that were one have two logs under one key: the one does not take that of the other, though it has grown.
+#[test]
+fn another_log_under_the_same_key_is_refused() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; ibifs mint S > minted; cp -a S T; ibifs mint S > minted; ibifs mint T --count 2 > minted 2> copied
+         mv S/log own; cp -a T/log S/log; ibifs mint S 2> said > minted
+         grep 'event 1 of STORE/log is not the one that the index knows' said; diff -r T/log S/log",
+    );
+    prints(&env, "finds S", "log-differs log");
+    sh(
+        &env,
+        "rm -r S/log; mv own S/log; ibifs mint S > minted; told S; test $(wc -l < events) = 4",
+    );
+}
+
+/// The clock is set back by two months: lines stay in their order, and the next month begins when it comes.
+#[test]
+fn a_clock_that_is_set_back_loses_no_event() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "at '2027-03-15 12:00:00'; faked ibifs init S --host archive-a.example.org > init.out
+         echo 'history yes' >> S/archive.ibi; faked ibifs mint S --count 2 | grep example.org > reps
+         at '2027-01-15 12:00:00'; faked ibifs relate --store S $(head -n 1 reps) --next-edition $(tail -n 1 reps)
+         at '2027-04-15 12:00:00'; faked ibifs mint S > minted
+         cut -d ' ' -f 1 S/log/events/2027-03.txt | xargs | grep '^0 1 2 3$'
+         cut -d ' ' -f 1 S/log/events/2027-04.txt | xargs | grep '^4$'
+         test $(ls S/log/events | wc -l) = 2; faked ibifs history S --json > told
+         cut -d ' ' -f 3- S/log/events/*.txt | cmp - told; faked ibifs fsck S",
+    );
+}
+
+/// Whoever owns the store puts a link, a FIFO or another name of a file in the place of a file of the log: root's commands
+/// neither wait for it nor write elsewhere, and the store works.
+#[test]
+fn links_and_pipes_in_the_log_lead_nowhere() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; mkdir M; ibifs mint S > minted; mkdir elsewhere; echo kept > elsewhere/file; mv S before",
+    );
+    for path in [
+        "log",
+        "log/key",
+        "log/key.pub",
+        "log/checkpoint",
+        "log/checkpoint.new",
+        "log/events",
+        "log/events/*.txt",
+        "log/tile",
+        "log/tile/0/000.p/1",
+        "log/tile/0/000.p/2",
+        "log/tile/0/000.p/2.new",
+        "log/tile/entries",
+    ] {
+        for made in [
+            "ln -s $PWD/elsewhere $at",
+            "ln -s $PWD/elsewhere/file $at",
+            "ln -s $PWD/elsewhere/new $at",
+            "ln elsewhere/file $at",
+            "mkfifo $at",
+        ] {
+            sh(
+                &env,
+                &format!(
+                    "rm -rf S B; cp -a before S; at=$(echo S/{path}); rm -rf $at; {made}
+                     timeout 20 ibifs mount S M; mkdir M/.mint/x; timeout 20 ibifs umount M
+                     timeout 20 ibifs fsck S > found || test $? = 1
+                     timeout 20 ibifs backup S B > said 2>&1 || test $? = 1
+                     timeout 20 ibifs history S | wc -l | grep '^2$'
+                     ls elsewhere | grep '^file$'; echo kept | cmp - elsewhere/file"
+                ),
+            );
+        }
+    }
+}
