@@ -3,7 +3,7 @@
 //! The line is what the log of a store is about: its hash is there, so it never changes. Terms are those of PREMIS, with the
 //! codes of `id.loc.gov/vocabulary/preservation/eventType`.
 
-use ibi::Timestamp;
+use ibi::{Ibi, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::item::Names;
@@ -196,7 +196,7 @@ impl Event<'_> {
                 put("uid", json!(uid));
             }
             Agent::Program => {
-                put("agent", json!("ibifs"));
+                put("agent", json!(PROGRAM));
             }
         }
         put("program", json!(self.program));
@@ -222,9 +222,37 @@ pub struct Told {
     pub item: String,
     /// Who did it.
     pub agent: String,
+    /// The number of the user who did it; None of the program, and of one whom the public is told of.
+    pub uid: Option<u64>,
+    /// The program, with its version.
+    pub program: String,
+    /// How it ended.
+    pub outcome: String,
     /// More about it.
     pub note: String,
 }
+
+/// The fields of a line that the public is told.
+const PUBLIC_FIELDS: [&str; 8] = [
+    "time", "event", "type", "item", "agent", "program", "outcome", "note",
+];
+
+/// The kinds whose notes have nothing but what the public sees of an item anyway: dates, digests, names of items and reasons.
+const PUBLIC_NOTES: [EventKind; 7] = [
+    EventKind::Arrived,
+    EventKind::Embargoed,
+    EventKind::Related,
+    EventKind::Restored,
+    EventKind::Sealed,
+    EventKind::Transferred,
+    EventKind::Withdrawn,
+];
+
+/// The agent of what the program does by itself.
+const PROGRAM: &str = "ibifs";
+
+/// The agent in place of each user of whom the public is told.
+const SOME_USER: &str = "user";
 
 impl Told {
     /// Reads a line; None if it is none of an event.
@@ -237,10 +265,62 @@ impl Told {
             time: Timestamp::parse_rfc3339(text("time")).ok()?,
             item: text("item").to_owned(),
             agent: text("agent").to_owned(),
+            uid: value.get("uid").and_then(Value::as_u64),
+            program: text("program").to_owned(),
+            outcome: text("outcome").to_owned(),
             note: text("note").to_owned(),
             line: line.to_owned(),
             event: (!event.is_empty()).then_some(event)?,
         })
+    }
+
+    /// The kind; None of one that a later version has made.
+    #[must_use]
+    pub fn kind(&self) -> Option<EventKind> {
+        EventKind::of(&self.event)
+    }
+
+    /// The items that it names, itself and in its note.
+    pub fn named(&self) -> impl Iterator<Item = Ibi> {
+        let is_around = |sign: char| !sign.is_alphanumeric();
+        let words = self
+            .note
+            .split([' ', ','])
+            .map(move |word| word.trim_matches(is_around));
+        let words = words.chain([self.item.as_str()]);
+        words.filter_map(|word| Ibi::parse(word).ok())
+    }
+
+    /// Whether each relation in its note has a name that can be read: the last one may have been cut.
+    fn names_whole_items(&self) -> bool {
+        let mut relations = self.note.split(", ");
+        relations.all(|it| {
+            it.rsplit(' ')
+                .next()
+                .is_some_and(|name| Ibi::parse(name).is_ok())
+        })
+    }
+
+    /// Whether a user did it, not the program.
+    #[must_use]
+    pub fn is_by_user(&self) -> bool {
+        self.uid.is_some() || self.agent != PROGRAM
+    }
+
+    /// The same for the public, without what may say who did it and where: names of users are personal data. None if the line
+    /// is none of an event.
+    #[must_use]
+    pub fn for_public(&self) -> Option<Told> {
+        let mut fields: Map<String, Value> = serde_json::from_str(&self.line).ok()?;
+        fields.retain(|name, _| PUBLIC_FIELDS.contains(&name.as_str()));
+        if self.uid.is_some() {
+            fields.insert("agent".to_owned(), json!(SOME_USER));
+        }
+        let is_public = self.kind().is_some_and(|kind| PUBLIC_NOTES.contains(&kind));
+        if !is_public || self.kind() == Some(EventKind::Related) && !self.names_whole_items() {
+            fields.remove("note");
+        }
+        Told::parse(&Value::Object(fields).to_string())
     }
 }
 
@@ -268,7 +348,6 @@ pub fn proved(proof: &Proof) -> Option<([u8; 32], String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ibi::Ibi;
 
     #[test]
     fn a_line_says_what_happened() {
@@ -306,6 +385,36 @@ mod tests {
         ] {
             assert_eq!(Told::parse(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_public_is_not_told_who_did_it() {
+        let line = |event: &str| {
+            format!(
+                "{{\"time\":\"1970-01-01T00:00:00Z\",\"event\":\"{event}\",\"agent\":\"ana\",\"uid\":7,\"program\":\"ibifs 1\",\
+                 \"host\":\"ana-pc\",\"outcome\":\"success\",\"note\":\"of ana\",\"later\":\"ana\"}}"
+            )
+        };
+        let public = |event: &str| Told::parse(&line(event)).and_then(|it| it.for_public());
+        let public = |event: &str| public(event).map(|it| it.line);
+        let told = "{\"time\":\"1970-01-01T00:00:00Z\",\"event\":\"rights\",\"agent\":\"user\",\"program\":\"ibifs 1\",\"outcome\":\"success\"}";
+        assert_eq!(public("rights").as_deref(), Some(told));
+        let other = told.replace("rights", "later");
+        assert_eq!(public("later").as_deref(), Some(other.as_str()));
+        let withdrawn = told.replace("rights", "withdrawn");
+        let withdrawn = withdrawn.replace('}', ",\"note\":\"of ana\"}");
+        assert_eq!(public("withdrawn").as_deref(), Some(withdrawn.as_str()));
+        let related = |note: &str| {
+            let line = line("related").replace("of ana", note);
+            let public = Told::parse(&line).and_then(|it| it.for_public());
+            public.map(|it| it.note)
+        };
+        let whole = "ibi.nextedition 8JMKD3MGP8W/34PGRBS, -ibi.metadata x.org/a/2020/01.01.00.00";
+        assert_eq!(related(whole).as_deref(), Some(whole));
+        assert_eq!(related(&whole[..whole.len() - 1]).as_deref(), Some(""));
+        let program = line("minted").replace("ana\",\"uid\":7", "ibifs\"");
+        let public = Told::parse(&program).and_then(|it| it.for_public());
+        assert_eq!(public.map(|it| it.agent).as_deref(), Some("ibifs"));
     }
 
     #[test]

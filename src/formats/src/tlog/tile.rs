@@ -8,6 +8,9 @@ use super::merkle::{Hash, empty, leaf, node, root};
 /// The number of hashes of a whole tile, and of entries of a whole bundle.
 pub const WIDTH: usize = 256;
 
+/// The highest level of a log.
+const HIGHEST: u8 = 63;
+
 /// A file of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
@@ -39,6 +42,33 @@ impl fmt::Display for Tile {
             WIDTH => Ok(()),
             width => write!(f, ".p/{width}"),
         }
+    }
+}
+
+impl Tile {
+    /// Reads a path, which is written in one way alone: `tile/0/x001/234.p/5`. None if it is none of a tile.
+    #[must_use]
+    pub fn parse(path: &str) -> Option<Tile> {
+        let (level, rest) = path.strip_prefix("tile/")?.split_once('/')?;
+        let level = match level {
+            "entries" => None,
+            level => Some(level.parse().ok().filter(|it| *it <= HIGHEST)?),
+        };
+        let (groups, width) = match rest.split_once(".p/") {
+            Some((groups, width)) => (groups, width.parse().ok().filter(|it| *it < WIDTH)?),
+            None => (rest, WIDTH),
+        };
+        let number = groups.split('/').try_fold(0_u64, |number, group| {
+            let group = group.strip_prefix('x').unwrap_or(group);
+            let group: u16 = group.parse().ok()?;
+            number.checked_mul(1000)?.checked_add(group.into())
+        })?;
+        let tile = Tile {
+            level,
+            number,
+            width,
+        };
+        (width > 0 && tile.to_string() == path).then_some(tile)
     }
 }
 
@@ -196,6 +226,48 @@ mod tests {
         assert_eq!(path(Some(1), 1_000, 256), "tile/1/x001/000");
         assert_eq!(path(Some(5), 999, 255), "tile/5/999.p/255");
         assert_eq!(path(None, 1_234_067, 8), "tile/entries/x001/x234/067.p/8");
+    }
+
+    #[test]
+    fn a_path_is_read_as_it_is_written_alone() {
+        for path in [
+            "tile/0/000",
+            "tile/63/x001/x234/067.p/255",
+            "tile/entries/999.p/1",
+            "tile/1/x018/x446/x744/x073/x709/x551/615",
+        ] {
+            let read = Tile::parse(path).map(|it| it.to_string());
+            assert_eq!(read.as_deref(), Some(path));
+        }
+        for path in [
+            "",
+            "tile",
+            "tile/0",
+            "tile/0/",
+            "tile/0/0",
+            "tile/0/0000",
+            "tile/0/x000/000",
+            "tile/0/001/000",
+            "tile/0/x001",
+            "tile/00/000",
+            "tile/64/000",
+            "tile/-1/000",
+            "tile/+1/000",
+            "tile/0/+00",
+            "tile/0/000/",
+            "tile/0/000.p",
+            "tile/0/000.p/0",
+            "tile/0/000.p/01",
+            "tile/0/000.p/256",
+            "tile/0/000.p/1/1",
+            "tile/0/../../key",
+            "tile/entries/x1000/000",
+            "tile/1/x018/x446/x744/x073/x709/x551/616",
+            "/tile/0/000",
+            "events/2026-01.txt",
+        ] {
+            assert_eq!(Tile::parse(path), None, "{path}");
+        }
     }
 
     #[test]
