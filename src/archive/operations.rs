@@ -18,7 +18,7 @@
 //! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes), `seen` (the part of an index that one may see), `events` (what happens to items).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
-//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log` and `history` (who did what).
+//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log`, `history` and `published_log` (who did what), `told` (to whom that is told).
 //! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
@@ -57,6 +57,7 @@ mod ownership_transfer;
 mod peers;
 mod public;
 mod publish;
+mod published_log;
 mod recovery;
 mod recovery_log;
 mod refused;
@@ -76,6 +77,7 @@ mod status;
 mod take_in;
 #[cfg(test)]
 pub(crate) mod testing;
+mod told;
 mod views;
 mod withdrawal;
 mod work;
@@ -107,6 +109,7 @@ pub use ownership_transfer::{OwnershipTransfer, Role, TransferLock, TransferReco
 pub use peers::watch_peers;
 use publish::NewestTimes;
 pub use publish::{Listing, PublicFile, is_below_hidden};
+pub use published_log::{LogFile, PublishedLog};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
 pub use resolve::{Claims, GoneRelation, Related, Relations, matching_translation};
@@ -119,6 +122,7 @@ pub use seen::{attribute_of, line_of, lines, names_in_mount, record_in};
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, PendingTransfer, Status};
+pub use told::MOST_TOLD;
 pub use views::{Depositor, Editor, Keeper, ReadAs};
 pub use work::{LevelWork, Taken};
 

@@ -19,6 +19,7 @@
 //! - [`work`]: the destination, and the staging directory in it.
 //! - [`writing`]: where the files of a package are written.
 //! - [`reading`]: copies an item into a package.
+//! - [`preserved`]: the record of a package for preservation systems.
 //! - [`files`]: the files of a package.
 //! - [`digests`]: the digests of files.
 //! - [`bagit`]: bags that are exported.
@@ -52,6 +53,7 @@ mod object;
 mod ocfl;
 mod opened;
 mod pax;
+mod preserved;
 mod reading;
 mod rules;
 pub mod texts;

@@ -25,6 +25,7 @@ mod harvest;
 mod history;
 mod item;
 mod items;
+mod latest_events;
 mod levels;
 mod logged;
 mod near;

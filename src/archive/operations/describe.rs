@@ -30,7 +30,14 @@ impl ReadAs<'_> {
         from: Option<&Names>,
         format: DescriptionFormat,
     ) -> Result<String, ArchiveError> {
-        Ok(self.description(item, from)?.write(format))
+        match format {
+            DescriptionFormat::Premis => self.premis(item),
+            DescriptionFormat::Formats if self.has_premis(item)? => {
+                let others = self.description(item, from)?.write(format);
+                Ok(others + &DescriptionFormat::Premis.listed())
+            }
+            format => Ok(self.description(item, from)?.write(format)),
+        }
     }
 
     /// The Dublin Core of what [`ReadAs::description`] returns.

@@ -239,8 +239,7 @@ impl ReadAs<'_> {
         let Some(told) = Told::parse(&event.line) else {
             return Ok(false);
         };
-        let named = told.note.split([' ', ',']).chain([told.item.as_str()]);
-        for names in named.filter_map(|word| Ibi::parse(word).ok()) {
+        for names in told.named() {
             if !self.is_shown(&Names::from(names))? {
                 return Ok(false);
             }

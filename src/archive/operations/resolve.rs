@@ -476,6 +476,9 @@ impl Archive {
                     let (Some(item), Some(format)) = (self.held(&current)?, format) else {
                         return Ok(None);
                     };
+                    if !self.has_format(&item, format)? {
+                        return Ok(None);
+                    }
                     if index + 1 == steps.len() {
                         let from = None;
                         return Ok(Some(Related::Description { item, from, format }));

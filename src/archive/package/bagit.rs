@@ -9,14 +9,14 @@ use super::naming::{MTREE, PAYLOAD};
 use super::reading::{Digests, StagedFiles, digests, stage};
 use super::work::ExportDirectory;
 use super::writing::PackageWriter;
-use super::{ExportOutcome, PackageError};
+use super::{ExportOutcome, PackageError, preserved};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::{Archive, Clock};
 use crate::formats::bag;
 use crate::formats::description::DescriptionFormat;
 use crate::formats::fixity::{self, Manifest};
-use crate::formats::premis::{self, PremisFile};
+use crate::formats::premis;
 
 /// The directory in which bags are assembled.
 pub(super) const STAGING: &str = ".ibifs-export";
@@ -107,7 +107,8 @@ fn write_tags(
         (fixity::MANIFEST, &fixity::manifest_text(&manifest)),
         (bag::MANIFEST_512, &manifest_512(&payload)),
     ];
-    let preserved = preserved(item, &payload, day);
+    let events = archive.premis_events(&item.names)?;
+    let preserved = preserved::text(item, staged, &events, Some(day));
     let preserved = preserved
         .as_deref()
         .map(|text| (premis::PREMIS, text.as_bytes()));
@@ -125,19 +126,6 @@ fn write_tags(
         .collect();
     writer.whole(TAG_MANIFEST, &fixity::manifest_text(&tags))?;
     writer.whole(bag::TAG_MANIFEST_512, &manifest_512(&of_tags))
-}
-
-/// The record of the payload for preservation systems, unless it would be very long.
-fn preserved(item: &Item, payload: &BTreeMap<&str, &Digests>, day: &str) -> Option<String> {
-    if payload.len() > premis::MOST_FILES {
-        return None;
-    }
-    let files = payload.iter().map(|(path, digests)| PremisFile {
-        path,
-        length: digests.length,
-        sha512: &digests.sha512,
-    });
-    Some(premis::document(&item.names, files, day))
 }
 
 /// The text of a manifest by SHA-512.

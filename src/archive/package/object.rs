@@ -11,7 +11,7 @@ use super::ocfl::path_of;
 use super::reading::{HeldContent, digests, stage};
 use super::work::{ExportDirectory, make_directories, write_file};
 use super::writing::PackageWriter;
-use super::{ExportOutcome, PackageError, Problem};
+use super::{ExportOutcome, PackageError, Problem, preserved};
 use crate::archive::store::Item;
 use crate::archive::tree::{Action, open_far};
 use crate::archive::{Archive, Clock};
@@ -56,7 +56,8 @@ pub(super) fn make(
         Err(errno) => return Err(PackageError::io(Action::Open, &path)(errno)),
     };
     let mut writer = PackageWriter::directory(work)?;
-    let staged = stage(archive, item, &mut writer, Some(held), count)?;
+    let mut staged = stage(archive, item, &mut writer, Some(held), count)?;
+    preserved::add(archive, item, &mut staged, &mut writer)?;
     let mut state = ByDigest::new();
     for (path, digests) in &staged.files {
         let paths = state.entry(digests.sha512.clone()).or_default();

@@ -59,7 +59,7 @@ pub(super) struct StagedFiles {
 }
 
 impl StagedFiles {
-    fn add(&mut self, path: String, digests: Digests, is_written: bool) {
+    pub(super) fn add(&mut self, path: String, digests: Digests, is_written: bool) {
         if is_written {
             self.written.insert(digests.sha512.clone(), path.clone());
         }

@@ -57,6 +57,8 @@ pub enum DescriptionFormat {
     Dspace,
     /// CITATION.cff.
     Cff,
+    /// The events of the item in PREMIS, which no record has; only where the Archive has some.
+    Premis,
     /// The list of the others.
     Formats,
 }
@@ -94,6 +96,7 @@ impl DescriptionFormat {
             DescriptionFormat::Mods => "mods",
             DescriptionFormat::Dspace => "dspace",
             DescriptionFormat::Cff => "cff",
+            DescriptionFormat::Premis => "premis",
             DescriptionFormat::Formats => FORMATS,
         }
     }
@@ -103,7 +106,7 @@ impl DescriptionFormat {
     pub fn from_word(word: &str) -> Option<DescriptionFormat> {
         let formats = DescriptionFormat::ALL.into_iter();
         formats
-            .chain([DescriptionFormat::Formats])
+            .chain([DescriptionFormat::Premis, DescriptionFormat::Formats])
             .find(|format| format.word() == word)
     }
 
@@ -111,7 +114,7 @@ impl DescriptionFormat {
     #[must_use]
     pub fn media_type(self) -> &'static str {
         match self {
-            DescriptionFormat::OaiDc | DescriptionFormat::Dspace => {
+            DescriptionFormat::OaiDc | DescriptionFormat::Dspace | DescriptionFormat::Premis => {
                 "application/xml; charset=utf-8"
             }
             DescriptionFormat::BibInpe | DescriptionFormat::Bibtex => {
@@ -145,8 +148,15 @@ impl DescriptionFormat {
             DescriptionFormat::Mods => "MODS 3.8, for libraries",
             DescriptionFormat::Dspace => "dublin_core.xml of DSpace",
             DescriptionFormat::Cff => "CITATION.cff 1.2.0, for software",
+            DescriptionFormat::Premis => "what was done to it, as events of PREMIS 3.0",
             DescriptionFormat::Formats => "the list of these formats",
         }
+    }
+
+    /// Its line in the list of formats.
+    #[must_use]
+    pub fn listed(self) -> String {
+        format!("{}\t{}\n", self.word(), self.about())
     }
 
     /// The namespace and the schema of an XML format.
@@ -210,10 +220,11 @@ impl Description {
             DescriptionFormat::Mods => document(&mods::element(self)),
             DescriptionFormat::Dspace => document(&dspace::element(self)),
             DescriptionFormat::Cff => cff::write(self),
+            // Made of events, not of a description.
+            DescriptionFormat::Premis => String::new(),
             DescriptionFormat::Formats => {
                 let formats = DescriptionFormat::ALL.into_iter();
-                let line = |it: DescriptionFormat| format!("{}\t{}\n", it.word(), it.about());
-                formats.map(line).collect()
+                formats.map(DescriptionFormat::listed).collect()
             }
         }
     }

@@ -21,7 +21,6 @@
 //! - [`picture`]: small pictures of images and of pages.
 //! - [`file_text`]: the words of a text file.
 //! - [`pdf_text`]: the words of a PDF file.
-//! - [`premis`]: what preservation systems record of a package, in PREMIS.
 //! - [`mtree`]: what a filesystem keeps of files beside their content, as a text.
 //! - [`query`]: the query string of a URL, and values in one.
 //! - [`question`]: the messages between a command and the daemon of a mount.
@@ -31,6 +30,7 @@
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 //! - [`tlog`]: transparency logs: signed notes, checkpoints, tiles and proofs.
 //! - [`history`]: what was done to an item or a store, as a line.
+//! - [`premis`]: what preservation systems record of a package, and what was done to an item, in PREMIS.
 //! - [`webdav`]: WebDAV: what a request asks for, answers to XML.
 #![allow(rustdoc::private_intra_doc_links)]
 

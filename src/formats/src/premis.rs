@@ -1,8 +1,13 @@
-//! PREMIS 3.0 (loc.gov/standards/premis): what preservation systems record of a package. The item is an intellectual
-//! entity, each file is an object that is part of it, and the packing is an event by ibifs.
+//! PREMIS 3.0 (loc.gov/standards/premis): what preservation systems record of an item and of a package. The item is an
+//! intellectual entity, each file is an object that is part of it; what was done to the item, and the packing, are events by
+//! users and by ibifs.
+
+use std::collections::BTreeMap;
 
 use quick_xml::escape::escape;
 
+use super::hex::Hex;
+use super::history::{EventKind, Told};
 use super::item::Names;
 
 /// The file of a package in which preservation systems look for it (E-ARK CSIP, section 5.4).
@@ -13,9 +18,12 @@ pub const MOST_FILES: usize = 100_000;
 const NAMESPACE: &str = "http://www.loc.gov/premis/v3";
 const SCHEMA: &str = "https://www.loc.gov/standards/premis/premis.xsd";
 const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
-/// The identifiers of the one event and the one agent.
-const EVENT: &str = "packing";
-const AGENT: &str = "ibifs";
+/// The vocabularies for values.
+const VOCABULARIES: &str = "http://id.loc.gov/vocabulary/preservation";
+/// The identifier of the event of packing.
+const PACKING: &str = "packing";
+/// This program, as events name it.
+const PROGRAM: &str = concat!("ibifs ", env!("CARGO_PKG_VERSION"));
 
 /// A file of a package.
 #[derive(Clone, Copy, Debug)]
@@ -28,11 +36,24 @@ pub struct PremisFile<'a> {
     pub sha512: &'a str,
 }
 
-/// The document for a package that is made on a day (`2009-02-16`).
+/// An event of an item.
+#[derive(Clone, Debug)]
+pub struct PremisEvent {
+    /// Its entry in the log of the store, which identifies it.
+    pub entry: [u8; 32],
+    /// What is told of it.
+    pub told: Told,
+}
+
+/// The agents of events, by their identifiers, with all but these.
+type Agents = BTreeMap<String, String>;
+
+/// The document about an item, its files and its events. `packed`: the day on which a package is made (`2009-02-16`).
 pub fn document<'a>(
     names: &Names,
     files: impl Iterator<Item = PremisFile<'a>>,
-    day: &str,
+    events: &[PremisEvent],
+    packed: Option<&str>,
 ) -> String {
     let name = names.preferred();
     let mut xml = format!(
@@ -43,26 +64,86 @@ pub fn document<'a>(
     let rep = names.rep().map(ToString::to_string);
     let ibip = names.ibip().map(ToString::to_string);
     for name in [rep, ibip].into_iter().flatten() {
-        xml.push_str(&format!("    {}\n", identifier("object", "IBI", &name)));
+        xml.push_str(&format!("    {}\n", identifier("object", "IBI", &name, "")));
     }
     xml.push_str("  </object>\n");
     for file in files {
         xml.push_str(&of_file(&file, &name));
     }
-    xml.push_str(&format!(
-        "  <event>\n    {}\n    <eventType>packing</eventType>\n    \
-         <eventDateTime>{day}</eventDateTime>\n    {}\n    {}\n  </event>\n",
-        identifier("event", "local", EVENT),
-        identifier("linkingAgent", "local", AGENT),
-        identifier("linkingObject", "IBI", &name),
-    ));
-    xml.push_str(&format!(
-        "  <agent>\n    {}\n    <agentName>ibifs</agentName>\n    <agentType>software</agentType>\n    \
-         <agentVersion>{}</agentVersion>\n  </agent>\n</premis>\n",
-        identifier("agent", "local", AGENT),
-        env!("CARGO_PKG_VERSION"),
-    ));
+    let mut agents = Agents::new();
+    for event in events {
+        xml.push_str(&of_event(event, &name, &mut agents));
+    }
+    if let Some(day) = packed {
+        xml.push_str(&format!(
+            "  <event>\n    {}\n    <eventType>packing</eventType>\n    \
+             <eventDateTime>{day}</eventDateTime>\n    {}\n    {}\n  </event>\n",
+            identifier("event", "local", PACKING, ""),
+            by_program(PROGRAM, &mut agents),
+            identifier("linkingObject", "IBI", &name, ""),
+        ));
+    }
+    for (id, about) in agents {
+        xml.push_str(&format!(
+            "  <agent>\n    {}\n    {about}\n  </agent>\n",
+            identifier("agent", "local", &id, "")
+        ));
+    }
+    xml.push_str("</premis>\n");
     xml
+}
+
+fn of_event(event: &PremisEvent, item: &str, agents: &mut Agents) -> String {
+    let told = &event.told;
+    let kind = match told.kind().and_then(EventKind::premis) {
+        Some((code, term)) => of_vocabulary("eventType", code, term),
+        None => element("eventType", &told.event),
+    };
+    let detail = match told.note.as_str() {
+        "" => told.event.clone(),
+        note => format!("{}: {note}", told.event),
+    };
+    let outcome = match told.outcome.as_str() {
+        "success" => of_vocabulary("eventOutcome", "suc", "success"),
+        outcome => element("eventOutcome", outcome),
+    };
+    let mut by = by_program(&told.program, agents);
+    if told.is_by_user() {
+        by = format!("{}\n    {by}", by_user(told, agents));
+    }
+    format!(
+        "  <event>\n    {}\n    {kind}\n    {}\n    \
+         <eventDetailInformation>{}</eventDetailInformation>\n    \
+         <eventOutcomeInformation>{outcome}</eventOutcomeInformation>\n    {by}\n    {}\n  </event>\n",
+        identifier("event", "local", &Hex(&event.entry).to_string(), ""),
+        element("eventDateTime", &told.time.to_rfc3339()),
+        element("eventDetail", &detail),
+        identifier("linkingObject", "IBI", item, ""),
+    )
+}
+
+/// The link to the program by which something was done, which is added to the agents.
+fn by_program(program: &str, agents: &mut Agents) -> String {
+    let (name, version) = program.split_once(' ').unwrap_or((program, ""));
+    let mut about = element("agentName", name) + "<agentType>software</agentType>";
+    if !version.is_empty() {
+        about.push_str(&element("agentVersion", version));
+    }
+    agents.insert(program.to_owned(), about);
+    let role = of_vocabulary("linkingAgentRole", "exe", "executing program");
+    identifier("linkingAgent", "local", program, &role)
+}
+
+/// The same of a user. Two may have had one name.
+fn by_user(told: &Told, agents: &mut Agents) -> String {
+    let id = match told.uid {
+        Some(uid) => format!("{} (uid {uid})", told.agent),
+        None => told.agent.clone(),
+    };
+    let about = element("agentName", &told.agent) + "<agentType>person</agentType>";
+    agents.insert(id.clone(), about);
+    let role = of_vocabulary("linkingAgentRole", "imp", "implementer");
+    identifier("linkingAgent", "local", &id, &role)
 }
 
 fn of_file(file: &PremisFile<'_>, item: &str) -> String {
@@ -75,20 +156,39 @@ fn of_file(file: &PremisFile<'_>, item: &str) -> String {
          </objectCharacteristics>\n    <relationship>\
          <relationshipType>structural</relationshipType><relationshipSubType>is part of</relationshipSubType>{}\
          </relationship>\n  </object>\n",
-        identifier("object", "local", file.path),
+        identifier("object", "local", file.path, ""),
         file.sha512,
         file.length,
         media_type.unwrap_or("application/octet-stream"),
-        identifier("relatedObject", "IBI", item),
+        identifier("relatedObject", "IBI", item, ""),
     )
 }
 
-/// An identifier: `<xIdentifier>` with its type and its value.
-fn identifier(of: &str, kind: &str, value: &str) -> String {
+/// An identifier: `<xIdentifier>` with its type and its value, and what follows them.
+fn identifier(of: &str, kind: &str, value: &str, more: &str) -> String {
     format!(
-        "<{of}Identifier><{of}IdentifierType>{kind}</{of}IdentifierType>\
-         <{of}IdentifierValue>{}</{of}IdentifierValue></{of}Identifier>",
-        escape(value)
+        "<{of}Identifier><{of}IdentifierType>{kind}</{of}IdentifierType>{}{more}</{of}Identifier>",
+        element(&format!("{of}IdentifierValue"), value)
+    )
+}
+
+/// An element with a text.
+fn element(name: &str, text: &str) -> String {
+    // XML 1.0 has no control characters, not even as references.
+    let text = text.replace(|sign: char| sign.is_control() && sign != '\n', "\u{fffd}");
+    let text = text.replace(['\u{fffe}', '\u{ffff}'], "\u{fffd}");
+    format!("<{name}>{}</{name}>", escape(text))
+}
+
+/// An element with a value of a vocabulary of the Library of Congress.
+fn of_vocabulary(name: &str, code: &str, term: &str) -> String {
+    let vocabulary = match name {
+        "linkingAgentRole" => "eventRelatedAgentRole",
+        name => name,
+    };
+    let uri = format!("{VOCABULARIES}/{vocabulary}");
+    format!(
+        "<{name} authority=\"{vocabulary}\" authorityURI=\"{uri}\" valueURI=\"{uri}/{code}\">{term}</{name}>"
     )
 }
 
@@ -105,7 +205,17 @@ mod tests {
             length: 30,
             sha512: "ab12",
         };
-        let text = document(&names, [file].into_iter(), "2020-01-02");
+        let told = |line: &str| PremisEvent {
+            entry: [7; 32],
+            told: Told::parse(line).expect("an event"),
+        };
+        let events = [
+            "{\"time\":\"1970-01-01T00:00:00Z\",\"event\":\"withdrawn\",\"agent\":\"a<b\",\"uid\":7,\"program\":\"ibifs 1\",\
+             \"outcome\":\"success\",\"note\":\"1 < 2\\u0001\"}",
+            "{\"time\":\"1970-01-01T00:00:00Z\",\"event\":\"later\",\"agent\":\"ibifs\",\"program\":\"ibifs 1\",\"outcome\":\"failure\"}",
+        ];
+        let events = events.map(told);
+        let text = document(&names, [file].into_iter(), &events, Some("2020-01-02"));
         for part in [
             "<objectIdentifier><objectIdentifierType>IBI</objectIdentifierType>\
              <objectIdentifierValue>example.org/a/2020/01.01.00.00</objectIdentifierValue></objectIdentifier>",
@@ -113,8 +223,21 @@ mod tests {
             "<messageDigest>ab12</messageDigest></fixity>\n      <size>30</size>",
             "<formatName>application/pdf</formatName>",
             "<eventDateTime>2020-01-02</eventDateTime>",
+            "<eventIdentifierValue>0707070707070707070707070707070707070707070707070707070707070707</eventIdentifierValue>",
+            "<eventType authority=\"eventType\" authorityURI=\"http://id.loc.gov/vocabulary/preservation/eventType\" \
+             valueURI=\"http://id.loc.gov/vocabulary/preservation/eventType/dea\">deaccession</eventType>",
+            "<eventType>later</eventType>",
+            "<eventDetail>withdrawn: 1 &lt; 2\u{fffd}</eventDetail>",
+            "<eventDetail>later</eventDetail>",
+            "/eventOutcome/suc\">success</eventOutcome>",
+            "<eventOutcome>failure</eventOutcome>",
+            "<linkingAgentIdentifierValue>a&lt;b (uid 7)</linkingAgentIdentifierValue><linkingAgentRole",
+            "<agentName>a&lt;b</agentName><agentType>person</agentType>",
+            "<agentName>ibifs</agentName><agentType>software</agentType><agentVersion>1</agentVersion>",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
+        // Two versions of the program, and one user.
+        assert_eq!(text.matches("<agent>").count(), 3);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::archive::store::Item;
 use crate::archive::{ArchiveError, ReadAs};
+use crate::formats::description::DescriptionFormat;
 use crate::formats::item::Names;
 use ibi::Timestamp;
 use ibi::relation::Language;
@@ -133,6 +134,15 @@ impl<'a> Memo<'a> {
     pub(super) fn has_metadata_text(&self, item: &Item) -> Result<bool, ArchiveError> {
         let find = || self.archive.has_metadata_text(item);
         self.has_text.once(&item.names, find)
+    }
+
+    /// Whether an item is described in a format.
+    pub(super) fn has_format(
+        &self,
+        item: &Item,
+        format: DescriptionFormat,
+    ) -> Result<bool, ArchiveError> {
+        self.archive.has_format(item, format)
     }
 
     /// The path of the requested file. One answer requests only one path.

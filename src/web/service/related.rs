@@ -174,8 +174,11 @@ fn step_from(
             }
             None => {}
         },
-        Step::Metadata(Some(format)) if DescriptionFormat::from_word(format.as_str()).is_some() => {
-            if let Some(item) = memo.held(names)? {
+        Step::Metadata(Some(format)) => {
+            if let Some(item) = memo.held(names)?
+                && let Some(known) = DescriptionFormat::from_word(format.as_str())
+                && memo.has_format(&item, known)?
+            {
                 let metadata = memo.metadata(names)?;
                 let signs = format!(":({format})");
                 let target = RelatedItem::Description {
@@ -186,7 +189,6 @@ fn step_from(
                 add(&format!(".metadata({format})"), target);
             }
         }
-        Step::Metadata(Some(_)) => {}
     }
     Ok(())
 }

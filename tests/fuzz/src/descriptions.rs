@@ -76,6 +76,6 @@ fn read(format: DescriptionFormat, document: &str) {
                 "{error}: {document}"
             );
         }
-        DescriptionFormat::Formats => {}
+        DescriptionFormat::Premis | DescriptionFormat::Formats => {}
     }
 }
