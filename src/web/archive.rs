@@ -14,6 +14,7 @@ pub(crate) mod pages;
 mod pictures;
 mod searches;
 mod service;
+mod tlog;
 mod transfer;
 mod witness;
 mod zip;
@@ -71,6 +72,7 @@ pub struct Site {
     searches: searches::Searches,
     of_clients: Shares,
     pictures: pictures::Pictures,
+    log: tlog::Log,
     /// The receiver of transferred items. None if the Archive accepts none.
     receiver: Option<Arc<Receiver>>,
     /// The witness of other logs. None if the Archive is none.
@@ -117,6 +119,7 @@ impl Site {
             searches: searches::Searches::default(),
             of_clients: Shares::of_processors(),
             pictures: pictures::Pictures::default(),
+            log: tlog::Log::default(),
             receiver: None,
             witness: None,
             gauges: measure::Gauges::default(),
@@ -135,6 +138,7 @@ impl Site {
         }
         self.accesses.open(&self.archive);
         self.pictures.open(&self.archive);
+        self.log.open(&self.archive);
         self.gauges.open(&self.archive);
         if let Err(error) = self.archive.keep_name_spaces() {
             log::warn!("names of name spaces are not completed: {error}");
@@ -384,6 +388,13 @@ async fn within(handle: SiteHandle, mut request: Request<Body>) -> Response<Body
     let query = uri.query().unwrap_or("");
     if service::is_of(&handle.site, path) && query.contains("servicesubject=") {
         return service::answer(&handle, &request.into_parts().0).await;
+    }
+    if let Some(file) = tlog::file_at(path) {
+        let (parts, body) = request.into_parts();
+        if let Some(response) = tlog::answer(&handle.site, file, &parts).await {
+            return response;
+        }
+        return content::answer(handle, Request::from_parts(parts, body)).await;
     }
     if crawlers::are_changes(path) {
         oai::update(&handle.site).await;

@@ -6,6 +6,7 @@ mod dav;
 mod embargo;
 mod federation;
 mod hidden;
+mod history;
 pub mod https;
 mod interoperation;
 mod inventory;

@@ -4,12 +4,14 @@
 //! - [`reply`]: what requests are answered with, and the paths that they name.
 //! - [`mod@digest`]: the digest of a file, and those of its pieces.
 //! - [`inventory`]: what is in an item.
+//! - [`history`]: what was done to an item.
 //! - [`level`]: what is below a level.
 //! - [`item`]: an item that is held here.
 //! - [`related`]: the item or metadata to which a modifier leads.
 //! - [`mod@persistent`]: persistent names.
 
 mod digest;
+mod history;
 mod inventory;
 mod item;
 mod level;

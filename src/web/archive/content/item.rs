@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use axum::http::request::Parts;
 
 use super::digest;
+use super::history;
 use super::inventory;
 use super::reply::{ContentReply, PathEnd, failed, no_file, redirect, refuse};
 use crate::archive::store::Item;
@@ -31,6 +32,8 @@ pub(super) enum About {
     Bag,
     /// Its Electronic Resource Citation: who, what, when and where it is, and what is promised of its identifier.
     Info,
+    /// What was done to it.
+    History,
     /// Its contents, after this path.
     Inventory(Vec<u8>),
 }
@@ -43,6 +46,7 @@ impl About {
             "linkset" => Some(About::Links),
             "bag" => Some(About::Bag),
             "info" => Some(About::Info),
+            "history" => Some(About::History),
             "inventory" => Some(About::Inventory(Vec::new())),
             _ => {
                 if let Some(after) = query.strip_prefix("inventory=") {
@@ -167,6 +171,10 @@ pub(super) fn of_item(
             return Ok(ContentReply::Answer(cited));
         }
         Some(About::Info) => return Ok(ContentReply::Answer(pages::info(site, &item))),
+        Some(About::History) => {
+            let answer = history::answer(site, &item, &request.headers);
+            return Ok(ContentReply::Answer(answer));
+        }
         Some(About::Inventory(after)) => {
             let answer = inventory::answer(site, &item, after, &request.headers);
             return Ok(ContentReply::Answer(answer));

@@ -66,6 +66,9 @@ pub(super) fn main(
         @if !item.claims.is_empty() {
             (section(words.claims, &claims(words, item)))
         }
+        @if !item.history.is_empty() {
+            (section(words.history, &history(words, item)))
+        }
     }
 }
 
@@ -274,6 +277,27 @@ fn claims(words: &ArchiveWords, item: &ItemView) -> Markup {
         ul {
             @for (relation, found) in &item.claims {
                 li { (other(words, found)) " " code { (relation) } }
+            }
+        }
+    }
+}
+
+/// The latest events, each with its date and what is said of it.
+fn history(words: &ArchiveWords, item: &ItemView) -> Markup {
+    html! {
+        details {
+            summary { (words.show_here) }
+            ul {
+                @for event in &item.history {
+                    li {
+                        (time(&event.time)) " " (words.of_event(event))
+                        @if !event.note.is_empty() { ": " bdi { (event.note) } }
+                    }
+                }
+            }
+            p {
+                (link(&view::history_url(&item.names), words.all_events)) " "
+                (link(&view::description_url(&item.names, DescriptionFormat::Premis), "PREMIS"))
             }
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::archive::store::Item;
 use crate::archive::{ArchiveError, GoneRelation, Listing, PublicFile, Relations};
 use crate::formats::description::{AccessRight, Description, DescriptionFormat};
+use crate::formats::history::Told;
 use crate::formats::item::{Names, Seal, State};
 use crate::formats::metadata::{DublinCore, Element};
 use crate::formats::query::encoded;
@@ -25,6 +26,9 @@ const MOST_EDITIONS: usize = 8;
 
 /// The most claims of other items on a page.
 const MOST_CLAIMS: usize = 100;
+
+/// The most events on a page.
+const MOST_EVENTS: usize = 10;
 
 /// The choice whether the title of another item is looked up, which reads its metadata.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,6 +148,8 @@ pub(super) struct ItemView {
     pub(super) removed: Vec<(GoneRelation, OtherItem)>,
     /// Relations that other items claim and this one does not.
     pub(super) claims: Vec<(String, OtherItem)>,
+    /// The latest events.
+    pub(super) history: Vec<Told>,
     pub(super) has_metadata_text: bool,
     pub(super) listing: Listing,
 }
@@ -235,6 +241,7 @@ impl ItemView {
             metadata_of,
             removed,
             claims,
+            history: history(site, item)?,
             has_metadata_text: archive.read_as(&act).has_metadata_text(item)?,
             listing: archive.read_as(&act).listing(item, b"", most_files)?,
         })
@@ -296,8 +303,20 @@ impl ItemView {
         if let (Some(value), Value::Object(more)) = (value.as_object_mut(), more) {
             value.extend(more);
         }
+        if !self.history.is_empty() {
+            let events = self.history.iter().map(|event| event.line.as_str());
+            let events = events.filter_map(|line| serde_json::from_str(line).ok());
+            value["history"] = Value::Array(events.collect());
+            value["history_url"] = json!(history_url(&self.names));
+        }
         value
     }
+}
+
+/// The latest events of which the public is told.
+fn history(site: &Site, item: &Item) -> Result<Vec<Told>, ArchiveError> {
+    let events = site.public().events_told(item, MOST_EVENTS)?.into_iter();
+    Ok(events.map(|event| event.told).collect())
 }
 
 /// The claims of public items to be related to an item.
@@ -429,6 +448,10 @@ pub(super) fn list_url(names: &Names) -> String {
 
 pub(super) fn zip_url(names: &Names) -> String {
     format!("/archive.cgi/{}", encoded(names.preferred().as_bytes()))
+}
+
+pub(super) fn history_url(names: &Names) -> String {
+    format!("{}?history", page_url(names))
 }
 
 /// All of an item as a BagIt bag in a zip file.

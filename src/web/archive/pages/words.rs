@@ -1,6 +1,7 @@
 //! The texts of the pages, in two languages.
 
 use crate::formats::citation::CitationLanguage;
+use crate::formats::history::{EventKind, Told};
 use crate::formats::item::State;
 use crate::formats::metadata::Element;
 use crate::http::server::page;
@@ -36,6 +37,9 @@ pub(super) struct ArchiveWords {
     pub(super) is_withdrawn: &'static str,
     pub(super) claims: &'static str,
     pub(super) claims_sentence: &'static str,
+    pub(super) history: &'static str,
+    pub(super) all_events: &'static str,
+    events: [(EventKind, &'static str); 15],
     pub(super) metadata: &'static str,
     pub(super) metadata_of: &'static str,
     pub(super) metadata_item: &'static str,
@@ -118,6 +122,13 @@ impl ArchiveWords {
         }
     }
 
+    /// What has happened; the word for it, if that is of a later version.
+    pub(super) fn of_event<'a>(&self, event: &'a Told) -> &'a str {
+        let mut events = self.events.iter();
+        let known = events.find(|(kind, _)| Some(*kind) == event.kind());
+        known.map_or(event.event.as_str(), |(_, words)| words)
+    }
+
     pub(super) fn of_element(&self, element: Element) -> &'static str {
         self.elements
             .get(element as usize)
@@ -169,6 +180,25 @@ static ENGLISH: ArchiveWords = ArchiveWords {
     is_withdrawn: "withdrawn",
     claims: "Claimed by",
     claims_sentence: "These items declare a relation to this item; this item does not declare it.",
+    history: "History",
+    all_events: "All events",
+    events: [
+        (EventKind::Minted, "Identified"),
+        (EventKind::Arrived, "Received"),
+        (EventKind::Published, "Made public"),
+        (EventKind::Changed, "Files changed"),
+        (EventKind::Described, "Description changed"),
+        (EventKind::Related, "Relations changed"),
+        (EventKind::RightsChanged, "Access changed"),
+        (EventKind::Embargoed, "Files withheld"),
+        (EventKind::Sealed, "Sealed"),
+        (EventKind::Unsealed, "Unsealed"),
+        (EventKind::Withdrawn, "Withdrawn"),
+        (EventKind::Removed, "Removed"),
+        (EventKind::Restored, "Restored"),
+        (EventKind::Transferred, "Transferred"),
+        (EventKind::Reindexed, "Indexed again"),
+    ],
     metadata: "Metadata",
     metadata_of: "Describes",
     metadata_item: "Item with the metadata",
@@ -280,6 +310,25 @@ static PORTUGUESE: ArchiveWords = ArchiveWords {
     is_withdrawn: "retirado",
     claims: "Afirmado por",
     claims_sentence: "Estes itens afirmam uma relação com este item; este item não a afirma.",
+    history: "Histórico",
+    all_events: "Todos os eventos",
+    events: [
+        (EventKind::Minted, "Identificado"),
+        (EventKind::Arrived, "Recebido"),
+        (EventKind::Published, "Tornado público"),
+        (EventKind::Changed, "Arquivos alterados"),
+        (EventKind::Described, "Descrição alterada"),
+        (EventKind::Related, "Relações alteradas"),
+        (EventKind::RightsChanged, "Acesso alterado"),
+        (EventKind::Embargoed, "Arquivos retidos"),
+        (EventKind::Sealed, "Selado"),
+        (EventKind::Unsealed, "Selo removido"),
+        (EventKind::Withdrawn, "Retirado"),
+        (EventKind::Removed, "Removido"),
+        (EventKind::Restored, "Restaurado"),
+        (EventKind::Transferred, "Transferido"),
+        (EventKind::Reindexed, "Indexado de novo"),
+    ],
     metadata: "Metadados",
     metadata_of: "Descreve",
     metadata_item: "Item com os metadados",
