@@ -1,5 +1,8 @@
 //! Copies the log of a store, to which events may be added meanwhile.
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+
 use super::copier::{Copier, TRIES};
 use super::finding::BackupError;
 use crate::archive::log_files::{self, CHECKPOINT, LOG_DIRECTORY};
@@ -29,13 +32,21 @@ impl Copier<'_> {
             .read_small(&format!("{LOG_DIRECTORY}/{CHECKPOINT}"));
         let checkpoint = checkpoint.ok().flatten();
         if !self.unit_as_it_is(directory)? {
-            return self.remove_unit(LOG_DIRECTORY);
+            return self.remove_left(LOG_DIRECTORY);
         }
         match checkpoint {
             Some(text) => Ok(self
                 .to
                 .write_small(LOG_DIRECTORY, CHECKPOINT, &text, None)?),
-            None => self.remove_unit(&format!("{LOG_DIRECTORY}/{CHECKPOINT}")),
+            None => self.remove_left(&format!("{LOG_DIRECTORY}/{CHECKPOINT}")),
+        }
+    }
+
+    /// Removes what an earlier backup may have left.
+    fn remove_left(&mut self, path: &str) -> Result<(), BackupError> {
+        match self.to.open_far(path.as_bytes(), OFlags::PATH) {
+            Err(Errno::NOENT) => Ok(()),
+            _ => self.remove_unit(path),
         }
     }
 }
