@@ -308,6 +308,7 @@ pub(super) fn verify(options: &Verify) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the user names it")]
 fn read(path: &Path) -> Result<String, Failure> {
     let mut text = String::new();
     let read = if path == Path::new("-") {
