@@ -25,7 +25,6 @@ mod harvest;
 mod history;
 mod item;
 mod items;
-mod latest_events;
 mod levels;
 mod logged;
 mod near;

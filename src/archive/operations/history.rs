@@ -197,15 +197,31 @@ impl Archive {
         log_untold(EventKind::RightsChanged, told());
     }
 
-    /// The events of an item, in their order.
+    /// Calls `visit` with the events of an item, or of all items and the store, in their order.
     ///
     /// # Errors
-    /// The index cannot be read.
-    pub fn history_of(&self, names: &Names) -> Result<Vec<EventRow>, ArchiveError> {
-        Ok(self.store.events_of(names)?)
+    /// The index cannot be read; the first error of `visit`.
+    pub fn each_event<E: From<ArchiveError>>(
+        &self,
+        names: Option<&Names>,
+        mut visit: impl FnMut(&EventRow) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut after = 0;
+        loop {
+            let events = match names {
+                Some(names) => self.store.events_of(names, after, BATCH),
+                None => self.store.events_after(after, BATCH),
+            };
+            let events = events.map_err(ArchiveError::from)?;
+            let Some(last) = events.last() else {
+                return Ok(());
+            };
+            after = last.number;
+            events.iter().try_for_each(&mut visit)?;
+        }
     }
 
-    /// The text of a proof that the last event of an item that `is_meant` is in the log; None if none is yet.
+    /// The text of a proof that the last event of an item that `is_meant` is in the log; None if none of the latest is yet.
     ///
     /// # Errors
     /// The index cannot be read, or the log is damaged.
@@ -217,7 +233,7 @@ impl Archive {
         let Some(log) = LogReader::open(self.tree.root())? else {
             return Ok(None);
         };
-        for event in self.history_of(names)?.iter().rev() {
+        for event in self.store.latest_events_of(names, BATCH)?.iter().rev() {
             let number = event.logged.map(i64::cast_unsigned);
             let number = number.filter(|number| *number < log.checkpoint().size);
             if let Some(number) = number

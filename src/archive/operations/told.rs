@@ -29,8 +29,12 @@ impl Archive {
 
     /// All events of an item, with who did it: for packages.
     pub fn premis_events(&self, names: &Names) -> Result<Vec<PremisEvent>, ArchiveError> {
-        let events = self.store.events_of(names)?.into_iter();
-        Ok(events.filter_map(|event| premis_event(&event)).collect())
+        let mut events = Vec::new();
+        self.each_event(Some(names), |event| {
+            events.extend(premis_event(event));
+            Ok::<(), ArchiveError>(())
+        })?;
+        Ok(events)
     }
 }
 

@@ -283,17 +283,50 @@ impl Store {
         self.reading().value(sql, &[])
     }
 
-    /// The events of an item, in their order.
-    pub fn events_of(&self, names: &Names) -> Result<Vec<EventRow>, StoreError> {
+    /// At most `most` events of an item after a number, in their order.
+    pub fn events_of(
+        &self,
+        names: &Names,
+        after: i64,
+        most: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let mut events = self.events_by_name(names, "number > ?2 ORDER BY number", after, most)?;
+        events.truncate(most);
+        Ok(events)
+    }
+
+    /// The latest events of an item, at most `most`, in their order.
+    pub fn latest_events_of(
+        &self,
+        names: &Names,
+        most: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
+        let order = "number > ?2 ORDER BY number DESC";
+        let mut events = self.events_by_name(names, order, 0, most)?;
+        let before = events.len().saturating_sub(most);
+        Ok(events.split_off(before))
+    }
+
+    /// Those of an item that has got another name are below both.
+    fn events_by_name(
+        &self,
+        names: &Names,
+        order: &str,
+        after: i64,
+        most: usize,
+    ) -> Result<Vec<EventRow>, StoreError> {
         let connection = self.reading();
-        let keys = [
+        let sql = format!("SELECT {COLUMNS} FROM event WHERE item = ?1 AND {order} LIMIT ?3");
+        let forms = [
             names.rep().map(Rep::canonical),
             names.ibip().map(Ibip::canonical),
         ];
-        let sql =
-            format!("SELECT {COLUMNS} FROM event WHERE item = ?1 OR item = ?2 ORDER BY number");
-        let [rep, ibip] = &keys;
-        connection.each(&sql, params![rep.as_deref(), ibip.as_deref()], row)
+        let mut events = Vec::new();
+        for form in forms.into_iter().flatten() {
+            events.extend(connection.each(&sql, params![form, after, query::limit(most)], row)?);
+        }
+        events.sort_by_key(|event| event.number);
+        Ok(events)
     }
 
     /// At most `most` events after a number, those of all items and of the store, in their order.

@@ -10,7 +10,7 @@ use super::access::{self, StoreAccess};
 use super::{daemon, network, say, usage};
 use crate::archive::log_files::{LogFileError, LogReader};
 use crate::archive::store::EventRow;
-use crate::archive::{Archive, ArchiveError, ask_about_event, event_in, log_key, log_of};
+use crate::archive::{ArchiveError, ask_about_event, event_in, log_key, log_of};
 use crate::command::cli::{Cosign, History, Prove, Verify};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -27,9 +27,6 @@ use crate::http::client::Network;
 use crate::web::witness::{WitnessError, ask_witness};
 use ibi::message;
 use ibi::message::{Localize, Message};
-
-/// The number of events that are read at a time.
-const PAGE: usize = 1_000;
 
 /// The most bytes of a proof and of a policy.
 const LONGEST: u64 = 1 << 20;
@@ -71,10 +68,7 @@ pub(super) fn history(options: &History) -> Result<Exit, Failure> {
         return printed.map(|()| Exit::Done);
     }
     let archive = access.read()?;
-    match &names {
-        Some(names) => archive.history_of(names)?.iter().try_for_each(&mut print)?,
-        None => each_event(&archive, &mut print)?,
-    }
+    archive.each_event(names.as_ref(), &mut print)?;
     if any || archive.facts().history {
         Ok(Exit::Done)
     } else {
@@ -84,25 +78,6 @@ pub(super) fn history(options: &History) -> Result<Exit, Failure> {
                 "this store keeps no history; add 'history yes' to archive.ibi, and mount it again"
             ),
         ))
-    }
-}
-
-/// Reads all events of a store in parts.
-fn each_event(
-    archive: &Archive,
-    visit: &mut impl FnMut(&EventRow) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let mut after = 0;
-    loop {
-        let events = archive
-            .store()
-            .events_after(after, PAGE)
-            .map_err(ArchiveError::from)?;
-        let Some(last) = events.last() else {
-            return Ok(());
-        };
-        after = last.number;
-        events.iter().try_for_each(&mut *visit)?;
     }
 }
 

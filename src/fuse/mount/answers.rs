@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::conversation::{Asked, Conversation};
 use super::level_works;
-use crate::archive::store::{EventRow, Item, ItemId, Record, StoreError};
+use crate::archive::store::{Item, ItemId, Record, StoreError};
 use crate::archive::{
     ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, present,
 };
@@ -256,24 +256,12 @@ fn history(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<
     let peer = Arc::clone(&to.peer);
     let act = |read: &mut dyn FnMut()| peer.read(read);
     let reader = archive.read_as(&act);
-    let mut tell = |event: &EventRow| {
+    archive.each_event(question.names("item").as_ref(), |event| {
         if reader.is_told(event)? {
             to.send(&line_of_event(event))?;
         }
         Ok::<(), Stop>(())
-    };
-    if let Some(names) = question.names("item") {
-        return archive.history_of(&names)?.iter().try_for_each(tell);
-    }
-    let mut after = 0;
-    loop {
-        let events = archive.store().events_after(after, PAGE)?;
-        let Some(last) = events.last() else {
-            return Ok(());
-        };
-        after = last.number;
-        events.iter().try_for_each(&mut tell)?;
-    }
+    })
 }
 
 /// A proof of the last event of an item.
