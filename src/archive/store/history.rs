@@ -128,13 +128,14 @@ impl Teller {
         };
         let is_there = record.state != State::Deleted;
         let Some(before) = before.filter(|it| it.is_held()) else {
-            let was_removed = before.is_some_and(|it| it.state == State::Deleted);
-            return match () {
-                () if is_minted => tell(EventKind::Minted, String::new()),
+            return match before.map(|it| it.state) {
+                _ if is_minted => tell(EventKind::Minted, String::new()),
+                Some(State::Deleted) if is_there => tell(EventKind::Restored, String::new()),
+                Some(State::Deleted) => Ok(()),
+                Some(_) if !is_there => tell(EventKind::Removed, String::new()),
                 // A directory without a sidecar is an item that is still to come.
-                () if !is_there || record.sidecar.is_none() => Ok(()),
-                () if was_removed => tell(EventKind::Restored, String::new()),
-                () => tell(EventKind::Arrived, record.state.to_string()),
+                _ if !is_there || record.sidecar.is_none() => Ok(()),
+                _ => tell(EventKind::Arrived, record.state.to_string()),
             };
         };
         if !is_there {

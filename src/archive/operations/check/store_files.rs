@@ -67,6 +67,12 @@ pub(super) fn open_index(
             report.add(found(CheckCode::IndexNewer).with_detail(error));
             Ok(None)
         }
+        // No ibifs leaves a file without tables: it was emptied.
+        Err(StoreError::Older { found: 0 }) if url.is_none() => {
+            let detail = message!("it has no tables");
+            report.add(found(CheckCode::IndexDamaged).with_detail(detail));
+            Ok(None)
+        }
         Err(StoreError::Older { found: version }) => {
             report.add(
                 found(CheckCode::IndexOlder).with_detail(message!("schema {version}", version)),
