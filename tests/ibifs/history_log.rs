@@ -140,7 +140,7 @@ fn each_change_of_the_log_is_found() {
             "log-damaged log/events",
         ),
         (
-            "sed -i '3s/ ./ f/;3s/ ./ e/' events/2027-02.txt",
+            "sed -E -i '3{s/^([0-9]+ )e/\\1d/;t;s/ ./ e/}' events/2027-02.txt",
             "log-damaged log/events",
         ),
         ("sed -i '$d' events/2027-01.txt", "log-damaged log/events"),
@@ -156,7 +156,7 @@ fn each_change_of_the_log_is_found() {
         ),
         ("rm tile/0/000", "log-damaged log/tile/0/000"),
         (
-            "printf x | dd of=tile/entries/000 conv=notrunc bs=1 seek=99 status=none",
+            "printf xyz | dd of=tile/entries/000 conv=notrunc bs=1 seek=99 status=none",
             "log-damaged log/tile/entries/000",
         ),
         ("sed -i 2s/.*/1/ checkpoint", "log-damaged log"),
