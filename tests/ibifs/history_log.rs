@@ -12,7 +12,7 @@ told() {
     ibifs history $1 --json > events; cut -d ' ' -f 3- $1/log/events/*.txt | cmp - events
     # The item of the Archive service is older than its history.
     diff <(jq -r 'select(.event == "minted").item' events | sort) \
-        <(ibifs ls $1 | awk '$1 == "Original" { print $2 }' | grep -v "$(grep -o 'rep [^ }]*' $1/archive.ibi | cut -d ' ' -f 2)" | sort)
+        <(ibifs ls $1 | awk '$1 == "Original" { print $2 }' | grep -vxF "$(grep -o 'rep [^ }]*' $1/archive.ibi | cut -d ' ' -f 2)" | sort)
     ibifs fsck $1 > found || { cat found >&2; false; }
 }
 # The number of mints in the history of the store $1.
