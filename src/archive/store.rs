@@ -252,13 +252,16 @@ impl Store {
 
 /// A number that no other process draws.
 fn random_number() -> Result<i64, StoreError> {
-    let drawn = random::draw().map_err(|errno| StoreError::Broken {
+    random_bytes().map(i64::from_ne_bytes)
+}
+
+fn random_bytes<const N: usize>() -> Result<[u8; N], StoreError> {
+    random::draw().map_err(|errno| StoreError::Broken {
         what: message!(
             "no random number can be drawn: {error}",
             error = std::io::Error::from(errno)
         ),
-    });
-    drawn.map(i64::from_ne_bytes)
+    })
 }
 
 /// Runs a thread that asks the server of an index time and again.

@@ -151,7 +151,7 @@ pub enum Command {
     Prove(Prove),
     /// Have witnesses cosign the log of a store
     ///
-    /// The witnesses are those that archive.ibi names. Whoever trusts one of them knows later that the log was not rewritten.
+    /// The witnesses are those that archive.ibi names. A reader who trusts one of them knows later that the log was not rewritten.
     #[command(after_long_help = examples::COSIGN)]
     Cosign(Cosign),
     /// Check a proof of an event

@@ -13,7 +13,6 @@ use crate::archive::tree::Tree;
 use crate::formats::history::{EventKind, SALT, Told};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
-use crate::formats::tlog::note::VerifierKey;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
 use ibi::message::Localize;
@@ -273,7 +272,7 @@ fn log_untold(kind: EventKind, told: Result<(), ArchiveError>) {
     }
 }
 
-/// The log of a store, for who asks witnesses to cosign it.
+/// Opens the log of a store for reading.
 ///
 /// # Errors
 /// The store keeps no log, or it is damaged.
@@ -282,20 +281,6 @@ pub fn log_of(store: &Path) -> Result<LogReader, ArchiveError> {
     LogReader::open(tree.root())?.ok_or_else(|| ArchiveError::Log {
         why: message!("{store} keeps no log", store = store.display()),
     })
-}
-
-/// The key of the log of a store.
-///
-/// # Errors
-/// The store keeps no log, or it is damaged.
-pub fn log_key(store: &Path) -> Result<VerifierKey, ArchiveError> {
-    Ok(log_of(store)?.key().clone())
-}
-
-/// The question about the events of an item.
-#[must_use]
-pub fn ask_about_event(word: &str, names: &Names) -> Line {
-    Line::new(word).with_names("item", names)
 }
 
 /// An event as a line of an answer.

@@ -5,12 +5,11 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use super::{By, Item, ItemId, Record, Store, StoreError, query, rows};
+use super::{By, Item, ItemId, Record, Store, StoreError, query, random_bytes, rows};
 use crate::formats::history::{Agent, Event, EventKind, SALT};
 use crate::formats::item::{Life, Names, State};
 use crate::os::clock::{Clock, SystemClock};
 use crate::os::identity;
-use crate::os::random;
 use crate::sql::engine::{Connection, Row, Sync, params};
 use ibi::{Ibip, Rep, Timestamp, message};
 
@@ -33,7 +32,7 @@ pub struct EventRow {
 /// The most characters of a note: a line of the log is bounded.
 const MOST_CHARACTERS: usize = 4_000;
 
-/// What events say that is the same for all of a process.
+/// The parts of events that are the same for all of a process.
 #[derive(Debug)]
 pub(super) struct Teller {
     program: String,
@@ -83,12 +82,7 @@ impl Teller {
             host: &self.host,
             note: note.chars().take(MOST_CHARACTERS).collect(),
         };
-        let salt = random::draw::<SALT>().map_err(|errno| StoreError::Broken {
-            what: message!(
-                "no random number can be drawn: {error}",
-                error = std::io::Error::from(errno)
-            ),
-        })?;
+        let salt = random_bytes::<SALT>()?;
         insert(connection, item.map(Names::key), &salt, &event.line(), None)
     }
 
@@ -164,7 +158,7 @@ impl Teller {
     }
 }
 
-/// What differs between the decisions about an item.
+/// The differences between the decisions about an item.
 fn decisions(before: &Life, after: &Life) -> Vec<(EventKind, String)> {
     let date = |at: &Timestamp| at.to_rfc3339();
     let mut told = Vec::new();

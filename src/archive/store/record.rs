@@ -204,7 +204,7 @@ pub(super) fn values<'a>(
     ]
 }
 
-/// What is recorded of a change beside the item itself.
+/// The records of a change beside the item itself.
 struct Noted<'a> {
     /// Whether the relations in which it differs are.
     relations: bool,

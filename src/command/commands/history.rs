@@ -10,7 +10,7 @@ use super::access::{self, StoreAccess};
 use super::{daemon, network, say, usage};
 use crate::archive::log_files::{LogFileError, LogReader};
 use crate::archive::store::EventRow;
-use crate::archive::{ArchiveError, ask_about_event, event_in, log_key, log_of};
+use crate::archive::{ArchiveError, event_in, log_of};
 use crate::command::cli::{Cosign, History, Prove, Verify};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -114,7 +114,7 @@ pub(super) fn prove(options: &Prove) -> Result<Exit, Failure> {
     let proof = match named.access.asked() {
         Some(mounted) => {
             let mut proof = None;
-            let question = ask_about_event("prove", &named.names);
+            let question = Line::new("prove").with_names("item", &named.names);
             daemon::each_line(&mounted, &question, |line| {
                 proof = line.get("text").map(str::to_owned).or(proof.take());
             })?;
@@ -244,7 +244,7 @@ pub(super) fn verify(options: &Verify) -> Result<Exit, Failure> {
         }
         (None, store) => {
             let store = store.as_deref().unwrap_or(Path::new("."));
-            Policy::of_log(log_key(&StoreAccess::at(store)?.store)?)
+            Policy::of_log(log_of(&StoreAccess::at(store)?.store)?.key().clone())
         }
     };
     let proof = Proof::parse(&text).map_err(|error| refused(&error))?;

@@ -21,7 +21,7 @@ pub enum EventKind {
     Published,
     /// Files in it changed.
     Changed,
-    /// What its sidecar says changed, other than below.
+    /// Its sidecar changed, other than below.
     Described,
     /// A relation was declared or removed.
     Related,
@@ -47,7 +47,7 @@ pub enum EventKind {
     Unmounted,
     /// Its index was made again from the tree.
     Reindexed,
-    /// What a check had found was repaired.
+    /// The findings of a check were repaired.
     Repaired,
     /// `archive.ibi` was changed.
     PolicyChanged,
@@ -166,7 +166,7 @@ pub struct Event<'a> {
     pub kind: EventKind,
     /// The item; None for an event of the store.
     pub item: Option<&'a Names>,
-    /// Who did it.
+    /// The one who did it.
     pub agent: Agent,
     /// The program, with its version.
     pub program: &'a str,
@@ -220,13 +220,13 @@ pub struct Told {
     pub event: String,
     /// The item; empty for an event of the store.
     pub item: String,
-    /// Who did it.
+    /// The one who did it.
     pub agent: String,
     /// The number of the user who did it; None of the program, and of one whom the public is told of.
     pub uid: Option<u64>,
     /// The program, with its version.
     pub program: String,
-    /// How it ended.
+    /// The outcome.
     pub outcome: String,
     /// More about it.
     pub note: String,

@@ -250,7 +250,7 @@ fn events(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(
     tell(Happened::at("at", position))
 }
 
-/// What was done to an item, or to all items and the store.
+/// Sends the events of an item, or of all items and the store.
 fn history(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(), Stop> {
     let archive = asked.changes.archive();
     let peer = Arc::clone(&to.peer);
