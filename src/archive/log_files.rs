@@ -13,6 +13,7 @@
 //! - [`mod@line`]: a line and its entry.
 //! - [`files`]: the files below the directory, read with bounds and without following links.
 //! - [`months`]: the files of lines.
+//! - [`told`]: lines that wait for the writer, each in a file.
 //! - [`writer`]: appends lines.
 //! - [`reader`]: reads lines and makes proofs, beside a writer.
 //! - [`check`]: computes all again.
@@ -23,6 +24,7 @@ mod files;
 mod line;
 mod months;
 mod reader;
+mod told;
 mod writer;
 
 pub(crate) use check::is_usable;
@@ -30,6 +32,7 @@ pub(crate) use error::LogFileError;
 pub(crate) use files::{CHECKPOINT, LOG_DIRECTORY};
 pub(crate) use line::LogLine;
 pub(crate) use reader::LogReader;
+pub(crate) use told::{LeftLines, leave};
 pub(crate) use writer::LogWriter;
 
 #[cfg(test)]

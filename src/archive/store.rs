@@ -80,7 +80,7 @@ pub use content::{ContentRow, ContentStatistics, ContentTotals};
 pub use grants::{DateRequest, Grant, GrantTerms, MakeRecords, RECORDED_AHEAD};
 pub use harvest::{ChangePart, RecordChange};
 pub use harvest::{HARVEST_FILE, Harvest, RecordState, Stamped, Window};
-pub use history::EventRow;
+pub use history::{EventRow, Teller};
 pub use item::{By, Item, ItemId, Record, Speaker, Unsettled};
 pub use levels::{PrefixRow, key_after_level, key_after_prefix, level_bounds};
 pub use logged::Logged;

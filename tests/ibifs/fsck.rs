@@ -282,6 +282,7 @@ shown! {
     log_damaged LogDamaged
     log_set_back LogSetBack
     log_differs LogDiffers
+    stray_event StrayEvent
     staging_left StagingLeft
     loose_permissions LoosePermissions
     unknown_field UnknownField

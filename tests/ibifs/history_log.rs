@@ -101,7 +101,7 @@ fn a_backup_goes_on_with_its_log() {
     // Up to date, and without what the store has no more.
     sh(
         &env,
-        "ibifs backup S B > said; diff -r S/log B/log; mv S/log gone; no ibifs backup S B; test ! -e B/log
+        "ibifs backup S B > said; diff -r -x told S/log B/log; mv S/log gone; no ibifs backup S B; test ! -e B/log
          { ibifs fsck B || true; } | grep ^log-set-back:",
     );
 }
@@ -245,6 +245,19 @@ fn another_log_under_the_same_key_is_refused() {
     );
 }
 
+/// An index of an older version has the events of the log again, and that it was brought up to date is told once.
+#[test]
+fn an_older_index_gets_the_history_again() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; ibifs mint S --count 300 > minted; ibifs history S > before
+         in_database S/relations.sqlite3 'DROP TABLE event; PRAGMA user_version = 14'
+         ibifs mint S > minted; ibifs mint S > minted; ibifs history S | head -n 301 | cmp - before
+         ibifs history S --type upgraded | grep -c '(from version 14)$' | grep '^1$'; told S",
+    );
+}
+
 /// The clock is set back by two months: lines stay in their order, and the next month begins when it comes.
 #[test]
 fn a_clock_that_is_set_back_loses_no_event() {
@@ -262,6 +275,92 @@ fn a_clock_that_is_set_back_loses_no_event() {
     );
 }
 
+/// A process that has no lock leaves its events in files, which the next one that has it takes to the log, each once.
+#[test]
+fn events_that_are_left_are_taken_to_the_log() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; mkdir M; ibifs mint S > minted; item=$(head -n 1 minted)
+         echo x > S/col/$item/doc/x; touch -d '1 hour ago' S/col/$item/doc/x
+         test ! -e S/log/told; ibifs scrub --dry-run S; test ! -e S/log/told; ibifs scrub S
+         test "$(stat -c '%a' S/log/told S/log/told/* | xargs)" = '700 600'
+         # Not in the index yet, and told all the same, as the latest.
+         test $(in_database S/relations.sqlite3 'SELECT count(*) FROM event') = 2
+         ibifs history S | tail -n 1 | grep 'scrubbed  *root (2 items, 1 file, 2 bytes)$'; ibifs history S --type scrubbed > before
+         # The content changes, and its time does not.
+         touch -r S/col/$item/doc/x time; echo y > S/col/$item/doc/x; touch -r time S/col/$item/doc/x; sleep 1.1
+         for round in 1 2; do ibifs scrub S > found || test $? = 1; grep ^damaged: found; done
+         ibifs history S --json | jq -r 'select(.item) | [.event, .type, .outcome, .note // ""] | @csv' | xargs -n 1 | tail -n 1 | grep '^damaged,fix,failure,damaged doc/x$'
+         test $(ls S/log/told | wc -l) = 4; ibifs mount S M
+         for i in {1..50}; do test -z "$(ls S/log/told)" && break; sleep 0.1; done; ls S/log/told | wc -l | grep '^0$'
+         ibifs scrub S --accept $item > found; ibifs scrub S $item > found; ibifs scrub S > found
+         for i in {1..50}; do test -z "$(ls S/log/told)" && break; sleep 0.1; done
+         ibifs history M/$item | sed 's/^[^ ]* *//; s/  */ /g' > told
+         printf 'minted root\ndamaged root (damaged doc/x)\nscrubbed root (accepted: damaged doc/x)\nscrubbed root\n' | diff - told
+         ibifs umount M; told S; test $(ibifs history S --type scrubbed | wc -l) = 6; ibifs history S --type scrubbed | head -n 1 | cmp - before
+         ibifs fsck S"#,
+    );
+    // Without a history nothing is left.
+    sh(
+        &env,
+        "ibifs init T > init.out; ibifs scrub T; test ! -e T/log",
+    );
+    // What root leaves is the owner's, who takes it.
+    sh(
+        &env,
+        "begins U; chown -R 60001:60001 U; chmod 711 .; ibifs scrub U
+         test \"$(stat -c '%u:%g' U/log U/log/told U/log/told/* | uniq)\" = 60001:60001
+         setpriv --reuid 60001 --regid 60001 --clear-groups ibifs mint U > minted; ibifs history U --type scrubbed | grep -c root; ls U/log/told | wc -l | grep '^0$'",
+    );
+}
+
+/// What somebody else puts where events wait is not taken to the log, nor is it read without end, and fsck says so.
+#[test]
+fn strange_files_among_waiting_events_are_refused() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; ibifs mint S > minted; ibifs scrub S; name=$(ls S/log/told); mkdir elsewhere; cp -p S/log/told/$name elsewhere/event; chmod 644 elsewhere/event
+         mv S before; : > empty"#,
+    );
+    for made in [
+        "ln -s $PWD/elsewhere/event $at",
+        "ln elsewhere/event $at",
+        "mkfifo $at",
+        "mkdir $at",
+        "truncate -s 1G $at",
+        "cp elsewhere/event $at; chown 60002 $at",
+        "sed 's/^0/1/' elsewhere/event > $at",
+        "sed 's/ [0-9a-f]/ x/' elsewhere/event > $at",
+        "tr -d '\n' < elsewhere/event > $at",
+        "sed 's/{.*/{}/' elsewhere/event > $at",
+        "cp elsewhere/event $at; echo >> $at",
+        "cp elsewhere/event ${at%?}; at=${at%?}; touch S/log/told/00000000000000000000000000000000",
+    ] {
+        sh(
+            &env,
+            &format!(
+                r#"rm -rf S; cp -a before S; at=$(echo S/log/told/*); rm $at; {made}
+                 finds S | grep -q '^stray-event log/told/'; timeout 20 ibifs mint S > minted 2> said; grep -c 'is no event that ibifs has left' said | grep '^1$'
+                 timeout 20 ibifs mint S > minted 2> said; cmp said empty
+                 test $(ibifs history S --type scrubbed | wc -l) = 0; grep -c '"scrubbed"' elsewhere/event | grep '^1$'
+                 finds S | grep -c '^stray-event log/told/' | grep '^[12]$'; ibifs scrub S; ibifs mint S > minted; test $(ibifs history S --type scrubbed | wc -l) = 1
+                 rm -rf S/log/told; ibifs fsck S"#
+            ),
+        );
+    }
+    // Not even a directory that leads elsewhere.
+    sh(
+        &env,
+        r#"for made in 'ln -s ../../elsewhere' 'mkfifo' 'touch'; do
+             rm -rf S; cp -a before S; rm -r S/log/told; $made S/log/told
+             timeout 20 ibifs scrub S 2> said; grep "history has no event 'scrubbed'" said; ls elsewhere | grep '^event$'
+             timeout 20 ibifs history S | grep -c minted | grep '^1$'; finds S | grep '^log-damaged log$'
+         done"#,
+    );
+}
+
 /// Whoever owns the store puts a link, a FIFO or another name of a file in the place of a file of the log: root's commands
 /// neither wait for it nor write elsewhere, and the store works.
 #[test]
@@ -269,7 +368,7 @@ fn links_and_pipes_in_the_log_lead_nowhere() {
     let env = TestEnv::new();
     sh(
         &env,
-        "begins S; mkdir M; ibifs mint S > minted; mkdir elsewhere; echo kept > elsewhere/file; mv S before",
+        "begins S; mkdir M; ibifs mint S > minted; ibifs scrub S; mkdir elsewhere; echo kept > elsewhere/file; mv S before",
     );
     for path in [
         "log",
@@ -284,6 +383,8 @@ fn links_and_pipes_in_the_log_lead_nowhere() {
         "log/tile/0/000.p/2",
         "log/tile/0/000.p/2.new",
         "log/tile/entries",
+        "log/told",
+        "log/told/*",
     ] {
         for made in [
             "ln -s $PWD/elsewhere $at",

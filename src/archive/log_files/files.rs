@@ -33,9 +33,13 @@ const LONGEST_TEXT: usize = 64 << 10;
 /// The bytes of an entry in a bundle, with its length.
 const BUNDLED: usize = size_of::<Hash>() + 2;
 
-/// The mode of what all may read.
+/// The modes of what all may read.
 pub(super) const PUBLIC: u32 = 0o644;
 const PUBLIC_DIRECTORY: u32 = 0o755;
+
+/// The modes of what may name private items.
+pub(super) const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The open directory of the log.
 #[derive(Debug)]
@@ -71,6 +75,11 @@ impl LogFiles {
             store.sync().map(|()| LogFiles(log))
         };
         make().map_err(failed(Action::Make, LOG_DIRECTORY))
+    }
+
+    /// The directory itself.
+    pub(super) fn own(&self) -> Result<Directory, Errno> {
+        self.0.again()
     }
 
     /// Opens a directory. None if there is none.
@@ -292,7 +301,7 @@ impl<'a> Writing<'a> {
 }
 
 /// Opens a directory, and makes it where there is none. Its mode does not depend on the umask.
-fn make_directory(above: &Directory, name: &str, mode: u32) -> Result<Directory, Errno> {
+pub(super) fn make_directory(above: &Directory, name: &str, mode: u32) -> Result<Directory, Errno> {
     match above.directory(name) {
         Err(Errno::NOENT) => {}
         opened => return opened,

@@ -8,17 +8,13 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use rustix::io::Errno;
 
 use super::error::{LogFileError, errno_of, failed};
-use super::files::{CHECKPOINT, LogFiles, Writing, not_opened, shown};
+use super::files::{CHECKPOINT, LogFiles, PRIVATE, PRIVATE_DIRECTORY, Writing, not_opened, shown};
 use super::line::{LONGEST_LINE, LogLine, number_of};
 use crate::archive::tree::Action;
 use crate::os::directory::Directory;
 
 /// The directory of the files.
 pub(super) const EVENTS: &str = "events";
-
-/// The modes of what may name private items.
-const PRIVATE: u32 = 0o600;
-const PRIVATE_DIRECTORY: u32 = 0o700;
 
 /// The lines of the log from one on, as they are in the files.
 pub(super) struct Lines<'a> {

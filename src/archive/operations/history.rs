@@ -1,20 +1,23 @@
 //! The history of a store: events are recorded with the changes that they tell, and the log of the store gets them a second
 //! later.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::open::facts_of;
 use super::{Actor, Archive, ArchiveError, Keeper, ReadAs, is_draft};
-use crate::archive::log_files::{LogFileError, LogLine, LogReader, LogWriter};
-use crate::archive::store::{By, EventRow, ItemId, Logged};
+use crate::archive::log_files::{self, LeftLines, LogFileError, LogLine, LogReader, LogWriter};
+use crate::archive::store::{By, EventRow, ItemId, Logged, Teller};
 use crate::archive::tree::Tree;
 use crate::formats::history::{EventKind, SALT, Told};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
+use crate::sql::engine::Sync;
 use ibi::message::Localize;
 use ibi::{Ibi, message};
 
@@ -58,7 +61,9 @@ impl Archive {
     /// Takes events to the log; returns their number. Threads, and hosts that share the store, do so in turns.
     fn append_some(&self) -> Result<usize, ArchiveError> {
         let mut kept = self.log.lock();
-        if self.store.waiting_events(1)?.is_empty() {
+        let left = LeftLines::find(self.tree.root())?;
+        let is_left = left.is_some_and(|left| left.is_any());
+        if !is_left && self.store.waiting_events(1)?.is_empty() {
             return Ok(0);
         }
         let turn = if self.is_shared() {
@@ -75,6 +80,9 @@ impl Archive {
                 log
             }
         };
+        if is_left {
+            self.take_left()?;
+        }
         // Read here: another thread or host may have logged some before.
         let waiting = self.store.waiting_events(BATCH)?;
         let first = log.size();
@@ -85,6 +93,54 @@ impl Archive {
         *kept = Some(log);
         drop(turn);
         Ok(lines.len())
+    }
+
+    /// Takes the events that other processes have left to the index. Those that wait there were taken before a crash: no event
+    /// is logged while its file is there.
+    fn take_left(&self) -> Result<(), ArchiveError> {
+        // Read here: another host may have taken some before.
+        let Some(left) = LeftLines::find(self.tree.root())? else {
+            return Ok(());
+        };
+        let waiting = self.store.waiting_salts()?;
+        let (events, refused) = events_in(&left)?;
+        for batch in events.chunks(BATCH) {
+            self.store.put_logged(batch, &waiting, Sync::Now)?;
+            left.remove(batch.iter().map(|event| &event.salt))?;
+        }
+        for name in refused {
+            let path = left.set_aside(&name)?;
+            log::warn!("'{path}' is no event that ibifs has left, and is not taken to the log");
+        }
+        Ok(())
+    }
+
+    /// The events that other processes have left, by their salts.
+    fn left_events(&self, names: Option<&Names>) -> HashMap<[u8; SALT], EventRow> {
+        let left = LeftLines::find(self.tree.root());
+        let left = left.and_then(|left| left.as_ref().map(events_in).transpose());
+        let (left, _) = left.map(Option::unwrap_or_default).unwrap_or_else(|error| {
+            log::debug!("events that wait are not known: {error}");
+            Default::default()
+        });
+        let is_meant = |event: &Logged| {
+            let item = Told::parse(&event.line).and_then(|told| Ibi::parse(&told.item).ok());
+            names.is_none_or(|names| item.is_some_and(|item| names.matches(&Names::from(item))))
+        };
+        let events = left.into_iter().filter(is_meant).zip(1..);
+        events
+            .map(|(event, number)| {
+                (
+                    event.salt,
+                    EventRow {
+                        number,
+                        logged: None,
+                        salt: event.salt,
+                        line: event.line,
+                    },
+                )
+            })
+            .collect()
     }
 
     /// Notes in the index which events are in the log already: those of a crash between the two, those that an older index
@@ -131,15 +187,9 @@ impl Archive {
         let mut new = Vec::new();
         let mut put = Ok(());
         log.lines(first, &mut |number, line| {
-            let item = Told::parse(&line.text).and_then(|it| Ibi::parse(&it.item).ok());
-            new.push(Logged {
-                number: number.cast_signed(),
-                salt: line.salt,
-                line: line.text,
-                item: item.map(|ibi| Names::from(ibi).key()),
-            });
+            new.push(logged(Some(number), line));
             if new.len() == BATCH {
-                put = self.store.put_logged(&new, &waiting);
+                put = self.store.put_logged(&new, &waiting, Sync::Later);
                 new.clear();
             }
             match put {
@@ -148,11 +198,15 @@ impl Archive {
             }
         })?;
         put?;
-        Ok(self.store.put_logged(&new, &waiting)?)
+        Ok(self.store.put_logged(&new, &waiting, Sync::Later)?)
     }
 
-    /// Records an event that changes no row of an item. A failure is logged: what has happened has happened.
+    /// Records an event that changes no row of an item; without the lock of the store it is left for the process that writes
+    /// the log. A failure is logged: what has happened has happened.
     pub fn tell(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
+        if self.lock.is_none() {
+            return leave_event(&self.tree, by, kind, item, note);
+        }
         let told = self.store.tell(by, kind, item, note);
         log_untold(kind, told.map_err(ArchiveError::from));
     }
@@ -196,7 +250,8 @@ impl Archive {
         log_untold(EventKind::RightsChanged, told());
     }
 
-    /// Calls `visit` with the events of an item, or of all items and the store, in their order.
+    /// Calls `visit` with the events of an item, or of all items and the store, in their order. Those that wait to be taken to
+    /// the index come last.
     ///
     /// # Errors
     /// The index cannot be read; the first error of `visit`.
@@ -205,6 +260,8 @@ impl Archive {
         names: Option<&Names>,
         mut visit: impl FnMut(&EventRow) -> Result<(), E>,
     ) -> Result<(), E> {
+        // Before the index, which gets them meanwhile.
+        let mut left = self.left_events(names);
         let mut after = 0;
         loop {
             let events = match names {
@@ -213,11 +270,18 @@ impl Archive {
             };
             let events = events.map_err(ArchiveError::from)?;
             let Some(last) = events.last() else {
-                return Ok(());
+                break;
             };
             after = last.number;
-            events.iter().try_for_each(&mut visit)?;
+            for event in &events {
+                left.remove(&event.salt);
+                visit(event)?;
+            }
         }
+        let mut left: Vec<EventRow> = left.into_values().collect();
+        left.sort_by_key(|event| event.number);
+        left.iter_mut().for_each(|event| event.number += after);
+        left.iter().try_for_each(visit)
     }
 
     /// The text of a proof that the last event of an item that `is_meant` is in the log; None if none of the latest is yet.
@@ -269,6 +333,44 @@ type Rights = (u32, u32, u32);
 fn log_untold(kind: EventKind, told: Result<(), ArchiveError>) {
     if let Err(error) = told {
         log::warn!("history has no event '{}': {error}", kind.word());
+    }
+}
+
+/// Leaves an event of a store for the process that writes its log: for one that has not opened the store for changes. Does
+/// nothing if the store keeps no history.
+pub fn leave_event(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
+    if !tree.is_mount() && facts_of(tree).is_ok_and(|facts| facts.history) {
+        let line = Teller::default().line(by, kind, item, note);
+        let left = log_files::leave(tree.root(), &line);
+        log_untold(kind, left.map_err(ArchiveError::from));
+    }
+}
+
+/// The events that were left, in the order of their times, and the names of files that have none.
+pub(super) fn events_in(left: &LeftLines) -> Result<(Vec<Logged>, Vec<String>), LogFileError> {
+    let (mut events, mut refused) = (Vec::new(), Vec::new());
+    left.each(&mut |name, line| {
+        let told = line.as_ref().and_then(|line| Told::parse(&line.text));
+        match line.zip(told) {
+            Some((line, told)) => events.push((told.time, logged(None, line))),
+            None => refused.push(name.to_owned()),
+        }
+    })?;
+    events.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Ok((
+        events.into_iter().map(|(_, event)| event).collect(),
+        refused,
+    ))
+}
+
+/// A line as the index gets it.
+fn logged(number: Option<u64>, line: LogLine) -> Logged {
+    let item = Told::parse(&line.text).and_then(|it| Ibi::parse(&it.item).ok());
+    Logged {
+        number: number.map(u64::cast_signed),
+        salt: line.salt,
+        line: line.text,
+        item: item.map(|ibi| Names::from(ibi).key()),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, lock,
     one_database, own_files,
 };
-use crate::archive::store::{By, HostState, Sharing, Store};
+use crate::archive::store::{By, HostState, Sharing, Store, StoreError};
 use crate::archive::tree::Tree;
 use crate::formats::history::EventKind;
 use crate::os::mounts::is_trusted;
@@ -107,6 +107,11 @@ impl Archive {
     ) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
         one_database::record(&tree, facts.index.as_ref())?;
+        let older = if facts.history {
+            version_of_older(&tree, &facts)
+        } else {
+            None
+        };
         let store = Store::open(tree.root(), facts.index.as_ref())?;
         store.enter(match lock {
             Hold::Alone(_) => Sharing::Alone,
@@ -118,6 +123,10 @@ impl Archive {
             // Before anything is told: a new index gets the events in their order.
             if let Err(error) = archive.read_log() {
                 log::warn!("history may be incomplete: {error}");
+            }
+            if let Some(version) = older {
+                let note = format!("from version {version}");
+                archive.tell(By::of(&Process), EventKind::Upgraded, None, &note);
             }
         }
         archive.check_facts(changed_facts)?;
@@ -211,6 +220,14 @@ impl Archive {
         Archive::refuse_unfinished(path)?;
         let tree = Tree::open(path)?;
         Ok((facts_of(&tree)?, tree))
+    }
+}
+
+/// The version of an index that an older ibifs has written.
+fn version_of_older(tree: &Tree, facts: &Facts) -> Option<usize> {
+    match Store::open_read_only(tree.root(), facts.index.as_ref()) {
+        Err(StoreError::Older { found }) if found > 0 => Some(found),
+        _ => None,
     }
 }
 

@@ -34,21 +34,23 @@ const MOST_CHARACTERS: usize = 4_000;
 
 /// The parts of events that are the same for all of a process.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub struct Teller {
     program: String,
     host: String,
     names: Mutex<HashMap<u32, String>>,
 }
 
-impl Teller {
-    fn new() -> Teller {
+impl Default for Teller {
+    fn default() -> Teller {
         Teller {
             program: format!("ibifs {}", env!("CARGO_PKG_VERSION")),
             host: identity::host_name(),
             names: Mutex::default(),
         }
     }
+}
 
+impl Teller {
     fn agent(&self, by: By) -> Agent {
         let By::User(uid) = by else {
             return Agent::Program;
@@ -64,15 +66,8 @@ impl Teller {
         }
     }
 
-    /// Records an event.
-    fn tell(
-        &self,
-        connection: &Connection,
-        by: By,
-        kind: EventKind,
-        item: Option<&Names>,
-        note: String,
-    ) -> Result<(), StoreError> {
+    /// The line of an event that happens now.
+    pub fn line(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) -> String {
         let event = Event {
             time: SystemClock.now(),
             kind,
@@ -82,8 +77,21 @@ impl Teller {
             host: &self.host,
             note: note.chars().take(MOST_CHARACTERS).collect(),
         };
+        event.line()
+    }
+
+    /// Records an event.
+    fn tell(
+        &self,
+        connection: &Connection,
+        by: By,
+        kind: EventKind,
+        item: Option<&Names>,
+        note: &str,
+    ) -> Result<(), StoreError> {
         let salt = random_bytes::<SALT>()?;
-        insert(connection, item.map(Names::key), &salt, &event.line(), None)
+        let line = self.line(by, kind, item, note);
+        insert(connection, item.map(Names::key), &salt, &line, None)
     }
 
     /// Records that an item is forgotten that was minted or has arrived: it was never on disk.
@@ -95,14 +103,9 @@ impl Teller {
         let sql = format!("SELECT {} FROM item WHERE id = ?1", rows::ITEM);
         match connection.first(&sql, params![item.0], rows::item)? {
             Some(item) => {
-                let note = "its directory was not made".to_owned();
-                self.tell(
-                    connection,
-                    By::Program,
-                    EventKind::Removed,
-                    Some(&item.names),
-                    note,
-                )
+                let (by, kind) = (By::Program, EventKind::Removed);
+                let note = "its directory was not made";
+                self.tell(connection, by, kind, Some(&item.names), note)
             }
             None => Ok(()),
         }
@@ -118,7 +121,7 @@ impl Teller {
         (is_minted, relations): (bool, &str),
     ) -> Result<(), StoreError> {
         let tell = |kind: EventKind, note: String| {
-            self.tell(connection, record.by, kind, Some(&record.names), note)
+            self.tell(connection, record.by, kind, Some(&record.names), &note)
         };
         let is_there = record.state != State::Deleted;
         let Some(before) = before.filter(|it| it.is_held()) else {
@@ -232,7 +235,7 @@ pub(super) const COLUMNS: &str = "number, logged, salt, line";
 impl Store {
     /// Records events from now on.
     pub fn begin_history(&self) {
-        let _ = self.teller.set(Teller::new());
+        let _ = self.teller.set(Teller::default());
     }
 
     /// Whether events are recorded.
@@ -252,7 +255,7 @@ impl Store {
             return Ok(());
         };
         self.write(Sync::Later, |transaction| {
-            teller.tell(transaction, by, kind, item, note.to_owned())
+            teller.tell(transaction, by, kind, item, note)
         })
     }
 

@@ -8,11 +8,11 @@ use super::{EventRow, Store, StoreError};
 use crate::formats::history::SALT;
 use crate::sql::engine::{Sync, params};
 
-/// An event as it is in the log.
+/// An event as it is in the log, or was left for it.
 #[derive(Clone, Debug)]
 pub struct Logged {
-    /// Its number there.
-    pub number: i64,
+    /// Its number there; None if it is not there yet.
+    pub number: Option<i64>,
     /// The random bytes.
     pub salt: [u8; SALT],
     /// The line.
@@ -31,13 +31,15 @@ impl Store {
         waiting.map(|waiting: Vec<_>| waiting.into_iter().collect())
     }
 
-    /// Records events that are in the log: those that wait are noted as logged, and others are new to the index.
+    /// Records events that are in the log or were left for it: those that wait get their numbers, and others are new to the
+    /// index.
     pub fn put_logged(
         &self,
         events: &[Logged],
         waiting: &HashMap<Vec<u8>, i64>,
+        sync: Sync,
     ) -> Result<(), StoreError> {
-        self.write(Sync::Later, |transaction| {
+        self.write(sync, |transaction| {
             for event in events {
                 let Logged {
                     number, salt, line, ..
@@ -46,7 +48,7 @@ impl Store {
                     let sql = "UPDATE event SET logged = ?2 WHERE number = ?1";
                     transaction.execute(sql, params![*known, *number])?;
                 } else {
-                    insert(transaction, event.item.clone(), salt, line, Some(*number))?;
+                    insert(transaction, event.item.clone(), salt, line, *number)?;
                 }
             }
             Ok(())

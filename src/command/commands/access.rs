@@ -11,12 +11,14 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::daemon;
-use crate::archive::tree::Place;
+use crate::archive::store::By;
+use crate::archive::tree::{Place, Tree};
 use crate::archive::{
-    Archive, ArchiveError, FACTS, Holder, Related, SystemClock, holder, is_held_by, name_spaces,
-    names_in_mount, read_written, reader_of,
+    Archive, ArchiveError, FACTS, Holder, Process, Related, SystemClock, holder, is_held_by,
+    leave_event, name_spaces, names_in_mount, read_written, reader_of,
 };
 use crate::command::exit::{Exit, Failure};
+use crate::formats::history::EventKind;
 use crate::formats::item::Names;
 use crate::formats::name_spaces::NameSpaces;
 use crate::fuse::mount::{Mounted, mounts};
@@ -181,6 +183,19 @@ impl StoreAccess {
     /// The Archive, for reading.
     pub(super) fn read(&self) -> Result<Archive, Failure> {
         Ok(Archive::open_read_only(&self.store)?)
+    }
+
+    /// Tells the history of the store what this command does, if this user may enter it.
+    pub(super) fn tell(&self, kind: EventKind, item: Option<&Names>, note: &str) {
+        if let (false, Ok(tree)) = (self.is_shut(), Tree::open_as_it_is(&self.store)) {
+            leave_event(&tree, By::of(&Process), kind, item, note);
+        }
+    }
+
+    /// The same of an item that was made from a package.
+    pub(super) fn tell_imported(&self, item: &Names, package: &Path) {
+        let name = package.file_name().unwrap_or_default().to_string_lossy();
+        self.tell(EventKind::Imported, Some(item), &name);
     }
 
     /// Changes the Archive directly, for a store that is not mounted, and closes it even after an error, so

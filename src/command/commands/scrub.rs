@@ -6,14 +6,17 @@ use super::access::{self, StoreAccess};
 use super::say;
 use crate::archive::scrub::{Scrub, ScrubFinding, ScrubOptions, ScrubTally};
 use crate::archive::tree::{Place, Tree, joined};
+use crate::archive::{Archive, ArchiveError};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::formats::fixity::shown;
+use crate::formats::history::{EventKind, Told};
 use crate::formats::item::Names;
 use ibi::Ibi;
+use ibi::message::Message;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
@@ -35,7 +38,19 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });
+    let index = access.read().ok();
+    let mut telling = Telling {
+        access: &access,
+        index: index.as_ref(),
+        named: places.clone(),
+        item: String::new(),
+        wrong: Vec::new(),
+        is_accepted: false,
+    };
     let mut report = |finding: &ScrubFinding| {
+        if !options.dry_run {
+            telling.found(finding);
+        }
         let text = if options.output.json {
             finding_json(finding)
         } else {
@@ -52,11 +67,15 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
                 localized(&message!("continuing after {last}", last))
             );
         }
-        scrub.all()?
+        scrub.all()
     } else {
-        scrub.some(&places)?
+        scrub.some(&places)
     };
     drop(progress);
+    if !options.dry_run {
+        telling.ended(tally.as_ref().ok(), places.is_empty());
+    }
+    let tally = tally?;
     say(&if options.output.json {
         tally_json(&tally)
     } else {
@@ -67,6 +86,86 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
     } else {
         Exit::Done
     })
+}
+
+/// Tells the history of the store what a scrub has found.
+struct Telling<'a> {
+    access: &'a StoreAccess,
+    index: Option<&'a Archive>,
+    /// The items that were named, and are not known to be wrong.
+    named: Vec<Place>,
+    /// The place of the last item that is wrong, and what is wrong with it.
+    item: String,
+    wrong: Vec<String>,
+    is_accepted: bool,
+}
+
+impl Telling<'_> {
+    fn found(&mut self, finding: &ScrubFinding) {
+        if !finding.code.is_wrong() {
+            return;
+        }
+        if finding.item != self.item {
+            self.end_item();
+            self.item.clone_from(&finding.item);
+            self.is_accepted = true;
+            self.named.retain(|place| place.as_str() != finding.item);
+        }
+        self.is_accepted &= finding.accepted;
+        let (code, path) = (finding.code.word(), shown(&finding.path));
+        self.wrong.push(format!("{code} {path}"));
+    }
+
+    /// Tells what is wrong with the last item, unless that was the last that was told of its files.
+    fn end_item(&mut self) {
+        let note = std::mem::take(&mut self.wrong).join(", ");
+        let Some(names) = names_of(&self.item).filter(|_| !note.is_empty()) else {
+            return;
+        };
+        if self.is_accepted {
+            return self.access.tell(
+                EventKind::Scrubbed,
+                Some(&names),
+                &format!("accepted: {note}"),
+            );
+        }
+        let mut last = None;
+        if let Some(index) = self.index {
+            // It is told again where it is not known.
+            let _ = index.each_event(Some(&names), |event| {
+                let told = Told::parse(&event.line);
+                let of_files = told.filter(|it| it.kind().is_some_and(EventKind::is_of_fixity));
+                last = of_files.or(last.take());
+                Ok::<(), ArchiveError>(())
+            });
+        }
+        let is_told = |told: Told| told.kind() == Some(EventKind::Damaged) && told.note == note;
+        if !last.is_some_and(is_told) {
+            self.access.tell(EventKind::Damaged, Some(&names), &note);
+        }
+    }
+
+    /// Tells of the items that were named, or of the whole pass.
+    fn ended(&mut self, tally: Option<&ScrubTally>, is_pass: bool) {
+        self.end_item();
+        let Some(tally) = tally else {
+            return;
+        };
+        for place in &self.named {
+            self.access
+                .tell(EventKind::Scrubbed, names_of(place.as_str()).as_ref(), "");
+        }
+        if is_pass {
+            let note = counts(tally).to_string();
+            self.access.tell(EventKind::Scrubbed, None, &note);
+        }
+    }
+}
+
+/// The names of the item at a place.
+fn names_of(place: &str) -> Option<Names> {
+    let (_, name) = place.split_once('/')?;
+    Ibi::parse(name).ok().map(Names::from)
 }
 
 /// The place of an item that a user named. An item that is not in the index may be in the tree.
@@ -107,7 +206,8 @@ fn finding_json(finding: &ScrubFinding) -> String {
     json::line(&object.into())
 }
 
-fn tally_line(tally: &ScrubTally, dry_run: bool) -> String {
+/// What was read, and what was found.
+fn counts(tally: &ScrubTally) -> Message {
     let mut line = message!(
         "{items}, {files}, {bytes}",
         items = plural!("{count} item", "{count} items", count = tally.items),
@@ -118,6 +218,11 @@ fn tally_line(tally: &ScrubTally, dry_run: bool) -> String {
         let code = code.word();
         line = message!("{line}, {count} {code}", line, count, code);
     }
+    line
+}
+
+fn tally_line(tally: &ScrubTally, dry_run: bool) -> String {
+    let mut line = counts(tally);
     if tally.recorded > 0 {
         let recorded = if dry_run {
             plural!(

@@ -41,20 +41,44 @@ pub enum EventKind {
     Restored,
     /// The original went to another Archive or came from one.
     Transferred,
+    /// A copy of it, or files of one, came from another Archive.
+    CopiedIn,
+    /// A copy of it, or files of one, went to another Archive.
+    CopiedOut,
+    /// The original was claimed, which another Archive had removed.
+    Claimed,
+    /// It was written to a package.
+    Exported,
+    /// It was made from a package or a table.
+    Imported,
     /// The store was mounted.
     Mounted,
     /// It was unmounted.
     Unmounted,
     /// Its index was made again from the tree.
     Reindexed,
+    /// Its index was brought up to date with a newer version.
+    Upgraded,
     /// The findings of a check were repaired.
     Repaired,
     /// `archive.ibi` was changed.
     PolicyChanged,
+    /// Its files were read and compared with what is recorded of them; of the store, those of all items.
+    Scrubbed,
+    /// Files in it are not what was recorded of them.
+    Damaged,
+    /// They are again.
+    Mended,
+    /// The store was copied as a whole.
+    BackedUp,
+    /// What another place has of an item was compared with what is here.
+    Audited,
+    /// It was tried to get items back from a copy.
+    Drilled,
 }
 
 /// All kinds: the word, and code and term of PREMIS.
-const KINDS: [(EventKind, &str, &str, &str); 19] = [
+const KINDS: [(EventKind, &str, &str, &str); 31] = [
     (EventKind::Minted, "minted", "cre", "creation"),
     (EventKind::Arrived, "arrived", "ing", "ingestion"),
     (
@@ -94,6 +118,11 @@ const KINDS: [(EventKind, &str, &str, &str); 19] = [
     (EventKind::Removed, "removed", "del", "deletion"),
     (EventKind::Restored, "restored", "rec", "recovery"),
     (EventKind::Transferred, "transferred", "tra", "transfer"),
+    (EventKind::CopiedIn, "copied-in", "rep", "replication"),
+    (EventKind::CopiedOut, "copied-out", "rep", "replication"),
+    (EventKind::Claimed, "claimed", "tra", "transfer"),
+    (EventKind::Exported, "exported", "exp", "exporting"),
+    (EventKind::Imported, "imported", "ing", "ingestion"),
     (EventKind::Mounted, "mounted", "", ""),
     (EventKind::Unmounted, "unmounted", "", ""),
     (
@@ -102,6 +131,7 @@ const KINDS: [(EventKind, &str, &str, &str); 19] = [
         "mem",
         "metadata modification",
     ),
+    (EventKind::Upgraded, "upgraded", "", ""),
     (EventKind::Repaired, "repaired", "rec", "recovery"),
     (
         EventKind::PolicyChanged,
@@ -109,6 +139,12 @@ const KINDS: [(EventKind, &str, &str, &str); 19] = [
         "poa",
         "policy assignment",
     ),
+    (EventKind::Scrubbed, "scrubbed", "fix", "fixity check"),
+    (EventKind::Damaged, "damaged", "fix", "fixity check"),
+    (EventKind::Mended, "mended", "rec", "recovery"),
+    (EventKind::BackedUp, "backed-up", "rep", "replication"),
+    (EventKind::Audited, "audited", "fix", "fixity check"),
+    (EventKind::Drilled, "drilled", "val", "validation"),
 ];
 
 impl EventKind {
@@ -140,6 +176,23 @@ impl EventKind {
     pub fn premis(self) -> Option<(&'static str, &'static str)> {
         let (_, code, term) = self.row();
         (!code.is_empty()).then_some((code, term))
+    }
+
+    /// Whether it tells if files are what was recorded of them.
+    #[must_use]
+    pub fn is_of_fixity(self) -> bool {
+        matches!(
+            self,
+            EventKind::Scrubbed | EventKind::Damaged | EventKind::Mended | EventKind::Audited
+        )
+    }
+
+    /// The outcome of what it tells.
+    fn outcome(self) -> &'static str {
+        match self {
+            EventKind::Damaged => "failure",
+            _ => "success",
+        }
     }
 }
 
@@ -201,7 +254,7 @@ impl Event<'_> {
         }
         put("program", json!(self.program));
         put("host", json!(self.host));
-        put("outcome", json!("success"));
+        put("outcome", json!(self.kind.outcome()));
         if !self.note.is_empty() {
             put("note", json!(self.note));
         }
@@ -238,8 +291,11 @@ const PUBLIC_FIELDS: [&str; 8] = [
 ];
 
 /// The kinds whose notes have nothing but what the public sees of an item anyway: dates, digests, names of items and reasons.
-const PUBLIC_NOTES: [EventKind; 7] = [
+const PUBLIC_NOTES: [EventKind; 10] = [
     EventKind::Arrived,
+    EventKind::Claimed,
+    EventKind::CopiedIn,
+    EventKind::CopiedOut,
     EventKind::Embargoed,
     EventKind::Related,
     EventKind::Restored,

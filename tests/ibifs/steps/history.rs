@@ -18,20 +18,25 @@ const TOLD: &str = r#"
 /// Stops a mint at one step after the other, or lets the step fail. The next one goes on with the log.
 #[track_caller]
 fn at_each_step(prepare: &str, ways: &[What]) {
+    of_each_step(&["mint", "S"], prepare, ways, "");
+}
+
+/// The same of a command, after which a check holds as well.
+#[track_caller]
+fn of_each_step(arguments: &[&str], prepare: &str, ways: &[What], check: &str) {
     // What is older than the history is not told.
     let older = "ibifs ls S | awk '{ print $2 }' > old; echo 'history yes' >> S/archive.ibi";
     let fixture = Fixture::new(&format!("{older}; {prepare}"));
     let environment = fixture.environment();
-    let arguments = ["mint", "S"];
     let mut in_log = 0;
     for at in (1..MANY).step_by(stride(2)) {
         fixture.put_back();
         let way = ways[at / stride(2) % ways.len()];
-        let (supervised, output) = fixture.supervised(&arguments, at, way);
+        let (supervised, output) = fixture.supervised(arguments, at, way);
         let (reached, step) = (supervised.reached(), supervised.step());
         supervised.wait();
-        fixture.ibifs(&arguments);
-        let printed = environment.run(TOLD);
+        fixture.ibifs(&["mint", "S"]);
+        let printed = environment.run(&format!("{TOLD}\n{check}"));
         assert!(
             printed.status.success(),
             "{way:?} at {step}: {}{}\n{output:?}",
@@ -61,4 +66,36 @@ fn a_log_is_killed() {
 #[test]
 fn a_step_of_the_log_fails() {
     at_each_step("ibifs mint S --count 255 > minted", &WAYS);
+}
+
+/// The events that were left before are in the log once, wherever the one who takes them stops.
+#[test]
+fn a_taking_of_events_is_killed() {
+    of_each_step(
+        &["mint", "S"],
+        "ibifs scrub S > out; ibifs scrub S > out; ibifs scrub S > out",
+        &[What::Kill],
+        "test $(ibifs history S --type scrubbed | wc -l) = 3; test -z \"$(ls S/log/told)\"",
+    );
+}
+
+#[test]
+fn a_step_of_the_taking_of_events_fails() {
+    of_each_step(
+        &["mint", "S"],
+        "ibifs scrub S > out; ibifs scrub S > out",
+        &WAYS,
+        "test $(ibifs history S --type scrubbed | wc -l) = 2; test -z \"$(ls S/log/told)\"",
+    );
+}
+
+/// One who leaves an event leaves a whole one, or none.
+#[test]
+fn a_leaving_of_an_event_is_killed() {
+    of_each_step(
+        &["scrub", "S"],
+        "",
+        &[What::Kill],
+        "test $(ibifs history S --type scrubbed | wc -l) -le 1; test -z \"$(ls S/log/told | grep -v new$)\"",
+    );
 }

@@ -153,6 +153,9 @@ findings! {
         LogDiffers "log-differs" Error reported
             "log and index have different events"
             "compare both with a backup, and restore the one that was changed"
+        StrayEvent "stray-event" Warning reported
+            "what lies where events wait for the log is no event that ibifs has left there; it is not logged"
+            "look at it, and remove it"
         StagingLeft "staging-left" Notice repaired
             "an interrupted operation has left something behind"
             "the next mount or --repair removes it"

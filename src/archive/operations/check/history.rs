@@ -1,8 +1,9 @@
 //! The log of the store, and the events in the index.
 
+use super::super::history::events_in;
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::ArchiveError;
-use crate::archive::log_files::{LOG_DIRECTORY, LogFileError, LogLine, LogReader};
+use crate::archive::log_files::{LOG_DIRECTORY, LeftLines, LogFileError, LogLine, LogReader};
 use crate::archive::operations::Facts;
 use crate::archive::store::{EventRow, Store};
 use crate::archive::tree::Tree;
@@ -17,6 +18,7 @@ pub(super) fn check_log(
     index: Option<&Store>,
     report: &mut CheckReport,
 ) -> Result<(), ArchiveError> {
+    check_left(tree, report);
     // Before the log is opened, which may grow meanwhile.
     let known = index.map_or(Ok(0), Store::logged_events)?.cast_unsigned();
     let mut found = Vec::new();
@@ -41,6 +43,27 @@ pub(super) fn check_log(
         report.add(set_back.with_detail(message!("it has {size} of {known}", size, known)));
     }
     Ok(())
+}
+
+/// Reports what is where events wait for the log, and is none.
+fn check_left(tree: &Tree, report: &mut CheckReport) {
+    let strays = || -> Result<Vec<String>, LogFileError> {
+        let Some(left) = LeftLines::find(tree.root())? else {
+            return Ok(Vec::new());
+        };
+        let (_, refused) = events_in(&left)?;
+        let refused = refused.iter().map(|name| LeftLines::path_of(name));
+        Ok(refused.chain(left.others()).collect())
+    };
+    match strays() {
+        Ok(mut strays) => {
+            strays.sort();
+            for path in strays {
+                report.add(CheckFinding::new(CheckCode::StrayEvent, path));
+            }
+        }
+        Err(error) => report.add(damaged(error)),
+    }
 }
 
 fn damaged(error: LogFileError) -> CheckFinding {

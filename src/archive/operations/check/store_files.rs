@@ -16,7 +16,7 @@ use ibi::message;
 use ibi::message::{Localize, Message};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 21] = [
+const OWN: [&str; 23] = [
     ".",
     own_files::FACTS,
     own_files::DATABASE,
@@ -38,6 +38,8 @@ const OWN: [&str; 21] = [
     TEXT_FILE,
     PUBLIC_TEXT_FILE,
     "witness",
+    "log",
+    "log/told",
 ];
 
 /// Opens the index and runs SQLite's checks. Returns None if it cannot be read.
