@@ -121,6 +121,38 @@ fn items_that_arrive_are_one_event_each() {
     );
 }
 
+/// Commands that only read a store tell what they have done, and which other Archive had a part in it.
+#[test]
+fn what_commands_do_is_told() {
+    let env = prepared();
+    env.sh(
+        "for s in B C D F; do ibifs init $s.store --host archive-$s.example.org > out; echo 'history yes' >> $s.store/archive.ibi; done
+         mkdir D; ibifs mount D.store D",
+    );
+    let served = Served::within(&env, "", "serve A.store");
+    served.prints(
+        &env,
+        &format!(
+            r#"{HISTORY}
+            one=$(minted root one); echo x > A/$one/doc/x; counted $one; mkdir bags unnamed; echo y > unnamed/y
+            ibifs copy A/$one B.store > out; ibifs copy $U/$one C.store > out 2>&1; ibifs copy A/$one D > out; ibifs copy A/$one D > out
+            ibifs export --bagit A/$one bags > out; ibifs export --ocfl A/$one ocfl > out; sleep 1.5; ibifs export --ocfl A/$one ocfl | tail -n 1
+            ibifs backup A E > out; ibifs import F.store bags > out; ibifs import F.store bags --dry-run > out || true
+            two=$(ibifs import --mint D unnamed | head -n 1); ibifs umount A; ibifs umount D; ls A.store/log/told D.store/log/told F.store/log/told
+            shown() {{ sed "s/^[^ ]* *//; s/  */ /g; s;$PWD;HERE;; s;$one;ONE;; s;(${{one##*/}});(LAST);; s;(.*/http%.*);(OBJECT);; s;[0-9]* bytes;N bytes;" | sed -f services; }}
+            for s in A B C D; do echo "s;$(grep -o 'rep [^ }}]*' $s.store/archive.ibi | head -n 1 | cut -d ' ' -f 2);$s;"; done > services
+            for s in A B C D F; do echo $s:; ibifs history --store $s.store $one | shown; done; ibifs history --store D.store $two | shown
+            ibifs history A.store --type backed-up | shown; ibifs fsck A.store | tail -n 1"#
+        ),
+        "1 item: 0 written, 1 unchanged\nA.store/log/told:\n\nD.store/log/told:\n\nF.store/log/told:\n\
+         A:\nminted root\ncopied-out root (B)\ncopied-out root (D)\nexported root (ONE)\nexported root (OBJECT)\n\
+         B:\narrived root (Copy)\ncopied-in root (A)\nC:\narrived ibifs (Copy)\ncopied-in ibifs (A)\n\
+         D:\narrived root (Copy)\ncopied-in root (A)\nF:\narrived root (Copy)\nimported root (LAST)\n\
+         minted root\nimported root (unnamed)\nbacked-up root (HERE/E: 2 items: 9 files copied, N bytes; 0 unchanged, 0 removed)\n\
+         2 items, 0 findings",
+    );
+}
+
 /// With the cosignature of a witness a proof holds for who trusts that one, and a store that was set back is found out.
 #[test]
 fn a_witness_sees_the_log_grow() {

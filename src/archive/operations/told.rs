@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Archive, ArchiveError, ReadAs};
 use crate::archive::store::{EventRow, Item};
 use crate::formats::description::DescriptionFormat;
-use crate::formats::history::{Told, entry};
+use crate::formats::history::{EventKind, Told, entry};
 use crate::formats::item::Names;
 use crate::formats::premis::{self, PremisEvent};
 use ibi::Ibi;
@@ -27,13 +27,15 @@ impl Archive {
         Ok(self.facts.history || !self.store.latest_events_of(&item.names, 1)?.is_empty())
     }
 
-    /// All events of an item, with who did it: for packages.
+    /// All events of an item, with who did it: for packages. That it was exported is none of them, or each package would differ
+    /// from the one before.
     pub fn premis_events(&self, names: &Names) -> Result<Vec<PremisEvent>, ArchiveError> {
         let mut events = Vec::new();
         self.each_event(Some(names), |event| {
             events.extend(premis_event(event));
             Ok::<(), ArchiveError>(())
         })?;
+        events.retain(|event| event.told.kind() != Some(EventKind::Exported));
         Ok(events)
     }
 }

@@ -17,8 +17,7 @@ use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
 use crate::archive::{
-    Acceptance, ArchiveError, Event, OwnershipTransfer, Process, WriteIntent, log_event,
-    names_in_mount,
+    Acceptance, ArchiveError, Event, OwnershipTransfer, Process, WriteIntent, names_in_mount,
 };
 use crate::formats::fixity::{Manifest, shown};
 use crate::formats::item::{Life, Names, Sidecar, State};
@@ -262,7 +261,7 @@ impl Local {
         }
         if moved.files > 0 {
             self.to_sync(to, unsynced)?;
-            log_event(Event::Receive(arrival.from), arrival.names, self.actor());
+            self.tell(Event::Receive(arrival.from), arrival.names);
         }
         Ok(moved)
     }

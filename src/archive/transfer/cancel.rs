@@ -11,7 +11,7 @@ use super::local::Local;
 use super::outcome::{TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
 use crate::archive::store::Item;
-use crate::archive::{Event, OwnershipTransfer, Role, Stranger, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role, Stranger};
 use crate::formats::item::{Names, State};
 use ibi::message;
 
@@ -90,7 +90,7 @@ fn cancelled(
     if is_discarded {
         archive.forget_gone(names, to)?;
     }
-    log_event(Event::Cancel(to), names, source.actor());
+    source.tell(Event::Cancel(to), names);
     Ok(TransferOutcome::Cancelled {
         is_safe: is_discarded || !is_sent,
     })

@@ -11,7 +11,7 @@ use super::destination::Destination;
 use super::local::Local;
 use super::outcome::{RemoteStatus, TransferError, TransferOutcome, skipped};
 use super::skip::Skip;
-use crate::archive::{Event, OwnershipTransfer, Role, Stranger, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role, Stranger};
 use crate::formats::item::{Names, State};
 
 /// An Archive where the original of an item was removed.
@@ -95,7 +95,7 @@ fn claimed(
     };
     other.give_up(names, &ours, &token)?;
     local.become_holder(names, &from, &token)?;
-    log_event(Event::Claim(&from), names, local.actor());
+    local.tell(Event::Claim(&from), names);
     finish(names, &ours, other)
 }
 
@@ -155,7 +155,7 @@ impl Remover for Local {
             self.archive().forget_handover(names)?;
             return Err(skip.into());
         }
-        log_event(Event::Give(to), names, self.actor());
+        self.tell(Event::Give(to), names);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use super::batch::{BATCH, SentItem};
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
-use crate::archive::{Event, OwnershipTransfer, Role, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, State};
 use crate::os::random;
@@ -116,7 +116,7 @@ impl Destination for Local {
 
     fn take(&mut self, names: &Names, from: &Names, token: &str) -> Result<(), TransferError> {
         if self.become_holder(names, from, token)? {
-            log_event(Event::Take(from), names, self.actor());
+            self.tell(Event::Take(from), names);
         }
         Ok(())
     }

@@ -18,11 +18,11 @@ use super::local::{Local, check_seal};
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError, not_drawn};
 use super::part::{Part, arrived};
 use super::skip::Skip;
+use crate::archive::Event;
 use crate::archive::scrub::item_digests;
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Place, Tree, each_entry_of, open_far};
-use crate::archive::{Event, log_event};
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
@@ -224,7 +224,7 @@ impl<'a> Incoming<'a> {
             Ok(moved) => {
                 self.clear(&self.path)?;
                 if held.is_none() && local.is_held() {
-                    log_event(Event::Receive(from), parsed.names(), local.actor());
+                    local.tell(Event::Receive(from), parsed.names());
                 }
                 Ok(moved)
             }

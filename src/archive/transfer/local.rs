@@ -13,10 +13,13 @@ use super::outcome::{ByteProgress, TransferError};
 use super::skip::Skip;
 use crate::archive::manifest::sealed_files;
 use crate::archive::scrub;
-use crate::archive::store::Item;
+use crate::archive::store::{By, Item};
 use crate::archive::tree::{Action, DeepEntry, Place, SIDECAR, Tree};
-use crate::archive::{Actor, Archive, ArchiveError, Process, Stranger, SystemClock, TransferLock};
+use crate::archive::{
+    Actor, Archive, ArchiveError, Event, Process, Stranger, SystemClock, TransferLock, log_event,
+};
 use crate::formats::fixity::{Manifest, shown};
+use crate::formats::history::EventKind;
 use crate::formats::item::{Names, Sidecar};
 use crate::os::serving;
 use ibi::message;
@@ -130,6 +133,23 @@ impl Local {
         } else {
             &Process
         }
+    }
+
+    /// Logs what happened to an item, and tells the history what its row does not say.
+    pub(super) fn tell(&self, event: Event<'_>, names: &Names) {
+        log_event(event, names, self.actor());
+        let (kind, other) = match event {
+            Event::Receive(from) => (EventKind::CopiedIn, from),
+            Event::Claim(from) => (EventKind::Claimed, from),
+            _ => return,
+        };
+        self.tell_of(kind, names, other);
+    }
+
+    /// Tells the history what happened to an item, and which other Archive had a part in it.
+    pub(super) fn tell_of(&self, kind: EventKind, names: &Names, other: &Names) {
+        let by = By::of(self.actor());
+        self.archive.tell(by, kind, Some(names), &other.preferred());
     }
 
     /// Closes a store that is not mounted and was opened for changes.

@@ -6,7 +6,8 @@ use super::outcome::{
     ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome, skipped,
 };
 use super::skip::Skip;
-use crate::archive::{Event, OwnershipTransfer, Role, log_event};
+use crate::archive::{Event, OwnershipTransfer, Role};
+use crate::formats::history::EventKind;
 use crate::formats::item::{Names, State};
 
 /// Copies the first of some items of a store, at least one, and returns the result of each. Only the last can
@@ -43,8 +44,12 @@ pub fn copy_first(
     for may in checked {
         let moved = match may {
             Err(error) => Err(error),
-            Ok(_) => match received.next() {
-                Some(moved) => moved,
+            Ok(names) => match received.next() {
+                Some(moved) => moved.inspect(|moved| {
+                    if moved.files > 0 {
+                        source.tell_of(EventKind::CopiedOut, &names, destination.service());
+                    }
+                }),
                 None => break,
             },
         };
@@ -195,7 +200,7 @@ fn finish(
     source.archive().forget_handover(names)?;
     // It may have been declared gone by a cancellation that was interrupted.
     source.archive().forget_gone(names, destination.service())?;
-    log_event(Event::Give(destination.service()), names, source.actor());
+    source.tell(Event::Give(destination.service()), names);
     Ok(())
 }
 

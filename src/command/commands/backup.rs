@@ -1,5 +1,7 @@
 //! `ibifs backup`: its arguments and its output.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::access::{self, StoreAccess};
@@ -12,6 +14,8 @@ use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::formats::fixity::shown;
+use crate::formats::history::EventKind;
+use ibi::message::Message;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
@@ -46,15 +50,22 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     )
     .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
     drop(progress);
+    access.tell(EventKind::BackedUp, None, &told(&tally, destination));
     say(&if options.output.json {
         tally_json(&tally)
     } else {
-        tally_line(&tally)
+        format!("{}\n", localized(&counts(&tally)))
     })?;
     Ok(match tally.found {
         0 => Exit::Done,
         _ => Exit::Failed,
     })
+}
+
+/// What the history is told of a backup: where it is, and its counts.
+fn told(tally: &BackupTally, destination: &Path) -> String {
+    let place = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
+    format!("{}: {}", place.display(), counts(tally))
 }
 
 fn finding_line(finding: &BackupFinding) -> String {
@@ -72,8 +83,8 @@ fn finding_json(finding: &BackupFinding) -> String {
     json::line(&value)
 }
 
-fn tally_line(tally: &BackupTally) -> String {
-    let line = message!(
+fn counts(tally: &BackupTally) -> Message {
+    message!(
         "{items}: {copied}, {bytes}; {unchanged}, {removed}",
         items = plural!("{count} item", "{count} items", count = tally.items),
         copied = plural!(
@@ -88,8 +99,7 @@ fn tally_line(tally: &BackupTally) -> String {
             count = tally.unchanged
         ),
         removed = plural!("{count} removed", "{count} removed", count = tally.removed)
-    );
-    format!("{}\n", localized(&line))
+    )
 }
 
 fn tally_json(tally: &BackupTally) -> String {

@@ -14,6 +14,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
+use crate::formats::history::EventKind;
 use ibi::message::Message;
 use ibi::{message, plural};
 
@@ -43,6 +44,11 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let mut exit = Exit::Done;
     for named in &named {
         let result = one(&mut exporter, named);
+        if let Ok(ExportOutcome::New(name) | ExportOutcome::Version(name, _)) = &result {
+            named
+                .access
+                .tell(EventKind::Exported, Some(&named.names), name);
+        }
         tally.count(&result);
         if let Err(failure) = &result
             && exit != Exit::Failed

@@ -138,7 +138,7 @@ fn packages_have_the_history() {
         value() {{ xmllint --nonet --xpath "$2" $1 | sort -u | paste -sd' '; }}
         for name in bag object; do xmllint --nonet --noout --schema {SCHEMA} $name; value $name "//*[local-name()='agentName']/text()"
             value $name "//*[local-name()='eventDetail'][.='minted']/text()"; value $name "count(//*[local-name()='object'])"; done
-        count=$(ibifs history A/$one --json | wc -l); echo $(($(value object "count(//*[local-name()='event'])") - count)) $(($(value bag "count(//*[local-name()='event'])") - count))
+        count=$(ibifs history A/$one --json | grep -vc '"exported"'); echo $(($(value object "count(//*[local-name()='event'])") - count)) $(($(value bag "count(//*[local-name()='event'])") - count))
         echo 'title: Tides again' > "A/$one:"; sleep 2; ibifs export --ocfl A/$one root | tail -n 1
         ibifs init B.store --host b.example.org > /dev/null; ibifs import B.store root | tail -n 1; ibifs init C.store --host c.example.org > /dev/null; ibifs import C.store bags | tail -n 1
         find B.store/col C.store/col -name premis.xml | wc -l"#

@@ -177,6 +177,7 @@ fn one(access: &StoreAccess, source: &Path, made: &mut Made) -> Result<Names, Fa
         return Ok(names.clone());
     }
     let names = mint::with_directory(access, &staging, package::ITEM)?;
+    access.tell_imported(&names, source);
     made.extend(staged.identity.map(|identity| (identity, names.clone())));
     Ok(names)
 }

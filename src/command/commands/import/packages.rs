@@ -124,6 +124,9 @@ impl Import<'_> {
         let (word, names, sentence) = match &taken {
             Ok(names) => {
                 self.taken += 1;
+                if !self.options.dry_run {
+                    self.access.tell_imported(names, path);
+                }
                 ("taken", Some(names), None)
             }
             Err(failure) => {
