@@ -648,6 +648,30 @@ fn a_command_ends_with_the_status_that_the_manual_says() {
 }
 
 /// The changelog of the package is signed by the maintainer that Cargo.toml names.
+/// No file of the project has a mark that a merge has left.
+#[test]
+fn no_file_has_the_marks_of_a_merge() {
+    let mut read = 0;
+    let mut left = vec![file("")];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(&directory).expect("listed").flatten() {
+            let path = entry.path();
+            let name = entry.file_name();
+            if entry.file_type().expect("a kind").is_dir() {
+                if name != "target" && name != ".git" {
+                    left.push(path);
+                }
+            } else if let Ok(text) = std::fs::read_to_string(&path) {
+                read += 1;
+                let is_mark =
+                    |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ");
+                assert!(!text.lines().any(is_mark), "{}", path.display());
+            }
+        }
+    }
+    assert!(read > 1_000, "{read} files");
+}
+
 #[test]
 fn the_package_has_one_maintainer() {
     let manifest = read("Cargo.toml");
