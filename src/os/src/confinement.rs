@@ -6,20 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::MemfdFlags;
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
     SeccompRule, TargetArch,
 };
 
 use crate::caller::{Caller, set_no_new_privileges};
+use crate::running::{NoResult, output};
 
 /// The bounds of a confined process.
 #[derive(Clone, Copy, Debug)]
@@ -118,66 +115,16 @@ fn filter() -> Result<BpfProgram, seccompiler::BackendError> {
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, machine)?.try_into()
 }
 
-/// The reason why there is no result.
-#[derive(Debug)]
-pub enum NoResult {
-    /// The process could not be started, for reasons that have nothing to do with what it was to read.
-    NotStarted(std::io::Error),
-    /// It failed, or was ended at one of its limits.
-    Failed(String),
-}
-
 /// Starts this program with some arguments, `input` as its standard input and no environment, and returns what it
 /// writes to its standard output. It is ended after a time.
 ///
 /// # Errors
 /// See [`NoResult`].
 pub fn run(arguments: &[&str], input: File, timeout: Duration) -> Result<Vec<u8>, NoResult> {
-    let not_started = |error: std::io::Error| NoResult::NotStarted(error);
-    // In memory: it needs no directory, and the process can write it without waiting for us.
-    let output = rustix::fs::memfd_create("result", MemfdFlags::CLOEXEC)
-        .map_err(|errno| not_started(errno.into()))?;
-    let mut output = File::from(output);
-    let written = output.try_clone().map_err(not_started)?;
     // Not by its name: it may have been replaced by another version, in a directory that user 65534 cannot search.
-    let mut child = Command::new("/proc/self/exe")
-        .args(arguments)
-        .env_clear()
-        .current_dir("/")
-        .stdin(input)
-        .stdout(written)
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(not_started)?;
-    let has_ended = wait(&child, timeout);
-    if !has_ended.unwrap_or(false) {
-        let _ = child.kill();
-    }
-    let status = child.wait().map_err(not_started)?;
-    if !status.success() {
-        return Err(NoResult::Failed(status.to_string()));
-    }
-    let mut result = Vec::new();
-    let read = output
-        .seek(SeekFrom::Start(0))
-        .and_then(|_| output.read_to_end(&mut result));
-    read.map_err(not_started)?;
-    Ok(result)
-}
-
-/// Whether a process ends within a time.
-fn wait(child: &Child, timeout: Duration) -> Result<bool, Errno> {
-    let until = Instant::now() + timeout;
-    let descriptor = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let left = Timespec::try_from(left).map_err(|_| Errno::INVAL)?;
-        let mut waiting = [PollFd::new(&descriptor, PollFlags::IN)];
-        match poll(&mut waiting, Some(&left)) {
-            Err(Errno::INTR) => {}
-            ended => return Ok(ended? > 0),
-        }
-    }
+    let mut command = Command::new("/proc/self/exe");
+    command.args(arguments).env_clear().stdin(input);
+    output(command, timeout)
 }
 
 #[cfg(test)]

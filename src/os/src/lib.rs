@@ -28,6 +28,7 @@
 //! - [`caller`]: the process behind a request, and acting as its user.
 //! - [`access_times`]: whether reading changes times of access.
 //! - [`access_lists`]: whether a filesystem checks access control lists.
+//! - [`running`]: another program, and what it writes.
 //! - [`confinement`]: a process that computes for this one, and can do nothing else.
 //! - [`testing`]: a temporary directory for unit tests, here and in the packages above.
 #![cfg_attr(
@@ -60,6 +61,7 @@ pub mod private_directory;
 pub mod processors;
 pub mod random;
 pub mod renaming;
+pub mod running;
 pub mod serving;
 pub mod starting;
 pub mod system_files;

@@ -22,7 +22,8 @@ use crate::archive::store::{PICTURES_FILE, PictureCache, StoreError};
 use crate::archive::tree::Published;
 use crate::formats::picture::{Drawn, Picture};
 use crate::http::server::answer::{self, FOR_ALL, RESOURCE_POLICY, refusal};
-use crate::os::confinement::{self, NoResult};
+use crate::os::confinement;
+use crate::os::running::NoResult;
 
 /// The query that asks for the picture of a file.
 pub(super) const QUERY: &str = "preview";

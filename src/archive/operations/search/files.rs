@@ -13,7 +13,8 @@ use super::super::publish::{inspect_published, publish};
 use crate::archive::store::FileVersion;
 use crate::archive::tree::{OpenItem, Published, TreeError};
 use crate::formats::file_text::{HEAD, TextKind, text_of};
-use crate::os::confinement::{self, NoResult};
+use crate::os::confinement;
+use crate::os::running::NoResult;
 
 /// The bytes of text that are indexed of a file, and of all files of an item.
 pub const LONGEST_FILE_TEXT: usize = 1 << 20;
