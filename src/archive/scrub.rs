@@ -19,14 +19,18 @@
 //! - [`part`]: a part of a store.
 //! - [`position`]: where a pass has come to.
 //! - [`reading`]: reads files at a limited rate.
+//! - [`formats`]: a program that identifies formats.
 //! - [`state`]: a running scrub.
 //! - [`recording`]: writes the records.
+//! - [`identify`]: the formats of files, asked and recorded.
 //! - [`item`]: one item.
 //! - [`digests`]: the digests of an item, for a copy.
 //! - [`pass`]: the whole store, or some items.
 
 mod digests;
 mod finding;
+mod formats;
+mod identify;
 mod item;
 mod part;
 mod pass;
@@ -39,6 +43,7 @@ mod state;
 
 pub use digests::{ItemDigests, RecordedDigests, item_digests, recorded_digest};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
+pub use formats::{FormatTool, recorded_formats};
 pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};

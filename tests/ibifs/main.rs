@@ -29,6 +29,7 @@ mod documents;
 mod events;
 mod export;
 mod find;
+mod formats;
 mod forms;
 mod fsck;
 mod help;

@@ -108,7 +108,7 @@ fn write_tags(
         (bag::MANIFEST_512, &manifest_512(&payload)),
     ];
     let events = archive.premis_events(&item.names)?;
-    let preserved = preserved::text(item, staged, &events, Some(day));
+    let preserved = preserved::text(archive.tree(), item, staged, &events, Some(day));
     let preserved = preserved
         .as_deref()
         .map(|text| (premis::PREMIS, text.as_bytes()));

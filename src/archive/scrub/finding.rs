@@ -23,6 +23,8 @@ findings! {
             "is not what it was when it was sealed; restore its files from a copy, or let its owner end the seal with 'ibifs unseal'"
         Unsteady "unsteady" Warning
             "was written during each attempt; scrub the item again"
+        NotIdentified "not-identified" Warning
+            "has a format that the program has not answered for; scrub the item again"
         Changed "changed" Notice
             "has been written since"
         Missing "missing" Notice
@@ -72,6 +74,8 @@ pub struct ScrubTally {
     pub bytes: u64,
     /// Items recorded for the first time.
     pub recorded: u64,
+    /// Files whose format was identified.
+    pub identified: u64,
     /// Number of findings of each code.
     pub found: BTreeMap<ScrubCode, u64>,
     /// Whether there is an error that was not accepted.

@@ -11,7 +11,7 @@ use super::records::Recorded;
 use super::state::Scrub;
 use crate::archive::manifest::{read_digest, sealed_files};
 use crate::archive::tree::{DeepEntry, SIDECAR, joined};
-use crate::formats::fixity::{self, Note, Verdict};
+use crate::formats::fixity::{self, Digest, Note, Verdict};
 use crate::formats::item::Sidecar;
 use ibi::message;
 use ibi::message::Localize;
@@ -20,6 +20,16 @@ use ibi::message::Localize;
 /// filesystems tick, and the kernel notices a write through a mapping only after writeback, up to half a
 /// minute later.
 const UNSETTLED_SECONDS: i64 = 60;
+
+/// The outcome of a file.
+enum FileOutcome {
+    /// It has this digest, which is recorded.
+    Right(Digest),
+    /// It is another one than recorded, or could not be read.
+    Doubtful,
+    /// It is not, or no longer, a regular file.
+    Gone,
+}
 
 impl Scrub<'_> {
     pub(super) fn item(&mut self, item: &str) -> Result<(), ScrubError> {
@@ -59,9 +69,12 @@ impl Scrub<'_> {
             self.found(ScrubCode::Unreadable, item, path, Some(detail))?;
         }
         let mut gone: Vec<Vec<u8>> = Vec::new();
+        let mut right: Vec<(Vec<u8>, Digest)> = Vec::new();
         for path in &paths {
-            if !self.file(item, path, &old, &mut new)? {
-                gone.push(path.clone());
+            match self.file(item, path, &old, &mut new)? {
+                FileOutcome::Right(digest) => right.push((path.clone(), digest)),
+                FileOutcome::Doubtful => {}
+                FileOutcome::Gone => gone.push(path.clone()),
             }
         }
         // Both are sorted.
@@ -88,7 +101,8 @@ impl Scrub<'_> {
         if self.options.dry_run || is_kept {
             Ok(())
         } else {
-            self.record(item, &old, &new, started)
+            self.record(item, &old, &new, started)?;
+            self.formats(item, right)
         }
     }
 
@@ -115,28 +129,28 @@ impl Scrub<'_> {
         }
     }
 
-    /// Reads a file and compares it. False where it is not, or no longer, a regular file.
+    /// Reads a file and compares it.
     fn file(
         &mut self,
         item: &str,
         path: &[u8],
         old: &Recorded,
         new: &mut Recorded,
-    ) -> Result<bool, ScrubError> {
+    ) -> Result<FileOutcome, ScrubError> {
         let full = joined(item.as_bytes(), path);
         let (digests, written) = match self.reader.digest(&full) {
             ReadOutcome::Digest(digests, written) => (digests, written),
-            ReadOutcome::NoFile => return Ok(false),
+            ReadOutcome::NoFile => return Ok(FileOutcome::Gone),
             ReadOutcome::Unsteady => {
                 self.keep(path, old, new);
                 self.found(ScrubCode::Unsteady, item, path, None)?;
-                return Ok(true);
+                return Ok(FileOutcome::Doubtful);
             }
             ReadOutcome::Unreadable(errno) => {
                 self.keep(path, old, new);
                 let why = std::io::Error::from(errno).message();
                 self.found(ScrubCode::Unreadable, item, path, Some(why))?;
-                return Ok(true);
+                return Ok(FileOutcome::Doubtful);
             }
         };
         self.tally.files += 1;
@@ -163,6 +177,7 @@ impl Scrub<'_> {
         match verdict {
             Verdict::Damaged | Verdict::WrongManifest if !self.options.accept => {
                 self.keep(path, old, new);
+                return Ok(FileOutcome::Doubtful);
             }
             _ => {
                 let is_settled = (now().0 - written.seconds).abs() > UNSETTLED_SECONDS;
@@ -177,7 +192,7 @@ impl Scrub<'_> {
                 new.notes.insert(path.to_vec(), note);
             }
         }
-        Ok(true)
+        Ok(FileOutcome::Right(found))
     }
 
     fn keep(&self, path: &[u8], old: &Recorded, new: &mut Recorded) {

@@ -44,6 +44,7 @@ impl Scrub<'_> {
                 }
             })?;
         }
+        self.end_formats()?;
         if self.unsynced {
             tree.sync_all()?;
         }
@@ -63,6 +64,7 @@ impl Scrub<'_> {
                 self.find_lost(place.as_str())?;
             }
         }
+        self.end_formats()?;
         if self.unsynced {
             self.tree.sync_all()?;
         }

@@ -12,6 +12,7 @@ use super::state::Scrub;
 use crate::archive::tree::{Action, Place};
 use crate::formats::fixity::{self, Manifest};
 use crate::formats::item::Sidecar;
+use crate::formats::pronom::FORMATS;
 use crate::os::writing::Durability;
 
 impl Scrub<'_> {
@@ -70,7 +71,7 @@ impl Scrub<'_> {
         let directory = format!("{DIRECTORY}/{item}");
         pieces::remove_others(self.tree, &directory, &Manifest::new())?;
         let opened = self.tree.open_directory(&directory)?;
-        for name in [fixity::MANIFEST, fixity::WRITTEN] {
+        for name in [fixity::MANIFEST, fixity::WRITTEN, FORMATS] {
             match rustix::fs::unlinkat(&opened, name, AtFlags::empty()) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => {

@@ -1,6 +1,7 @@
 //! A running scrub: its options, its position and what it has found so far.
 
 use super::finding::{ScrubCode, ScrubError, ScrubFinding, ScrubTally};
+use super::formats::{FormatTool, Unidentified};
 use super::part::ScrubPart;
 use super::position::ScrubPosition;
 use super::reading::ItemReader;
@@ -21,6 +22,8 @@ pub struct ScrubOptions {
     pub part: Option<ScrubPart>,
     /// The most bytes to read per second.
     pub rate: Option<u64>,
+    /// The program that identifies the formats of files.
+    pub formats: Option<FormatTool>,
 }
 
 /// A running scrub.
@@ -32,6 +35,8 @@ pub struct Scrub<'a> {
     pub(super) position: Option<ScrubPosition>,
     pub(super) tally: ScrubTally,
     pub(super) unsynced: bool,
+    /// Files for the program that identifies formats.
+    pub(super) unidentified: Vec<Unidentified>,
 }
 
 impl std::fmt::Debug for Scrub<'_> {
@@ -66,6 +71,7 @@ impl<'a> Scrub<'a> {
             position,
             tally: ScrubTally::default(),
             unsynced: false,
+            unidentified: Vec::new(),
         })
     }
 

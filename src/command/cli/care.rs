@@ -70,6 +70,12 @@ pub struct Scrub {
     /// Read at most this many bytes a second; K, M and G are powers of 1024
     #[arg(long, value_name = "BYTES", value_parser = value::bytes)]
     pub rate: Option<u64>,
+    /// Have the formats of files identified by this program: fido or sf
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "dry_run")]
+    pub formats: Option<PathBuf>,
+    /// The signature file of that program
+    #[arg(long, value_name = "FILE", requires = "formats")]
+    pub signatures: Option<PathBuf>,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,

@@ -7,15 +7,19 @@ use serde_json::{Value, json};
 
 use super::access::StoreAccess;
 use super::{daemon, say};
-use crate::archive::{Archive, ArchiveError, SearchIndexes, SearchScope, SearchStop};
+use crate::archive::scrub::recorded_formats;
+use crate::archive::store::ItemId;
+use crate::archive::tree::Place;
+use crate::archive::{Archive, ArchiveError, SearchIndexes, SearchPage, SearchScope, SearchStop};
 use crate::command::cli::Find;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::command::terminal::OneLine;
-use crate::formats::item::Names;
+use crate::formats::item::{Names, State};
 use crate::formats::metadata::{DublinCore, Element};
+use crate::formats::pronom::is_puid;
 use crate::formats::question::Line;
 use crate::formats::search::{SearchField, SearchQuery};
 use crate::fuse::mount::{Mounted, SHOWN};
@@ -23,6 +27,9 @@ use ibi::message;
 
 /// The time for which the text of files is read before a search.
 const READING: Duration = Duration::from_secs(10);
+
+/// The number of items whose formats are read at a time.
+const PAGE: usize = 500;
 
 /// An item that was found.
 struct FoundItem {
@@ -33,7 +40,7 @@ struct FoundItem {
 }
 
 pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
-    let words = options.words.join(" ");
+    let (formats, words) = formats_in(&options.words.join(" "));
     if let Some(value) = &options.year
         && !value.split('-').all(|year| year.parse::<u16>().is_ok())
     {
@@ -54,16 +61,26 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     let types = options.r#type.iter().map(|word| (SearchField::Type, word));
     let fields = creators.chain(years).chain(types);
     let fields = fields.map(|(field, value)| (field, value.as_str()));
-    let wanted = SearchQuery::of_words(&words, fields.clone()).map_err(|text| {
-        Failure::new(
-            Exit::Usage,
-            message!("'{text}' has no word that an item must have", text),
-        )
-    })?;
+    let wanted = match SearchQuery::of_words(&words, fields.clone()) {
+        Ok(wanted) => Some(wanted),
+        Err(_) if words.is_empty() && !formats.is_empty() => None,
+        Err(text) => {
+            return Err(Failure::new(
+                Exit::Usage,
+                message!("'{text}' has no word that an item must have", text),
+            ));
+        }
+    };
     let access = StoreAccess::for_identifier(options.store.as_deref(), &words)?;
     let (found, has_more) = match access.asked() {
+        Some(_) if !formats.is_empty() => {
+            return Err(Failure::new(
+                Exit::Failed,
+                message!("formats are found by who may read the store"),
+            ));
+        }
         Some(mounted) => in_mount(&mounted, &words, fields, options.limit)?,
-        None => in_store(&access.read()?, &wanted, options)?,
+        None => in_store(&access.read()?, wanted.as_ref(), &formats, options)?,
     };
     if found.is_empty() {
         // Most commands name the store first.
@@ -73,7 +90,7 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
                 "no item has all of these words; '{store}' was searched for as one of them: name a store with '--store {store}'",
                 store
             ),
-            None => match unknown_field(&options.words) {
+            None => match unknown_field(&words) {
                 Some(name) => {
                     let fields = SearchField::ALL.map(SearchField::name).join(", ");
                     message!(
@@ -101,16 +118,34 @@ pub(super) fn run(options: &Find) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
+/// The PUIDs after `format:` in a query, and its other words.
+fn formats_in(words: &str) -> (Vec<String>, String) {
+    let mut formats = Vec::new();
+    let others = words.split(' ').filter(|word| {
+        let puid = word.strip_prefix("format:").filter(|puid| is_puid(puid));
+        formats.extend(puid.map(str::to_owned));
+        puid.is_none()
+    });
+    let others = others.collect::<Vec<_>>().join(" ");
+    (formats, others)
+}
+
 /// At most so many items of a store, and whether there are more.
 fn in_store(
     archive: &Archive,
-    wanted: &SearchQuery,
+    wanted: Option<&SearchQuery>,
+    formats: &[String],
     options: &Find,
 ) -> Result<(Vec<FoundItem>, bool), Failure> {
-    let indexes = up_to_date(archive, options)?;
-    let page = archive
-        .read_as(&|read| read())
-        .search(&indexes, wanted, 0, options.limit)?;
+    let page = match wanted {
+        Some(wanted) if formats.is_empty() => {
+            let indexes = up_to_date(archive, options)?;
+            archive
+                .read_as(&|read| read())
+                .search(&indexes, wanted, 0, options.limit)?
+        }
+        wanted => with_formats(archive, wanted, formats, options)?,
+    };
     let mut found = Vec::new();
     for item in page.items {
         let description = archive.read_as(&|read| read()).description(&item, None)?;
@@ -122,6 +157,51 @@ fn in_store(
         });
     }
     Ok((found, page.has_more))
+}
+
+/// The same of those that have files of all these formats: of the items found by words, or of all items. Reads the record of
+/// each.
+fn with_formats(
+    archive: &Archive,
+    wanted: Option<&SearchQuery>,
+    formats: &[String],
+    options: &Find,
+) -> Result<SearchPage, Failure> {
+    let indexes = wanted.map(|_| up_to_date(archive, options)).transpose()?;
+    let (mut page, mut read, mut last) = (SearchPage::default(), 0, ItemId(0));
+    loop {
+        let (items, has_more) = match (wanted, &indexes) {
+            (Some(wanted), Some(indexes)) => {
+                let reader = archive.read_as(&|read| read());
+                let next = reader.search(indexes, wanted, read, PAGE)?;
+                (next.items, next.has_more)
+            }
+            _ => {
+                let next = archive.store().items_after(last, PAGE);
+                let next = next.map_err(ArchiveError::from)?;
+                let is_full = next.len() == PAGE;
+                (next, is_full)
+            }
+        };
+        for item in items {
+            (read, last) = (read + 1, item.id);
+            let recorded = match item.state {
+                State::Deleted => continue,
+                _ => recorded_formats(archive.tree(), Place::of(&item.names).as_str())?,
+            };
+            let has = |puid| recorded.values().any(|it| it.puids.contains(puid));
+            if formats.iter().all(has) {
+                if page.items.len() == options.limit {
+                    page.has_more = true;
+                    return Ok(page);
+                }
+                page.items.push(item);
+            }
+        }
+        if !has_more {
+            return Ok(page);
+        }
+    }
 }
 
 /// The same, as the daemon of a mount answers.
@@ -205,15 +285,12 @@ fn line(found: &FoundItem) -> String {
 }
 
 /// The text before a colon in one of the words, unless it is the name of a field.
-fn unknown_field(words: &[String]) -> Option<String> {
-    words
-        .iter()
-        .flat_map(|words| words.split_whitespace())
-        .find_map(|word| {
-            let (name, _) = word.trim_start_matches('-').split_once(':')?;
-            let is_name = !name.is_empty() && name.chars().all(char::is_alphabetic);
-            (is_name && SearchField::from_name(name).is_none()).then(|| name.to_owned())
-        })
+fn unknown_field(words: &str) -> Option<String> {
+    words.split_whitespace().find_map(|word| {
+        let (name, _) = word.trim_start_matches('-').split_once(':')?;
+        let is_name = !name.is_empty() && name.chars().all(char::is_alphabetic);
+        (is_name && SearchField::from_name(name).is_none()).then(|| name.to_owned())
+    })
 }
 
 fn as_json(found: &FoundItem) -> Value {

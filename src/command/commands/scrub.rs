@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{self, StoreAccess};
 use super::say;
-use crate::archive::scrub::{Scrub, ScrubFinding, ScrubOptions, ScrubTally};
+use crate::archive::scrub::{FormatTool, Scrub, ScrubFinding, ScrubOptions, ScrubTally};
 use crate::archive::tree::{Place, Tree, joined};
 use crate::archive::{Archive, ArchiveError};
 use crate::command::cli;
@@ -33,6 +33,12 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         restart: options.restart,
         part: options.part,
         rate: options.rate,
+        formats: options
+            .formats
+            .as_deref()
+            .map(|program| FormatTool::find(program, options.signatures.as_deref()))
+            .transpose()
+            .map_err(|why| Failure::new(Exit::Usage, why))?,
     };
     let progress = ProgressLine::of_items(|| match places.len() {
         0 => access.read().ok()?.store().held_items().ok(),
@@ -239,6 +245,14 @@ fn tally_line(tally: &ScrubTally, dry_run: bool) -> String {
         };
         line = message!("{line}, {recorded}", line, recorded);
     }
+    if tally.identified > 0 {
+        let identified = plural!(
+            "format of {count} file identified",
+            "formats of {count} files identified",
+            count = tally.identified
+        );
+        line = message!("{line}, {identified}", line, identified);
+    }
     format!("{}\n", localized(&line))
 }
 
@@ -253,6 +267,7 @@ fn tally_json(tally: &ScrubTally) -> String {
         "files": tally.files,
         "bytes": tally.bytes,
         "recorded": tally.recorded,
+        "identified": tally.identified,
         "found": found,
     });
     json::line(&value)

@@ -4,6 +4,7 @@
 //! - [`base_url`]: the URLs at which services are reached, as texts.
 //! - [`hex`]: bytes as hexadecimal digits.
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
+//! - [`pronom`]: the formats of files, as programs have identified them.
 //! - [`item`]: an item's names and state, what was decided about it, and its sidecar.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`bag`]: the texts of a BagIt bag.
@@ -57,6 +58,7 @@ pub mod oai;
 pub mod pdf_text;
 pub mod picture;
 pub mod premis;
+pub mod pronom;
 pub mod query;
 pub mod question;
 pub mod registration;

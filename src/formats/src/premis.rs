@@ -9,6 +9,7 @@ use quick_xml::escape::escape;
 use super::hex::Hex;
 use super::history::{EventKind, Told};
 use super::item::Names;
+use super::pronom::Formats;
 
 /// The file of a package in which preservation systems look for it (E-ARK CSIP, section 5.4).
 pub const PREMIS: &str = "metadata/preservation/premis.xml";
@@ -34,6 +35,8 @@ pub struct PremisFile<'a> {
     pub length: u64,
     /// Its digest by SHA-512, in hexadecimal digits.
     pub sha512: &'a str,
+    /// Its formats, if they were identified.
+    pub formats: Option<&'a Formats>,
 }
 
 /// An event of an item.
@@ -148,11 +151,13 @@ fn by_user(told: &Told, agents: &mut Agents) -> String {
 
 fn of_file(file: &PremisFile<'_>, item: &str) -> String {
     let media_type = mime_guess::from_path(file.path).first_raw();
+    let formats = file.formats.into_iter();
+    let mut registered = formats.flat_map(|it| it.puids.iter().map(|puid| in_pronom(puid, it)));
     format!(
         "  <object xsi:type=\"file\">\n    {}\n    <objectCharacteristics>\n      \
          <fixity><messageDigestAlgorithm>SHA-512</messageDigestAlgorithm>\
          <messageDigest>{}</messageDigest></fixity>\n      <size>{}</size>\n      \
-         <format><formatDesignation><formatName>{}</formatName></formatDesignation></format>\n    \
+         <format><formatDesignation><formatName>{}</formatName></formatDesignation>{}</format>{}\n    \
          </objectCharacteristics>\n    <relationship>\
          <relationshipType>structural</relationshipType><relationshipSubType>is part of</relationshipSubType>{}\
          </relationship>\n  </object>\n",
@@ -160,7 +165,22 @@ fn of_file(file: &PremisFile<'_>, item: &str) -> String {
         file.sha512,
         file.length,
         media_type.unwrap_or("application/octet-stream"),
+        registered.next().unwrap_or_default(),
+        registered
+            .map(|it| format!("\n      <format>{it}</format>"))
+            .collect::<String>(),
         identifier("relatedObject", "IBI", item, ""),
+    )
+}
+
+/// A format in PRONOM, and who has found it when.
+fn in_pronom(puid: &str, formats: &Formats) -> String {
+    let Formats { tool, day, .. } = formats;
+    format!(
+        "<formatRegistry><formatRegistryName>PRONOM</formatRegistryName>{}\
+         <formatRegistryRole>specification</formatRegistryRole></formatRegistry>{}",
+        element("formatRegistryKey", puid),
+        element("formatNote", &format!("{tool}, {day}"))
     )
 }
 
@@ -195,15 +215,23 @@ fn of_vocabulary(name: &str, code: &str, term: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixity::Digest;
 
     #[test]
     fn a_package_is_described() {
         let rep = ibi::Rep::parse("example.org/a/2020/01.01.00.00").expect("a rep");
         let names = Names::new(Some(rep), None).expect("a name");
+        let formats = Formats {
+            digest: Digest([7; 32]),
+            puids: vec!["fmt/18".to_owned(), "fmt/19".to_owned()],
+            day: "2026-11-29".to_owned(),
+            tool: "a & b".to_owned(),
+        };
         let file = PremisFile {
             path: "data/doc/a<b>.pdf",
             length: 30,
             sha512: "ab12",
+            formats: Some(&formats),
         };
         let told = |line: &str| PremisEvent {
             entry: [7; 32],
@@ -221,7 +249,11 @@ mod tests {
              <objectIdentifierValue>example.org/a/2020/01.01.00.00</objectIdentifierValue></objectIdentifier>",
             "<objectIdentifierValue>data/doc/a&lt;b&gt;.pdf</objectIdentifierValue>",
             "<messageDigest>ab12</messageDigest></fixity>\n      <size>30</size>",
-            "<formatName>application/pdf</formatName>",
+            "<formatName>application/pdf</formatName></formatDesignation><formatRegistry>\
+             <formatRegistryName>PRONOM</formatRegistryName><formatRegistryKey>fmt/18</formatRegistryKey>\
+             <formatRegistryRole>specification</formatRegistryRole></formatRegistry>\
+             <formatNote>a &amp; b, 2026-11-29</formatNote></format>\n      <format><formatRegistry>",
+            "<formatRegistryKey>fmt/19</formatRegistryKey>",
             "<eventDateTime>2020-01-02</eventDateTime>",
             "<eventIdentifierValue>0707070707070707070707070707070707070707070707070707070707070707</eventIdentifierValue>",
             "<eventType authority=\"eventType\" authorityURI=\"http://id.loc.gov/vocabulary/preservation/eventType\" \
