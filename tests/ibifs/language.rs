@@ -570,7 +570,7 @@ fn findings_are_printed_in_portuguese() {
     );
     says(
         "ibifs backup A.store B.store | sed 's/, [0-9]* bytes/, N bytes/'",
-        "2 itens: 6 arquivos copiados, N bytes; 0 inalterado, 0 removido",
+        "2 itens: 7 arquivos copiados, N bytes; 0 inalterado, 0 removido",
     );
     env.sh("echo broken { > A.store/col/$(cat one)/.ibi");
     let found = "a ficha não pode ser aceita: a ficha não é uma lista de pares: linha 2, coluna 1 da \

@@ -28,6 +28,10 @@ use rustix::io::Errno;
 /// The Archive's facts until the store is complete.
 const UNFINISHED: &str = "archive.ibi.new";
 
+/// The file that explains the store to readers without ibifs, and its text.
+const README: &str = "README.txt";
+const README_TEXT: &str = include_str!("init/README.txt");
+
 /// The options of `ibifs init`. The defaults are chosen so that two Archives never mint the same name.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
@@ -183,6 +187,7 @@ impl Archive {
         archive
             .tree
             .write_small(".", UNFINISHED, text.as_bytes(), None)?;
+        explain(&archive.tree)?;
         // The service's item may have been recorded before an interruption.
         archive.edit(&Stranger, |it| it.make_again())?;
         if !archive
@@ -202,6 +207,17 @@ impl Archive {
             .tree
             .rename_small(".", UNFINISHED, own_files::FACTS)?;
         Ok((archive, report))
+    }
+}
+
+/// Writes the text for readers without ibifs, unless something has its name.
+fn explain(tree: &Tree) -> Result<(), TreeError> {
+    let there = Directory::reopened(tree.root()).and_then(|root| root.entry(README));
+    match there {
+        Err(Errno::NOENT) => tree.write_small(".", README, README_TEXT.as_bytes(), None),
+        there => there
+            .map(drop)
+            .map_err(|errno| TreeError::new(Action::Read, README, errno)),
     }
 }
 

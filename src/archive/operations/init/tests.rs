@@ -45,6 +45,28 @@ fn a_creation_that_was_interrupted_goes_on_under_the_same_name() {
 }
 
 #[test]
+fn a_store_explains_itself_and_no_other_text_is_replaced() {
+    let adopts = Setup {
+        adopts: true,
+        ..Setup::default()
+    };
+    for (theirs, expected) in [(None, README_TEXT), (Some("mine"), "mine")] {
+        let directory = TemporaryDirectory::new();
+        if let Some(text) = theirs {
+            std::fs::write(directory.join(README), text).expect("written");
+        }
+        let archive = TestArchive::over(directory, &adopts);
+        let text = archive.tree().read_small(README);
+        assert_eq!(text, Ok(Some(expected.as_bytes().to_vec())));
+    }
+    // In both languages.
+    for name in crate::archive::tree::DIRECTORIES {
+        let count = README_TEXT.matches(&format!("\n  {name}/")).count();
+        assert_eq!(count, 2, "{name}");
+    }
+}
+
+#[test]
 fn a_creation_with_another_name_begins_again() {
     let port = |port| Setup {
         port: Some(port),
