@@ -12,6 +12,7 @@
 //! - [`log_files`]: the files of the transparency log of a store.
 //! - [`manifest`]: the digest of an item's manifest.
 //! - [`scrub`]: reads every file again and compares it with its recorded digest. Needs no index.
+//! - [`copies`]: the ledger of the copies of items.
 //! - [`operations`]: mint, find, relate, resolve, remove, check. The tree is the truth and the store
 //!   its index: the tree is written first.
 //! - [`backup`]: copies a store to another one that is the same at one instant.
@@ -21,6 +22,7 @@
 //! - [`witness`]: cosigns checkpoints of the logs of others.
 
 pub(crate) mod backup;
+pub(crate) mod copies;
 pub(crate) mod deposit;
 pub(crate) mod finding;
 pub(crate) mod lock_order;

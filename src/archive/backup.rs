@@ -45,6 +45,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::archive::copies::{BACKUPS, note_backup};
 use crate::archive::finding::Reporter;
 use crate::archive::log_files::LOG_DIRECTORY;
 use crate::archive::store::{self, Store, StoreError};
@@ -54,6 +55,7 @@ use crate::archive::{
     Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
     SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
 };
+use crate::formats::copies::BackupNote as CopyNote;
 use crate::formats::item::{Names, State};
 use crate::os::directory::Directory;
 use crate::os::opening::by_descriptor;
@@ -61,6 +63,7 @@ use crate::os::opening::read_regular;
 pub use content::copy_content;
 use copier::Copier;
 pub use finding::{BackupError, BackupFinding, BackupTally};
+use ibi::Timestamp;
 use ibi::pairs::Pairs;
 pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED, write_sidecar};
 pub use metadata::{SET_IDS, UserAttributes, attributes_of};
@@ -87,7 +90,8 @@ pub fn count(from: &Tree) -> Option<u64> {
 /// files made for the backup, indices that can be made again, and the record of what harvesters have received,
 /// which a restored store must not claim to know.
 fn is_left(path: &[u8]) -> bool {
-    let own: [&[u8]; 8] = [
+    let own: [&[u8]; 9] = [
+        BACKUPS.as_bytes(),
         DATABASE.as_bytes(),
         b"lock",
         b"ledger",
@@ -166,7 +170,24 @@ pub fn make(
     let tally = copier.tally;
     to.sync_all()?;
     note.write(Some(clock))?;
+    note_in_store(from, &to, &note.started, tally.items);
     Ok(tally)
+}
+
+/// Notes in the store that it has a backup. What cannot be noted does not make the backup fail.
+fn note_in_store(from: &Archive, to: &Tree, started: &str, items: u64) {
+    let Ok(made) = Timestamp::parse_rfc3339(started) else {
+        return;
+    };
+    let made = CopyNote {
+        directory: to.path().to_string_lossy().into_owned(),
+        made,
+        items,
+        proof: None,
+    };
+    if let Err(error) = note_backup(from.tree(), made) {
+        log::info!("the store does not note its backup: {error}");
+    }
 }
 
 /// `archive.ibi` of a backup, which has its index in a file: a server would give it that of the store.

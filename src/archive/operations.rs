@@ -19,6 +19,7 @@
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log`, `history` and `published_log` (who did what), `told` (to whom that is told).
+//! - Copies: `copies` (where they are, and whether they are enough).
 //! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
@@ -29,6 +30,7 @@ mod actor;
 mod admission;
 mod check;
 mod content;
+mod copies;
 mod dates;
 mod describe;
 mod directory;
@@ -90,6 +92,7 @@ pub use crate::os::clock::{Clock, SystemClock};
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity, metadata_problems};
 pub use content::{ContentChange, watch_content};
+pub use copies::ItemCopies;
 pub use describe::{FileList, RunAs};
 pub use directory::PublicDirectory;
 pub use drafts::{closed, is_draft, opened};

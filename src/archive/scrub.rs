@@ -47,7 +47,8 @@ pub use formats::{FormatTool, recorded_formats};
 pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};
-pub use records::DIRECTORY;
+pub use recording::take_over;
+pub use records::{DIRECTORY, scrubbed_at};
 pub use state::{Scrub, ScrubOptions};
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::formats::item::State;
 
-pub use care::{Backup, Fsck, Reindex, Scrub};
+pub use care::{Backup, Copies, Fsck, Reindex, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
 pub use items::{
@@ -200,6 +200,12 @@ pub enum Command {
     /// The store may be in use.
     #[command(after_long_help = examples::SCRUB)]
     Scrub(Scrub),
+    /// List the known copies of items, and when each was last compared
+    ///
+    /// A copy counts when its content was compared with the digests of the item, by 'ibifs copy' or
+    /// 'ibifs transfer'. archive.ibi says how many copies are wanted.
+    #[command(after_long_help = examples::COPIES)]
+    Copies(Copies),
     /// Copy a store, mounted or not, as it is at one instant
     ///
     /// The store may be in use. The destination is a new directory or an earlier backup, which is

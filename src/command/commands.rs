@@ -6,6 +6,7 @@ mod backup;
 mod check;
 mod cite;
 mod complete;
+mod copies;
 mod daemon;
 mod explain;
 mod export;
@@ -82,6 +83,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Ls(options) => items::list(&options),
         Command::Reindex(options) => check::reindex(&options),
         Command::Fsck(options) => check::fsck(&options),
+        Command::Copies(options) => copies::run(&options),
         Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
         Command::Export(options) => export::run(&options),

@@ -19,6 +19,7 @@ use crate::archive::transfer::{
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::copies::decoded_words;
 use crate::formats::fixity::{Digest, shown};
 use crate::formats::item::{Life, Names, State};
 use crate::formats::query::{encoded, percent_decoded};
@@ -52,6 +53,8 @@ pub fn is_url(text: &str) -> bool {
 pub struct Remote {
     link: Link,
     service: Names,
+    /// Where it says that it is.
+    place: Vec<String>,
 }
 
 /// The connection to a remote Archive.
@@ -100,7 +103,12 @@ impl Remote {
                 named
             )));
         }
-        Ok(Remote { link, service })
+        let place = pairs.get("place").map(decoded_words).unwrap_or_default();
+        Ok(Remote {
+            link,
+            service,
+            place,
+        })
     }
 }
 
@@ -214,6 +222,10 @@ impl Destination for Remote {
         &self.service
     }
 
+    fn place(&self) -> &[String] {
+        &self.place
+    }
+
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let query = format!("step=tell&{}", named(names, ""));
         let pairs = self.link.ask(&query, Sent::default())?;
@@ -265,6 +277,8 @@ impl Destination for Remote {
         let files = pairs.get("files").and_then(|value| value.words().first());
         let files: Option<u64> = files.and_then(|word| word.parse().ok());
         moved.files = moved.files.max(files.unwrap_or_default());
+        // The other Archive has compared what it has with the digests in the inventory.
+        moved.is_proved = true;
         moved.not_sent = NotSent {
             way: Way::Sent,
             ..not_sent

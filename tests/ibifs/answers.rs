@@ -129,6 +129,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     ("scrub", "ibifs scrub --json A", ".items == 4"),
     ("backup", "ibifs backup --json A saved", ".items == 4"),
     (
+        "copies",
+        "ibifs copies A $(cat one) --json",
+        ".enough and .counted == 1 and .copies[1].kind == \"backup\"",
+    ),
+    (
         "export",
         "ibifs export --json --bagit A/$(cat one) bags",
         ".items == 1 and .written == 1",
@@ -293,6 +298,8 @@ const REFUSALS: &[(&str, i32)] = &[
     ("scrub nowhere", 3),
     ("backup nowhere saved2", 3),
     ("backup A A/saved", 4),
+    ("copies nowhere", 3),
+    ("copies A 8JMKD3MGP8W/34PGRBS", 3),
     ("export A bags", 2),
     ("export --ocfl A/$(cat one) A.store/root", 4),
     ("import nowhere bags", 3),

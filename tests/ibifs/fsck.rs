@@ -289,6 +289,7 @@ shown! {
     broken_metadata BrokenMetadata
     doubtful_field DoubtfulField
     no_title NoTitle
+    too_few_copies TooFewCopies
     store_open StoreOpen
     two_originals TwoOriginals
     original_removed OriginalRemoved

@@ -148,7 +148,7 @@ fn what_commands_do_is_told() {
          A:\nminted root\ncopied-out root (B)\ncopied-out root (D)\nexported root (ONE)\nexported root (OBJECT)\n\
          B:\narrived root (Copy)\ncopied-in root (A)\nC:\narrived ibifs (Copy)\ncopied-in ibifs (A)\n\
          D:\narrived root (Copy)\ncopied-in root (A)\nF:\narrived root (Copy)\nimported root (LAST)\n\
-         minted root\nimported root (unnamed)\nbacked-up root (HERE/E: 2 items: 9 files copied, N bytes; 0 unchanged, 0 removed)\n\
+         minted root\nimported root (unnamed)\nbacked-up root (HERE/E: 2 items: 11 files copied, N bytes; 0 unchanged, 0 removed)\n\
          2 items, 0 findings",
     );
 }

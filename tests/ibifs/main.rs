@@ -21,6 +21,7 @@ mod command_line;
 mod completion;
 mod concurrency;
 mod content;
+mod copies;
 mod corpus;
 mod damage;
 mod deposit;

@@ -5,13 +5,14 @@ use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::copies::{CopyPolicy, decoded_words};
 use crate::formats::item::{Names, Seal, Sidecar, period, period_text};
 use crate::formats::search::Searched;
 use crate::formats::tlog::note::{KeyKind, VerifierKey};
 use crate::sql::index_url::IndexUrl;
 use ibi::distributor::Granularity;
 use ibi::message;
-use ibi::pairs::{Pairs, Value};
+use ibi::pairs::{Pairs, Value, percent_encode};
 use ibi::{Ibi, IbipPrefix, Rep, RepPrefix, Timestamp};
 
 /// The identity of this Archive: the parts of its identifiers, and its service's identifier.
@@ -49,6 +50,12 @@ pub struct Facts {
     pub history: bool,
     /// The Archives that cosign its log, and their keys.
     pub witnesses: Vec<(BaseUrl, VerifierKey)>,
+    /// Where the Archive is; two Archives that say the same are in one place.
+    pub place: Vec<String>,
+    /// The threats to that place, in words of the administrator.
+    pub threats: Vec<String>,
+    /// The copies of each item that it wants.
+    pub policy: CopyPolicy,
     /// The index in a database server; None if it is a file in the store.
     pub index: Option<IndexUrl>,
 }
@@ -134,7 +141,7 @@ impl Facts {
     }
 
     /// Whether both mint the same names: they differ in URLs, in what is searched, in whether new items are drafts, in when
-    /// items are sealed and in where the index is at most.
+    /// items are sealed, in places and copies and in where the index is at most.
     pub(in crate::archive) fn is_same_archive(&self, other: &Facts) -> bool {
         let minting = |facts: &Facts| {
             let facts = Facts {
@@ -148,6 +155,9 @@ impl Facts {
                 sealed_after: None,
                 history: false,
                 witnesses: Vec::new(),
+                place: Vec::new(),
+                threats: Vec::new(),
+                policy: CopyPolicy::default(),
                 index: None,
                 ..facts.clone()
             };
@@ -247,6 +257,24 @@ impl Facts {
                 Some(period(&text).ok_or_else(|| refuse("seal", &text))?)
             }
         };
+        let words = |name: &str| pairs.get(name).map(decoded_words).unwrap_or_default();
+        let policy = CopyPolicy::of(&pairs).map_err(|name| {
+            let value = pairs.get(name).map(|it| it.words().join(" "));
+            let value = value.unwrap_or_default();
+            let what = match name {
+                "proved" => message!(
+                    "'{value}' is not a valid value of '{name}': it is a period such as 90d",
+                    value,
+                    name
+                ),
+                _ => message!(
+                    "'{value}' is not a valid value of '{name}': it is a number from 1 to 100, and not more than 'copies'",
+                    value,
+                    name
+                ),
+            };
+            ArchiveError::Facts { what }
+        })?;
         let index = match pairs.get("index") {
             None => None,
             Some(_) => {
@@ -283,6 +311,9 @@ impl Facts {
             sealed_after,
             history,
             witnesses,
+            place: words("place"),
+            threats: words("threat"),
+            policy,
             index,
         };
         // A host must be valid as the prefix of a rep.
@@ -334,6 +365,25 @@ impl Facts {
             let witness = |(url, key): &(BaseUrl, VerifierKey)| format!("{url} {key}");
             let witnesses: Vec<String> = self.witnesses.iter().map(witness).collect();
             text.push_str(&format!("witness {{{}}}\n", witnesses.join(" ")));
+        }
+        for (name, words) in [("place", &self.place), ("threat", &self.threats)] {
+            if !words.is_empty() {
+                let words: Vec<String> = words.iter().map(percent_encode).collect();
+                text.push_str(&format!("{name} {{{}}}\n", words.join(" ")));
+            }
+        }
+        let policy = &self.policy;
+        for (name, number) in [
+            ("copies", policy.copies),
+            ("minimum", policy.minimum),
+            ("places", policy.places),
+        ] {
+            if let Some(number) = number {
+                text.push_str(&format!("{name} {number}\n"));
+            }
+        }
+        if let Some(seconds) = policy.proved {
+            text.push_str(&format!("proved {}\n", period_text(seconds)));
         }
         if let Some(index) = &self.index {
             text.push_str(&format!("index {index}\n"));

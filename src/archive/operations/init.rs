@@ -11,6 +11,7 @@ use super::{
 use crate::archive::store::{self, Sharing, Store};
 use crate::archive::tree::{Action, DIRECTORIES, Filled, Place, Tree, TreeError};
 use crate::formats::base_url::BaseUrl;
+use crate::formats::copies::CopyPolicy;
 use crate::formats::hex::Hex;
 use crate::formats::item::Names;
 use crate::formats::search::Searched;
@@ -133,6 +134,9 @@ impl Archive {
             sealed_after: None,
             history: false,
             witnesses: Vec::new(),
+            place: Vec::new(),
+            threats: Vec::new(),
+            policy: CopyPolicy::default(),
             index: setup.index.clone(),
         };
         // If the clock is out of the range of names, nothing is created.

@@ -96,11 +96,17 @@ impl Editor<'_> {
     pub fn remove(&self, id: ItemId) -> Result<(), ArchiveError> {
         let item = self.remove_with(id, |_| {})?;
         if item.state == State::Original {
-            log::warn!(
-                "original of {} removed; copies elsewhere have no original now ('ibifs claim')",
-                item.names
-            );
+            let holders = self.copies_elsewhere(&item.names);
+            match holders.as_slice() {
+                [] => log::warn!("original of {} removed", item.names),
+                holders => log::warn!(
+                    "original of {} removed; its copies in {} have no original now ('ibifs claim')",
+                    item.names,
+                    holders.join(", ")
+                ),
+            }
         }
+        self.log_too_few(&item);
         Ok(())
     }
 

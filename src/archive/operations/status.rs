@@ -110,6 +110,8 @@ pub struct Removed {
     pub names: Names,
     /// The time of its removal.
     pub at: Timestamp,
+    /// The Archives that are known to have a copy.
+    pub copies: Vec<String>,
 }
 
 impl Status {
@@ -143,7 +145,8 @@ impl Status {
             .get("at")
             .and_then(|at| Timestamp::parse_rfc3339(at).ok())
         {
-            self.removed.push(Removed { names, at });
+            let copies = line.all("copy").map(str::to_owned).collect();
+            self.removed.push(Removed { names, at, copies });
         } else if let Some(to) = line.names("to") {
             let is_cancelled = line.get("cancelled").is_some();
             self.transfers.push(PendingTransfer {
@@ -219,7 +222,8 @@ impl Keeper<'_> {
             let tombstone = self.store.sidecar(id)?;
             let tombstone = tombstone.and_then(|bytes| Sidecar::parse(&bytes).ok());
             if !tombstone.is_some_and(|it| it.is_unminted()) {
-                originals.push(Removed { names, at });
+                let copies = self.copies_elsewhere(&names);
+                originals.push(Removed { names, at, copies });
             }
         }
         let mut removed = originals;
@@ -257,10 +261,10 @@ impl Keeper<'_> {
         clock: &dyn Clock,
     ) -> Result<Vec<Line>, ArchiveError> {
         let mut lines = vec![self.facts_line()?];
-        for Removed { names, at } in self.removed_originals(&clock.now())? {
+        for Removed { names, at, copies } in self.removed_originals(&clock.now())? {
             if reader.is_shown(&names)? {
                 let line = Line::new("removed").with_names("item", &names);
-                lines.push(line.with("at", at.to_rfc3339()));
+                lines.push(line.with("at", at.to_rfc3339()).with_all("copy", copies));
             }
         }
         for pending in self.pending_transfers() {

@@ -7,6 +7,7 @@ use rustix::io::Errno;
 
 use super::finding::{ScrubCode, ScrubError};
 use super::reading::ReadOutcome;
+use super::recording::take_over;
 use super::records::Recorded;
 use super::state::Scrub;
 use crate::archive::manifest::{read_digest, sealed_files};
@@ -35,7 +36,7 @@ impl Scrub<'_> {
     pub(super) fn item(&mut self, item: &str) -> Result<(), ScrubError> {
         let started = now();
         if !self.options.dry_run {
-            self.take_over(item)?;
+            take_over(self.tree, item)?;
         }
         let old = self.recorded(item)?;
         let mut new = Recorded {

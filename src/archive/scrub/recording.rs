@@ -9,7 +9,7 @@ use super::finding::ScrubError;
 use super::pieces;
 use super::records::{DIRECTORY, Recorded, recorded};
 use super::state::Scrub;
-use crate::archive::tree::{Action, Place};
+use crate::archive::tree::{Action, Place, Tree};
 use crate::formats::fixity::{self, Manifest};
 use crate::formats::item::Sidecar;
 use crate::formats::pronom::FORMATS;
@@ -81,33 +81,33 @@ impl Scrub<'_> {
         }
         Ok(())
     }
+}
 
-    /// An item that moved from its IBIp to its rep takes its manifest along.
-    pub(super) fn take_over(&self, item: &str) -> Result<(), ScrubError> {
-        let Some(rep) = item.strip_prefix("col/") else {
-            return Ok(());
-        };
-        if self.tree.is_directory(&format!("{DIRECTORY}/{item}")) {
-            return Ok(());
-        }
-        let Ok(rep) = ibi::Rep::parse(rep) else {
-            return Ok(());
-        };
-        let sidecar = self.tree.read_sidecar(&Place::of_rep(&rep)).ok().flatten();
-        let Some(sidecar) = sidecar.and_then(|bytes| Sidecar::parse(&bytes).ok()) else {
-            return Ok(());
-        };
-        let Some(before) = sidecar.names().ibip().map(Place::of_ibip) else {
-            return Ok(());
-        };
-        let from = format!("{DIRECTORY}/{}", before.as_str());
-        if self.tree.is_directory(before.as_str()) || !self.tree.is_directory(&from) {
-            return Ok(());
-        }
-        let to = format!("{DIRECTORY}/{item}");
-        let parent = Path::new(&to).parent().and_then(Path::to_str);
-        self.tree.make_directories(parent.unwrap_or(DIRECTORY))?;
-        rustix::fs::renameat(self.tree.root(), &from, self.tree.root(), &to)
-            .map_err(|errno| self.tree.error(Action::Move, &from, errno).into())
+/// Takes the records of an item along that moved from its IBIp to its rep.
+pub fn take_over(tree: &Tree, item: &str) -> Result<(), ScrubError> {
+    let Some(rep) = item.strip_prefix("col/") else {
+        return Ok(());
+    };
+    if tree.is_directory(&format!("{DIRECTORY}/{item}")) {
+        return Ok(());
     }
+    let Ok(rep) = ibi::Rep::parse(rep) else {
+        return Ok(());
+    };
+    let sidecar = tree.read_sidecar(&Place::of_rep(&rep)).ok().flatten();
+    let Some(sidecar) = sidecar.and_then(|bytes| Sidecar::parse(&bytes).ok()) else {
+        return Ok(());
+    };
+    let Some(before) = sidecar.names().ibip().map(Place::of_ibip) else {
+        return Ok(());
+    };
+    let from = format!("{DIRECTORY}/{}", before.as_str());
+    if tree.is_directory(before.as_str()) || !tree.is_directory(&from) {
+        return Ok(());
+    }
+    let to = format!("{DIRECTORY}/{item}");
+    let parent = Path::new(&to).parent().and_then(Path::to_str);
+    tree.make_directories(parent.unwrap_or(DIRECTORY))?;
+    rustix::fs::renameat(tree.root(), &from, tree.root(), &to)
+        .map_err(|errno| tree.error(Action::Move, &from, errno).into())
 }

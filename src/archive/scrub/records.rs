@@ -31,18 +31,21 @@ pub(super) fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> 
     let bytes = read(fixity::MANIFEST)?.unwrap_or_default();
     let (manifest, bad_lines) = fixity::parse_manifest(&bytes);
     let notes = fixity::parse_notes(&read(fixity::WRITTEN)?.unwrap_or_default());
-    let path = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
-    let file = tree.open_far(path.as_bytes(), OFlags::PATH);
-    let when = file.and_then(rustix::fs::fstat).ok().and_then(|stat| {
-        let nanoseconds = u32::try_from(stat.st_mtime_nsec).ok()?;
-        Some((stat.st_mtime, nanoseconds))
-    });
     Ok(Recorded {
         manifest,
         notes,
         pieces: HashMap::new(),
         bad_lines,
         exists: !bytes.is_empty(),
-        when,
+        when: scrubbed_at(tree, item),
     })
+}
+
+/// The time at which an item was last scrubbed, in seconds and nanoseconds since 1970.
+#[must_use]
+pub fn scrubbed_at(tree: &Tree, item: &str) -> Option<(i64, u32)> {
+    let path = format!("{DIRECTORY}/{item}/{}", fixity::WRITTEN);
+    let file = tree.open_far(path.as_bytes(), OFlags::PATH).ok()?;
+    let stat = rustix::fs::fstat(file).ok()?;
+    Some((stat.st_mtime, u32::try_from(stat.st_mtime_nsec).ok()?))
 }

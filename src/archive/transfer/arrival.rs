@@ -230,6 +230,7 @@ impl Local {
         let to = self.directory_to_change(&item)?;
         if let Some(wanted) = &wanted {
             self.compare(&item, wanted, progress)?;
+            moved.is_proved = true;
             let done = opened(&to).and_then(|marked| unmark(&marked));
             done.map_err(|errno| exchanged(to.error(Action::Unmark, UNCOMPARED, errno).into()))?;
         }

@@ -5,7 +5,10 @@ use super::batch::{BATCH, SentItem};
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, not_drawn};
 use super::skip::Skip;
+use crate::archive::copies::CopyLedger;
+use crate::archive::tree::Place;
 use crate::archive::{Event, OwnershipTransfer, Role};
+use crate::formats::copies::KnownCopy;
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, State};
 use crate::os::random;
@@ -19,6 +22,14 @@ const TOKEN_BYTES: usize = 16;
 pub trait Destination {
     /// The item of the Archive's service, which sidecars name.
     fn service(&self) -> &Names;
+
+    /// Where it says that it is; empty if it does not.
+    fn place(&self) -> &[String] {
+        &[]
+    }
+
+    /// Notes that another Archive has a copy of some items, if it keeps a ledger of copies that this process may write.
+    fn note_copy(&self, _items: &[Names], _copy: &KnownCopy) {}
 
     /// The status of an item there.
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError>;
@@ -66,6 +77,14 @@ pub trait Destination {
 impl Destination for Local {
     fn service(&self) -> &Names {
         Local::service(self)
+    }
+
+    fn place(&self) -> &[String] {
+        &self.archive.facts().place
+    }
+
+    fn note_copy(&self, items: &[Names], copy: &KnownCopy) {
+        Local::note_copy(self, items, copy);
     }
 
     fn status(&mut self, names: &Names) -> Result<RemoteStatus, TransferError> {
@@ -145,6 +164,26 @@ impl Destination for Local {
 }
 
 impl Local {
+    /// Notes a copy of some items. A ledger that cannot be written lacks it, and the copy is to be proved again.
+    pub(super) fn note_copy(&self, items: &[Names], copy: &KnownCopy) {
+        // A user of a mount who may not enter the store keeps no ledger for its owner.
+        if items.is_empty() || self.archive.tree().is_mount() {
+            return;
+        }
+        let note = || -> Result<(), TransferError> {
+            let ledger = CopyLedger::of(self.archive.tree())?;
+            for names in items {
+                // The place is that of the names that are known here.
+                let names = self.item(names)?.names;
+                ledger.note(&Place::of(&names), copy.clone())?;
+            }
+            Ok(())
+        };
+        if let Err(error) = note() {
+            log::info!("the copies of {} are not noted: {error}", copy.holder);
+        }
+    }
+
     /// The status of an item here.
     pub fn state_of(&self, names: &Names) -> Result<RemoteStatus, TransferError> {
         let item = self.archive.store().find_by_names(names)?;

@@ -56,6 +56,8 @@ pub struct Moved {
     pub bytes: u64,
     /// The things that were not copied with them.
     pub not_sent: NotSent,
+    /// Whether all content was compared with that of the source afterwards.
+    pub is_proved: bool,
 }
 
 /// The status of an item at an Archive.

@@ -6,9 +6,11 @@ use super::outcome::{
     ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome, skipped,
 };
 use super::skip::Skip;
-use crate::archive::{Event, OwnershipTransfer, Role};
+use crate::archive::{Clock, Event, OwnershipTransfer, Role, SystemClock};
+use crate::formats::copies::{CopyKind, KnownCopy, Proof};
 use crate::formats::history::EventKind;
 use crate::formats::item::{Names, State};
+use ibi::Timestamp;
 
 /// Copies the first of some items of a store, at least one, and returns the result of each. Only the last can
 /// be an error, which concerns more than its item.
@@ -41,6 +43,7 @@ pub fn copy_first(
     }
     .into_iter();
     let mut outcomes = Vec::new();
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
     for may in checked {
         let moved = match may {
             Err(error) => Err(error),
@@ -53,12 +56,37 @@ pub fn copy_first(
                 None => break,
             },
         };
+        match (&moved, items.get(outcomes.len())) {
+            (Ok(moved), Some(names)) if moved.is_proved => good.push(names.clone()),
+            (Err(TransferError::Skip(Skip::Differs(_))), Some(names)) => bad.push(names.clone()),
+            _ => {}
+        }
         outcomes.push(skipped(moved.map(|moved| match moved.files {
             0 => TransferOutcome::Unchanged,
             _ => TransferOutcome::Copied(moved),
         })));
     }
+    note_copies(source, &good, destination, true);
+    note_copies(source, &bad, destination, false);
     outcomes
+}
+
+/// Notes on both sides that the other one has copies of some items, which were compared, and whether these are the same.
+fn note_copies(source: &Local, items: &[Names], destination: &dyn Destination, is_good: bool) {
+    let copy = |service: &Names, place: &[String]| KnownCopy {
+        kind: CopyKind::Archive,
+        holder: service.preferred(),
+        place: place.to_vec(),
+        proof: Some(Proof {
+            at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
+            is_good,
+        }),
+    };
+    source.note_copy(items, &copy(destination.service(), destination.place()));
+    // What was sent was read here.
+    if is_good {
+        destination.note_copy(items, &copy(source.service(), source.place()));
+    }
 }
 
 /// The names of an item, unless it cannot go there.
@@ -155,6 +183,7 @@ fn give(
     }
     source.name_holder(names, destination.service())?;
     finish(source, names, &handover, destination)?;
+    note_copies(source, std::slice::from_ref(names), destination, true);
     Ok(TransferOutcome::HandedOver(moved))
 }
 

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
 use super::action::Action;
@@ -16,6 +16,15 @@ use crate::os::opening;
 use crate::os::renaming;
 
 impl Tree {
+    /// When the directory of an item was made here, in seconds since 1970; None where the filesystem does not know.
+    pub(in crate::archive) fn born(&self, place: &Place) -> Option<i64> {
+        let directory = self.open_item(place).ok()?;
+        let stat =
+            rustix::fs::statx(&directory, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+        let is_known = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::BTIME);
+        is_known.then_some(stat.stx_btime.tv_sec)
+    }
+
     /// Makes the directory of an item that is copied in, and the missing levels above it. As with any mkdir,
     /// a default ACL and the set-group-ID bit of the level above apply, and the copying program syncs. EEXIST
     /// if the directory exists.

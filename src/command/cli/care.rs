@@ -81,6 +81,23 @@ pub struct Scrub {
     pub output: Output,
 }
 
+/// `ibifs copies`
+#[derive(Debug, Args)]
+pub struct Copies {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only these items
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<String>,
+    /// Only items with fewer copies than archive.ibi wants, one a line
+    #[arg(long)]
+    pub short: bool,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `ibifs backup`
 #[derive(Debug, Args)]
 pub struct Backup {

@@ -167,6 +167,12 @@ Examples:
   ibifs scrub --rate 50M store
   ibifs scrub store --accept 8JMKD3MGP8W/34PGRBS";
 
+pub(super) const COPIES: &str = "\
+Examples:
+  ibifs copies store
+  ibifs copies store 8JMKD3MGP8W/34PGRBS
+  ibifs copies store --short";
+
 pub(super) const BACKUP: &str = "\
 Example:
   ibifs backup store /media/disk/store.backup";

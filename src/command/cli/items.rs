@@ -145,6 +145,9 @@ pub struct Remove {
     /// Why it is removed: one line, which is public
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+    /// Remove it also if fewer copies are left than archive.ibi wants at least
+    #[arg(long)]
+    pub force: bool,
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,

@@ -137,6 +137,7 @@ impl Telling<'_> {
         }
         let mut last = None;
         if let Some(index) = self.index {
+            index.note_damage(&names);
             // It is told again where it is not known.
             let _ = index.each_event(Some(&names), |event| {
                 let told = Told::parse(&event.line);

@@ -1,5 +1,6 @@
 //! `ibifs status`: the user of a store, its items and its index; and where items of other Archives are mounted.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -178,7 +179,10 @@ impl StoreReport {
                 "bytes": content.bytes,
             })),
             "removed_originals": self.status.removed.iter().map(|removed| {
-                json::item_with(&removed.names, State::Deleted, Some(removed.at.to_rfc3339()))
+                let at = removed.at.to_rfc3339();
+                let mut object = json::item_with(&removed.names, State::Deleted, Some(at));
+                object.insert("copies".into(), json!(removed.copies));
+                object
             }).collect::<Vec<_>>(),
             "pending_transfers": self.status.transfers.iter().map(|it| {
                 let mut object = json::names(&it.names);
@@ -303,12 +307,28 @@ impl StoreReport {
                 named.push("...".to_owned());
             }
             let removed = plural!(
-                "{count} original in the last 30 days; if there are copies elsewhere, they have no original now: {names}",
-                "{count} originals in the last 30 days; if there are copies elsewhere, they have no original now: {names}",
+                "{count} original in the last 30 days: {names}",
+                "{count} originals in the last 30 days: {names}",
                 count = self.status.removed.len(),
                 names = named.join(", ")
             );
             text.push_str(&format!("removed  {}\n", localized(&removed)));
+            let copied = self
+                .status
+                .removed
+                .iter()
+                .filter(|it| !it.copies.is_empty());
+            let holders: BTreeSet<&String> = copied.clone().flat_map(|it| &it.copies).collect();
+            let holders: Vec<&str> = holders.into_iter().map(String::as_str).collect();
+            if !holders.is_empty() {
+                let copied = plural!(
+                    "{count} of them has copies that have no original now, in {holders}; run 'ibifs claim' there",
+                    "{count} of them have copies that have no original now, in {holders}; run 'ibifs claim' there",
+                    count = copied.count(),
+                    holders = holders.join(", ")
+                );
+                text.push_str(&format!("copies   {}\n", localized(&copied)));
+            }
         }
         let (cancelled, going): (Vec<_>, Vec<_>) =
             self.status.transfers.iter().partition(|it| it.is_cancelled);

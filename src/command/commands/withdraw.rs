@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 
 use super::access::{self, Named};
+use super::copies::copies_of;
 use super::say;
 use crate::archive::store::Item;
 use crate::archive::tree::SIDECAR;
@@ -88,6 +89,9 @@ pub(super) fn remove(options: &Remove) -> Result<Exit, Failure> {
             ),
         ));
     }
+    if !options.force {
+        check_copies(&named)?;
+    }
     // Its citation and the reason are written while its description is there: as long as it is not removed completely, it is
     // withdrawn. Nothing of a draft becomes public.
     if !is_draft(stat.st_mode) || item.life.withdrawn.is_some() && options.reason.is_some() {
@@ -121,6 +125,27 @@ pub(super) fn remove(options: &Remove) -> Result<Exit, Failure> {
         }
     }
     done(&named, options.output.json)
+}
+
+/// Refuses to remove a copy if fewer are left than the Archive wants at least.
+fn check_copies(named: &Named) -> Result<(), Failure> {
+    let facts = named.archive()?.facts();
+    let Some(minimum) = facts.policy.minimum else {
+        return Ok(());
+    };
+    let known = copies_of(&named.access, &named.names)?;
+    match known.too_few_without(facts, &SystemClock.now()) {
+        None => Ok(()),
+        Some(left) => Err(Failure::new(
+            Exit::Refused,
+            message!(
+                "{item} is left as it is, since {left} proved copies would be left elsewhere and archive.ibi wants {minimum} at least; copy it with 'ibifs copy', or give --force",
+                item = named.names.preferred(),
+                left,
+                minimum
+            ),
+        )),
+    }
 }
 
 /// Refuses a reason that is no line of text.

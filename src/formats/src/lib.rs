@@ -6,6 +6,7 @@
 //! - [`fixity`]: the digests of an item's files, as texts, and what one that differs means.
 //! - [`pronom`]: the formats of files, as programs have identified them.
 //! - [`item`]: an item's names and state, what was decided about it, and its sidecar.
+//! - [`copies`]: the copies of an item that an Archive wants and knows of.
 //! - [`links`]: what a symbolic link that leaves an item says in either tree.
 //! - [`bag`]: the texts of a BagIt bag.
 //! - [`entry`]: an entry of an item, as a line of a text.
@@ -39,6 +40,7 @@ pub mod address;
 pub mod bag;
 pub mod base_url;
 pub mod citation;
+pub mod copies;
 pub mod description;
 pub mod entry;
 pub mod federation;

@@ -80,6 +80,7 @@ pub(super) fn answer(
         "complete" => complete(asked, question, to),
         "find" => find(asked, question, to),
         "events" => events(asked, question, to),
+        "copies" => copies(asked, question, to),
         "history" => history(asked, question, to),
         "prove" => prove(asked, question, to),
         "status" => status(asked, to),
@@ -248,6 +249,30 @@ fn events(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(
     let mut tell = |event: Happened| to.send(&event.to_line()).map_err(Stop::Gone);
     catch_up(archive, Some(&reader), &mut position, &mut tell)?;
     tell(Happened::at("at", position))
+}
+
+/// Sends the known copies of an item, or of all items that the user may see.
+fn copies(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(), Stop> {
+    let archive = asked.changes.archive();
+    to.send(&archive.facts_line()?)?;
+    let peer = Arc::clone(&to.peer);
+    let act = |read: &mut dyn FnMut()| peer.read(read);
+    let reader = archive.read_as(&act);
+    if let Some(names) = question.names("item") {
+        let item = archive.store().find_by_names(&names)?;
+        if let Some(item) = item
+            && reader.is_public(&item)?
+        {
+            to.send(&archive.copies_of(&item, &archive.backups()?).to_line())?;
+        }
+        return Ok(());
+    }
+    archive.each_copies(|copies| {
+        if reader.is_shown(&copies.names)? {
+            to.send(&copies.to_line())?;
+        }
+        Ok(())
+    })
 }
 
 /// Sends the events of an item, or of all items and the store.

@@ -27,7 +27,7 @@ use crate::http::server::answer::{self, Refusal};
 use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
-use ibi::pairs::{Pairs, Value};
+use ibi::pairs::{Pairs, Value, percent_encode};
 
 /// The path of the service.
 const PATH: &str = "transfer";
@@ -121,8 +121,14 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
     let query = query.map_err(|error| bad(&error.to_string()))?;
     let step = query.get("step").unwrap_or_default();
     if step == "hello" {
-        let service = &site.archive.facts().service;
-        return Ok(one("ibi.archiveservice", service.to_value()));
+        let facts = site.archive.facts();
+        let mut pairs = Pairs::default();
+        pairs.set("ibi.archiveservice", facts.service.to_value());
+        if !facts.place.is_empty() {
+            let place = facts.place.iter().map(percent_encode);
+            pairs.set("place", Value::List(place.collect()));
+        }
+        return Ok(answer::pairs(&pairs));
     }
     let names = names_in(&query, "").ok_or_else(|| bad("the item is not named"))?;
     let from = || {

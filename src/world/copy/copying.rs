@@ -163,11 +163,13 @@ impl CopySource {
         let (names, text) = (found.names(), found.text());
         let moved = incoming.complete(&local, names, from, &contents, text, &mut |_| ());
         local.close();
-        Ok(match moved?.files {
+        let moved = moved?;
+        Ok(match moved.files {
             0 => TransferOutcome::Unchanged,
             files => TransferOutcome::Copied(Moved {
                 files,
                 bytes,
+                is_proved: moved.is_proved,
                 not_sent: NotSent {
                     way: Way::Fetched,
                     ..NotSent::default()

@@ -177,6 +177,9 @@ findings! {
         NoTitle "no-title" Notice reported
             "the metadata text has no title"
             "add one"
+        TooFewCopies "too-few-copies" Notice reported
+            "items have fewer proved copies than archive.ibi wants"
+            "copy them with 'ibifs copy', or have their copies compared again; 'ibifs copies --short' lists them"
         StoreOpen "store-open" Warning reported
             "other users may enter the store directly, without the mount"
             "remove that permission with 'chmod o-x', unless a service of another user reads the store"

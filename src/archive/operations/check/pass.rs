@@ -180,6 +180,7 @@ pub(super) fn check_once(
         keeper.compare(index, &mut report)?;
         keeper.check_dates(index, &summary, store_use, clock, &mut report)?;
     }
+    store_files::check_copies(&rebuilt, &mut report)?;
     keeper.check_editions(&mut report)?;
     keeper.check_relations(&mut report)?;
     if report.has(CheckCode::AreaMissing) || report.has(CheckCode::Unreadable) {

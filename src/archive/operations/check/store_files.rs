@@ -12,8 +12,8 @@ use crate::archive::store::{self, Store, StoreError, StoreUse};
 use crate::archive::tree::{HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts, OwnershipTransfer, Role};
 use crate::formats::fixity::shown;
-use ibi::message;
 use ibi::message::{Localize, Message};
+use ibi::{message, plural};
 
 /// The entries of the store's directory that only the Archive should be able to write.
 const OWN: [&str; 23] = [
@@ -199,6 +199,27 @@ pub(super) fn check_arrivals(tree: &Tree, report: &mut CheckReport) {
         // A user who may not read what arrives cannot remove it either.
         Err(error) => log::debug!("what is left of arriving items is not known: {error}"),
     }
+}
+
+/// Counts the items with fewer copies than the Archive wants, if it wants any.
+pub(super) fn check_copies(
+    archive: &Archive,
+    report: &mut CheckReport,
+) -> Result<(), ArchiveError> {
+    if !archive.facts().policy.is_any() {
+        return Ok(());
+    }
+    let mut count = 0_u64;
+    archive.each_copies::<ArchiveError>(|copies| {
+        count += u64::from(!copies.count.is_enough);
+        Ok(())
+    })?;
+    if count > 0 {
+        let found = CheckFinding::new(CheckCode::TooFewCopies, own_files::FACTS);
+        let items = plural!("{count} item", "{count} items", count);
+        report.add(found.with_detail(items));
+    }
+    Ok(())
 }
 
 /// Reports unfinished transfers of ownership to other Archives.

@@ -1,0 +1,89 @@
+//! The ledger of the copies of items: a file `copies` beside the records of a scrub, in `fixity/`, for each item, and a
+//! file `backups.ibi` for the store, which no backup has.
+//!
+//! Whatever compares a copy with its item notes it here: a copy to or from another store, a transfer. The records belong to
+//! the store, not to the item, survive a reindex and the removal of the item, and are in backups.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use crate::archive::scrub::{self, DIRECTORY, ScrubError};
+use crate::archive::tree::{Action, Place, Tree, TreeError};
+use crate::formats::copies::{
+    self, BackupNote, KnownCopy, backups_text, copies_text, note_copy, parse_backups, parse_copies,
+};
+use crate::os::writing::Durability;
+
+/// The file of an item, and that of the store.
+const COPIES: &str = "copies";
+pub const BACKUPS: &str = "backups.ibi";
+
+/// The time for which another process may write, and the interval at which it is looked whether it does.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const TURN: Duration = Duration::from_millis(10);
+
+/// A ledger that is being written: no other process writes it meanwhile.
+#[derive(Debug)]
+pub struct CopyLedger<'a> {
+    tree: &'a Tree,
+    _lock: OwnedFd,
+}
+
+/// The copies of an item that are noted in a store.
+pub fn noted_copies(tree: &Tree, place: &Place) -> Result<Vec<KnownCopy>, TreeError> {
+    let text = tree.read_small(&format!("{DIRECTORY}/{}/{COPIES}", place.as_str()))?;
+    Ok(parse_copies(&text.unwrap_or_default()))
+}
+
+/// The backups of a store that are noted in it.
+pub fn noted_backups(tree: &Tree) -> Result<Vec<BackupNote>, TreeError> {
+    let text = tree.read_small(BACKUPS)?;
+    Ok(parse_backups(&text.unwrap_or_default()))
+}
+
+/// Notes a backup in a store. Of two that end at once one may be missing until it is made again.
+pub fn note_backup(tree: &Tree, made: BackupNote) -> Result<(), TreeError> {
+    let mut backups = noted_backups(tree)?;
+    copies::note_backup(&mut backups, made);
+    tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
+}
+
+impl CopyLedger<'_> {
+    /// Begins to write the ledger of a store. It waits a while for another process that does.
+    pub fn of(tree: &Tree) -> Result<CopyLedger<'_>, ScrubError> {
+        scrub::prepare(tree)?;
+        let failed = |errno| tree.error(Action::Lock, DIRECTORY, errno);
+        let lock = tree.open_far(DIRECTORY.as_bytes(), OFlags::RDONLY | OFlags::DIRECTORY);
+        let lock = lock.map_err(failed)?;
+        let until = Instant::now() + BUSY_TIMEOUT;
+        loop {
+            match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+                // Whoever owns the store may hold it for ever.
+                Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(TURN),
+                taken => break taken.map_err(failed)?,
+            }
+        }
+        Ok(CopyLedger { tree, _lock: lock })
+    }
+
+    /// Notes a copy of an item. It is not waited for the disk: what a power cut loses is to be proved again.
+    pub fn note(&self, place: &Place, copy: KnownCopy) -> Result<(), ScrubError> {
+        scrub::take_over(self.tree, place.as_str())?;
+        let directory = format!("{DIRECTORY}/{}", place.as_str());
+        self.tree.make_directories(&directory)?;
+        let before = noted_copies(self.tree, place)?;
+        let mut copies = before.clone();
+        note_copy(&mut copies, copy);
+        if copies == before {
+            return Ok(());
+        }
+        let text = copies_text(&copies);
+        let written =
+            self.tree
+                .write_beside(&directory, COPIES, text.as_bytes(), Durability::Unsynced);
+        Ok(written?)
+    }
+}

@@ -1,0 +1,186 @@
+//! The copies of items that this Archive knows of, and whether they are as many as it wants.
+
+use super::{Archive, ArchiveError, Facts};
+use crate::archive::copies::{CopyLedger, noted_backups, noted_copies};
+use crate::archive::scrub::scrubbed_at;
+use crate::archive::store::Item;
+use crate::archive::tree::Place;
+use crate::formats::copies::{BackupNote, CopyCount, CopyKind, CopyPolicy, KnownCopy, Proof};
+use crate::formats::item::{Names, State};
+use crate::formats::question::Line;
+use ibi::Timestamp;
+
+/// The known copies of an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemCopies {
+    /// The item.
+    pub names: Names,
+    /// Its copies; that of this Archive comes first.
+    pub copies: Vec<KnownCopy>,
+    /// Those that count.
+    pub count: CopyCount,
+}
+
+impl ItemCopies {
+    /// The number of copies that count when an Archive, that of this service, removes its own, if that is less than the
+    /// least that it wants.
+    #[must_use]
+    pub fn too_few_without(&self, facts: &Facts, now: &Timestamp) -> Option<u32> {
+        let own = facts.service.preferred();
+        let others = self.copies.iter().filter(|copy| copy.holder != own);
+        let others: Vec<KnownCopy> = others.cloned().collect();
+        let left = facts.policy.count(&others, now).copies;
+        (Some(left) < facts.policy.minimum).then_some(left)
+    }
+
+    /// The line in which a daemon tells them, without the directories of backups.
+    #[must_use]
+    pub fn to_line(&self) -> Line {
+        let copies = self.copies.iter().map(|copy| {
+            let is_backup = copy.kind == CopyKind::Backup;
+            let told = KnownCopy {
+                holder: if is_backup { "-" } else { &copy.holder }.to_owned(),
+                ..copy.clone()
+            };
+            told.to_line()
+        });
+        let line = Line::new("copies").with_names("item", &self.names);
+        line.with_all("copy", copies)
+    }
+
+    /// What a line tells, and what of it counts at an instant.
+    #[must_use]
+    pub fn of_line(line: &Line, policy: &CopyPolicy, now: &Timestamp) -> Option<ItemCopies> {
+        let copies: Vec<KnownCopy> = line.all("copy").filter_map(KnownCopy::parse).collect();
+        Some(ItemCopies {
+            names: line.names("item")?,
+            count: policy.count(&copies, now),
+            copies,
+        })
+    }
+}
+
+impl Archive {
+    /// The backups of this store that it knows of.
+    ///
+    /// # Errors
+    /// The record cannot be read.
+    pub fn backups(&self) -> Result<Vec<BackupNote>, ArchiveError> {
+        Ok(noted_backups(&self.tree)?)
+    }
+
+    /// The known copies of an item.
+    pub fn copies_of(&self, item: &Item, backups: &[BackupNote]) -> ItemCopies {
+        let place = Place::of(&item.names);
+        let own = self.facts.service.preferred();
+        let archive = |holder, place, proof| KnownCopy {
+            kind: CopyKind::Archive,
+            holder,
+            place,
+            proof,
+        };
+        let mut copies = Vec::new();
+        let noted = self.noted(&item.names);
+        if item.state != State::Deleted {
+            let damage = noted.iter().find(|copy| copy.holder == own);
+            let damage = damage.and_then(|copy| copy.proof.as_ref());
+            let proof = scrubbed_at(&self.tree, place.as_str()).map(|(at, _)| Proof {
+                at: Timestamp::from_unix(at, 0),
+                is_good: damage.is_none_or(|proof| proof.is_good || proof.at.seconds() < at),
+            });
+            copies.push(archive(own.clone(), self.facts.place.clone(), proof));
+        }
+        copies.extend(noted.into_iter().filter(|copy| copy.holder != own));
+        let said = item.service.as_ref().filter(|_| item.state == State::Copy);
+        let said = said.map(Names::preferred);
+        if let Some(said) = said.filter(|said| copies.iter().all(|it| it.holder != *said)) {
+            copies.push(archive(said, Vec::new(), None));
+        }
+        let born = self.tree.born(&place);
+        let had_it = |backup: &&BackupNote| born.is_some_and(|born| born < backup.made.seconds());
+        copies.extend(backups.iter().filter(had_it).map(|backup| {
+            KnownCopy {
+                kind: CopyKind::Backup,
+                holder: backup.directory.clone(),
+                place: Vec::new(),
+                // What was proved before the item was there proves nothing of it.
+                proof: backup
+                    .proof
+                    .clone()
+                    .filter(|proof| Some(proof.at.seconds()) > born),
+            }
+        }));
+        ItemCopies {
+            names: item.names.clone(),
+            count: self.facts.policy.count(&copies, &self.clock.now()),
+            copies,
+        }
+    }
+
+    /// Notes that a scrub has found files of an item damaged here. It holds until a later one finds none.
+    pub fn note_damage(&self, names: &Names) {
+        let damaged = KnownCopy {
+            kind: CopyKind::Archive,
+            holder: self.facts.service.preferred(),
+            place: Vec::new(),
+            proof: Some(Proof {
+                at: Timestamp::from_unix(self.clock.now().seconds(), 0),
+                is_good: false,
+            }),
+        };
+        let noted = CopyLedger::of(&self.tree).and_then(|it| it.note(&Place::of(names), damaged));
+        if let Err(error) = noted {
+            log::warn!("the damage of {names} is not noted: {error}");
+        }
+    }
+
+    /// The Archives that had a good copy of an item when it was last compared.
+    pub(super) fn copies_elsewhere(&self, names: &Names) -> Vec<String> {
+        let good = self.noted(names).into_iter().filter(|copy| {
+            let is_good = copy.proof.as_ref().is_some_and(|proof| proof.is_good);
+            is_good && copy.kind == CopyKind::Archive
+        });
+        good.map(|copy| copy.holder).collect()
+    }
+
+    /// The noted copies of an item. Of a ledger that cannot be read none is known, so that none counts.
+    fn noted(&self, names: &Names) -> Vec<KnownCopy> {
+        noted_copies(&self.tree, &Place::of(names)).unwrap_or_else(|error| {
+            log::warn!("the copies of {names} are not known: {error}");
+            Vec::new()
+        })
+    }
+
+    /// Logs that fewer copies of an item are left than the Archive wants at least, after it was removed.
+    pub(super) fn log_too_few(&self, removed: &Item) {
+        let known = self.backups().map(|all| self.copies_of(removed, &all));
+        match known.map(|known| known.too_few_without(&self.facts, &self.clock.now())) {
+            Ok(None) => {}
+            Ok(Some(left)) => log::warn!("{left} proved copies of {} are left", removed.names),
+            Err(error) => log::debug!("the copies of {} are not known: {error}", removed.names),
+        }
+    }
+
+    /// The known copies of each item that is held, but that of the service, which stays in its Archive.
+    ///
+    /// # Errors
+    /// The index cannot be read, or that of `visit`.
+    pub fn each_copies<E: From<ArchiveError>>(
+        &self,
+        mut visit: impl FnMut(ItemCopies) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let backups = self.backups()?;
+        let mut held = Vec::new();
+        let listed = self.store.each_item(|item| {
+            if item.state != State::Deleted && !item.names.matches(&self.facts.service) {
+                held.push(item.clone());
+            }
+            Ok(())
+        });
+        listed.map_err(ArchiveError::from)?;
+        for item in held {
+            visit(self.copies_of(&item, &backups))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,410 @@
+//! Copies of items: what an Archive wants, which copies it knows, and whether these are enough. No clock, no disk.
+//!
+//! A copy is a line of pairs, such as
+//! `kind archive holder sid.inpe.br/a@80/2008/03.17.15.17 place {br sp} proved 2026-11-29T20:00:00Z outcome good`.
+//! It counts when its content was compared, not when it was made.
+
+use std::collections::BTreeSet;
+
+use crate::item::period;
+use ibi::Timestamp;
+use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
+
+/// The largest number of copies or places that an Archive may want.
+const MOST: u32 = 100;
+
+/// The copies of each item that an Archive wants, its own one among them. None of what it does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CopyPolicy {
+    /// The number of copies.
+    pub copies: Option<u32>,
+    /// The number below which no copy is removed.
+    pub minimum: Option<u32>,
+    /// The number of places in which they are.
+    pub places: Option<u32>,
+    /// The seconds for which the proof of a copy counts.
+    pub proved: Option<i64>,
+}
+
+impl CopyPolicy {
+    /// Reads the pairs of `archive.ibi`.
+    ///
+    /// # Errors
+    /// The name of the pair that is not valid.
+    pub fn of(pairs: &Pairs) -> Result<CopyPolicy, &'static str> {
+        let word = |name| match pairs.get(name) {
+            None => Ok(None),
+            Some(Value::Word(word)) => Ok(Some(word.as_str())),
+            Some(Value::List(_)) => Err(name),
+        };
+        let number = |name| match word(name)? {
+            None => Ok(None),
+            Some(text) => {
+                let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+                let number = text.parse().ok().filter(|_| is_plain);
+                let number = number.filter(|number| (1..=MOST).contains(number));
+                number.map(Some).ok_or(name)
+            }
+        };
+        let policy = CopyPolicy {
+            copies: number("copies")?,
+            minimum: number("minimum")?,
+            places: number("places")?,
+            proved: match word("proved")? {
+                None => None,
+                Some(text) => Some(period(text).ok_or("proved")?),
+            },
+        };
+        let most = policy.copies.unwrap_or(MOST);
+        match () {
+            () if policy.minimum > Some(most) => Err("minimum"),
+            () if policy.places > Some(most) => Err("places"),
+            () => Ok(policy),
+        }
+    }
+
+    /// Whether the Archive wants anything of its copies.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        *self != CopyPolicy::default()
+    }
+
+    /// Whether a proof counts at an instant.
+    #[must_use]
+    pub fn counts(&self, proof: &Proof, now: &Timestamp) -> bool {
+        let age = now.seconds().saturating_sub(proof.at.seconds());
+        proof.is_good && self.proved.is_none_or(|longest| age <= longest)
+    }
+
+    /// Counts what is proved at an instant.
+    #[must_use]
+    pub fn count(&self, copies: &[KnownCopy], now: &Timestamp) -> CopyCount {
+        let counts = |copy: &&KnownCopy| copy.proof.as_ref().is_some_and(|it| self.counts(it, now));
+        let proved: Vec<&KnownCopy> = copies.iter().filter(counts).collect();
+        let places = proved.iter().map(|copy| &copy.place);
+        let places: BTreeSet<_> = places.filter(|place| !place.is_empty()).collect();
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let (copies, places) = (number(proved.len()), number(places.len()));
+        CopyCount {
+            copies,
+            places,
+            is_enough: self.copies.is_none_or(|wanted| copies >= wanted)
+                && self.minimum.is_none_or(|wanted| copies >= wanted)
+                && self.places.is_none_or(|wanted| places >= wanted),
+        }
+    }
+}
+
+/// The copies of an item that count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyCount {
+    /// The number of copies.
+    pub copies: u32,
+    /// The number of places in which they are.
+    pub places: u32,
+    /// Whether these are as many as the policy wants.
+    pub is_enough: bool,
+}
+
+/// The kind of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyKind {
+    /// An item of an Archive.
+    Archive,
+    /// A part of a backup.
+    Backup,
+}
+
+impl CopyKind {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            CopyKind::Archive => "archive",
+            CopyKind::Backup => "backup",
+        }
+    }
+
+    fn from_word(word: &str) -> Option<CopyKind> {
+        let kinds = [CopyKind::Archive, CopyKind::Backup];
+        kinds.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// The comparison of a copy with the recorded digests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// When it was made.
+    pub at: Timestamp,
+    /// Whether the content was the same.
+    pub is_good: bool,
+}
+
+impl Proof {
+    fn of(pairs: &Pairs) -> Option<Proof> {
+        let word = |name: &str| pairs.get(name).and_then(|value| value.words().first());
+        Some(Proof {
+            at: Timestamp::parse_rfc3339(word("proved")?).ok()?,
+            is_good: word("outcome")? == "good",
+        })
+    }
+
+    fn to_pairs(&self) -> String {
+        format!(" proved {} outcome {}", self.at.to_rfc3339(), self.word())
+    }
+
+    /// The word for its outcome.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.is_good { "good" } else { "bad" }
+    }
+}
+
+/// A copy of an item that an Archive knows of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownCopy {
+    /// Its kind.
+    pub kind: CopyKind,
+    /// The identifier of the Archive's service, its URL where that is not known, or the directory of a backup.
+    pub holder: String,
+    /// The place that its Archive says; empty if none is known.
+    pub place: Vec<String>,
+    /// The last proof; None if it was never compared.
+    pub proof: Option<Proof>,
+}
+
+impl KnownCopy {
+    /// The copy of a line; None of a line that has none.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<KnownCopy> {
+        let pairs = Pairs::parse(line.as_bytes()).ok()?;
+        let word = |name: &str| pairs.get(name).and_then(|value| value.words().first());
+        Some(KnownCopy {
+            kind: CopyKind::from_word(word("kind")?)?,
+            holder: decoded(word("holder")?),
+            place: pairs.get("place").map(decoded_words).unwrap_or_default(),
+            proof: Proof::of(&pairs),
+        })
+    }
+
+    /// Its line.
+    #[must_use]
+    pub fn to_line(&self) -> String {
+        let mut line = format!(
+            "kind {} holder {}",
+            self.kind.word(),
+            percent_encode(&self.holder)
+        );
+        if !self.place.is_empty() {
+            let place: Vec<String> = self.place.iter().map(percent_encode).collect();
+            line.push_str(&format!(" place {{{}}}", place.join(" ")));
+        }
+        if let Some(proof) = &self.proof {
+            line.push_str(&proof.to_pairs());
+        }
+        line + "\n"
+    }
+}
+
+/// The words of a value, without percent-encoding.
+#[must_use]
+pub fn decoded_words(value: &Value) -> Vec<String> {
+    value.words().iter().map(|word| decoded(word)).collect()
+}
+
+fn decoded(word: &str) -> String {
+    String::from_utf8_lossy(&percent_decode(word)).into_owned()
+}
+
+/// A backup of the whole store, as far as the store knows of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackupNote {
+    /// Its directory.
+    pub directory: String,
+    /// When it was last brought up to date.
+    pub made: Timestamp,
+    /// The number of items that it had then.
+    pub items: u64,
+    /// The last proof, by a drill.
+    pub proof: Option<Proof>,
+}
+
+impl BackupNote {
+    fn parse(line: &str) -> Option<BackupNote> {
+        let pairs = Pairs::parse(line.as_bytes()).ok()?;
+        let word = |name: &str| pairs.get(name).and_then(|value| value.words().first());
+        Some(BackupNote {
+            directory: decoded(word("directory")?),
+            made: Timestamp::parse_rfc3339(word("made")?).ok()?,
+            items: word("items")?.parse().ok()?,
+            proof: Proof::of(&pairs),
+        })
+    }
+
+    fn to_line(&self) -> String {
+        let (directory, made) = (percent_encode(&self.directory), self.made.to_rfc3339());
+        let proof = self.proof.as_ref().map(Proof::to_pairs).unwrap_or_default();
+        format!(
+            "directory {directory} made {made} items {}{proof}\n",
+            self.items
+        )
+    }
+}
+
+/// Parses the backups of a store: one a line. Other lines are left out.
+#[must_use]
+pub fn parse_backups(bytes: &[u8]) -> Vec<BackupNote> {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().filter_map(BackupNote::parse).collect()
+}
+
+/// The text of the backups of a store.
+#[must_use]
+pub fn backups_text(backups: &[BackupNote]) -> String {
+    backups.iter().map(BackupNote::to_line).collect()
+}
+
+/// Notes that a backup was made. What it was proved by is of the content that it had before, and counts until it is too old.
+pub fn note_backup(backups: &mut Vec<BackupNote>, made: BackupNote) {
+    let is_it = |known: &&mut BackupNote| known.directory == made.directory;
+    match backups.iter_mut().find(is_it) {
+        Some(known) => {
+            let proof = made.proof.clone().or(known.proof.take());
+            *known = BackupNote { proof, ..made };
+        }
+        None => backups.push(made),
+    }
+}
+
+/// Parses a ledger: a copy a line. Other lines are left out.
+#[must_use]
+pub fn parse_copies(bytes: &[u8]) -> Vec<KnownCopy> {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().filter_map(KnownCopy::parse).collect()
+}
+
+/// The text of a ledger.
+#[must_use]
+pub fn copies_text(copies: &[KnownCopy]) -> String {
+    copies.iter().map(KnownCopy::to_line).collect()
+}
+
+/// Notes a copy in a ledger, in place of what was known of it. A place that is not known now stays.
+pub fn note_copy(copies: &mut Vec<KnownCopy>, copy: KnownCopy) {
+    let is_it = |known: &&mut KnownCopy| (known.kind, &known.holder) == (copy.kind, &copy.holder);
+    match copies.iter_mut().find(is_it) {
+        Some(known) => {
+            if !copy.place.is_empty() {
+                known.place = copy.place;
+            }
+            known.proof = copy.proof.or(known.proof.take());
+        }
+        None => copies.push(copy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(text: &str) -> Result<CopyPolicy, &'static str> {
+        CopyPolicy::of(&Pairs::parse(text.as_bytes()).expect("pairs"))
+    }
+
+    fn copy(holder: &str, place: &str, proved: Option<(&str, bool)>) -> KnownCopy {
+        KnownCopy {
+            kind: CopyKind::Archive,
+            holder: holder.to_owned(),
+            place: place.split_whitespace().map(str::to_owned).collect(),
+            proof: proved.map(|(at, is_good)| Proof {
+                at: Timestamp::parse_rfc3339(at).expect("a time"),
+                is_good,
+            }),
+        }
+    }
+
+    #[test]
+    fn policies() {
+        let all = policy("copies 3 minimum 2 places 2 proved 90d").expect("valid");
+        assert!(all.is_any());
+        assert_eq!((all.copies, all.proved), (Some(3), Some(7_776_000)));
+        assert!(!policy("host a.example").expect("valid").is_any());
+        for (text, name) in [
+            ("copies 0", "copies"),
+            ("copies +1", "copies"),
+            ("copies 101", "copies"),
+            ("copies {1 2}", "copies"),
+            ("copies 2 minimum 3", "minimum"),
+            ("copies 2 places 3", "places"),
+            ("proved 90", "proved"),
+        ] {
+            assert_eq!(policy(text), Err(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_proved_counts() {
+        let policy = policy("copies 2 places 2 proved 1d").expect("valid");
+        let now = Timestamp::parse_rfc3339("2026-11-29T12:00:00Z").expect("a time");
+        let good = copy("a", "br sp", Some(("2026-11-29T00:00:00Z", true)));
+        let count = |copies: &[KnownCopy]| {
+            let count = policy.count(copies, &now);
+            (count.copies, count.places, count.is_enough)
+        };
+        assert_eq!(count(std::slice::from_ref(&good)), (1, 1, false));
+        for (other, expected) in [
+            (
+                copy("b", "br rj", Some(("2026-11-28T13:00:00Z", true))),
+                (2, 2, true),
+            ),
+            (
+                copy("b", "br sp", Some(("2026-11-28T13:00:00Z", true))),
+                (2, 1, false),
+            ),
+            (
+                copy("b", "", Some(("2026-11-28T13:00:00Z", true))),
+                (2, 1, false),
+            ),
+            (
+                copy("b", "br rj", Some(("2026-11-28T11:00:00Z", true))),
+                (1, 1, false),
+            ),
+            (
+                copy("b", "br rj", Some(("2026-11-29T11:00:00Z", false))),
+                (1, 1, false),
+            ),
+            (copy("b", "br rj", None), (1, 1, false)),
+        ] {
+            assert_eq!(count(&[good.clone(), other.clone()]), expected, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_ledger_is_read_back() {
+        let mut copies = vec![
+            copy(
+                "a/b@80/2008/03.17.15.17",
+                "br são",
+                Some(("2026-11-29T00:00:00Z", true)),
+            ),
+            copy("/mnt/a disk/{x}%", "", None),
+        ];
+        let text = copies_text(&copies);
+        assert_eq!(parse_copies(text.as_bytes()), copies);
+        assert_eq!(
+            parse_copies(format!("{{\nx y\n{text}kind").as_bytes()),
+            copies
+        );
+        note_copy(
+            &mut copies,
+            copy(
+                "a/b@80/2008/03.17.15.17",
+                "",
+                Some(("2026-11-30T00:00:00Z", false)),
+            ),
+        );
+        assert_eq!(copies.len(), 2);
+        assert_eq!(copies[0].place, ["br", "são"]);
+        assert_eq!(copies[0].proof.as_ref().map(Proof::word), Some("bad"));
+    }
+}

@@ -1,0 +1,205 @@
+//! `ibifs copies`: a copy counts when its content was compared, in the ledgers of both stores, and what an Archive wants of
+//! its copies is said, reported and kept.
+
+use crate::http::served::Served;
+use crate::support::TestEnv;
+
+/// Two stores that are not mounted, in places of their own, of which A wants two copies and holds `one`.
+fn pair() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh("ibifs init A --host archive-a.example.org > said; ibifs init B --host archive-b.example.net > said
+         echo 'place {br sp} copies 2 minimum 1 places 2 proved 30d' >> A/archive.ibi
+         echo 'place {de bonn}' >> B/archive.ibi
+         ibifs mint A | head -n 1 > one; echo text > A/col/$(< one)/doc/file");
+    env
+}
+
+/// The kinds, places and outcomes of the copies of an item, and what counts.
+const KNOWN: &str = r#"known() { ibifs copies $1 $2 --json | jq -r \
+    '([.copies[] | "\(.kind) \(.place | join(" ")) \(.outcome)"] | join(", ")) + "; \(.counted) \(.places) \(.enough)"'; }"#;
+
+#[track_caller]
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    env.prints(&format!("{KNOWN}\n{script}"), expected);
+}
+
+/// Both sides know of a copy after it was compared, also when the index is made again and when the item is gone; nothing is
+/// written into the item.
+#[test]
+fn a_copy_that_was_compared_is_known_on_both_sides() {
+    for mounts in ["", "mkdir M N; ibifs mount A M; ibifs mount B N"] {
+        let env = pair();
+        env.sh(mounts);
+        let (a, b) = if mounts.is_empty() {
+            ("A", "B")
+        } else {
+            ("M", "N")
+        };
+        prints(
+            &env,
+            &format!("known {a} $(< one)"),
+            "archive br sp null; 0 0 false",
+        );
+        env.sh(&format!("ibifs scrub {a}"));
+        prints(
+            &env,
+            &format!(
+                "known {a} $(< one); ibifs copies {a} --short | sed 's/.*: //'
+                 ibifs copy --store {a} $(< one) {b} > said
+                 known {a} $(< one); known {b} $(< one); ibifs copies {a} --short
+                 ibifs copies {a} $(< one) --json | jq -r '.copies[1].holder' > holder; ibifs status B --json | jq -r '.[0].archiveservice.rep' | cmp - holder
+                 diff -r A/col/$(< one) B/col/$(< one)"
+            ),
+            "archive br sp good; 1 1 false\n1 of 2 copies, 1 of 2 places\n\
+             archive br sp good, archive de bonn good; 2 2 true\n\
+             archive de bonn null, archive br sp good; 1 1 true",
+        );
+        // What is found unchanged by its times was not compared: the proof is the one before.
+        prints(
+            &env,
+            &format!(
+                "ibifs copies {a} $(< one) --json > before; ibifs copy --store {a} $(< one) {b} > said
+                 ibifs copies {a} $(< one) --json | cmp - before; ! ibifs copies {a} --json --short | grep ."
+            ),
+            "",
+        );
+        env.sh("for m in M N; do ! mountpoint -q $m || ibifs umount $m; done");
+        prints(
+            &env,
+            "rm A/relations.sqlite3*; ibifs reindex A > said; known A $(< one)
+             ibifs remove --store A $(< one); known A $(< one); ibifs status A | grep ^copies | sed 's; in .*;;'
+             ibifs status A --json | jq -r '.[0].removed_originals[0].copies[]' | cmp - holder",
+            "archive br sp good, archive de bonn good; 2 2 true\narchive de bonn good; 1 1 false\n\
+             copies   1 of them has copies that have no original now,",
+        );
+    }
+}
+
+/// A store without a policy has no finding; one with it has a notice, which does not fail; pairs that are not valid are named.
+#[test]
+fn a_policy_is_checked() {
+    let env = pair();
+    env.prints(
+        "ibifs fsck B | tail -n 1; ibifs fsck A | sed 's/: .*//'",
+        "1 item, 0 findings\ntoo-few-copies\n2 items, 1 finding",
+    );
+    for (pair, why) in [
+        (
+            "copies none",
+            "'none' is not a valid value of 'copies': it is a number from 1 to 100",
+        ),
+        (
+            "copies 2 minimum 3",
+            "'3' is not a valid value of 'minimum': it is a number",
+        ),
+        (
+            "proved 90",
+            "'90' is not a valid value of 'proved': it is a period such as 90d",
+        ),
+    ] {
+        env.sh(&format!(
+            "cp B/archive.ibi kept; echo '{pair}' >> B/archive.ibi"
+        ));
+        env.complains("ibifs copies B", why);
+        env.sh("mv kept B/archive.ibi");
+    }
+    // An old proof does not count, and that of a clock that was ahead does.
+    env.sh("ibifs scrub A > said; ibifs copy --store A $(< one) B > said");
+    prints(
+        &env,
+        "ledger=A/fixity/col/$(< one)/copies; known A $(< one)
+         sed -i 's/proved 20../proved 2020/' $ledger; known A $(< one)
+         sed -i 's/proved 2020/proved 2100/; $s/good/bad/' $ledger; known A $(< one)",
+        "archive br sp good, archive de bonn good; 2 2 true\n\
+         archive br sp good, archive de bonn good; 1 1 false\n\
+         archive br sp good, archive de bonn bad; 1 1 false",
+    );
+}
+
+/// `ibifs remove` removes no copy below the minimum without --force, in a store, in a mount and for a user who may not enter
+/// the store.
+#[test]
+fn no_copy_is_removed_below_the_minimum() {
+    let env = pair();
+    let refused = "0 proved copies would be left elsewhere and archive.ibi wants 1 at least";
+    env.complains("ibifs remove --store A $(< one)", refused);
+    env.exits("ibifs remove --store A $(< one)", 4);
+    env.sh("mkdir M; ibifs mount A M; chmod 755 .; chmod 1777 M
+         as() { setpriv --reuid=60001 --regid=60001 --clear-groups env HOME=/nonexistent \"$@\"; }
+         as ibifs mint M | head -n 1 > theirs; as sh -c \"echo more > M/$(< theirs)/doc/file\"");
+    env.complains("ibifs remove M/$(< one)", refused);
+    let by_user = "setpriv --reuid=60001 --regid=60001 --clear-groups env HOME=/nonexistent ibifs";
+    env.complains(&format!("{by_user} remove M/$(< theirs)"), refused);
+    env.prints(
+        &format!(
+            "test -e M/$(< theirs)/doc/file
+        {by_user} copies M $(< theirs) --json | jq -r '.copies[].holder' | wc -l
+        {by_user} remove M/$(< theirs) --force; test ! -e M/$(< theirs)
+        ibifs copy --store A $(< one) B > said; ibifs remove M/$(< one); test ! -e M/$(< one)"
+        ),
+        "1",
+    );
+}
+
+/// A copy by the URL of an Archive is noted by the one that sends it, with the place that the other one says.
+#[test]
+fn a_copy_by_url_is_known_to_the_sender() {
+    let env = pair();
+    env.sh("head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > token; echo \"$(< token) http://127.0.0.1:9\" > tokens; chmod 600 token tokens
+         ibifs scrub A > said");
+    let b = Served::start(&env, "B --transfer-token-file tokens");
+    prints(
+        &env,
+        &format!(
+            "ibifs copy --store A $(< one) {} --token-file token > said 2>&1; known A $(< one)",
+            b.url
+        ),
+        "archive br sp good, archive de bonn good; 2 2 true",
+    );
+}
+
+/// A file that a scrub finds damaged makes the copy here a bad one, until it is put back.
+#[test]
+fn damage_here_does_not_count() {
+    let env = pair();
+    prints(
+        &env,
+        "file=A/col/$(< one)/doc/file; touch -d '1 hour ago' $file; ibifs scrub A > said; known A $(< one); cp -a $file good
+         printf X | dd of=$file conv=notrunc status=none; touch -r good $file; ! ibifs scrub A > said; known A $(< one)
+         sleep 1.1; cp -a good $file; ibifs scrub A > said; known A $(< one)",
+        "archive br sp good; 1 1 false\narchive br sp bad; 0 0 false\narchive br sp good; 1 1 false",
+    );
+}
+
+/// A backup is listed with the items that were there, and proves nothing.
+#[test]
+fn a_backup_is_known_and_does_not_count() {
+    let env = pair();
+    prints(
+        &env,
+        "sleep 1.1; ibifs scrub A > said; ibifs backup A saved > said; sleep 1.1; ibifs mint A | head -n 1 > two
+         known A $(< one); known A $(< two); ibifs copies A $(< one) --json | jq -r '.copies[1].holder' | sed 's;.*/;;'",
+        "archive br sp good, backup  null; 1 1 false\narchive br sp null; 0 0 false\nsaved",
+    );
+}
+
+/// Whatever lies in the place of a ledger: no command waits for it, follows it, or writes elsewhere.
+#[test]
+fn a_ledger_may_be_anything() {
+    let env = pair();
+    env.sh("ibifs scrub A > said; ibifs copy --store A $(< one) B > said; echo kept > elsewhere");
+    for break_it in [
+        "mkfifo $ledger",
+        "ln -s $PWD/elsewhere $ledger",
+        "truncate -s 3G $ledger",
+        "mkdir $ledger",
+        "printf 'kind archive holder {\\nx\\n\\377' > $ledger",
+    ] {
+        env.sh(&format!(
+            "ledger=A/fixity/col/$(< one)/copies; rm -rf $ledger; {break_it}
+             timeout 20 ibifs copies A > said 2>&1 || test $? -lt 100
+             echo more >> A/col/$(< one)/doc/file; timeout 20 ibifs copy --store A $(< one) B > said
+             timeout 20 ibifs status A > said; timeout 20 ibifs scrub A > said; test \"$(< elsewhere)\" = kept"
+        ));
+    }
+}
