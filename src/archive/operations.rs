@@ -19,7 +19,7 @@
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
 //! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log`, `history` and `published_log` (who did what), `told` (to whom that is told).
-//! - Copies: `copies` (where they are, and whether they are enough).
+//! - Copies: `copies` (where they are, and whether they are enough), `report` (what can be shown of the preservation).
 //! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
 //! - Hosts that share a store: `peers`.
@@ -65,6 +65,7 @@ mod recovery_log;
 mod refused;
 mod register;
 mod relations;
+mod report;
 mod resolve;
 mod rewritten;
 mod rights;
@@ -115,6 +116,7 @@ pub use publish::{Listing, PublicFile, is_below_hidden};
 pub use published_log::{LogFile, PublishedLog};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};
+pub use report::{Met, PreservationReport, ReportCell};
 pub use resolve::{Claims, GoneRelation, Related, Relations, matching_translation};
 pub use seal::watch_seals;
 pub use search::{

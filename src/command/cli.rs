@@ -24,7 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::formats::item::State;
 
-pub use care::{Backup, Copies, Fsck, Reindex, Scrub};
+pub use care::{Backup, Copies, Fsck, Reindex, Report, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
 pub use items::{
@@ -206,6 +206,12 @@ pub enum Command {
     /// 'ibifs transfer'. archive.ibi says how many copies are wanted.
     #[command(after_long_help = examples::COPIES)]
     Copies(Copies),
+    /// Report what a store can show of its preservation
+    ///
+    /// The twenty cells of the levels of the NDSA: each is met or not, with a figure and the command
+    /// that shows it, or is the archivist's to state.
+    #[command(after_long_help = examples::REPORT)]
+    Report(Report),
     /// Copy a store, mounted or not, as it is at one instant
     ///
     /// The store may be in use. The destination is a new directory or an earlier backup, which is

@@ -25,6 +25,7 @@ mod publish;
 mod quickstart;
 mod relations;
 mod remote;
+mod report;
 mod resolver;
 mod scrub;
 mod seal;
@@ -84,6 +85,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Reindex(options) => check::reindex(&options),
         Command::Fsck(options) => check::fsck(&options),
         Command::Copies(options) => copies::run(&options),
+        Command::Report(options) => report::run(&options),
         Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
         Command::Export(options) => export::run(&options),

@@ -129,6 +129,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     ("scrub", "ibifs scrub --json A", ".items == 4"),
     ("backup", "ibifs backup --json A saved", ".items == 4"),
     (
+        "report",
+        "ibifs report A --ndsa --json",
+        "(.cells | length) == 20 and .backed_up != null and .scrubbed != null",
+    ),
+    (
         "copies",
         "ibifs copies A $(cat one) --json",
         ".enough and .counted == 1 and .copies[1].kind == \"backup\"",
@@ -299,6 +304,7 @@ const REFUSALS: &[(&str, i32)] = &[
     ("backup nowhere saved2", 3),
     ("backup A A/saved", 4),
     ("copies nowhere", 3),
+    ("report nowhere", 3),
     ("copies A 8JMKD3MGP8W/34PGRBS", 3),
     ("export A bags", 2),
     ("export --ocfl A/$(cat one) A.store/root", 4),

@@ -98,6 +98,20 @@ pub struct Copies {
     pub output: Output,
 }
 
+/// `ibifs report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only the levels of digital preservation of the NDSA
+    #[arg(long)]
+    pub ndsa: bool,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `ibifs backup`
 #[derive(Debug, Args)]
 pub struct Backup {

@@ -173,6 +173,11 @@ Examples:
   ibifs copies store 8JMKD3MGP8W/34PGRBS
   ibifs copies store --short";
 
+pub(super) const REPORT: &str = "\
+Examples:
+  ibifs report store
+  ibifs report store --ndsa --json";
+
 pub(super) const BACKUP: &str = "\
 Example:
   ibifs backup store /media/disk/store.backup";

@@ -25,7 +25,7 @@ const GROUPS: &[(Title, &[&str])] = &[
     (
         || message!("Care"),
         &[
-            "fsck", "reindex", "scrub", "backup", "copies", "prove", "cosign", "verify",
+            "fsck", "reindex", "scrub", "backup", "copies", "report", "prove", "cosign", "verify",
         ],
     ),
     (
