@@ -19,6 +19,7 @@
 //! - [`deposit`]: a directory becomes what is in a new item.
 //! - [`package`]: exports and imports items as BagIt bags and OCFL objects.
 //! - [`transfer`]: copies items to another Archive, and transfers originals to it.
+//! - [`repair`]: damaged files get the content that was recorded of them.
 //! - [`witness`]: cosigns checkpoints of the logs of others.
 
 pub(crate) mod backup;
@@ -32,6 +33,7 @@ pub(crate) mod operations;
 pub(crate) mod owner;
 pub(crate) mod package;
 pub(crate) mod piece_hasher;
+pub(crate) mod repair;
 pub(crate) mod scrub;
 pub(crate) mod store;
 pub(crate) mod transfer;

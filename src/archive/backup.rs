@@ -48,9 +48,10 @@ use rustix::io::Errno;
 use crate::archive::copies::{BACKUPS, note_backup};
 use crate::archive::finding::Reporter;
 use crate::archive::log_files::LOG_DIRECTORY;
+use crate::archive::scrub::MARKS;
 use crate::archive::store::{self, Store, StoreError};
 use crate::archive::tree::Action;
-use crate::archive::tree::{RESERVE, Tree, TreeError};
+use crate::archive::tree::{DAMAGED, RESERVE, Tree, TreeError};
 use crate::archive::{
     Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
     SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
@@ -66,7 +67,7 @@ pub use finding::{BackupError, BackupFinding, BackupTally};
 use ibi::Timestamp;
 use ibi::pairs::Pairs;
 pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED, write_sidecar};
-pub use metadata::{SET_IDS, UserAttributes, attributes_of};
+pub use metadata::{SET_IDS, UserAttributes, attributes_of, file as copy_metadata};
 pub use staging::Staging;
 use unit::Vanished;
 
@@ -86,11 +87,11 @@ pub fn count(from: &Tree) -> Option<u64> {
     Some(count)
 }
 
-/// Whether an entry of the store's own directory is not copied with the rest: the log, files of the process that has the store open,
+/// Whether an entry of the store's own directory is not copied with the rest: the log, damaged files that are kept, files of the process that has the store open,
 /// files made for the backup, indices that can be made again, and the record of what harvesters have received,
 /// which a restored store must not claim to know.
 fn is_left(path: &[u8]) -> bool {
-    let own: [&[u8]; 9] = [
+    let own: [&[u8]; 10] = [
         BACKUPS.as_bytes(),
         DATABASE.as_bytes(),
         b"lock",
@@ -99,6 +100,8 @@ fn is_left(path: &[u8]) -> bool {
         LOG_DIRECTORY.as_bytes(),
         RESERVE.as_bytes(),
         b"lost+found",
+        // What was mended is copied; the damaged files are for whoever looks into this store.
+        DAMAGED.as_bytes(),
         BACKUP_NOTE.as_bytes(),
     ];
     own.contains(&path)
@@ -120,9 +123,10 @@ fn is_left_or_facts(path: &[u8]) -> bool {
     is_left(path) || path == FACTS.as_bytes()
 }
 
-/// Within an area only the positions of scrubs are not copied.
+/// Within an area the positions of scrubs are not copied, nor the marks of damaged files: a damaged file is not copied
+/// over its good copy, which is not damaged.
 fn is_left_below(path: &[u8]) -> bool {
-    path.starts_with(b"fixity/progress")
+    path.starts_with(b"fixity/progress") || path == MARKS.as_bytes()
 }
 
 /// Makes a backup, or updates an earlier one. `progress` receives the number of directories begun so far, see

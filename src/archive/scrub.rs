@@ -5,7 +5,7 @@
 //! `fixity/ibip/<ibip>/` hold the manifest of an item; in the item it would travel with the item.
 //!
 //! Edited, added and removed files are reported once and recorded. Damaged and lost files are reported by
-//! every scrub and change no record until a user accepts them. A sidecar is not scrubbed as a file of its
+//! every scrub, are marked, and change no record until a user accepts them. A sidecar is not scrubbed as a file of its
 //! item: changes to other items change it, and `fsck` compares it with the index.
 //!
 //! A finding is reported before it is recorded: a crash may cause a second report, but never loses one. A
@@ -20,11 +20,12 @@
 //! - [`position`]: where a pass has come to.
 //! - [`reading`]: reads files at a limited rate.
 //! - [`formats`]: a program that identifies formats.
+//! - [`digests`]: the digests of an item, for a copy.
+//! - [`marks`]: damaged and lost files, as they are remembered.
 //! - [`state`]: a running scrub.
 //! - [`recording`]: writes the records.
 //! - [`identify`]: the formats of files, asked and recorded.
 //! - [`item`]: one item.
-//! - [`digests`]: the digests of an item, for a copy.
 //! - [`pass`]: the whole store, or some items.
 
 mod digests;
@@ -32,6 +33,7 @@ mod finding;
 mod formats;
 mod identify;
 mod item;
+mod marks;
 mod part;
 mod pass;
 mod pieces;
@@ -41,9 +43,13 @@ mod recording;
 mod records;
 mod state;
 
-pub use digests::{ItemDigests, RecordedDigests, item_digests, recorded_digest};
+pub use digests::{
+    ItemDigests, RecordedDigests, item_digests, recorded_digest, recorded_digests, recorded_paths,
+    recorded_writing,
+};
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};
+pub use marks::{MARKS, change_marks, damage, marks_of, remember_if_possible};
 pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};

@@ -64,6 +64,7 @@ pub use action::Action;
 pub use entry_stat::{entry_stat, times};
 pub use levels::shown_to_declare;
 pub use listing::Directories;
+pub use own_files::DAMAGED;
 pub use place::{
     Area, Author, Creator, Filled, METADATA_TEXT, NOT_OWNERS, Place, SIDECAR, STRANGERS, TreeError,
 };

@@ -24,7 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::formats::item::State;
 
-pub use care::{Backup, Copies, Fsck, Reindex, Report, Scrub};
+pub use care::{Backup, Copies, Fsck, Reindex, Repair, Report, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
 pub use items::{
@@ -200,6 +200,12 @@ pub enum Command {
     /// The store may be in use.
     #[command(after_long_help = examples::SCRUB)]
     Scrub(Scrub),
+    /// Mend damaged files from good copies
+    ///
+    /// Reads the items, and fetches the recorded content of each damaged or lost file from the places given. The damaged file
+    /// is kept.
+    #[command(after_long_help = examples::REPAIR)]
+    Repair(Repair),
     /// List the known copies of items, and when each was last compared
     ///
     /// A copy counts when its content was compared with the digests of the item, by 'ibifs copy' or

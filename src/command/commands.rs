@@ -25,6 +25,7 @@ mod publish;
 mod quickstart;
 mod relations;
 mod remote;
+mod repair;
 mod report;
 mod resolver;
 mod scrub;
@@ -88,6 +89,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Report(options) => report::run(&options),
         Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
+        Command::Repair(options) => repair::run(&options),
         Command::Export(options) => export::run(&options),
         Command::Import(options) => import::run(&options),
         Command::Copy(options) => transfer::copy(&options),

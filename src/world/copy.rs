@@ -6,11 +6,14 @@
 //! - [`held`]: the copy of an item that a store has.
 //! - [`download`]: a file of an Archive, on disk.
 //! - [`copying`]: copies of items in a store.
+//! - [`place`]: an Archive from which damaged files are mended.
 
 mod copying;
 mod download;
 mod found;
 mod held;
+mod place;
 
 pub(crate) use copying::{CopyDestination, CopySource};
 pub(crate) use found::{CopyRequest, Identity, ItemToCopy};
+pub(crate) use place::ArchivePlace;

@@ -127,6 +127,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         ".items == 1 and .errors == 0",
     ),
     ("scrub", "ibifs scrub --json A", ".items == 4"),
+    (
+        "repair",
+        "ibifs backup A whole > /dev/null; ibifs repair A --all --from whole --json",
+        ".items == 4 and .mended == 0 and .left == 0",
+    ),
     ("backup", "ibifs backup --json A saved", ".items == 4"),
     (
         "report",
@@ -301,6 +306,10 @@ const REFUSALS: &[(&str, i32)] = &[
     ("scrub A --accept", 2),
     ("scrub A 8JMKD3MGP8W", 2),
     ("scrub nowhere", 3),
+    ("repair A --all", 2),
+    ("repair A --from B.store", 2),
+    ("repair A --all --from A.store", 2),
+    ("repair nowhere --all --from B.store", 3),
     ("backup nowhere saved2", 3),
     ("backup A A/saved", 4),
     ("copies nowhere", 3),

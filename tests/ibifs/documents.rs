@@ -425,7 +425,8 @@ fn the_manual_has_every_code_of_scrub_backup_and_copy() {
     for (commands, file, count) in [
         (&["scrub"][..], "src/archive/scrub/finding.rs", 10),
         (&["backup"], "src/archive/backup/finding.rs", 4),
-        (&["copy", "claim"], "src/archive/transfer/skip.rs", 24),
+        (&["copy", "claim"], "src/archive/transfer/skip.rs", 25),
+        (&["repair"], "src/archive/repair/finding.rs", 5),
     ] {
         let source = read(file);
         let known: BTreeSet<&str> = source

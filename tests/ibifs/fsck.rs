@@ -283,6 +283,7 @@ shown! {
     log_set_back LogSetBack
     log_differs LogDiffers
     stray_event StrayEvent
+    damaged_files DamagedFiles
     staging_left StagingLeft
     loose_permissions LoosePermissions
     unknown_field UnknownField

@@ -66,6 +66,7 @@ mod progress;
 mod readme;
 mod refusals;
 mod refused_sidecars;
+mod repair;
 mod scale;
 mod scrub;
 mod seal;

@@ -17,6 +17,7 @@ mod history;
 mod kill;
 mod network;
 mod operations;
+mod repair;
 mod supervisor;
 
 use crate::support::switch;

@@ -4,6 +4,7 @@
 //! write permission in an item may swap names meanwhile. The entries that are copied,
 //! and their order, are in [`super::entry`] and [`super::unit`].
 
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
@@ -39,6 +40,8 @@ pub(super) struct Copier<'a> {
     pub(super) is_growing: bool,
     /// Whether files become further names of the originals, where they can.
     pub(super) is_linking: bool,
+    /// The files whose copies are not good, whatever their size and time.
+    pub(super) afresh: BTreeSet<Vec<u8>>,
     /// Whether the uppermost directory keeps its own owner, mode and attributes.
     pub(super) is_top_kept: bool,
     pub(super) tally: BackupTally,
@@ -94,6 +97,7 @@ impl<'a> Copier<'a> {
             leave: |_| false,
             is_growing: false,
             is_linking: false,
+            afresh: BTreeSet::new(),
             is_top_kept: false,
             tally: BackupTally::default(),
             report,

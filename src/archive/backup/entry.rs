@@ -83,7 +83,8 @@ impl Copier<'_> {
         let is_copied = old.as_ref().is_some_and(|old| {
             let is_linked = self.is_linking && is_same_file(&stat, old);
             is_linked
-                || metadata::is_copied(&stat, old)
+                || !self.afresh.contains(&path)
+                    && metadata::is_copied(&stat, old)
                     && !links.taken.contains(&old.st_ino)
                     && (many || old.st_nlink == 1)
         });

@@ -1,6 +1,6 @@
 //! Copies one item to another directory, as a backup does: with all its metadata.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -116,6 +116,12 @@ impl<'a> ItemCopier<'a> {
     /// Makes files that belong to this user alone further names of the originals, where they can be.
     pub fn linking(mut self) -> ItemCopier<'a> {
         self.0.is_linking = true;
+        self
+    }
+
+    /// Copies these files again, whatever size and time their copies have.
+    pub fn afresh(mut self, files: BTreeSet<Vec<u8>>) -> ItemCopier<'a> {
+        self.0.afresh = files;
         self
     }
 

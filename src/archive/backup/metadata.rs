@@ -79,7 +79,7 @@ fn mode_after(given: Result<(), Errno>, stat: &Stat) -> Result<Mode, Errno> {
 }
 
 /// Copies the metadata of a file to a new file.
-pub(super) fn file(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
+pub fn file(from: &OwnedFd, stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
     let (uid, gid) = owner(stat);
     // After the owner, whose change removes set-user-ID bits and capabilities.
     let mode = mode_after(rustix::fs::fchown(to, uid, gid), stat)?;

@@ -2,8 +2,11 @@
 
 use std::path::Path;
 
+use super::identifiers::names_at;
 use super::{Archive, ArchiveError, Clock, Facts, Keeper, ReadAs, Role, holder};
+use crate::archive::scrub::damage;
 use crate::archive::store::{ContentTotals, Counts, HostState, StoreError};
+use crate::archive::tree::{Area, Tree};
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::question::Line;
 use ibi::Timestamp;
@@ -79,6 +82,8 @@ pub struct Status {
     pub removed: Vec<Removed>,
     /// Transfers of originals to other Archives that are not finished; none if the user may not read them.
     pub transfers: Vec<PendingTransfer>,
+    /// Items with damaged or lost files, and the number of these.
+    pub damaged: Vec<(Names, u64)>,
     /// The server of the index, and the processes that write it; None if the index is a file.
     pub server: Option<Server>,
 }
@@ -128,6 +133,7 @@ impl Status {
             minted: None,
             removed: Vec::new(),
             transfers: Vec::new(),
+            damaged: Vec::new(),
             server: None,
         }
     }
@@ -179,10 +185,23 @@ impl Status {
                 minted: None,
                 removed: Vec::new(),
                 transfers: Vec::new(),
+                damaged: Vec::new(),
                 server: server_of(store),
             }
         })
     }
+}
+
+/// The items that have damaged or lost files, with the number of these.
+pub(super) fn damaged_items(tree: &Tree) -> Vec<(Names, u64)> {
+    let named = |(place, count): (String, u64)| {
+        let (area, path) = place.split_once('/')?;
+        let area = [Area::Col, Area::Ibip]
+            .into_iter()
+            .find(|it| it.name() == area)?;
+        Some((names_at(area, path)?, count))
+    };
+    damage(tree).into_iter().filter_map(named).collect()
 }
 
 /// The server of a store's index, which does not answer.
@@ -313,6 +332,7 @@ impl Keeper<'_> {
             minted: Some(minted),
             removed: self.removed_originals(&now)?,
             transfers: self.pending_transfers(),
+            damaged: damaged_items(&self.tree),
             server: self.facts.index.as_ref().map(|index| Server {
                 place: index.place().to_owned(),
                 hosts,

@@ -37,6 +37,26 @@ pub fn recorded_digest(
     Ok(known.get(path, written))
 }
 
+/// The manifest that a scrub recorded of an item, by its place.
+pub fn recorded_digests(tree: &Tree, item: &str) -> Result<Manifest, ScrubError> {
+    Ok(recorded(tree, item)?.manifest)
+}
+
+/// The paths of the files of an item that a scrub recorded with a digest. None of them if the record cannot be read.
+pub fn recorded_paths(tree: &Tree, item: &str, digest: &Digest) -> Vec<Vec<u8>> {
+    let known = recorded(tree, item)
+        .unwrap_or_default()
+        .manifest
+        .into_iter();
+    let same = known.filter(|(_, known)| known == digest);
+    same.map(|(path, _)| path).collect()
+}
+
+/// Size and time of a file of an item when its recorded digest was taken.
+pub fn recorded_writing(tree: &Tree, item: &str, path: &[u8]) -> Option<Written> {
+    recorded(tree, item).ok()?.notes.get(path)?.written
+}
+
 /// The digests that a scrub recorded of the files of an item.
 #[derive(Debug, Default)]
 pub struct RecordedDigests(Recorded);

@@ -57,6 +57,11 @@ pub struct ScrubFinding {
 }
 
 impl ScrubFinding {
+    /// Whether the recorded digest of a file was altered, and not the file.
+    pub fn is_of_altered_digest(&self) -> bool {
+        self.code == ScrubCode::BrokenManifest && !self.path.is_empty()
+    }
+
     /// A sentence: what is wrong, and what can be done.
     pub fn sentence(&self) -> Message {
         with_detail(self.code, self.detail.as_ref())

@@ -6,6 +6,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::{ScrubCode, ScrubError};
+use super::marks::{change_marks, mark, marks_of};
 use super::reading::ReadOutcome;
 use super::recording::take_over;
 use super::records::Recorded;
@@ -38,7 +39,8 @@ impl Scrub<'_> {
         if !self.options.dry_run {
             take_over(self.tree, item)?;
         }
-        let old = self.recorded(item)?;
+        let mut old = self.recorded(item)?;
+        old.marks = marks_of(self.tree, item)?;
         let mut new = Recorded {
             manifest: old.manifest.clone(),
             ..Recorded::default()
@@ -89,6 +91,7 @@ impl Scrub<'_> {
                         .is_some_and(|rest| rest.starts_with(b"/"))
             };
             if unreadable.iter().any(|(directory, _)| below(directory)) {
+                self.keep(path, &old, &mut new);
                 continue;
             }
             self.missing(item, path, &old, &mut new)?;
@@ -97,6 +100,9 @@ impl Scrub<'_> {
             self.tally.recorded += 1;
         }
         self.seal(item)?;
+        if !self.options.dry_run {
+            change_marks(self.tree, item, |marks| marks.clone_from(&new.marks))?;
+        }
         // A manifest that is not accepted is kept as it is, byte by byte.
         let is_kept = !old.bad_lines.is_empty() && !self.options.accept;
         if self.options.dry_run || is_kept {
@@ -178,6 +184,12 @@ impl Scrub<'_> {
         match verdict {
             Verdict::Damaged | Verdict::WrongManifest if !self.options.accept => {
                 self.keep(path, old, new);
+                match known {
+                    Some(known) if verdict == Verdict::Damaged => {
+                        mark(&mut new.marks, path, *known, Some(found));
+                    }
+                    _ => drop(new.marks.remove(path)),
+                }
                 return Ok(FileOutcome::Doubtful);
             }
             _ => {
@@ -200,6 +212,9 @@ impl Scrub<'_> {
         if let Some(note) = old.notes.get(path) {
             new.notes.insert(path.to_vec(), *note);
         }
+        if let Some(mark) = old.marks.get(path) {
+            new.marks.insert(path.to_vec(), mark.clone());
+        }
     }
 
     /// A recorded file that is missing. Removing a file changes its directory; if the directory has not
@@ -220,6 +235,9 @@ impl Scrub<'_> {
             new.manifest.remove(path);
         } else {
             self.keep(path, old, new);
+            if let Some(known) = old.manifest.get(path) {
+                mark(&mut new.marks, path, *known, None);
+            }
         }
         let code = if was_removed {
             ScrubCode::Missing

@@ -1,6 +1,7 @@
 //! A pass over the whole store, or over some items.
 
 use super::finding::{ScrubCode, ScrubError, ScrubTally};
+use super::marks::{change_marks, mark};
 use super::records::DIRECTORY;
 use super::state::Scrub;
 use crate::archive::tree::{Area, Place};
@@ -95,11 +96,24 @@ impl Scrub<'_> {
     fn find_lost(&mut self, item: &str) -> Result<(), ScrubError> {
         let is_removed = self.tree.read_small(&format!("deleted/{item}"))?.is_some();
         let old = self.recorded(item)?;
-        if self.tree.is_directory(item) || is_removed || !old.exists {
+        if self.tree.is_directory(item) {
             return Ok(());
         }
-        self.found(ScrubCode::Lost, item, b"", None)?;
-        if self.options.accept && !self.options.dry_run {
+        let is_lost = old.exists && !is_removed;
+        if is_lost {
+            self.found(ScrubCode::Lost, item, b"", None)?;
+        }
+        if self.options.dry_run {
+            return Ok(());
+        }
+        let is_left = is_lost && !self.options.accept;
+        change_marks(self.tree, item, |marks| {
+            marks.retain(|_, _| is_left);
+            for (path, recorded) in old.manifest.iter().filter(|_| is_left) {
+                mark(marks, path, *recorded, None);
+            }
+        })?;
+        if is_lost && self.options.accept {
             self.forget(item)
         } else {
             Ok(())

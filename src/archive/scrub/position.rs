@@ -44,7 +44,7 @@ pub(super) struct ScrubPosition {
 /// # Errors The store cannot be written.
 pub fn prepare(tree: &Tree) -> Result<(), ScrubError> {
     opened(tree, NAME)?;
-    for area in ["col", "ibip"] {
+    for area in ["col", "ibip", "damaged"] {
         tree.make_directories(&format!("{DIRECTORY}/{area}"))?;
     }
     Ok(())

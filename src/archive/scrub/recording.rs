@@ -6,11 +6,12 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
+use super::marks::change_marks;
 use super::pieces;
 use super::records::{DIRECTORY, Recorded, recorded};
 use super::state::Scrub;
 use crate::archive::tree::{Action, Place, Tree};
-use crate::formats::fixity::{self, Manifest};
+use crate::formats::fixity::{self, Manifest, Marks};
 use crate::formats::item::Sidecar;
 use crate::formats::pronom::FORMATS;
 use crate::os::writing::Durability;
@@ -105,6 +106,8 @@ pub fn take_over(tree: &Tree, item: &str) -> Result<(), ScrubError> {
     if tree.is_directory(before.as_str()) || !tree.is_directory(&from) {
         return Ok(());
     }
+    // Its marks are made anew, by the scrub that moves the record.
+    change_marks(tree, before.as_str(), Marks::clear)?;
     let to = format!("{DIRECTORY}/{item}");
     let parent = Path::new(&to).parent().and_then(Path::to_str);
     tree.make_directories(parent.unwrap_or(DIRECTORY))?;

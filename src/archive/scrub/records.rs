@@ -6,7 +6,7 @@ use rustix::fs::OFlags;
 
 use super::finding::ScrubError;
 use crate::archive::tree::Tree;
-use crate::formats::fixity::{self, Digest, Manifest, Notes};
+use crate::formats::fixity::{self, Digest, Manifest, Marks, Notes};
 
 /// The directory of the store that holds the manifests.
 pub const DIRECTORY: &str = "fixity";
@@ -16,6 +16,8 @@ pub const DIRECTORY: &str = "fixity";
 pub(super) struct Recorded {
     pub(super) manifest: Manifest,
     pub(super) notes: Notes,
+    /// The marks of damaged and lost files. They are not read with the rest.
+    pub(super) marks: Marks,
     /// The digests of the pieces of long files, by those of the files. They are not read with the rest.
     pub(super) pieces: HashMap<Digest, Vec<Digest>>,
     pub(super) bad_lines: Vec<usize>,
@@ -34,6 +36,7 @@ pub(super) fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> 
     Ok(Recorded {
         manifest,
         notes,
+        marks: Marks::new(),
         pieces: HashMap::new(),
         bad_lines,
         exists: !bytes.is_empty(),

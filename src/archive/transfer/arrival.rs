@@ -1,6 +1,7 @@
 //! Copies an arriving item into a store on this machine: its directory as it is, with the sidecar last.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -13,13 +14,14 @@ use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
 use crate::archive::backup::{self, ItemCopier, Staging, UNCOMPARED};
 use crate::archive::lock_order::{Rank, RankedMutex};
+use crate::archive::scrub::{marks_of, recorded_digests};
 use crate::archive::store::{Item, Record};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Creator, Place, SIDECAR, Tree};
 use crate::archive::{
     Acceptance, ArchiveError, Event, OwnershipTransfer, Process, WriteIntent, names_in_mount,
 };
-use crate::formats::fixity::{Manifest, shown};
+use crate::formats::fixity::{Manifest, Mark, shown};
 use crate::formats::item::{Life, Names, Sidecar, State};
 use crate::os::deep::{DeepEntry, walk_noting};
 use crate::os::directory::Directory;
@@ -174,8 +176,11 @@ impl Local {
         let marked = opened(&to).map_err(|errno| to.error(Action::Open, ".", errno))?;
         let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
         let is_new = there != arrival.sidecar || there.is_none();
+        let marks = marks_of(self.archive.tree(), Place::of(&item.names).as_str());
+        let marks = marks.unwrap_or_default();
         let is_due = is_new
-            || comparison == CompareWhen::Always
+            || comparison != CompareWhen::IfNew
+            || !marks.is_empty()
             || is_marked(&marked)
             || ItemCopier::is_due(arrival.directory, &to)?;
         // A damaged file must not overwrite a good copy.
@@ -184,11 +189,26 @@ impl Local {
         } else {
             None
         };
+        let mut afresh = BTreeSet::new();
+        if let Some(wanted) = &wanted {
+            let is_recorded =
+                |(path, mark): &(&Vec<u8>, &Mark)| wanted.get(*path) == Some(&mark.recorded);
+            afresh.extend(
+                marks
+                    .iter()
+                    .filter(is_recorded)
+                    .map(|(path, _)| path.clone()),
+            );
+            if comparison == CompareWhen::Verify {
+                self.add_different(arrival, (&item, &to), wanted, &mut afresh, progress)?;
+            }
+        }
+        let mended = afresh.len() as u64;
         if wanted.is_some() && there.is_some() {
             let done = mark(&marked);
             done.map_err(|errno| exchanged(to.error(Action::Mark, UNCOMPARED, errno).into()))?;
         }
-        let (moved, left) = self.with_copier(arrival.directory, &to, |copier| {
+        let (moved, left) = self.with_copier(arrival.directory, &to, afresh, |copier| {
             if !copier.content()? {
                 return Err(Skip::RemovedHere.into());
             }
@@ -196,6 +216,7 @@ impl Local {
             Ok(Moved {
                 files: tally.copied + tally.removed,
                 bytes: tally.bytes,
+                mended,
                 ..Moved::default()
             })
         })?;
@@ -234,7 +255,7 @@ impl Local {
             let done = opened(&to).and_then(|marked| unmark(&marked));
             done.map_err(|errno| exchanged(to.error(Action::Unmark, UNCOMPARED, errno).into()))?;
         }
-        self.with_copier(arrival.directory, &to, |copier| {
+        self.with_copier(arrival.directory, &to, BTreeSet::new(), |copier| {
             if is_new && let Some(bytes) = &arrival.sidecar {
                 moved.files += 1;
                 // An unchanged sidecar keeps its owner and times; one from an Archive without rights is marked.
@@ -267,11 +288,47 @@ impl Local {
         Ok(moved)
     }
 
+    /// Adds the files that are like those that arrive, by size and time, and have other content. One whose recorded digest here is
+    /// not that of the file that arrives is not overwritten.
+    fn add_different(
+        &self,
+        arrival: &Arrival<'_>,
+        (item, to): (&Item, &Tree),
+        wanted: &Manifest,
+        afresh: &mut BTreeSet<Vec<u8>>,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<(), TransferError> {
+        let found = self.content(item, progress)?.manifest;
+        let here = recorded_digests(self.archive.tree(), Place::of(&item.names).as_str());
+        let here = here.unwrap_or_default();
+        for (path, digest) in &found {
+            let is_alike = || {
+                let stat = |tree: &Tree| {
+                    let file = tree.open_far(path, OFlags::PATH | OFlags::NOFOLLOW);
+                    file.and_then(rustix::fs::fstat).ok()
+                };
+                let both = stat(arrival.directory).zip(stat(to));
+                both.is_some_and(|(one, other)| ItemCopier::is_copy(&one, &other))
+            };
+            if wanted.get(path).is_some_and(|wanted| wanted != digest) && is_alike() {
+                if here
+                    .get(path)
+                    .is_some_and(|here| wanted.get(path) != Some(here))
+                {
+                    return Err(Skip::Disputed(shown(path)).into());
+                }
+                afresh.insert(path.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Runs `act` with a copier. Also returns the first entry that it could not copy, with the reason.
     fn with_copier<T>(
         &self,
         from: &Tree,
         to: &Tree,
+        afresh: BTreeSet<Vec<u8>>,
         act: impl FnOnce(&mut ItemCopier<'_>) -> Result<T, TransferError>,
     ) -> Result<(T, Option<Message>), TransferError> {
         let first = RefCell::new(None);
@@ -288,7 +345,8 @@ impl Local {
         };
         let mut units = |_| ();
         let staging = self.staging(to)?;
-        let mut copier = ItemCopier::new(from, to, staging, &mut report, &mut units);
+        let copier = ItemCopier::new(from, to, staging, &mut report, &mut units);
+        let mut copier = copier.afresh(afresh);
         let done = act(&mut copier).map_err(exchanged)?;
         drop(copier);
         Ok((done, first.take()))

@@ -78,6 +78,7 @@ impl Local {
         &self,
         source: &Local,
         items: &[Names],
+        comparison: CompareWhen,
     ) -> Vec<Result<Moved, TransferError>> {
         let mut known = HashSet::new();
         // One that is named again is copied again, after this batch.
@@ -93,7 +94,7 @@ impl Local {
                 Ok(sent) => sent,
                 Err(error) => return Member::Ended(error),
             };
-            match self.begin_sent(source, &sent, &unsynced) {
+            match self.begin_sent(source, &sent, comparison, &unsynced) {
                 Ok(begun) => Member::Begun(sent.into(), begun.into()),
                 Err(error) => Member::Ended(of_the_item(error)),
             }
@@ -135,10 +136,11 @@ impl Local {
         &self,
         source: &Local,
         sent: &SentItem<'_>,
+        comparison: CompareWhen,
         unsynced: &Unsynced,
     ) -> Result<BegunArrival, TransferError> {
         self.may_receive(&sent.item.names, source.service())?;
-        let begun = sent.with(|arrival| self.begin(arrival, CompareWhen::IfNew, &mut |_| ()))?;
+        let begun = sent.with(|arrival| self.begin(arrival, comparison, &mut |_| ()))?;
         self.note_unsynced(&begun, unsynced)?;
         Ok(begun)
     }

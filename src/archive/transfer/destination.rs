@@ -57,9 +57,10 @@ pub trait Destination {
         &mut self,
         source: &Local,
         items: &[Names],
+        comparison: CompareWhen,
         progress: &mut ByteProgress<'_>,
     ) -> Vec<Result<Moved, TransferError>> {
-        let mut receive = |names| self.receive(source, names, None, CompareWhen::IfNew, progress);
+        let mut receive = |names| self.receive(source, names, None, comparison, progress);
         items.first().map(&mut receive).into_iter().collect()
     }
 
@@ -114,9 +115,10 @@ impl Destination for Local {
         &mut self,
         source: &Local,
         items: &[Names],
+        comparison: CompareWhen,
         _progress: &mut ByteProgress<'_>,
     ) -> Vec<Result<Moved, TransferError>> {
-        self.receive_batch(source, items)
+        self.receive_batch(source, items, comparison)
     }
 
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {

@@ -19,11 +19,11 @@ use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError, not_drawn}
 use super::part::{Part, arrived};
 use super::skip::Skip;
 use crate::archive::Event;
-use crate::archive::scrub::item_digests;
+use crate::archive::scrub::{RecordedDigests, item_digests};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
-use crate::archive::tree::{Place, Tree, each_entry_of, open_far};
-use crate::formats::fixity::{Digest, shown};
+use crate::archive::tree::{Place, Tree, each_entry_of, entry_stat, open_far};
+use crate::formats::fixity::{Digest, Written, shown};
 use crate::formats::hex::Hex;
 use crate::formats::item::{Names, Sidecar};
 use crate::os::directory::Directory;
@@ -200,6 +200,9 @@ impl<'a> Incoming<'a> {
             self.clear(&self.path)?;
             return Ok(Moved::default());
         }
+        if let Some(item) = &held {
+            refuse_disputed(local, item, inventory)?;
+        }
         let root = format!("{}/item", self.path);
         self.clear(&root)?;
         self.tree.make_directories(&root)?;
@@ -281,6 +284,16 @@ impl<'a> Incoming<'a> {
         })
     }
 
+    /// The directory.
+    pub fn directory(&self) -> Result<Directory, Errno> {
+        Directory::reopened(&self.directory)
+    }
+
+    /// Removes all that has arrived.
+    pub fn discard(&self) -> Result<(), TransferError> {
+        self.clear(&self.path)
+    }
+
     fn clear(&self, path: &str) -> Result<(), TransferError> {
         Ok(self.tree.clear_arriving(path)?)
     }
@@ -307,12 +320,18 @@ impl Receiving<'_> {
         })
     }
 
+    /// The digest of what has come so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        Digest(self.hasher.clone().finalize().into())
+    }
+
     /// Completes the file: it is on disk under its digest, or an error is returned and it is not kept.
     pub fn finish(self) -> Result<(), TransferError> {
         if self.left > 0 {
             return Err(self.not_it(message!("it is shorter than announced")));
         }
-        if Digest(self.hasher.clone().finalize().into()) != self.digest {
+        if self.digest() != self.digest {
             return Err(self.not_it(message!("it has another digest")));
         }
         let directory = self.incoming.tree.open_directory(&self.incoming.path)?;
@@ -370,6 +389,37 @@ fn check_sidecar(local: &Local, names: &Names, sidecar: &[u8]) -> Result<Sidecar
     } else {
         Ok(parsed)
     }
+}
+
+/// Refuses a file that has the size and time of the one here, and another digest than was recorded of that.
+fn refuse_disputed(local: &Local, item: &Item, inventory: &Inventory) -> Result<(), TransferError> {
+    let place = Place::of(&item.names);
+    let recorded = RecordedDigests::of(local.archive().tree(), place.as_str(), i64::MAX);
+    let recorded = recorded.unwrap_or_default();
+    let directory = local.directory(item)?;
+    for entry in &inventory.entries {
+        let InventoryKind::File(digest, size) = entry.kind else {
+            continue;
+        };
+        let written = Written {
+            size,
+            seconds: entry.stat.modified.0,
+            nanoseconds: entry.stat.modified.1,
+        };
+        let known = recorded.get(&entry.path, &written);
+        let is_there = || {
+            let file = directory.open_far(&entry.path, OFlags::PATH | OFlags::NOFOLLOW);
+            let stat = file.and_then(rustix::fs::fstat);
+            stat.is_ok_and(|stat| {
+                entry_stat(&stat).modified == entry.stat.modified
+                    && u64::try_from(stat.st_size) == Ok(size)
+            })
+        };
+        if known.is_some_and(|known| known != digest) && is_there() {
+            return Err(Skip::Disputed(shown(&entry.path)).into());
+        }
+    }
+    Ok(())
 }
 
 /// Whether the local copy is identical to what is sent, in every entry.

@@ -160,7 +160,7 @@ impl Local {
     }
 
     /// Whether this holds the store's lock and changes the store itself.
-    pub(super) fn is_held(&self) -> bool {
+    pub fn is_held(&self) -> bool {
         self.mount_point.is_none() && self.lock.is_some()
     }
 
@@ -271,11 +271,10 @@ impl Local {
     ) -> Result<scrub::ItemDigests, TransferError> {
         let place = Place::of(&item.names);
         let mut report = |_, bytes| progress(bytes);
-        Ok(scrub::item_digests(
-            self.archive.tree(),
-            place.as_str(),
-            &mut report,
-        )?)
+        let tree = self.archive.tree();
+        let found = scrub::item_digests(tree, place.as_str(), &mut report)?;
+        scrub::remember_if_possible(tree, place.as_str(), &found);
+        Ok(found)
     }
 
     /// The digests of an item to send; an error if a file is damaged or cannot be read.

@@ -22,6 +22,8 @@ pub enum CompareWhen {
     IfNew,
     /// In every case.
     Always,
+    /// In every case, and what differs is copied again.
+    Verify,
 }
 
 /// The result for an item.
@@ -54,6 +56,8 @@ pub struct Moved {
     pub files: u64,
     /// Bytes in them.
     pub bytes: u64,
+    /// The files among them that were damaged at the destination.
+    pub mended: u64,
     /// The things that were not copied with them.
     pub not_sent: NotSent,
     /// Whether all content was compared with that of the source afterwards.

@@ -12,13 +12,14 @@ use crate::formats::history::EventKind;
 use crate::formats::item::{Names, State};
 use ibi::Timestamp;
 
-/// Copies the first of some items of a store, at least one, and returns the result of each. Only the last can
+/// Copies the first of some items of a store, at least one, also those that were removed there if they are to come back, and
+/// returns the result of each. Only the last can
 /// be an error, which concerns more than its item.
 pub fn copy_first(
     source: &Local,
     items: &[Names],
     destination: &mut dyn Destination,
-    brings_back: bool,
+    (brings_back, comparison): (bool, CompareWhen),
     progress: &mut ByteProgress<'_>,
 ) -> Vec<Result<TransferOutcome, TransferError>> {
     if let Err(error) = refuse_same(source, destination) {
@@ -39,7 +40,7 @@ pub fn copy_first(
         .collect();
     let mut received = match wanted.as_slice() {
         [] => Vec::new(),
-        wanted => destination.receive_first(source, wanted, progress),
+        wanted => destination.receive_first(source, wanted, comparison, progress),
     }
     .into_iter();
     let mut outcomes = Vec::new();

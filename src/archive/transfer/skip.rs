@@ -45,7 +45,10 @@ findings! {
             "both Archives claim the original; see 'ibifs fsck --with'"
         // According to the record of a scrub.
         Damaged(path: String) "damaged" Error
-            "'{path}' is damaged here; see 'ibifs scrub', and restore it from a copy"
+            "'{path}' is damaged here; mend it with 'ibifs repair', or restore it from a copy"
+        // The digests were recorded, of files with the same size and time.
+        Disputed(path: String) "disputed" Error
+            "'{path}' has another digest than was recorded of it at the destination, and the same size and time; compare both with a third copy"
         BrokenSeal(seal: Box<BrokenSeal>) "broken-seal" Error
             "its files are not those that were sealed: {seal}"
         // It cannot be read, or changed during each attempt.

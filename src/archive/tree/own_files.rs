@@ -12,6 +12,9 @@ use super::root::Tree;
 use crate::os::opening;
 use crate::os::writing::{self, Durability};
 
+/// The directory of the damaged files that are kept when others take their place.
+pub const DAMAGED: &str = "damaged";
+
 impl Tree {
     /// Opens one of the store's own files for writing, and creates it where it is missing. ELOOP for anything
     /// but a regular file; EMLINK for a file with a second name, which may belong to any user.

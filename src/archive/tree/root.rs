@@ -53,7 +53,14 @@ const ROOT: OFlags = OFlags::RDONLY
 pub const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
 /// The directories that [`Tree::keep_open`] keeps open.
-const KEPT: [&str; 5] = ["col", "ibip", "deleted", "fixity/col", "fixity/ibip"];
+const KEPT: [&str; 6] = [
+    "col",
+    "ibip",
+    "deleted",
+    "fixity/col",
+    "fixity/ibip",
+    "fixity/damaged",
+];
 
 impl Tree {
     /// Opens the directory of a new store. One that does not exist is made, and only its owner may enter it.

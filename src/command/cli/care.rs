@@ -112,6 +112,29 @@ pub struct Report {
     pub output: Output,
 }
 
+/// `ibifs repair`
+#[derive(Debug, Args)]
+pub struct Repair {
+    /// Store or mount point, unless --store names it, and the items in it
+    #[arg(value_name = "STORE-OR-MNT ITEM...")]
+    pub paths: Vec<String>,
+    /// All items of the store
+    #[arg(long)]
+    pub all: bool,
+    /// Store or mount point; all arguments are items then
+    #[arg(long, value_name = "STORE-OR-MNT")]
+    pub store: Option<PathBuf>,
+    /// Store, backup, mount point or URL of an Archive that may have good copies
+    #[arg(long, value_name = "PLACE", required = true)]
+    pub from: Vec<String>,
+    /// The options by which other machines are reached.
+    #[command(flatten)]
+    pub network: NetworkOptions,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `ibifs backup`
 #[derive(Debug, Args)]
 pub struct Backup {

@@ -178,6 +178,11 @@ Examples:
   ibifs report store
   ibifs report store --ndsa --json";
 
+pub(super) const REPAIR: &str = "\
+Examples:
+  ibifs repair store --all --from /media/disk/store.backup
+  ibifs repair store 8JMKD3MGP8W/34PGRBS --from https://archive.example.net";
+
 pub(super) const BACKUP: &str = "\
 Example:
   ibifs backup store /media/disk/store.backup";

@@ -46,6 +46,9 @@ pub struct Copy {
     /// All items in this state
     #[arg(long, value_name = "STATE", ignore_case = true)]
     pub state: Option<ItemState>,
+    /// Read both sides, and copy files again that differ in spite of the same size and time
+    #[arg(long)]
+    pub verify: bool,
     /// URL of an Archive from which items are fetched that the store does not hold
     #[arg(long, value_name = "URL", value_parser = value::base_url)]
     pub from: Vec<BaseUrl>,

@@ -7,7 +7,9 @@ use std::path::Path;
 use super::access::{self, StoreAccess};
 use super::daemon::{self, ListedItem, Wanted};
 use super::{explain, print, say};
+use crate::archive::scrub::marks_of;
 use crate::archive::store::Item;
+use crate::archive::tree::Place;
 use crate::archive::{Archive, ArchiveError, metadata_problems};
 use crate::command::cli::{Id, IdCommand, List, Show};
 use crate::command::exit::{Exit, Failure};
@@ -107,6 +109,8 @@ fn show_from_index(
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
     let own = own_description(archive, &item);
+    // A user who may not read the store is not told.
+    let damaged = marks_of(archive.tree(), Place::of(&item.names).as_str()).unwrap_or_default();
     print(&print::ItemDetails {
         item: &item,
         draft: archive.is_draft(&item)?,
@@ -116,6 +120,7 @@ fn show_from_index(
         removed: &archive.removed_relations(&item)?,
         claims: &claims,
         aliases: &aliases,
+        damaged: &damaged,
     })?;
     let languages = difference_of_languages(&item, &own);
     Ok((languages, metadata_problems(archive.tree(), &item.names)))

@@ -14,6 +14,7 @@ use crate::archive::{
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
+use crate::formats::fixity::{Marks, shown};
 use crate::formats::item::{Names, Seal, State};
 use crate::http::server::MetricsSocket;
 use crate::resolver::registry::{ListedActor, ListedDocument, RegisteredArchive};
@@ -197,6 +198,8 @@ pub(super) struct ItemDetails<'a> {
     pub(super) removed: &'a [GoneRelation],
     pub(super) claims: &'a Claims,
     pub(super) aliases: &'a [String],
+    /// Its damaged and lost files.
+    pub(super) damaged: &'a Marks,
 }
 
 /// The URL of an item's page; the link itself may open a file of the item.
@@ -220,6 +223,7 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
         removed,
         claims,
         aliases,
+        damaged,
     } = details;
     let mut object = json::item(item);
     object.insert("draft".into(), json!(draft));
@@ -260,6 +264,14 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     });
     object.insert("claims".into(), listed.collect());
     object.insert("other_claims".into(), json!(claims.others));
+    let damaged = damaged.iter().map(|(path, mark)| {
+        json!({
+            "path": shown(path),
+            "lost": mark.found.is_none(),
+            "since": mark.since.to_rfc3339(),
+        })
+    });
+    object.insert("damaged".into(), damaged.collect());
     json::pretty(&Value::Object(object))
 }
 
@@ -281,6 +293,7 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
         removed,
         claims,
         aliases,
+        damaged,
     } = details;
     let mut lines = Vec::new();
     let mut add = |name: &str, value: Option<String>| {
@@ -326,6 +339,15 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
     add("target", item.target.clone());
     for alias in aliases {
         add("alias", Some(alias.clone()));
+    }
+    for (path, mark) in damaged {
+        let path = shown(path);
+        let since = mark.since.to_rfc3339();
+        let said = match mark.found {
+            Some(_) => message!("{path}, damaged; found on {since}", path, since),
+            None => message!("{path}, lost; found on {since}", path, since),
+        };
+        add("damaged", Some(localized(&said)));
     }
     for (name, names) in relations {
         add(name, Some(names.preferred()));

@@ -170,13 +170,18 @@ impl Telling<'_> {
 }
 
 /// The names of the item at a place.
-fn names_of(place: &str) -> Option<Names> {
+pub(super) fn names_of(place: &str) -> Option<Names> {
     let (_, name) = place.split_once('/')?;
     Ibi::parse(name).ok().map(Names::from)
 }
 
 /// The place of an item that a user named. An item that is not in the index may be in the tree.
 fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
+    Ok(Place::of(&item_in(access, text)?))
+}
+
+/// The same, by its names.
+pub(super) fn item_in(access: &StoreAccess, text: &str) -> Result<Names, Failure> {
     match (access::find(text, Some(&access.store)), Ibi::parse(text)) {
         (Ok(named), _) if named.access.store != access.store => Err(Failure::new(
             Exit::NotFound,
@@ -186,8 +191,8 @@ fn place(access: &StoreAccess, text: &str) -> Result<Place, Failure> {
                 store = named.access.store.display()
             ),
         )),
-        (Ok(named), _) => Ok(Place::of(&named.names)),
-        (Err(_), Ok(ibi)) => Ok(Place::of(&Names::from(ibi))),
+        (Ok(named), _) => Ok(named.names),
+        (Err(_), Ok(ibi)) => Ok(Names::from(ibi)),
         (Err(failure), Err(_)) => Err(failure),
     }
 }

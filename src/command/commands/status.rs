@@ -190,6 +190,11 @@ impl StoreReport {
                 object.insert("cancelled".to_owned(), it.is_cancelled.into());
                 object
             }).collect::<Vec<_>>(),
+            "damaged": self.status.damaged.iter().map(|(names, files)| {
+                let mut object = json::names(names);
+                object.insert("files".to_owned(), json!(files));
+                object
+            }).collect::<Vec<_>>(),
             "minted": minted.map(|minted| json!({
                 "hour": minted.hour,
                 "day": minted.day,
@@ -329,6 +334,25 @@ impl StoreReport {
                 );
                 text.push_str(&format!("copies   {}\n", localized(&copied)));
             }
+        }
+        if !self.status.damaged.is_empty() {
+            let first = self.status.damaged.iter().take(NAMED);
+            let mut named: Vec<String> = first.map(|(names, _)| names.preferred()).collect();
+            if self.status.damaged.len() > NAMED {
+                named.push("...".to_owned());
+            }
+            let damaged = plural!(
+                "{count} file, damaged or lost; mend it with 'ibifs repair': {names}",
+                "{count} files, damaged or lost; mend them with 'ibifs repair': {names}",
+                count = self
+                    .status
+                    .damaged
+                    .iter()
+                    .map(|(_, files)| files)
+                    .sum::<u64>(),
+                names = named.join(", ")
+            );
+            text.push_str(&format!("damaged  {}\n", localized(&damaged)));
         }
         let (cancelled, going): (Vec<_>, Vec<_>) =
             self.status.transfers.iter().partition(|it| it.is_cancelled);

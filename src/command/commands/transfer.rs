@@ -14,7 +14,7 @@ use super::items::items;
 use super::{failed_at, usage};
 use crate::archive::store::Item;
 use crate::archive::transfer::{
-    self, Cancelled, Destination, Local, Remover, TransferError, TransferOutcome,
+    self, Cancelled, CompareWhen, Destination, Local, Remover, TransferError, TransferOutcome,
 };
 use crate::archive::{Archive, ArchiveError, CheckFinding};
 use crate::command::cli::{Claim, Copy, NetworkOptions, Selection, Transfer};
@@ -43,14 +43,20 @@ pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let access = wanted.access()?;
     let to = To::at(destination, &options.selection)?;
     to.refuse(&access)?;
-    let (is_json, back) = (options.selection.output.json, options.selection.bring_back);
+    let is_json = options.selection.output.json;
+    let comparison = if options.verify {
+        CompareWhen::Verify
+    } else {
+        CompareWhen::IfNew
+    };
+    let how = (options.selection.bring_back, comparison);
     if access.asked().is_some() {
         let names = wanted.names_asked(&access)?;
         let mut unanswered = None;
         let mut one = |names: &[Names], to: &mut dyn Destination| {
             let part = names.get(..MOST_ASKED).unwrap_or(names);
             match source_of(&access, part) {
-                Ok(source) => transfer::copy_first(&source, part, to, back, &mut |_| ()),
+                Ok(source) => transfer::copy_first(&source, part, to, how, &mut |_| ()),
                 Err(failure) => {
                     unanswered = Some(failure);
                     Vec::new()
@@ -64,7 +70,7 @@ pub(super) fn copy(options: &Copy) -> Result<Exit, Failure> {
     let names = wanted.names(&source, &access)?;
     to.with(|to| {
         each_item(&names, is_json, |names| {
-            transfer::copy_first(&source, names, to, back, &mut |_| ())
+            transfer::copy_first(&source, names, to, how, &mut |_| ())
         })
     })
 }
@@ -213,7 +219,7 @@ fn claim_each(
     done
 }
 
-fn is_same(one: &Path, other: &Path) -> bool {
+pub(super) fn is_same(one: &Path, other: &Path) -> bool {
     // A store may lie where this user may not look.
     let resolved = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     resolved(one) == resolved(other)
@@ -232,7 +238,7 @@ fn refuse_shut(access: &StoreAccess) -> Result<(), Failure> {
 }
 
 /// Opens a store for changes.
-fn changing(access: &StoreAccess) -> Result<Local, Failure> {
+pub(super) fn changing(access: &StoreAccess) -> Result<Local, Failure> {
     refuse_shut(access)?;
     Ok(Local::changing(
         &access.store,

@@ -7,12 +7,14 @@
 //! or output: files are read elsewhere.
 
 mod judge;
+mod marks;
 
 use super::hex::{Hex, digit};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 pub use judge::{Verdict, judge};
+pub use marks::{Mark, Marks, marks_text, parse_marks};
 
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest-sha256.txt";

@@ -8,7 +8,7 @@ use rustix::fs::fstatvfs;
 
 use super::{Site, dav, oai, transfer};
 use crate::archive::Archive;
-use crate::archive::scrub::LastScrub;
+use crate::archive::scrub::{self, LastScrub};
 use crate::archive::store::{ChangeCounts, ChangeNumber, Counts, ItemId, Store, StoreError};
 use crate::http::server::metrics::{MetricKind, MetricsText, Monitored, RequestKinds};
 
@@ -191,6 +191,13 @@ impl Monitored for Site {
             );
         }
         drop(state);
+        let damaged = scrub::damage(self.archive.tree()).into_iter();
+        text.single(
+            "ibifs_damaged_files",
+            MetricKind::Gauge,
+            "Files that were found damaged or lost, and are neither mended nor accepted.",
+            damaged.map(|(_, files)| files).sum::<u64>(),
+        );
         if let Ok(space) = fstatvfs(self.archive.tree().root()) {
             text.single(
                 "ibifs_store_free_bytes",

@@ -294,7 +294,9 @@ fn plan(
     if let Some(item) = site.archive.held(names)? {
         let place = Place::of(&item.names);
         // A file that the held copy has at the same path is not sent.
-        let manifest = scrub::item_digests(tree, place.as_str(), &mut |_, _| ())?.manifest;
+        let found = scrub::item_digests(tree, place.as_str(), &mut |_, _| ())?;
+        scrub::remember_if_possible(tree, place.as_str(), &found);
+        let manifest = found.manifest;
         let files = inventory.files();
         let those = files.filter(|(path, digest, _)| manifest.get(*path) == Some(digest));
         held.extend(those.map(|(_, digest, _)| digest.0));

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+use crate::archive::scrub::marks_of;
 use crate::archive::transfer::{
     Incoming, Inventory as Contents, Local, Moved, NotSent, Skip, TransferError, TransferOutcome,
     Way, may_arrive,
 };
-use crate::archive::tree::Tree;
+use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, SystemClock};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
@@ -41,8 +42,8 @@ const MOST_ATTEMPTS: usize = 3;
 /// The Archives and resolvers from which items are copied.
 #[derive(Debug)]
 pub(crate) struct CopySource {
-    runtime: Runtime,
-    remote: Arc<RemoteServers>,
+    pub(super) runtime: Runtime,
+    pub(super) remote: Arc<RemoteServers>,
     sources: SourceOrder,
 }
 
@@ -56,6 +57,8 @@ pub(crate) struct CopyDestination<'a> {
     pub(crate) is_mounted: bool,
     /// Whether items are copied that were removed there.
     pub(crate) brings_back: bool,
+    /// Whether the files of a copy are read that is the same by its metadata.
+    pub(crate) verifies: bool,
     /// Opens it for changes, when all files of an item have arrived.
     pub(crate) open: &'a dyn Fn() -> Result<Local, TransferError>,
 }
@@ -146,8 +149,11 @@ impl CopySource {
     ) -> Result<TransferOutcome, TransferError> {
         let mut bytes = 0;
         let mut attempt = 1;
+        let place = Place::of(found.names());
+        let marks = marks_of(to.store.archive().tree(), place.as_str());
+        let is_whole = marks.is_ok_and(|marks| marks.is_empty());
         let contents = loop {
-            if is_same(&found, to.store)? {
+            if is_whole && !to.verifies && is_same(&found, to.store)? {
                 return Ok(TransferOutcome::Unchanged);
             }
             match self.fetch(&found, to, incoming, &mut bytes) {
@@ -170,6 +176,7 @@ impl CopySource {
                 files,
                 bytes,
                 is_proved: moved.is_proved,
+                mended: moved.mended,
                 not_sent: NotSent {
                     way: Way::Fetched,
                     ..NotSent::default()

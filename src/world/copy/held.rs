@@ -4,7 +4,7 @@ use std::fs::File;
 
 use rustix::fs::{FileType, OFlags, Stat};
 
-use crate::archive::scrub::{RecordedDigests, item_digests};
+use crate::archive::scrub::{RecordedDigests, item_digests, remember_if_possible};
 use crate::archive::transfer::{Local, Part, TransferError};
 use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree, entry_stat};
 use crate::formats::fixity::{Digest, Manifest, Written};
@@ -33,6 +33,7 @@ impl HeldCopy {
         let place = Place::of(&item.names);
         let tree = store.archive().tree();
         let found = item_digests(tree, place.as_str(), &mut |_, _| ())?;
+        remember_if_possible(tree, place.as_str(), &found);
         Ok(HeldCopy {
             directory: Some(store.directory(&item)?),
             manifest: found.manifest,

@@ -156,6 +156,9 @@ findings! {
         StrayEvent "stray-event" Warning reported
             "what lies where events wait for the log is no event that ibifs has left there; it is not logged"
             "look at it, and remove it"
+        DamagedFiles "damaged-files" Error reported
+            "files of the item are damaged or lost, as the last scrub or a copy has found"
+            "mend them with 'ibifs repair', or see 'ibifs scrub'"
         StagingLeft "staging-left" Notice repaired
             "an interrupted operation has left something behind"
             "the next mount or --repair removes it"

@@ -140,6 +140,7 @@ pub(super) fn check_once(
     let facts = store_files::read_facts(&tree, index.as_ref(), &mut report);
     store_files::check_store_mode(&tree, &mut report);
     store_files::check_arrivals(&tree, &mut report);
+    store_files::check_damage(&tree, &mut report);
     if store_use == StoreUse::Idle {
         store_files::check_own_files(&tree, &mut report);
     }

@@ -6,17 +6,18 @@ use super::super::identifiers::names_at;
 use super::super::ledger::LEDGER;
 use super::super::open::facts_of;
 use super::super::search::{PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, TEXT_FILE};
+use super::super::status::damaged_items;
 use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::store::{self, Store, StoreError, StoreUse};
-use crate::archive::tree::{HANDOVER, RESERVE, Tree};
+use crate::archive::tree::{DAMAGED, HANDOVER, RESERVE, Tree};
 use crate::archive::{Archive, ArchiveError, Facts, OwnershipTransfer, Role};
 use crate::formats::fixity::shown;
 use ibi::message::{Localize, Message};
 use ibi::{message, plural};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 23] = [
+const OWN: [&str; 24] = [
     ".",
     own_files::FACTS,
     own_files::DATABASE,
@@ -26,6 +27,7 @@ const OWN: [&str; 23] = [
     "staging",
     RESERVE,
     "fixity",
+    DAMAGED,
     HANDOVER,
     store::FILE,
     "relations.sqlite3-wal",
@@ -220,6 +222,15 @@ pub(super) fn check_copies(
         report.add(found.with_detail(items));
     }
     Ok(())
+}
+
+/// Reports the items with files that a scrub, or a copy, has found damaged or lost.
+pub(super) fn check_damage(tree: &Tree, report: &mut CheckReport) {
+    for (names, count) in damaged_items(tree) {
+        let found = CheckFinding::of(CheckCode::DamagedFiles, &names);
+        let detail = plural!("{count} file", "{count} files", count);
+        report.add(found.with_detail(detail));
+    }
 }
 
 /// Reports unfinished transfers of ownership to other Archives.

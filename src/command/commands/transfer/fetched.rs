@@ -221,7 +221,7 @@ fn fetch(
     mut wanted: VecDeque<Wanted>,
 ) -> Result<Exit, Failure> {
     let network = crate::command::commands::network(&options.selection.network)?;
-    let to = Receiver::at(access, options.selection.bring_back)?;
+    let to = Receiver::at(access, options)?;
     let mut report = OutcomeReport::new(wanted.len(), options.selection.output.json);
     let mut sources: Vec<(Hosts, CopySource)> = Vec::new();
     let mut done: Vec<Names> = Vec::new();
@@ -319,17 +319,19 @@ struct Receiver<'a> {
     /// The mount that is asked where this user may not enter the store, and this user's own directory for arriving files.
     asked: Option<(Mounted, Tree)>,
     brings_back: bool,
+    verifies: bool,
 }
 
 impl Receiver<'_> {
-    fn at(access: &StoreAccess, brings_back: bool) -> Result<Receiver<'_>, Failure> {
+    fn at<'a>(access: &'a StoreAccess, options: &Copy) -> Result<Receiver<'a>, Failure> {
         Ok(Receiver {
             access,
             asked: match access.asked() {
                 Some(mounted) => Some((mounted, own_arrivals()?)),
                 None => None,
             },
-            brings_back,
+            brings_back: options.selection.bring_back,
+            verifies: options.verify,
         })
     }
 
@@ -383,6 +385,7 @@ impl Receiver<'_> {
             store: &local,
             is_mounted: self.access.mount_point.is_some(),
             brings_back: self.brings_back,
+            verifies: self.verifies,
             open: &|| self.changing(&names),
         };
         let done = source.copy(asked, found, &to);

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::archive::transfer::{NotSent, Skip, TransferError, TransferOutcome, Way};
+use crate::archive::transfer::{Moved, NotSent, Skip, TransferError, TransferOutcome, Way};
 use crate::command::commands::{cannot_print, put_out, say};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -97,6 +97,19 @@ impl OutcomeReport {
         {
             let name = names.preferred();
             let line = localized(&message!("not sent over HTTP: {what}", what)).to_string();
+            self.progress.aside(|| eprintln!("ibifs: {name}: {line}"));
+        }
+        if let TransferOutcome::Copied(Moved {
+            mended: count @ 1..,
+            ..
+        }) = &outcome
+        {
+            let line = plural!(
+                "{count} file that was damaged at the destination was copied again",
+                "{count} files that were damaged at the destination were copied again",
+                count = *count
+            );
+            let (name, line) = (names.preferred(), localized(&line));
             self.progress.aside(|| eprintln!("ibifs: {name}: {line}"));
         }
         self.count += 1;
@@ -214,7 +227,7 @@ fn outcome_json(names: &Names, outcome: &TransferOutcome) -> Value {
     let mut object = json::names(names);
     let more = match outcome {
         TransferOutcome::Copied(moved) => json!({
-            "outcome": "copied", "files": moved.files, "bytes": moved.bytes,
+            "outcome": "copied", "files": moved.files, "bytes": moved.bytes, "mended": moved.mended,
             "not_sent": not_sent_json(&moved.not_sent),
         }),
         TransferOutcome::HandedOver(moved) => json!({

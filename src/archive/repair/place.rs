@@ -1,0 +1,177 @@
+//! Places that may have the content of a damaged file: another store, a backup, an Archive.
+
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use crate::archive::manifest::read_digest;
+use crate::archive::scrub::recorded_paths;
+use crate::archive::transfer::{Incoming, Local, TransferError};
+use crate::archive::tree::{Place, Tree};
+use crate::formats::entry::EntryStat;
+use crate::formats::fixity::Digest;
+use crate::formats::item::Names;
+use ibi::message::{Localize, Message};
+
+/// The number of bytes that are copied at once.
+const BLOCK: usize = 1 << 20;
+
+/// The content that is looked for.
+#[derive(Debug)]
+pub struct MissingContent<'a> {
+    /// The names of the item.
+    pub names: &'a Names,
+    /// The path of the file below it.
+    pub path: &'a [u8],
+    /// Its digest.
+    pub digest: Digest,
+}
+
+/// What a lost file gets besides its content.
+#[derive(Debug)]
+pub enum Template {
+    /// What this file has.
+    File(OwnedFd, Box<Stat>),
+    /// Mode and time of it elsewhere.
+    Entry(EntryStat),
+}
+
+/// What a place has.
+#[derive(Debug)]
+pub enum FetchOutcome {
+    /// The content, which has come.
+    Arrived(Box<Template>),
+    /// Other content at this path.
+    Other(Digest),
+    /// Neither the content nor the path.
+    Missing,
+    /// Nothing that could be read.
+    Unread(Message),
+}
+
+/// A place that may have it.
+pub trait CopyPlace {
+    /// The name by which the user called it.
+    fn name(&self) -> &str;
+
+    /// Fetches content, which comes under its digest.
+    ///
+    /// # Errors
+    /// It cannot be written here.
+    fn fetch(
+        &mut self,
+        wanted: &MissingContent<'_>,
+        into: &Incoming<'_>,
+    ) -> Result<FetchOutcome, TransferError>;
+}
+
+/// A store on this machine, or a backup of one.
+#[derive(Debug)]
+pub struct StorePlace {
+    store: Local,
+    name: String,
+}
+
+impl StorePlace {
+    /// A store that is open for reading, by this name.
+    #[must_use]
+    pub fn new(store: Local, name: &str) -> StorePlace {
+        StorePlace {
+            store,
+            name: name.to_owned(),
+        }
+    }
+}
+
+impl CopyPlace for StorePlace {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn fetch(
+        &mut self,
+        wanted: &MissingContent<'_>,
+        into: &Incoming<'_>,
+    ) -> Result<FetchOutcome, TransferError> {
+        let archive = self.store.archive();
+        let item = match archive.held(wanted.names) {
+            Ok(Some(item)) => item,
+            Ok(None) => return Ok(FetchOutcome::Missing),
+            Err(error) => return Ok(FetchOutcome::Unread(error.message())),
+        };
+        let directory = match self.store.directory(&item) {
+            Ok(directory) => directory,
+            Err(error) => return Ok(FetchOutcome::Unread(error.message())),
+        };
+        let others = recorded_paths(
+            archive.tree(),
+            Place::of(&item.names).as_str(),
+            &wanted.digest,
+        );
+        let mut outcome = FetchOutcome::Missing;
+        let is_other = |path: &Vec<u8>| path != wanted.path;
+        let others = others.into_iter().filter(is_other);
+        for path in std::iter::once(wanted.path.to_vec()).chain(others) {
+            let is_first = path == wanted.path;
+            match read(&directory, &path) {
+                Ok((file, stat, digest)) if digest == wanted.digest => {
+                    let has_come = copy(&file, &stat, digest, into)?;
+                    if has_come {
+                        return Ok(FetchOutcome::Arrived(
+                            Template::File(file, stat.into()).into(),
+                        ));
+                    }
+                }
+                Ok((_, _, digest)) if is_first => outcome = FetchOutcome::Other(digest),
+                Err(why) if is_first => outcome = why.map_or(outcome, FetchOutcome::Unread),
+                _ => {}
+            }
+        }
+        Ok(outcome)
+    }
+}
+
+/// A file with its digest. The error is empty where there is no regular file.
+fn read(directory: &Tree, path: &[u8]) -> Result<(OwnedFd, Stat, Digest), Option<Message>> {
+    let of = |errno: Errno| match errno {
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV => None,
+        errno => Some(std::io::Error::from(errno).message()),
+    };
+    let file = OwnedFd::from(directory.open_to_read(path).map_err(of)?);
+    let stat = rustix::fs::fstat(&file).map_err(of)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(None);
+    }
+    let digest = read_digest(&file).map_err(Some)?;
+    Ok((file, stat, digest))
+}
+
+/// Copies a file under its digest. False where it has changed since it was read.
+fn copy(
+    file: &OwnedFd,
+    stat: &Stat,
+    digest: Digest,
+    into: &Incoming<'_>,
+) -> Result<bool, TransferError> {
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    let mut receiving = into.receive(digest, size)?;
+    let (mut buffer, mut at) = (vec![0; BLOCK], 0);
+    while at < size {
+        let most = usize::try_from(size - at).map_or(BLOCK, |left| left.min(BLOCK));
+        match rustix::io::pread(file, &mut buffer[..most], at) {
+            Ok(0) => return Ok(false),
+            Ok(count) => {
+                receiving.take(&buffer[..count])?;
+                at += count as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+    if receiving.digest() != digest {
+        return Ok(false);
+    }
+    receiving.finish()?;
+    Ok(true)
+}

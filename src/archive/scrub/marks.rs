@@ -1,0 +1,149 @@
+//! Damaged and lost files, as they are remembered: `fixity/damaged/<place of the item>` is a text for each item that has
+//! some, so that all of them are found without a walk through all records.
+//!
+//! A mark is made where a file is found to differ from its record, and removed where it is found whole, edited or removed,
+//! is accepted, or is mended. Two processes may mark files of one item: they take turns by a lock on the directory.
+
+use rustix::fs::{AtFlags, FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use super::digests::ItemDigests;
+use super::finding::ScrubError;
+use super::records::{DIRECTORY, recorded};
+use crate::archive::tree::{Action, Area, DeepEntry, Tree};
+use crate::formats::fixity::{Digest, Mark, Marks, marks_text, parse_marks};
+use crate::os::writing::Durability;
+use ibi::Timestamp;
+
+/// The directory of the store that holds the marks.
+pub const MARKS: &str = "fixity/damaged";
+
+/// The marks of an item, by its place.
+pub fn marks_of(tree: &Tree, item: &str) -> Result<Marks, ScrubError> {
+    let text = tree.read_whole(&format!("{MARKS}/{item}"))?;
+    Ok(parse_marks(&text.unwrap_or_default()))
+}
+
+/// The places of the items that have marks, in order. Fewer where a part of them cannot be read.
+fn marked_items(tree: &Tree) -> Vec<String> {
+    let mut items = Vec::new();
+    for area in [Area::Col, Area::Ibip] {
+        let root = format!("{MARKS}/{}", area.name());
+        let walked = tree.each_deep_entry(&root, |entry| {
+            if let DeepEntry::Entry(path) = entry
+                && let Ok(path) = String::from_utf8(path)
+                // One that a crash has left half written.
+                && !path.ends_with(".new")
+            {
+                items.push(format!("{}/{path}", area.name()));
+            }
+        });
+        match walked {
+            Err(error) if error.errno() != Errno::NOENT => log::debug!("{error}"),
+            _ => {}
+        }
+    }
+    items.sort();
+    items
+}
+
+/// The items that have damaged or lost files, by their places, with the number of these. Without those that were removed since.
+pub fn damage(tree: &Tree) -> Vec<(String, u64)> {
+    let count = |item: String| {
+        let is_removed = tree.read_small(&format!("deleted/{item}"));
+        let marks = marks_of(tree, &item).unwrap_or_default();
+        let is_there = tree.is_directory(&item) || is_removed.is_ok_and(|it| it.is_none());
+        (is_there && !marks.is_empty()).then_some((item, marks.len() as u64))
+    };
+    marked_items(tree).into_iter().filter_map(count).collect()
+}
+
+/// Changes the marks of an item, durably. `act` may be called twice.
+pub fn change_marks(tree: &Tree, item: &str, act: impl Fn(&mut Marks)) -> Result<(), ScrubError> {
+    let changed = || {
+        let before = marks_of(tree, item)?;
+        let mut after = before.clone();
+        act(&mut after);
+        Ok::<_, ScrubError>((after != before).then_some(after))
+    };
+    if changed()?.is_none() {
+        return Ok(());
+    }
+    let path = format!("{MARKS}/{item}");
+    let (directory, name) = path.rsplit_once('/').unwrap_or((MARKS, item));
+    tree.make_directories(MARKS)?;
+    let failed = |action| move |errno| ScrubError::from(tree.error(action, MARKS, errno));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let all = tree.open_far(MARKS.as_bytes(), flags);
+    let all = all.map_err(failed(Action::Open))?;
+    rustix::fs::flock(&all, FlockOperation::LockExclusive).map_err(failed(Action::Lock))?;
+    match changed()? {
+        None => Ok(()),
+        Some(marks) if marks.is_empty() => {
+            let opened = tree.open_directory(directory)?;
+            match rustix::fs::unlinkat(&opened, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(tree.error(Action::Remove, &path, errno).into()),
+            }
+            // It is found whole again after a crash as well.
+            remove_empty(tree, directory);
+            Ok(())
+        }
+        Some(marks) => {
+            tree.make_directories(directory)?;
+            let text = marks_text(&marks);
+            Ok(tree.write_beside(directory, name, &text, Durability::Synced)?)
+        }
+    }
+}
+
+/// Removes a directory of marks that has none any more, and those above it.
+fn remove_empty(tree: &Tree, directory: &str) {
+    let mut left = directory;
+    while left != MARKS
+        && let Some((above, name)) = left.rsplit_once('/')
+        && let Ok(opened) = tree.open_directory(above)
+        && rustix::fs::unlinkat(&opened, name, AtFlags::REMOVEDIR).is_ok()
+    {
+        left = above;
+    }
+}
+
+/// Adds a mark; one of the same damage keeps its time.
+pub(super) fn mark(marks: &mut Marks, path: &[u8], recorded: Digest, found: Option<Digest>) {
+    let is_known = |it: &Mark| (it.recorded, it.found) == (recorded, found);
+    if !marks.get(path).is_some_and(is_known) {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let since = since.map_or(0, |since| since.as_secs().cast_signed());
+        let mark = Mark {
+            recorded,
+            found,
+            since: Timestamp::from_unix(since, 0),
+        };
+        marks.insert(path.to_vec(), mark);
+    }
+}
+
+/// Remembers what a reading of all files of an item has found damaged, and forgets what it has found whole.
+fn remember(tree: &Tree, item: &str, found: &ItemDigests) -> Result<(), ScrubError> {
+    let known = recorded(tree, item)?.manifest;
+    change_marks(tree, item, |marks| {
+        marks.retain(|path, _| !found.manifest.contains_key(path) || found.damaged.contains(path));
+        for path in &found.damaged {
+            if let Some(recorded) = known.get(path) {
+                mark(marks, path, *recorded, found.manifest.get(path).copied());
+            }
+        }
+    })
+}
+
+/// The same for a user who may not be allowed to write it.
+pub fn remember_if_possible(tree: &Tree, item: &str, found: &ItemDigests) {
+    // An item that is built is none of the store.
+    if tree.is_mount() || !tree.is_directory(DIRECTORY) {
+        return;
+    }
+    if let Err(error) = remember(tree, item, found) {
+        log::debug!("{item}: what is damaged is not remembered: {error}");
+    }
+}

@@ -1,0 +1,287 @@
+//! `ibifs repair`: damaged and lost files are mended from good copies, the damaged ones are kept, and what is not damaged stays.
+
+use crate::http::served::Served;
+use crate::support::{Disk, Format, TestEnv};
+
+/// The functions that these scripts use: the item `$item`, its directories `$s` in the store S and `$d` in D.
+const TOOLS: &str = r#"
+item=$(< item); s=S/col/$item; d=D/col/$item
+# Writes the bytes $2 over the beginning of the file $1 and sets its time back: damage.
+harm() { touch -r "$1" time; printf %s "$2" | dd of="$1" conv=notrunc status=none; touch -r time "$1"; }
+# What repair says, without the paths before the codes and after the sums.
+mends() { ibifs repair "$@" > said || true; sed 's/: col[^ ]*2[0-9.]*\//: /; s/ again, from .*/ again/; s/;.*//' said; }
+"#;
+
+/// A store S with an item, and a copy of it in the store D, both scrubbed. The files were written an hour ago.
+fn environment() -> TestEnv {
+    let env = TestEnv::new();
+    env.sh(&format!(
+        "ibifs init S --host a.example.org > /dev/null; ibifs init D --host b.example.net > /dev/null
+         ibifs mint S | head -n 1 | tr -d '\\n' > item; {TOOLS}
+         mkdir $s/doc/deep; echo one > $s/doc/one; echo two > $s/doc/deep/two; ln -s one $s/doc/way
+         setfattr -n user.note -v kept $s/doc/one; chmod 640 $s/doc/one
+         touch -d '1 hour ago' $s/doc/one $s/doc/deep/two
+         ibifs copy --store S $item D > /dev/null; ibifs scrub S > /dev/null; ibifs scrub D > /dev/null
+         echo $s"
+    ));
+    env
+}
+
+fn sh(env: &TestEnv, script: &str) -> String {
+    env.sh(&format!("{TOOLS}\n{script}"))
+}
+
+#[track_caller]
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    assert_eq!(sh(env, script).trim_end(), expected, "{script}");
+}
+
+/// A byte that has flipped in one of two stores is mended in one pass, in a copy and in an original. Owner, mode, times and
+/// attributes stay, the damaged file is kept, and the other store is as it was.
+#[test]
+fn a_damaged_file_is_mended() {
+    let env = environment();
+    for (here, there) in [("D", "S"), ("S", "D")] {
+        let script = format!(
+            "i={here}/col/$item; find {there} -type f -printf '%p %T@ %C@\\n' | grep -v 'fixity\\|handover\\|relations\\|lock' | sort > before
+             look() {{ stat -c '%U %G %a %y' $i/doc/one; stat -c %y $i/doc; getfattr --only-values -n user.note $i/doc/one; echo; }}
+             chown 60001:60002 $i/doc/one; look > looked
+             harm $i/doc/one x; mends {here} --all --from {there}; look | diff looked -; cat $i/doc/one {here}/damaged/$item/doc/one
+             find {there} -type f -printf '%p %T@ %C@\\n' | grep -v 'fixity\\|handover\\|relations\\|lock' | sort | diff before -
+             stat -c %a {here}/damaged; mends {here} --all --from {there}; ibifs scrub {here}; ls -A {here}/handover/incoming {here}/staging
+             ibifs fsck {here} | tail -n 1"
+        );
+        prints(
+            &env,
+            &script,
+            &format!(
+                "mended: doc/one: has the recorded content again\n2 items: 1 file mended, 0 left damaged\none\nxne\n700\n\
+                 2 items: 0 files mended, 0 left damaged\n2 items, 2 files, 8 bytes\n{here}/handover/incoming:\n\n{here}/staging:\n\
+                 2 items, 0 findings"
+            ),
+        );
+    }
+}
+
+/// A second damaged file of a path is kept beside the first; a lost file comes back; a file with two names keeps both.
+#[test]
+fn lost_files_and_files_with_several_names() {
+    let env = environment();
+    prints(
+        &env,
+        "for n in x y; do harm $d/doc/one $n; mends D $item --from S | head -n 1; done; cat D/damaged/$item/doc/*; cat $d/doc/one
+         mends D $item --from S > /dev/null; ibifs scrub D > /dev/null; sed -i s/two/TWO/ D/fixity/col/$item/written.txt
+         ibifs copy --store S $item D > /dev/null; sleep 1.1; ibifs scrub D > /dev/null",
+        "mended: doc/one: has the recorded content again\nmended: doc/one: has the recorded content again\nxne\nyne\none",
+    );
+    // The record says that the directory has not changed since.
+    prints(
+        &env,
+        "rm $d/doc/deep/two; touch -d '1 hour' D/fixity/col/$item/written.txt; { ibifs scrub D || true; } | cut -d: -f1 | head -n 1
+         touch -d '1 hour' D/fixity/col/$item/written.txt; mends D --all --from S; cat $d/doc/deep/two
+         stat -c %Y $s/doc/deep/two $d/doc/deep/two | uniq | wc -l; find D/fixity/damaged -type f",
+        "lost\nmended: doc/deep/two: has the recorded content again\n2 items: 1 file mended, 0 left damaged\ntwo\n1",
+    );
+    prints(
+        &env,
+        "ln $d/doc/one $d/doc/same; ibifs scrub D > /dev/null; harm $d/doc/one z; mends D $item --from S | tail -n 1
+         stat -c '%i %h' $d/doc/one $d/doc/same | uniq | cut -d' ' -f2; cat $d/doc/one $d/doc/same",
+        "1 item: 1 file mended, 0 left damaged\n2\none\none",
+    );
+}
+
+/// What no place has as it was recorded is left: where all copies are damaged, and where the recorded digest is the wrong one.
+#[test]
+fn nothing_is_overwritten_without_the_recorded_content() {
+    let env = environment();
+    prints(
+        &env,
+        "cp -a D E; harm $d/doc/one x; harm $s/doc/one y; harm E/col/$item/doc/one z; cp -a $d before
+         mends D --all --from S --from E; ibifs repair D --all --from S > /dev/null || echo $?; diff -r before $d; no ls D/damaged",
+        "no-copy: doc/one: no place that was asked has the recorded content, and nothing is changed\n\
+         2 items: 0 files mended, 1 left damaged\n1",
+    );
+    // Both of the record, or the manifest alone, have another digest on purpose.
+    let env = environment();
+    prints(
+        &env,
+        "k=D/fixity/col/$item; cp -a $k record; wrong() { sed -i '/doc\\/one/s/^..../0000/' $1; }
+         wrong $k/manifest-sha256.txt; mends D --all --from S; { ibifs scrub D || true; } | cut -d: -f1 | head -n 1
+         wrong $k/written.txt; mends D --all --from S; cat $d/doc/one; no ls D/damaged
+         ibifs scrub D --accept $item > /dev/null; mends D --all --from S; ls -A D/fixity/damaged",
+        "wrong-record: doc/one: all copies that were asked are like the file here, so the recorded digest is the wrong one\n\
+         2 items: 0 files mended, 1 left damaged\nbroken-manifest\n\
+         wrong-record: doc/one: all copies that were asked are like the file here, so the recorded digest is the wrong one\n\
+         2 items: 0 files mended, 1 left damaged\none\n2 items: 0 files mended, 0 left damaged",
+    );
+}
+
+/// A store is mended while it is mounted: the mount shows the mended file at once, also of a sealed item.
+#[test]
+fn a_mounted_store_is_mended() {
+    let env = environment();
+    prints(
+        &env,
+        "mkdir M; ibifs seal --store S $item > /dev/null; ibifs copy --store S $item D > /dev/null; ibifs mount S M
+         cat M/$item/doc/one M/$item/doc/deep/two; exec 5< M/$item/doc/one
+         harm $s/doc/one x; rm $s/doc/deep/two; touch -d '1 hour' S/fixity/col/$item/written.txt
+         mends M --all --from D; cat M/$item/doc/one M/$item/doc/deep/two; cat <&5 > /dev/null; exec 5<&-
+         no touch M/$item/doc/one; ls -A M/$item/doc; ibifs umount M; ibifs scrub S; ibifs fsck S | tail -n 1",
+        "one\ntwo\nmended: doc/deep/two: has the recorded content again\nmended: doc/one: has the recorded content again\n\
+         2 items: 2 files mended, 0 left damaged\none\ntwo\ndeep\none\nway\n2 items, 2 files, 8 bytes\n2 items, 0 findings",
+    );
+}
+
+/// The Archive that has the good copy is asked by its URL, whether a scrub has recorded digests there or not.
+#[test]
+fn an_archive_is_asked_by_its_url() {
+    let env = environment();
+    sh(&env, "chmod -R a+rX $s");
+    for prepare in ["true", "rm -r S/fixity"] {
+        env.sh(prepare);
+        let served = Served::start(&env, "S");
+        let url = &served.url;
+        prints(
+            &env,
+            &format!(
+                "harm $d/doc/one x; mends D --all --from {url}; cat $d/doc/one
+                 rm $d/doc/deep/two; touch -d '1 hour' D/fixity/col/$item/written.txt; mends D $item --from {url}/; cat $d/doc/deep/two
+                 cmp $s/doc/one $d/doc/one; ls -A D/handover/incoming"
+            ),
+            "mended: doc/one: has the recorded content again\n2 items: 1 file mended, 0 left damaged\none\n\
+             mended: doc/deep/two: has the recorded content again\n1 item: 1 file mended, 0 left damaged\ntwo",
+        );
+    }
+    // One that does not answer is named, and one that has other content changes nothing.
+    prints(
+        &env,
+        "harm $d/doc/one x; mends D $item --from http://127.0.0.1:1 | cut -d: -f1; cat $d/doc/one",
+        "no-copy\n1 item\nxne",
+    );
+}
+
+/// Damage is remembered until the file is whole: by show, status and fsck.
+#[test]
+fn damage_is_remembered() {
+    let env = environment();
+    let look = "ibifs show --store D $item | grep -c ^damaged || true; ibifs status D | grep -c ^damaged || true
+                { ibifs fsck D || true; } | sed -n 's/:.*//p'; ibifs show --store D $item --json | jq -c '[.damaged[].path]'
+                ibifs status D --json | jq -c '[.[0].damaged[].files]'";
+    prints(&env, look, "0\n0\n[]\n[]");
+    let marked = "1\n1\ndamaged-files\n[\"doc/one\"]\n[1]";
+    prints(
+        &env,
+        &format!("harm $d/doc/one x; ibifs scrub D > /dev/null || true; {look}"),
+        marked,
+    );
+    prints(
+        &env,
+        &format!("ibifs scrub D --dry-run > /dev/null || true; {look}"),
+        marked,
+    );
+    // Of an item that moved away and came back, of a backup, and of a file that was edited there is none.
+    prints(
+        &env,
+        "ibifs backup D B > /dev/null; ls B/fixity; ls -d B/damaged 2> /dev/null || true",
+        "col",
+    );
+    for whole in [
+        "printf o | dd of=$d/doc/one conv=notrunc status=none; touch -r $s/doc/one $d/doc/one; ibifs scrub D > /dev/null",
+        "ibifs repair D $item --from S > /dev/null",
+        "ibifs scrub D --accept $item > /dev/null",
+        "ibifs copy --store S $item D 2> said > /dev/null; grep -q '1 file that was damaged' said; cmp $s/doc/one $d/doc/one",
+    ] {
+        prints(&env, &format!("{whole}; {look}"), "0\n0\n[]\n[]");
+        sh(&env, "ibifs repair D --all --from S > /dev/null || true; cp -a $s/doc/one $d/doc/one; ibifs scrub D --accept $item > /dev/null; touch -d '1 hour ago' $d/doc/one
+                  cp -a $s/doc/one $d/doc/one; ibifs scrub D --accept $item > /dev/null; harm $d/doc/one x; ibifs scrub D > /dev/null || true");
+    }
+}
+
+/// A copy that is found damaged when it is copied again is copied again: one that is marked, and with --verify any. What
+/// the destination knows to be whole is not overwritten.
+#[test]
+fn a_copy_is_mended_by_copying() {
+    let env = environment();
+    prints(
+        &env,
+        "harm $d/doc/one x; ibifs copy --store S $item D | cut -d: -f1 | head -n 1; cat $d/doc/one
+         ibifs copy --verify --store S $item D --json 2> /dev/null | jq -c '[.outcome, .mended]' | head -n 1; cat $d/doc/one
+         ibifs copy --verify --store S $item D | cut -d: -f1 | head -n 1",
+        "unchanged\nxne\n[\"copied\",1]\none\nunchanged",
+    );
+    // The source was damaged before it was scrubbed for the first time.
+    prints(
+        &env,
+        "harm $s/doc/one x; rm -r S/fixity; ibifs scrub S > /dev/null
+         { ibifs copy --verify --store S $item D || true; } | cut -d: -f1,3 | head -n 1; cat $d/doc/one",
+        "skipped: disputed\none",
+    );
+    // A damaged source is not sent.
+    let env = environment();
+    prints(
+        &env,
+        "harm $s/doc/one x; ibifs scrub S > /dev/null || true; harm $d/doc/one y; ibifs scrub D > /dev/null || true
+         { ibifs copy --store S $item D || true; } | cut -d: -f1,3 | head -n 1; cat $d/doc/one",
+        "skipped: damaged\nyne",
+    );
+}
+
+/// What a stranger who owns the directory of the item puts in the place of a file, while root repairs it, gets no rights and is
+/// not opened.
+#[test]
+fn a_stranger_in_the_item() {
+    let env = environment();
+    prints(
+        &env,
+        "echo secret > secret; chmod 600 secret; chown -R 60001 $d/doc; harm $d/doc/one x
+         for trick in 'ln -s ../../../../../../../secret' 'mkfifo' 'mkdir'; do
+             rm -rf $d/doc/one; $trick $d/doc/one; timeout 20 ibifs repair D $item --from S > said || true
+             ls -ld $d/doc/one | cut -c1; rm -rf $d/doc/one; cp -a $s/doc/one $d/doc/one; ibifs scrub --accept D $item > /dev/null
+         done; cat secret; stat -c %U secret",
+        "l\np\nd\nsecret\nroot",
+    );
+    // A file of root of the same size and time, with a name elsewhere, or brought there: the content gets no rights by it.
+    prints(
+        &env,
+        "cp /usr/bin/true su; truncate -s 4 su; touch -r $d/doc/one su; chmod 4755 su
+         ln -f su $d/doc/one; mends D $item --from S; cmp su $d/doc/one; ls -A D/damaged/$item/doc
+         rm $d/doc/one; cp -a su $d/doc/one; mends D $item --from S; stat -c '%U %a' $d/doc/one; cat $d/doc/one",
+        "not-replaced: doc/one: is left as it is: it has another name (a hard link) outside the item\n1 item: 0 files mended, 1 left damaged\n\
+         mended: doc/one: has the recorded content again\n1 item: 1 file mended, 0 left damaged\nroot 755\none",
+    );
+    // A directory that is exchanged again and again leads nowhere else.
+    prints(
+        &env,
+        r#"mkdir aim; echo aim > aim/two; touch -r $s/doc/deep/two aim/two; chown -R 60001 $d/doc; chmod 755 . D
+        cat > swap.py <<'P'
+import os, sys
+os.chdir(sys.argv[1]); os.setuid(60001)
+while True:
+    os.rename('deep', 'away'); os.rename('link', 'deep'); os.rename('deep', 'link'); os.rename('away', 'deep')
+P
+        cp -a D/fixity record
+        for n in $(seq 8); do
+            harm $d/doc/deep/two x; ln -s $PWD/aim $d/doc/link; chown -h 60001 $d/doc/link; python3 swap.py $d/doc & other=$!
+            ibifs repair D $item --from S > /dev/null || true; kill $other; wait $other || true
+            cd $d/doc; test ! -L deep || mv -T deep link; test ! -d away || mv -T away deep; rm -f link; cd - > /dev/null
+            rm -r D/fixity; cp -a record D/fixity; ibifs repair D $item --from S > /dev/null || true; cat $d/doc/deep/two
+        done 2> /dev/null | uniq -c | sed 's/^ *//'; cat aim/*; ls aim"#,
+        "8 two\naim\ntwo",
+    );
+}
+
+/// On a full disk nothing is lost, and the same command mends the file when there is room.
+#[test]
+fn a_full_disk() {
+    let env = environment();
+    let disk = Disk::new(env.root(), "disk", Format::Ext4, 200);
+    prints(
+        &env,
+        "head -c 3000000 /dev/urandom > $s/doc/one; touch -d '1 hour ago' $s/doc/one; cp -a D disk/D; d=disk/D/col/$item
+         ibifs copy --store S $item disk/D > /dev/null; ibifs scrub disk/D > /dev/null; harm $d/doc/one x; cp $d/doc/one damaged
+         cat /dev/zero > disk/filler 2> /dev/null || true; no ibifs repair disk/D --all --from S > /dev/null 2> said; cmp damaged $d/doc/one
+         rm disk/filler; mends disk/D --all --from S | cut -d: -f1; cmp $s/doc/one $d/doc/one; cmp damaged disk/D/damaged/$item/doc/one",
+        "mended\n2 items",
+    );
+    drop(disk);
+}
