@@ -4,6 +4,7 @@ mod cache;
 pub(crate) mod conditions;
 mod content;
 mod crawlers;
+mod damage;
 mod dav;
 mod failure;
 mod file;
@@ -69,6 +70,7 @@ pub struct Site {
     zips: zip::ZipLimit,
     /// The number of readers that may have digests of pieces of files computed at a time.
     digests: Arc<Semaphore>,
+    damage: damage::KnownDamage,
     searches: searches::Searches,
     of_clients: Shares,
     pictures: pictures::Pictures,
@@ -116,6 +118,7 @@ impl Site {
             lists: crawlers::Lists::default(),
             zips: zip::ZipLimit::default(),
             digests: Arc::new(Semaphore::new(MOST_DIGESTS)),
+            damage: damage::KnownDamage::default(),
             searches: searches::Searches::default(),
             of_clients: Shares::of_processors(),
             pictures: pictures::Pictures::default(),

@@ -160,6 +160,35 @@ fn an_archive_is_asked_by_its_url() {
     );
 }
 
+/// A file that was found damaged is not sent over HTTP, alone or with the rest, and the page and the metrics say why; what was
+/// written since is sent. The history tells that it is mended.
+#[test]
+fn a_damaged_file_is_not_served() {
+    let env = environment();
+    sh(
+        &env,
+        "chmod -R a+rX $s; echo 'history yes' >> S/archive.ibi; harm $s/doc/one x; ibifs scrub S > /dev/null || true",
+    );
+    let mut served = Served::start(&env, "S --metrics 127.0.0.1:0");
+    let line = served.line();
+    let metrics = line.trim_start_matches("metrics at ").trim_end();
+    let url = &served.url;
+    let look = format!(
+        "{TOOLS}\n for u in {url}/$item/doc/one {url}/col/$item/doc/one {url}/dav/$item/doc/one {url}/archive.cgi/$item {url}/$item?bag {url}/$item/doc/deep/two; do
+             curl -s -o /dev/null -w '%{{http_code}} ' $u; done
+         curl -s {url}/$item?page | grep -c 'Damaged here.*doc/one' || true; curl -s {metrics} | sed -n 's/^ibifs_damaged_files //p'"
+    );
+    assert_eq!(env.sh(&look).trim_end(), "503 503 503 503 503 200 1\n1");
+    sh(&env, "ibifs repair S --all --from D > /dev/null; sleep 1.2");
+    assert_eq!(env.sh(&look).trim_end(), "200 200 200 200 200 200 0\n0");
+    drop(served);
+    prints(
+        &env,
+        "mkdir M; ibifs mount S M; ibifs umount M; ibifs history --store S $item --json | jq -r .event | tail -n 2",
+        "damaged\nmended",
+    );
+}
+
 /// Damage is remembered until the file is whole: by show, status and fsck.
 #[test]
 fn damage_is_remembered() {
@@ -182,8 +211,8 @@ fn damage_is_remembered() {
     // Of an item that moved away and came back, of a backup, and of a file that was edited there is none.
     prints(
         &env,
-        "ibifs backup D B > /dev/null; ls B/fixity; ls -d B/damaged 2> /dev/null || true",
-        "col",
+        "ibifs backup D B > /dev/null; find B/fixity/damaged B/damaged 2> /dev/null || true",
+        "",
     );
     for whole in [
         "printf o | dd of=$d/doc/one conv=notrunc status=none; touch -r $s/doc/one $d/doc/one; ibifs scrub D > /dev/null",

@@ -175,6 +175,9 @@ fn open_cached(site: &Site, version: i64, request: &Parts, above: &[u8]) -> Opti
     }
     let (rep, path) = below.split_at_checked(4)?;
     let item = site.cache.item(version, &text_of(rep)?)?;
+    if site.has_damage(&item) {
+        return None;
+    }
     let path = path.join(&b'/');
     let found = site.public().find_content_cached(&item, &path).ok()?;
     if !found.is_file() {

@@ -16,7 +16,7 @@ use crate::http::server::answer::{self, Refusal};
 use crate::http::server::negotiation;
 use crate::web::archive::file::Source;
 use crate::web::archive::zip::Layout;
-use crate::web::archive::{Site, file, pages};
+use crate::web::archive::{Site, damage, file, pages};
 use crate::web::service::content_url;
 
 /// A description of an item for readers or programs.
@@ -146,6 +146,10 @@ pub(super) fn of_item(
     {
         return Err(Box::new(page));
     }
+    let is_whole = wanted.is_zip || wanted.about == Some(About::Bag);
+    if is_whole && !site.damaged_files(&item).is_empty() {
+        return Err(Box::new(damage::refusal()));
+    }
     if wanted.about == Some(About::Bag) && wanted.below.is_empty() {
         return Ok(ContentReply::Zip(Box::new(item), Layout::Bag));
     }
@@ -258,6 +262,9 @@ fn file_reply(
 ) -> ContentReply {
     if let Some(answer) = digest::recorded_pieces(site, item, &found, request) {
         return ContentReply::Answer(answer);
+    }
+    if let Err(refusal) = site.refuse_damaged(item, &found, &path) {
+        return ContentReply::Answer(*refusal);
     }
     ContentReply::File {
         digest: digest_of(site, item, &found, &path, request),

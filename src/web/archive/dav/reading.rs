@@ -50,13 +50,16 @@ fn reply(
             match found.is_file() {
                 false => page(Target::Content(item, in_item)).map(ContentReply::Answer),
                 true if path.end == PathEnd::Slash => Err(no_file()),
-                true => Ok(ContentReply::File {
-                    digest: digest_of(site, &item, &found, &in_item, request),
-                    source: Source::Open(found),
-                    name: in_item,
-                    location: None,
-                    is_download: false,
-                }),
+                true => {
+                    site.refuse_damaged(&item, &found, &in_item)?;
+                    Ok(ContentReply::File {
+                        digest: digest_of(site, &item, &found, &in_item, request),
+                        source: Source::Open(found),
+                        name: in_item,
+                        location: None,
+                        is_download: false,
+                    })
+                }
             }
         }
         Target::Text(item) => Ok(ContentReply::File {

@@ -26,6 +26,9 @@ pub(super) fn main(
         @if let Some(description) = &item.description {
             (byline(&description.record))
         }
+        @if !item.damaged.is_empty() {
+            p class="note" { (words.damaged) " " (item.damaged.join(", ")) }
+        }
         @if let Some(last) = &item.last_edition {
             @if !last.names.matches(&item.names) {
                 p class="note" { (words.newer_edition) " " (other(words, last)) }

@@ -130,6 +130,8 @@ pub(super) struct ItemView {
     pub(super) main_file: Option<String>,
     /// What the public may read of it, unless that is all.
     pub(super) closed: Option<AccessRight>,
+    /// The files that were found damaged.
+    pub(super) damaged: Vec<String>,
     /// The instant until which its files are or were withheld.
     pub(super) available: Option<Timestamp>,
     pub(super) last_edition: Option<OtherItem>,
@@ -204,6 +206,7 @@ impl ItemView {
             removed.push((relation, target));
         }
         let claims = claims(site, item)?;
+        let damaged = site.damaged_files(item);
         let earlier = editions(site, &previous_edition, |held| {
             archive.previous_edition(held)
         })?;
@@ -226,6 +229,7 @@ impl ItemView {
             changed: site.public().updated(item).unwrap_or_default(),
             accesses: site.accesses.of(archive, &item.names.preferred()),
             closed,
+            damaged: damaged.iter().map(|path| shown(path)).collect(),
             available: item.life.available.clone(),
             main_file: main_path.as_deref().map(|path| file_url(&item.names, path)),
             main_path,
