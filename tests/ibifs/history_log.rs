@@ -252,9 +252,29 @@ fn an_older_index_gets_the_history_again() {
     sh(
         &env,
         "begins S; ibifs mint S --count 300 > minted; ibifs history S > before
-         in_database S/relations.sqlite3 'DROP TABLE event; PRAGMA user_version = 14'
+         in_database S/relations.sqlite3 'DROP TABLE event; DROP TABLE event_item; PRAGMA user_version = 14'
          ibifs mint S > minted; ibifs mint S > minted; ibifs history S | head -n 301 | cmp - before
          ibifs history S --type upgraded | grep -c '(from version 14)$' | grep '^1$'; told S",
+    );
+}
+
+/// An index that names the item with each event, as the first version with a history did, has the same events afterwards.
+#[test]
+fn an_index_with_a_name_in_each_event_is_read() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        "begins S; ibifs mint S --count 50 | grep example.org > minted; mkdir M; ibifs mount S M; item=$(head -n 1 minted); other=$(tail -n 1 minted)
+         ibifs relate M/$item --next-edition M/$other > out; rm -r M/$(sed -n 11p minted); ibifs umount M
+         ibifs history S > before; ibifs history --store S $item > of_item; test $(wc -l < of_item) -ge 1
+         in_database S/relations.sqlite3 \"CREATE TABLE older (number INTEGER PRIMARY KEY, item TEXT, salt BLOB NOT NULL, line TEXT NOT NULL, logged INTEGER) STRICT;
+             INSERT INTO older SELECT number, (SELECT name FROM event_item WHERE first = item), salt, line, logged FROM event; DROP TABLE event; DROP TABLE event_item;
+             ALTER TABLE older RENAME TO event; CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+             CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL; CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
+             UPDATE event SET logged = NULL WHERE logged > 40; PRAGMA user_version = 15\"
+         ibifs mint S > more; ibifs history S | head -n $(wc -l < before) | cmp - before; ibifs history --store S $item | cmp - of_item
+         ibifs history S --json > events; cut -d ' ' -f 3- S/log/events/*.txt | cmp - events
+         test $(in_database S/relations.sqlite3 'SELECT count(*) FROM event_item') = 51; ibifs fsck S",
     );
 }
 

@@ -53,6 +53,7 @@ const TABLES: &[(&str, &str)] = &[
         "relation_change",
         "source, kind, target, target_rep, target_ibip, declared, changed",
     ),
+    ("event_item", "name, first"),
     ("event", "number, item, salt, line, logged"),
 ];
 

@@ -223,10 +223,15 @@ pub(super) fn insert(
     line: &str,
     logged: Option<i64>,
 ) -> Result<(), StoreError> {
+    let number: i64 = connection.value("SELECT coalesce(max(number), 0) + 1 FROM event", &[])?;
+    if item.is_some() {
+        let sql = "INSERT INTO event_item (name, first) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        connection.execute(sql, params![item.as_deref(), number])?;
+    }
     connection.execute(
         "INSERT INTO event (number, item, salt, line, logged)
-         VALUES ((SELECT coalesce(max(number), 0) + 1 FROM event), ?1, ?2, ?3, ?4)",
-        params![item, &salt[..], line, logged],
+         VALUES (?1, (SELECT first FROM event_item WHERE name = ?2), ?3, ?4, ?5)",
+        params![number, item, &salt[..], line, logged],
     )
 }
 
@@ -314,7 +319,10 @@ impl Store {
         most: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let connection = self.reading();
-        let sql = format!("SELECT {COLUMNS} FROM event WHERE item = ?1 AND {order} LIMIT ?3");
+        let sql = format!(
+            "SELECT {COLUMNS} FROM event
+             WHERE item = (SELECT first FROM event_item WHERE name = ?1) AND {order} LIMIT ?3"
+        );
         let forms = [
             names.rep().map(Rep::canonical),
             names.ibip().map(Ibip::canonical),

@@ -191,6 +191,32 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL;
     CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
     ",
+    // 16: the name of an item is kept once, not with each of its events and in their index.
+    "
+    -- The canonical rep of an item with events, or its IBIp where there is no rep, and the number of its first event, which
+    -- all its events have as `item`.
+    CREATE TABLE event_item (
+        name  TEXT PRIMARY KEY,
+        first INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO event_item SELECT item, min(number) FROM event WHERE item IS NOT NULL GROUP BY item;
+    DROP INDEX event_by_item;
+    DROP INDEX event_waiting;
+    DROP INDEX event_logged;
+    ALTER TABLE event RENAME TO event_before;
+    CREATE TABLE event (
+        number INTEGER PRIMARY KEY,
+        item   INTEGER,
+        salt   BLOB NOT NULL,
+        line   TEXT NOT NULL,
+        logged INTEGER
+    ) STRICT;
+    INSERT INTO event SELECT number, (SELECT first FROM event_item WHERE name = item), salt, line, logged FROM event_before;
+    DROP TABLE event_before;
+    CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+    CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL;
+    CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

@@ -189,4 +189,16 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL;
     CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
     "#,
+    // 9: the name of an item is kept once, as in SQLite.
+    r#"
+    CREATE TABLE event_item (
+        name  TEXT COLLATE "C" PRIMARY KEY,
+        first BIGINT NOT NULL
+    );
+    INSERT INTO event_item SELECT item, min(number) FROM event WHERE item IS NOT NULL GROUP BY item;
+    DROP INDEX event_by_item;
+    UPDATE event SET item = (SELECT first::text FROM event_item WHERE name = item) WHERE item IS NOT NULL;
+    ALTER TABLE event ALTER COLUMN item TYPE BIGINT USING item::bigint;
+    CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+    "#,
 ];
