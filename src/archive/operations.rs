@@ -101,7 +101,7 @@ pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use events::{Happened, Position, RelationEvent, Subject, catch_up, present};
 pub use facts::{Facts, is_email};
-pub use history::{event_in, keep_log, leave_event, line_of_event, log_of};
+pub use history::{event_in, keep_log, keeps_history, leave_event, line_of_event, log_of};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};

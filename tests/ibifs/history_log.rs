@@ -335,6 +335,23 @@ fn events_that_are_left_are_taken_to_the_log() {
     );
 }
 
+/// Of what is changed beside the mount no event tells, until a scrub finds it; what is changed through it is told already.
+#[test]
+fn a_scrub_tells_what_was_changed_beside_the_mount() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; mkdir M; ibifs mint S --count 2 | grep example.org > minted; one=$(sed -n 1p minted); two=$(sed -n 2p minted)
+         for item in $one $two; do echo x > S/col/$item/doc/x; echo z > S/col/$item/doc/z; done; ibifs scrub S; ibifs mount S M
+         for i in {1..100}; do test $(in_database S/relations.sqlite3 'SELECT count(*) FROM content') = 3 && break; sleep 0.2; done
+         sleep 1.1; echo more >> M/$two/doc/x; ibifs umount M
+         echo more >> S/col/$one/doc/x; rm S/col/$one/doc/z; echo y > S/col/$one/doc/y; ibifs scrub S > found; ibifs scrub S > found
+         lines() { ibifs history --store S $1 | sed 's/^[^ ]* *//; s/  */ /g'; }
+         lines $one | diff - <(printf 'minted root\nchanged ibifs (not told before: changed doc/x, new doc/y, missing doc/z)\n')
+         lines $two | diff - <(printf 'minted root\nchanged root\n'); ibifs mint S > minted; told S"#,
+    );
+}
+
 /// What somebody else puts where events wait is not taken to the log, nor is it read without end, and fsck says so.
 #[test]
 fn strange_files_among_waiting_events_are_refused() {

@@ -19,7 +19,7 @@ use crate::os::caller::act_as_process;
 use crate::os::processors;
 use crate::sql::engine::Sync;
 use ibi::message::Localize;
-use ibi::{Ibi, message};
+use ibi::{Ibi, Timestamp, message};
 
 /// The interval at which events are taken to the log.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -284,6 +284,21 @@ impl Archive {
         left.iter().try_for_each(visit)
     }
 
+    /// Whether no event since a time tells of a change of an item's files.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn is_untold(&self, names: &Names, since: &Timestamp) -> Result<bool, ArchiveError> {
+        let mut is_untold = true;
+        self.each_event(Some(&self.complete(names)?), |event| {
+            let told = Told::parse(&event.line);
+            let is_of_content = |told: &Told| told.kind().is_some_and(EventKind::is_of_content);
+            is_untold &= !told.is_some_and(|it| it.time >= *since && is_of_content(&it));
+            Ok::<(), ArchiveError>(())
+        })?;
+        Ok(is_untold)
+    }
+
     /// The text of a proof that the last event of an item that `is_meant` is in the log; None if none of the latest is yet.
     ///
     /// # Errors
@@ -336,10 +351,15 @@ fn log_untold(kind: EventKind, told: Result<(), ArchiveError>) {
     }
 }
 
+/// Whether this is a store that keeps a history.
+pub fn keeps_history(tree: &Tree) -> bool {
+    !tree.is_mount() && facts_of(tree).is_ok_and(|facts| facts.history)
+}
+
 /// Leaves an event of a store for the process that writes its log: for one that has not opened the store for changes. Does
 /// nothing if the store keeps no history.
 pub fn leave_event(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
-    if !tree.is_mount() && facts_of(tree).is_ok_and(|facts| facts.history) {
+    if keeps_history(tree) {
         let line = Teller::default().line(by, kind, item, note);
         let left = log_files::leave(tree.root(), &line);
         log_untold(kind, left.map_err(ArchiveError::from));

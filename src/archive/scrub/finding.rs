@@ -39,6 +39,14 @@ impl ScrubCode {
     pub fn is_wrong(self) -> bool {
         self.severity() == Severity::Error
     }
+
+    /// Whether a file was changed, removed or added, as is done.
+    pub fn is_change(self) -> bool {
+        matches!(
+            self,
+            ScrubCode::Changed | ScrubCode::Missing | ScrubCode::New
+        )
+    }
 }
 
 /// One thing found.

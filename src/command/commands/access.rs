@@ -187,8 +187,13 @@ impl StoreAccess {
 
     /// Tells the history of the store what this command does, if this user may enter it.
     pub(super) fn tell(&self, kind: EventKind, item: Option<&Names>, note: &str) {
+        self.tell_by(By::of(&Process), kind, item, note);
+    }
+
+    /// The same of what somebody else has done, or the program has found.
+    pub(super) fn tell_by(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
         if let (false, Ok(tree)) = (self.is_shut(), Tree::open_as_it_is(&self.store)) {
-            leave_event(&tree, By::of(&Process), kind, item, note);
+            leave_event(&tree, by, kind, item, note);
         }
     }
 

@@ -1,12 +1,17 @@
 //! `ibifs scrub`: its arguments and its output.
 
+use std::cell::OnceCell;
+
 use serde_json::{Map, Value, json};
 
 use super::access::{self, StoreAccess};
 use super::say;
-use crate::archive::scrub::{FormatTool, Scrub, ScrubFinding, ScrubOptions, ScrubTally};
+use crate::archive::scrub::{
+    FormatTool, Scrub, ScrubFinding, ScrubOptions, ScrubTally, scrubbed_at,
+};
+use crate::archive::store::By;
 use crate::archive::tree::{Place, Tree, joined};
-use crate::archive::{Archive, ArchiveError};
+use crate::archive::{Archive, ArchiveError, keeps_history};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -15,8 +20,8 @@ use crate::command::progress::ProgressLine;
 use crate::formats::fixity::shown;
 use crate::formats::history::{EventKind, Told};
 use crate::formats::item::Names;
-use ibi::Ibi;
 use ibi::message::Message;
+use ibi::{Ibi, Timestamp};
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
@@ -44,13 +49,15 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });
-    let index = access.read().ok();
     let mut telling = Telling {
         access: &access,
-        index: index.as_ref(),
+        index: OnceCell::new(),
         named: places.clone(),
+        tree: &tree,
         item: String::new(),
+        before: None,
         wrong: Vec::new(),
+        changed: Vec::new(),
         is_accepted: false,
     };
     let mut report = |finding: &ScrubFinding| {
@@ -97,49 +104,70 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
 /// Tells the history of the store what a scrub has found.
 struct Telling<'a> {
     access: &'a StoreAccess,
-    index: Option<&'a Archive>,
+    tree: &'a Tree,
+    index: OnceCell<Option<Archive>>,
     /// The items that were named, and are not known to be wrong.
     named: Vec<Place>,
-    /// The place of the last item that is wrong, and what is wrong with it.
+    /// The place of the last item with findings, and when it was scrubbed before.
     item: String,
+    before: Option<Timestamp>,
+    /// What is wrong with it, and what has changed.
     wrong: Vec<String>,
+    changed: Vec<String>,
     is_accepted: bool,
 }
 
 impl Telling<'_> {
     fn found(&mut self, finding: &ScrubFinding) {
-        if !finding.code.is_wrong() {
-            return;
-        }
         if finding.item != self.item {
             self.end_item();
             self.item.clone_from(&finding.item);
+            // Before it is recorded that it was scrubbed now.
+            let before = scrubbed_at(self.tree, &self.item);
+            self.before = before.map(|(seconds, rest)| Timestamp::from_unix(seconds, rest));
             self.is_accepted = true;
-            self.named.retain(|place| place.as_str() != finding.item);
         }
-        self.is_accepted &= finding.accepted;
-        let (code, path) = (finding.code.word(), shown(&finding.path));
-        self.wrong.push(format!("{code} {path}"));
+        let note = format!("{} {}", finding.code.word(), shown(&finding.path));
+        if finding.code.is_wrong() {
+            self.named.retain(|place| place.as_str() != finding.item);
+            self.is_accepted &= finding.accepted;
+            self.wrong.push(note);
+        } else if finding.code.is_change() {
+            self.changed.push(note);
+        }
     }
 
-    /// Tells what is wrong with the last item, unless that was the last that was told of its files.
+    /// The index, if it can be read: a scrub needs none.
+    fn index(&self) -> Option<&Archive> {
+        let index = self.index.get_or_init(|| self.access.read().ok());
+        index.as_ref()
+    }
+
     fn end_item(&mut self) {
-        let note = std::mem::take(&mut self.wrong).join(", ");
-        let Some(names) = names_of(&self.item).filter(|_| !note.is_empty()) else {
+        let wrong = std::mem::take(&mut self.wrong).join(", ");
+        let changed = std::mem::take(&mut self.changed).join(", ");
+        let Some(names) = names_of(&self.item) else {
             return;
         };
+        if !wrong.is_empty() {
+            self.tell_wrong(&names, &wrong);
+        }
+        if !changed.is_empty() {
+            self.tell_untold(&names, &changed);
+        }
+    }
+
+    /// Tells what is wrong with an item, unless that was the last that was told of its files.
+    fn tell_wrong(&self, names: &Names, note: &str) {
         if self.is_accepted {
-            return self.access.tell(
-                EventKind::Scrubbed,
-                Some(&names),
-                &format!("accepted: {note}"),
-            );
+            let note = format!("accepted: {note}");
+            return self.access.tell(EventKind::Scrubbed, Some(names), &note);
         }
         let mut last = None;
-        if let Some(index) = self.index {
-            index.note_damage(&names);
+        if let Some(index) = self.index() {
+            index.note_damage(names);
             // It is told again where it is not known.
-            let _ = index.each_event(Some(&names), |event| {
+            let _ = index.each_event(Some(names), |event| {
                 let told = Told::parse(&event.line);
                 let of_files = told.filter(|it| it.kind().is_some_and(EventKind::is_of_fixity));
                 last = of_files.or(last.take());
@@ -148,7 +176,23 @@ impl Telling<'_> {
         }
         let is_told = |told: Told| told.kind() == Some(EventKind::Damaged) && told.note == note;
         if !last.is_some_and(is_told) {
-            self.access.tell(EventKind::Damaged, Some(&names), &note);
+            self.access.tell(EventKind::Damaged, Some(names), note);
+        }
+    }
+
+    /// Tells of a change since the last scrub of which nobody has told: one beside the mount. The daemon of a mounted store may
+    /// still tell it.
+    fn tell_untold(&self, names: &Names, note: &str) {
+        if self.access.mount_point.is_some() || !keeps_history(self.tree) {
+            return;
+        }
+        let known = self.index().zip(self.before.as_ref());
+        let is_untold = known.map(|(index, since)| index.is_untold(names, since));
+        if matches!(is_untold, Some(Ok(true))) {
+            let (by, note) = (By::Program, message!("not told before: {note}", note));
+            let kind = EventKind::Changed;
+            self.access
+                .tell_by(by, kind, Some(names), &note.to_string());
         }
     }
 
@@ -159,8 +203,8 @@ impl Telling<'_> {
             return;
         };
         for place in &self.named {
-            self.access
-                .tell(EventKind::Scrubbed, names_of(place.as_str()).as_ref(), "");
+            let names = names_of(place.as_str());
+            self.access.tell(EventKind::Scrubbed, names.as_ref(), "");
         }
         if is_pass {
             let note = counts(tally).to_string();

@@ -187,6 +187,23 @@ impl EventKind {
         )
     }
 
+    /// Whether files of the item may have changed with it.
+    #[must_use]
+    pub fn is_of_content(self) -> bool {
+        matches!(
+            self,
+            EventKind::Minted
+                | EventKind::Arrived
+                | EventKind::Changed
+                | EventKind::Described
+                | EventKind::Restored
+                | EventKind::Transferred
+                | EventKind::CopiedIn
+                | EventKind::Imported
+                | EventKind::Mended
+        )
+    }
+
     /// The outcome of what it tells.
     fn outcome(self) -> &'static str {
         match self {
