@@ -4,7 +4,7 @@
 //! - [`harvest`]: which items have records for harvesters, and when each last changed.
 //! - [`announcement`]: the announcement of an Archive to resolvers.
 //! - [`remote_archive`]: an Archive that is reached by HTTP.
-//! - [`witness`]: a witness that is asked to cosign a checkpoint.
+//! - [`witness`]: a witness that is asked to cosign a checkpoint, and a time stamping authority.
 //! - [`archive`]: the Archive over HTTP.
 //! - [`texts`]: what the private parsers make of texts, for the fuzz targets.
 

@@ -1,12 +1,15 @@
-//! Asks a witness to cosign a checkpoint (C2SP tlog-witness 1.0.0).
+//! Asks a witness to cosign a checkpoint (C2SP tlog-witness 1.0.0), or a time stamping authority for a stamp (RFC 3161).
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::Request;
+use hyper::header::CONTENT_TYPE;
+use hyper::http::request::Builder;
 
 use crate::formats::base_url::BaseUrl;
+use crate::formats::timestamping::{QUERY_TYPE, StampRequest};
 use crate::formats::tlog::checkpoint::seen_at;
 use crate::formats::tlog::merkle::Hash;
 use crate::formats::tlog::note::{Note, Signature, VerifierKey};
@@ -75,14 +78,8 @@ pub fn ask_witness(
         proof: proof.to_vec(),
         note: note.clone(),
     };
-    let failed = |error: std::io::Error| ClientError::Failed(error.to_string());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    let sent = send(url.at(PATH), asked.to_string(), network);
-    let answer = runtime.block_on(async { tokio::time::timeout(TIMEOUT, sent).await });
-    match answer.unwrap_or(Err(ClientError::IdleTimer(TIMEOUT))) {
+    let request = Request::post(url.at(PATH));
+    match exchange(request, asked.to_string().into_bytes(), network) {
         Ok(lines) => cosignature(note, key, &lines).ok_or(WitnessError::NotCosigned),
         Err(ClientError::Status(409, text)) => Err(match size_in(&text) {
             Some(size) => WitnessError::Known(size),
@@ -92,12 +89,35 @@ pub fn ask_witness(
     }
 }
 
-async fn send(url: String, body: String, network: &Network) -> Result<Bytes, ClientError> {
-    let request = Request::post(url).body(Full::new(Bytes::from(body)));
+/// Asks the time stamping authority at a URL.
+///
+/// # Errors
+/// It is not reached, or does not answer with 200.
+pub fn ask_stamp(
+    url: &str,
+    request: &StampRequest,
+    network: &Network,
+) -> Result<Bytes, ClientError> {
+    let post = Request::post(url).header(CONTENT_TYPE, QUERY_TYPE);
+    exchange(post, request.to_der(), network)
+}
+
+/// Sends a request, and reads its answer.
+fn exchange(request: Builder, body: Vec<u8>, network: &Network) -> Result<Bytes, ClientError> {
+    let request = request.body(Full::new(Bytes::from(body)));
     let request = request.map_err(|_| ClientError::Url)?;
-    let pool = Pool::new(network, Reach::Any, CONNECT_TIMEOUT);
-    // No redirection is followed: a witness is where its administrator says.
-    read(pool.send(network, request).await?, LONGEST_ANSWER).await
+    let failed = |error: std::io::Error| ClientError::Failed(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    let answer = async {
+        let pool = Pool::new(network, Reach::Any, CONNECT_TIMEOUT);
+        // No redirection is followed: a witness is where its administrator says.
+        read(pool.send(network, request).await?, LONGEST_ANSWER).await
+    };
+    let answer = runtime.block_on(async { tokio::time::timeout(TIMEOUT, answer).await });
+    answer.unwrap_or(Err(ClientError::IdleTimer(TIMEOUT)))
 }
 
 /// The cosignature by a key among the lines of an answer. Those by other keys are passed over.

@@ -121,6 +121,59 @@ fn items_that_arrive_are_one_event_each() {
     );
 }
 
+/// A time stamping authority that is made with `openssl ts`; it lies in the way that its argument says.
+const AUTHORITY: &str = r#"
+import http.server, subprocess, sys
+class Authority(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        how = self.path.strip('/')
+        assert self.headers['Content-Type'] == 'application/timestamp-query'
+        open('query', 'wb').write(body)
+        if how == 'older': open('query', 'wb').write(open('first', 'rb').read())
+        if how == 'right': open('first', 'wb').write(body)
+        subprocess.run('openssl ts -reply -config tsa.conf -queryfile query -out reply', shell=True, check=True, capture_output=True)
+        reply = {'none': b'', 'broken': b'', 'text': b'hello', 'refused': bytes.fromhex('30053003020102')}.get(how, open('reply', 'rb').read())
+        self.send_response(500 if how == 'broken' else 200)
+        self.send_header('Content-Length', str(len(reply)))
+        self.end_headers()
+        self.wfile.write(reply)
+    def log_message(self, *_): pass
+server = http.server.HTTPServer(('127.0.0.1', 0), Authority)
+print(server.server_port, flush=True)
+server.serve_forever()
+"#;
+
+/// The log is stamped by an authority, which `openssl ts` confirms; what is no stamp of it is not kept.
+#[test]
+fn an_authority_stamps_the_log() {
+    let env = TestEnv::new();
+    std::fs::write(env.root().join("authority.py"), AUTHORITY).expect("it is written");
+    env.prints(
+        r#"openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out tsa.pem -days 2 -subj /CN=tsa -addext extendedKeyUsage=critical,timeStamping 2> out
+           printf '%s\n' '[tsa]' default_tsa=t '[t]' serial=serial signer_cert=tsa.pem certs=tsa.pem signer_key=key.pem signer_digest=sha256 \
+               default_policy=1.2.3.4 digests=sha256 accuracy=secs:1 ess_cert_id_alg=sha256 > tsa.conf; echo 01 > serial
+           python3 authority.py > port 2> died & trap 'kill %1' EXIT; for i in {1..50}; do test -s port && break; sleep 0.1; done; at=http://127.0.0.1:$(< port)
+           code() { local code=0; "$@" > out 2>&1 || code=$?; echo $code; }
+           ibifs init S --host archive-a.example.org > out; echo 'history yes' >> S/archive.ibi; ibifs mint S > out; code ibifs cosign S
+           for lie in none text refused; do code ibifs cosign S --tsa $at/$lie; sed "s;$at;AT;; s/:.*: /: /" out; done; code ibifs cosign S --tsa $at/broken
+           grep -c 500 out; code ibifs cosign S --tsa nonsense; code ibifs cosign S --tsa file:///etc/passwd; ls S/log | grep -c stamps || true
+           ibifs cosign S --tsa $at/right | sed "s;$at;AT;"; ls S/log/stamps | paste -sd' '
+           openssl ts -query -in first -text | grep -E '^(Version|Hash Algorithm|Certificate required)'
+           verify() { openssl ts -verify -CAfile tsa.pem -data S/log/stamps/$1 -in S/log/stamps/$1.tsr 2>&1 | grep Verification; }
+           verify 2; cmp S/log/stamps/2 S/log/checkpoint
+           # It is stamped already, and nobody is asked.
+           rm query; ibifs cosign S --tsa $at/right --json | jq -c .stamp.error; ibifs cosign S --tsa $at/right; test ! -e query
+           # Later an old stamp is played again.
+           ibifs mint S > out; code ibifs cosign S --tsa $at/older; grep -o 'the time stamp is not.*' out; ibifs cosign S --tsa $at/right > out; verify 3; verify 2
+           sed -i s/^2/7/ S/log/stamps/2; { verify 2 || true; } | head -n 1; ibifs fsck S; ibifs backup S B > out; verify 3; diff -r S/log/stamps B/log/stamps"#,
+        "2\n1\nAT/none: the answer is none of a time stamping authority (RFC 3161)\n1\nAT/text: the answer is none of a time stamping authority (RFC 3161)\n\
+         1\nAT/refused: the time stamping authority refuses, with status 2\n1\n1\n1\n1\n0\n\
+         AT/right has stamped the log with 2 events\n2 2.tsr\nVersion: 1\nHash Algorithm: sha256\nCertificate required: yes\n\
+         Verification: OK\nnull\nthe log with 2 events has a time stamp already\n1\nthe time stamp is not that of this request\nVerification: OK\nVerification: OK\nVerification: FAILED\n3 items, 0 findings\nVerification: OK",
+    );
+}
+
 /// Commands that only read a store tell what they have done, and which other Archive had a part in it.
 #[test]
 fn what_commands_do_is_told() {
@@ -163,6 +216,8 @@ fn a_witness_sees_the_log_grow() {
         "bash -c 'exec \"$@\" 2>> log' bash",
         "serve W --witness-logs logs",
     );
+    let archive = Served::within(&env, "", "serve A.store");
+    env.sh(&format!("echo http://{} > archive.url", archive.address()));
     served.prints(
         &env,
         &format!(
@@ -170,7 +225,7 @@ fn a_witness_sees_the_log_grow() {
             echo "witness {{$U $(cat W/witness/key.pub)}}" >> A.store/archive.ibi
             (echo "log $(cat A.store/log/key.pub)"; echo "witness W $(curl -s $U/witness-key)"; echo 'quorum W') > policy
             one=$(ibifs mint A.store | head -n 1); ibifs prove --store A.store $one > proof; code ibifs verify proof --policy policy
-            ibifs cosign A.store | sed 's/http[^ ]*/URL/'; cp -a A.store older
+            ibifs cosign A.store | sed 's/http[^ ]*/URL/'; cp -a A.store older; curl -s $(< archive.url)/log/witnessed | cmp - A.store/log/witnessed
             ibifs prove --store A.store $one > proof; ibifs verify proof --policy policy | sed 's/[0-9T:-]*Z$/AT/' | tail -n 1
             # It grows, and the proof is by the checkpoint that the witness knows.
             two=$(ibifs mint A.store | head -n 1); ibifs prove --store A.store $two > proof; code ibifs verify proof --policy policy

@@ -16,6 +16,10 @@ use crate::formats::tlog::tile::{Tile, WIDTH};
 /// The last checkpoint that witnesses have cosigned.
 const WITNESSED: &str = "witnessed";
 
+/// The directory of checkpoints that were stamped, each with its stamp in a file beside it.
+const STAMPS: &str = "stamps";
+const STAMP: &str = ".tsr";
+
 /// The log of a store as it was when it was opened.
 #[derive(Debug)]
 pub struct LogReader {
@@ -83,6 +87,29 @@ impl LogReader {
         let mut writing = Writing::to(&self.files);
         writing.file(WITNESSED, note.to_string().as_bytes(), PUBLIC)?;
         writing.sync().map(drop)
+    }
+
+    /// Whether there is a time stamp of the log with as many entries as it has.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn is_stamped(&self) -> Result<bool, LogFileError> {
+        Ok(self.files.file(&self.stamp_path(STAMP))?.is_some())
+    }
+
+    /// Keeps a time stamp, and the signed checkpoint that it is of.
+    ///
+    /// # Errors
+    /// One of them cannot be written.
+    pub fn keep_stamp(&self, note: &Note, stamp: &[u8]) -> Result<(), LogFileError> {
+        let mut writing = Writing::to(&self.files);
+        writing.file(&self.stamp_path(""), note.to_string().as_bytes(), PUBLIC)?;
+        writing.file(&self.stamp_path(STAMP), stamp, PUBLIC)?;
+        writing.sync().map(drop)
+    }
+
+    fn stamp_path(&self, end: &str) -> String {
+        format!("{STAMPS}/{}{end}", self.checkpoint.size)
     }
 
     /// Proves that an entry is in the log, by the checkpoint that witnesses have cosigned if it is there already. The salt and

@@ -21,6 +21,8 @@ const LONGEST: usize = 64 << 10;
 pub enum LogFile {
     /// The signed checkpoint.
     Checkpoint,
+    /// The last one that witnesses have cosigned.
+    Witnessed,
     /// The key that checks it.
     Key,
     /// A tile, or a bundle of entries.
@@ -33,6 +35,7 @@ impl LogFile {
     pub fn parse(path: &str) -> Option<LogFile> {
         match path {
             "checkpoint" => Some(LogFile::Checkpoint),
+            "witnessed" => Some(LogFile::Witnessed),
             "key.pub" => Some(LogFile::Key),
             path => Tile::parse(path).map(LogFile::Tile),
         }
@@ -43,6 +46,7 @@ impl fmt::Display for LogFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LogFile::Checkpoint => f.write_str("checkpoint"),
+            LogFile::Witnessed => f.write_str("witnessed"),
             LogFile::Key => f.write_str("key.pub"),
             LogFile::Tile(tile) => tile.fmt(f),
         }
@@ -124,7 +128,7 @@ mod tests {
 
     #[test]
     fn what_is_secret_has_no_path() {
-        for path in ["checkpoint", "key.pub", "tile/0/000.p/7"] {
+        for path in ["checkpoint", "witnessed", "key.pub", "tile/0/000.p/7"] {
             let file = LogFile::parse(path).map(|it| it.to_string());
             assert_eq!(file.as_deref(), Some(path));
         }

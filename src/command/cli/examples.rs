@@ -88,6 +88,7 @@ Examples:
 pub(super) const COSIGN: &str = "\
 Examples:
   ibifs cosign store
+  ibifs cosign store --tsa https://tsa.example.org
   ibifs cosign mnt --json";
 
 pub(super) const VERIFY: &str = "\

@@ -244,6 +244,9 @@ pub struct Prove {
 pub struct Cosign {
     /// Store or mount point [default: the only one that is mounted]
     pub store: Option<PathBuf>,
+    /// Have a time stamping authority (RFC 3161) stamp the log, too
+    #[arg(long, value_name = "URL")]
+    pub tsa: Option<String>,
     /// The network options.
     #[command(flatten)]
     pub network: NetworkOptions,

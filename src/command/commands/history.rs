@@ -19,12 +19,14 @@ use crate::formats::base_url::BaseUrl;
 use crate::formats::history::{EventKind, Told, proved};
 use crate::formats::item::Names;
 use crate::formats::question::Line;
+use crate::formats::timestamping::StampRequest;
 use crate::formats::tlog::checkpoint::seen_at;
-use crate::formats::tlog::note::{Signature, VerifierKey};
+use crate::formats::tlog::note::{Note, Signature, VerifierKey};
 use crate::formats::tlog::policy::Policy;
 use crate::formats::tlog::proof::Proof;
 use crate::http::client::Network;
-use crate::web::witness::{WitnessError, ask_witness};
+use crate::os::random;
+use crate::web::witness::{WitnessError, ask_stamp, ask_witness};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -142,7 +144,7 @@ pub(super) fn prove(options: &Prove) -> Result<Exit, Failure> {
 pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
     let access = StoreAccess::named(options.store.as_deref())?;
     let witnesses = access.read()?.facts().witnesses.clone();
-    if witnesses.is_empty() {
+    if witnesses.is_empty() && options.tsa.is_none() {
         return Err(usage(message!(
             "archive.ibi names no witness; add 'witness {{URL KEY}}', with what the witness publishes at URL/witness-key"
         )));
@@ -178,15 +180,24 @@ pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
         log.keep_witnessed(&note).map_err(ArchiveError::from)?;
     }
     let size = log.checkpoint().size;
+    let stamped = options.tsa.as_deref();
+    let stamped = stamped.map(|url| (url, stamp(&log, url, &note, &network)));
+    failures += stamped
+        .iter()
+        .filter(|(_, stamped)| stamped.is_err())
+        .count();
     if options.output.json {
         let witness = |(url, said): &(&BaseUrl, Option<Message>)| {
             let error = said.as_ref().map(localized);
             json!({ "url": url.to_string(), "error": error })
         };
         let witnesses: Vec<_> = report.iter().map(witness).collect();
-        say(&json::pretty(
-            &json!({ "size": size, "witnesses": witnesses }),
-        ))?;
+        let mut object = json!({ "size": size, "witnesses": witnesses });
+        if let Some((url, stamped)) = &stamped {
+            let error = stamped.as_ref().err().map(localized);
+            object["stamp"] = json!({ "url": url, "error": error });
+        }
+        say(&json::pretty(&object))?;
     } else {
         for (url, said) in &report {
             let url = url.to_string();
@@ -196,12 +207,33 @@ pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
             };
             say(&format!("{}\n", localized(&line)))?;
         }
+        if let Some((url, stamped)) = &stamped {
+            let line = match stamped {
+                Ok(true) => message!("{url} has stamped the log with {size} events", url, size),
+                Ok(false) => message!("the log with {size} events has a time stamp already", size),
+                Err(error) => message!("{url}: {error}", url, error),
+            };
+            say(&format!("{}\n", localized(&line)))?;
+        }
     }
     Ok(if failures == 0 {
         Exit::Done
     } else {
         Exit::Failed
     })
+}
+
+/// Has an authority stamp a checkpoint. False if one with as many events was stamped before: it has the earlier time.
+fn stamp(log: &LogReader, url: &str, note: &Note, network: &Network) -> Result<bool, Message> {
+    if log.is_stamped().map_err(|error| error.message())? {
+        return Ok(false);
+    }
+    let random = random::draw().map_err(|errno| std::io::Error::from(errno).message())?;
+    let request = StampRequest::new(note.to_string().as_bytes(), random);
+    let answer = ask_stamp(url, &request, network).map_err(|error| error.message())?;
+    request.check(&answer).map_err(|error| error.message())?;
+    let kept = log.keep_stamp(note, &answer);
+    kept.map(|()| true).map_err(|error| error.message())
 }
 
 /// The reason why a witness has not cosigned the log.

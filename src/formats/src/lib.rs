@@ -31,6 +31,7 @@
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 //! - [`tlog`]: transparency logs: signed notes, checkpoints, tiles and proofs.
+//! - [`timestamping`]: time stamps of others (RFC 3161).
 //! - [`history`]: what was done to an item or a store, as a line.
 //! - [`premis`]: what preservation systems record of a package, and what was done to an item, in PREMIS.
 //! - [`webdav`]: WebDAV: what a request asks for, answers to XML.
@@ -67,6 +68,7 @@ pub mod registration;
 pub mod resolution;
 pub mod search;
 pub mod table;
+pub mod timestamping;
 pub mod tlog;
 pub mod tree_name;
 pub mod webdav;
