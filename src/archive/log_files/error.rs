@@ -90,26 +90,17 @@ pub(super) fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-impl Localize for LogFileError {
-    fn message(&self) -> Message {
+impl LogFileError {
+    /// What is wrong, without a remedy.
+    fn fault(&self) -> Message {
         match self {
             LogFileError::File(error) => error.message(),
             LogFileError::NotRegular { path } => message!("'{path}' is not a regular file", path),
-            LogFileError::Missing { path } => message!(
-                "'{path}' is missing; restore the directory 'log' of the store from a backup",
-                path
-            ),
-            LogFileError::Damaged { path } => message!(
-                "'{path}' is damaged; restore the directory 'log' of the store from a backup",
-                path
-            ),
-            LogFileError::Refused { path, error } => message!(
-                "'{path}': {error}; restore the directory 'log' of the store from a backup",
-                path,
-                error
-            ),
+            LogFileError::Missing { path } => message!("'{path}' is missing", path),
+            LogFileError::Damaged { path } => message!("'{path}' is damaged", path),
+            LogFileError::Refused { path, error } => message!("'{path}': {error}", path, error),
             LogFileError::Origin { found, expected } => message!(
-                "the log of the store is that of '{found}', not of '{expected}'; restore the directory 'log' of the store from a backup",
+                "the log of the store is that of '{found}', not of '{expected}'",
                 found,
                 expected
             ),
@@ -118,7 +109,7 @@ impl Localize for LogFileError {
                 origin
             ),
             LogFileError::Line { number } => message!(
-                "the line of entry {number} is missing in 'log/events', or damaged; restore the directory 'log' of the store from a backup",
+                "the line of entry {number} is missing in 'log/events', or damaged",
                 number
             ),
             LogFileError::Unwritable { number } => message!(
@@ -126,7 +117,7 @@ impl Localize for LogFileError {
                 number
             ),
             LogFileError::Unproved { number } => message!(
-                "entry {number} cannot be proved: its line or a tile was changed; restore the directory 'log' of the store from a backup",
+                "entry {number} cannot be proved: its line or a tile was changed",
                 number
             ),
             LogFileError::NoEntry { number } => {
@@ -135,6 +126,33 @@ impl Localize for LogFileError {
             LogFileError::Shorter { older } => {
                 message!("the log has fewer entries than {older}", older)
             }
+        }
+    }
+
+    /// Whether a backup has the files as they were.
+    fn is_of_files(&self) -> bool {
+        matches!(
+            self,
+            LogFileError::Missing { .. }
+                | LogFileError::Damaged { .. }
+                | LogFileError::Refused { .. }
+                | LogFileError::Origin { .. }
+                | LogFileError::Line { .. }
+                | LogFileError::Unproved { .. }
+        )
+    }
+}
+
+impl Localize for LogFileError {
+    fn message(&self) -> Message {
+        let error = self.fault();
+        if self.is_of_files() {
+            message!(
+                "{error}; restore the directory 'log' of the store from a backup",
+                error
+            )
+        } else {
+            error
         }
     }
 }
