@@ -183,6 +183,18 @@ fn a_backup_is_known_and_does_not_count() {
     );
 }
 
+/// A report is a page that a browser and an XML parser read, whatever the store is called.
+#[test]
+fn a_report_is_a_page() {
+    let env = pair();
+    env.prints(
+        r#"mv A 'a & <b>'; ibifs report 'a & <b>' --html > page; python3 -c "
+import xml.etree.ElementTree as xml; x = '{http://www.w3.org/1999/xhtml}'
+page = xml.parse('page').getroot(); print(len(page.findall('.//' + x + 'tr')), page.find('.//' + x + 'h1').text.endswith('/a & <b>'))""#,
+        "20 True",
+    );
+}
+
 /// Whatever lies in the place of a ledger: no command waits for it, follows it, or writes elsewhere.
 #[test]
 fn a_ledger_may_be_anything() {

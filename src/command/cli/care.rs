@@ -107,6 +107,9 @@ pub struct Report {
     /// Only the levels of digital preservation of the NDSA
     #[arg(long)]
     pub ndsa: bool,
+    /// Print a page of HTML
+    #[arg(long, conflicts_with_all = ["ndsa", "json"])]
+    pub html: bool,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,

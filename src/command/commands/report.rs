@@ -8,8 +8,10 @@ use crate::archive::{Met, PreservationReport, ReportCell};
 use crate::command::cli::Report;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
-use crate::command::language::localized;
+use crate::command::language::{chosen, localized};
 use crate::command::terminal::OneLine;
+use crate::http::server::page::alone;
+use crate::http::server::page::html::escaped;
 use ibi::Timestamp;
 use ibi::message::{Localize, Message};
 use ibi::{message, plural};
@@ -18,6 +20,11 @@ pub(super) fn run(options: &Report) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
     let archive = access.read()?;
     let report = archive.preservation()?;
+    if options.html {
+        return super::put_out(&page(&access.store.display().to_string(), &report))
+            .map(|()| Exit::Done)
+            .map_err(|error| super::cannot_print(&error));
+    }
     say(&if options.output.json {
         let mut object = json::names(&archive.facts().service);
         object.insert("store".into(), json!(json::path(&access.store)));
@@ -35,6 +42,39 @@ pub(super) fn run(options: &Report) -> Result<Exit, Failure> {
         text + &table(&report)
     })?;
     Ok(Exit::Done)
+}
+
+/// The report as a page.
+fn page(store: &str, report: &PreservationReport) -> String {
+    let text = |message: &Message| escaped(&localized(message));
+    let lines = summary(report);
+    let lines = lines
+        .lines()
+        .map(|line| format!("<li>{}</li>\n", escaped(line)));
+    let rows = report.cells.iter().map(|cell| {
+        let time = cell.at.as_ref().map(|at| format!(", {}", at.to_rfc3339()));
+        let yours = cell.yours.as_ref().map(|yours| {
+            let yours = message!("yours to state: {yours}", yours);
+            format!("<br/><small>{}</small>", text(&yours))
+        });
+        format!(
+            "<tr><th>{} {}</th><td>{}</td><td>{}{}{}</td><td><code>{}</code></td></tr>\n",
+            text(&area(cell)),
+            cell.level,
+            text(&met(cell.met).1),
+            text(&cell.figure),
+            time.unwrap_or_default(),
+            yours.unwrap_or_default(),
+            escaped(cell.command)
+        )
+    });
+    let (lines, rows): (String, String) = (lines.collect(), rows.collect());
+    let language = if chosen().is_some() { "pt-BR" } else { "en" };
+    let main = format!(
+        "<p>{}</p>\n<ul>\n{lines}</ul>\n<table>\n<tbody>\n{rows}</tbody>\n</table>\n",
+        report.at.to_rfc3339()
+    );
+    alone(language, store, &main)
 }
 
 /// The time of something that may never have been.

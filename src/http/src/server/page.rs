@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::answer;
 use accept::Representation;
-use html::{finished, link, with_prefix};
+use html::{escaped, finished, link, with_prefix};
 use ibifs_formats::base_url::BaseUrl;
 
 /// The style of all pages.
@@ -60,6 +60,17 @@ pub fn allow_copying(response: &mut Response<Body>) {
             .headers_mut()
             .insert(CONTENT_SECURITY_POLICY, policy);
     }
+}
+
+/// A page by itself, for a file: a title, and content that is finished.
+#[must_use]
+pub fn alone(language: &str, title: &str, main: &str) -> String {
+    let title = escaped(title);
+    format!(
+        "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"{language}\">\
+         <head>{META}<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n<h1>{title}</h1>\n{main}</main>\n</body>\n</html>\n"
+    )
 }
 
 /// The texts of pages in one language.
