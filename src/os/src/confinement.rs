@@ -225,7 +225,8 @@ mod tests {
 
     #[test]
     fn a_confined_process_can_only_compute() {
-        let output = rustix::fs::memfd_create("test", MemfdFlags::CLOEXEC).expect("a file");
+        let output =
+            rustix::fs::memfd_create("test", rustix::fs::MemfdFlags::CLOEXEC).expect("a file");
         let output = File::from(output);
         assert_eq!(confined(&output), 0, "the number of the strange attempt");
         assert_eq!(output.metadata().expect("a length").len(), 64);
