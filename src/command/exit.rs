@@ -125,6 +125,7 @@ impl From<ArchiveError> for Failure {
             | ArchiveError::IndexInUse { .. }
             | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }
+            | ArchiveError::Generation { .. }
             | ArchiveError::OtherDatabase { .. }
             | ArchiveError::NotMintedYet { .. }
             | ArchiveError::NotMintedHere(_)
@@ -197,6 +198,10 @@ impl From<BackupError> for Failure {
             BackupError::Archive(error) => return error.into(),
             BackupError::Nested
             | BackupError::NotABackup { .. }
+            | BackupError::Generations { .. }
+            | BackupError::Generation { .. }
+            | BackupError::OneGeneration { .. }
+            | BackupError::NoGeneration { .. }
             | BackupError::OfOthers { .. }
             | BackupError::OtherArchive { .. }
             | BackupError::Used { .. } => Exit::Refused,

@@ -20,6 +20,7 @@ pub fn of(error: &ArchiveError) -> Errno {
         | ArchiveError::UnfitDirectory { .. }
         | ArchiveError::IndexInUse { .. } => Errno::EXIST,
         ArchiveError::Unfinished { .. } | ArchiveError::OtherDatabase { .. } => Errno::BUSY,
+        ArchiveError::Generation { .. } => Errno::ROFS,
         ArchiveError::IndexInFile { .. } => Errno::INVAL,
         ArchiveError::NotStoreOwner { .. } => Errno::ACCESS,
         ArchiveError::Facts { .. }
@@ -166,6 +167,7 @@ mod tests {
             (ArchiveError::NotAStore { path: path() }, Errno::NOENT),
             (ArchiveError::IsAStore { path: path() }, Errno::EXIST),
             (ArchiveError::Unfinished { path: path() }, Errno::BUSY),
+            (ArchiveError::Generation { path: path() }, Errno::ROFS),
             (ArchiveError::Facts { what: what() }, Errno::IO),
             (ArchiveError::Lock { what: what() }, Errno::IO),
             (ArchiveError::Busy(Holder::default()), Errno::BUSY),

@@ -217,6 +217,7 @@ fn open(store: &Path, settings: &Settings) -> Result<Archive, MountError> {
         .is_ok_and(|disk| disk.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
     let archive = match (is_fixed, settings.is_read_only()) {
         (true, true) => Archive::open_read_only(store)?,
+        (false, true) if Archive::is_generation(store) => Archive::open_read_only(store)?,
         (true, false) => {
             return Err(MountError::ReadOnlyDisk {
                 store: store.to_owned(),

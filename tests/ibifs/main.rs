@@ -33,6 +33,7 @@ mod find;
 mod formats;
 mod forms;
 mod fsck;
+mod generations;
 mod help;
 mod history;
 mod history_log;

@@ -365,7 +365,7 @@ start() {
         *) file=$mnt/$unit.service ;;
     esac
     local STORE=/var/lib/ibifs/$name MOUNT_POINT=/srv/ibifs/$name OPTIONS=rw SERVE_OPTIONS='' RESOLVER_OPTIONS=''
-    local DB=/var/lib/ibifs-resolver/resolver.db SCRUB_OPTIONS='--rate 50M' BACKUP='' line
+    local DB=/var/lib/ibifs-resolver/resolver.db SCRUB_OPTIONS='--rate 50M' BACKUP='' BACKUP_OPTIONS='' line
     # A line is a name and a value without quotation marks (systemd.exec(5)).
     if test -e /etc/ibifs/${name#ibifs-}.conf; then
         while read -r line; do declare "${line%%=*}=${line#*=}"; done < /etc/ibifs/${name#ibifs-}.conf

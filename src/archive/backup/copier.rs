@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::directories::{failed, fstat, names_of, remove};
+use super::earlier::Earlier;
 use super::finding::{BackupCode, BackupError, BackupFinding, BackupTally};
 use super::metadata;
 use super::staging::{PREFIX, Staging};
@@ -44,6 +45,8 @@ pub(super) struct Copier<'a> {
     pub(super) afresh: BTreeSet<Vec<u8>>,
     /// Whether the uppermost directory keeps its own owner, mode and attributes.
     pub(super) is_top_kept: bool,
+    /// The earlier generation, with which this one shares files.
+    pub(super) earlier: Option<Earlier<'a>>,
     pub(super) tally: BackupTally,
     pub(super) report: &'a mut Reporter<'a, BackupFinding>,
     pub(super) progress: &'a mut dyn FnMut(u64),
@@ -54,6 +57,8 @@ pub(super) struct DirectoryPair {
     pub(super) path: Vec<u8>,
     pub(super) from: OwnedFd,
     pub(super) to: OwnedFd,
+    /// That of the earlier generation.
+    pub(super) earlier: Option<OwnedFd>,
 }
 
 impl<'a> Copier<'a> {
@@ -99,6 +104,7 @@ impl<'a> Copier<'a> {
             is_linking: false,
             afresh: BTreeSet::new(),
             is_top_kept: false,
+            earlier: None,
             tally: BackupTally::default(),
             report,
             progress,
@@ -127,7 +133,7 @@ impl<'a> Copier<'a> {
             path: path.to_vec(),
             detail,
         };
-        self.tally.found += 1;
+        self.tally.incomplete += u64::from(code.is_incomplete());
         (self.report)(&finding).map_err(BackupError::Report)
     }
 
@@ -157,6 +163,7 @@ impl<'a> Copier<'a> {
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
             Err(errno) => {
                 self.not_copied(path, errno)?;
+                self.keep_directory(path)?;
                 return Ok(None);
             }
         };
@@ -172,6 +179,7 @@ impl<'a> Copier<'a> {
             path: path.to_vec(),
             from,
             to,
+            earlier: self.earlier.as_ref().and_then(|it| it.directory(path)),
         }))
     }
 

@@ -63,6 +63,7 @@ impl Copier<'_> {
             Err(Errno::NOENT) => return Ok(false),
             Err(errno) => {
                 self.not_copied(&path, errno)?;
+                self.keep_entry(pair, name)?;
                 return Ok(true);
             }
         };
@@ -80,10 +81,17 @@ impl Copier<'_> {
             }
             return Ok(true);
         }
+        let earlier = self.unchanged(pair, name, &stat);
+        let earlier = earlier.filter(|earlier| !links.taken.contains(&earlier.st_ino));
         let is_copied = old.as_ref().is_some_and(|old| {
             let is_linked = self.is_linking && is_same_file(&stat, old);
+            // The time of change of a file that is shared is that of its last name.
+            let is_alone = self.earlier.is_none() || old.st_nlink == 1;
+            let is_earlier = earlier.is_some_and(|earlier| is_same_file(&earlier, old));
             is_linked
-                || !self.afresh.contains(&path)
+                || is_earlier
+                || is_alone
+                    && !self.afresh.contains(&path)
                     && metadata::is_copied(&stat, old)
                     && !links.taken.contains(&old.st_ino)
                     && (many || old.st_nlink == 1)
@@ -94,13 +102,24 @@ impl Copier<'_> {
                 old.st_ino
             }
             _ => {
+                let is_shared = match &earlier {
+                    Some(earlier) => self.is_shared(pair, name, earlier)?,
+                    None => false,
+                };
+                if is_shared {
+                    self.tally.unchanged += 1;
+                }
                 let copied = match kind {
+                    _ if is_shared => Copied::Placed,
                     FileType::RegularFile => self.file(pair, name)?,
                     _ => self.special(pair, name, &stat)?,
                 };
                 match copied {
                     Copied::Placed => {}
-                    Copied::Left => return Ok(true),
+                    Copied::Left => {
+                        self.keep_entry(pair, name)?;
+                        return Ok(true);
+                    }
                     Copied::Gone => return Ok(false),
                 }
                 let new = rustix::fs::statat(&pair.to, name, AtFlags::SYMLINK_NOFOLLOW)
@@ -115,20 +134,20 @@ impl Copier<'_> {
         Ok(true)
     }
 
-    fn temporary(&mut self) -> String {
+    pub(super) fn temporary(&mut self) -> String {
         self.next += 1;
         format!("{}{}", self.temporaries, self.next)
     }
 
     /// The directory for incomplete files.
-    fn staging(&mut self, path: &[u8]) -> Result<&Directory, BackupError> {
+    pub(super) fn staging(&mut self, path: &[u8]) -> Result<&Directory, BackupError> {
         let to = self.to;
         let made = self.staging.directory();
         made.map_err(|errno| failed(to, Action::Make, path, errno))
     }
 
     /// Moves what is complete to its name.
-    fn place(
+    pub(super) fn place(
         &mut self,
         temporary: &str,
         pair: &DirectoryPair,
@@ -225,7 +244,13 @@ impl Copier<'_> {
             let to: OwnedFd = made
                 .map_err(|errno| failed(self.to, Action::Write, &path, errno))?
                 .into();
-            match content::copy(&from, &to, &before) {
+            let is_cloned = self.is_cloned(pair, name, &before, &to);
+            let copied = if is_cloned {
+                Ok(0)
+            } else {
+                content::copy(&from, &to, &before)
+            };
+            match copied {
                 Ok(bytes) => self.tally.bytes += bytes,
                 Err(ContentError::From(errno)) => {
                     let _ = self.staging(&path)?.remove_file(&temporary);
@@ -246,7 +271,11 @@ impl Copier<'_> {
                 continue;
             }
             self.place(&temporary, pair, name)?;
-            self.tally.copied += 1;
+            if is_cloned {
+                self.tally.unchanged += 1;
+            } else {
+                self.tally.copied += 1;
+            }
             if !steady {
                 let why = message!("it was written during each attempt");
                 self.found(BackupCode::Unsteady, &path, Some(why))?;

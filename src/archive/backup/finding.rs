@@ -24,7 +24,7 @@ findings! {
         Kept "kept" Warning
             "is missing from the store, though it was not removed; the backup still has it"
         // The store itself has an error there, and so has the backup.
-        Unsound "unsound" Error
+        Unsound "unsound" Warning
             "the store itself has errors, and so has the backup; run 'ibifs fsck' on both"
     }
 }
@@ -38,6 +38,13 @@ pub struct BackupFinding {
     pub path: Vec<u8>,
     /// More about this case, if there is more to say.
     pub detail: Option<Message>,
+}
+
+impl BackupCode {
+    /// Whether something is not in the backup as it is in the store.
+    pub fn is_incomplete(self) -> bool {
+        matches!(self, BackupCode::Unsteady | BackupCode::NotCopied)
+    }
 }
 
 impl BackupFinding {
@@ -60,8 +67,8 @@ pub struct BackupTally {
     pub unchanged: u64,
     /// Entries that were removed from an earlier backup.
     pub removed: u64,
-    /// Number of findings.
-    pub found: u64,
+    /// Number of findings of what is not in the backup as it is in the store.
+    pub incomplete: u64,
     /// Directories begun, for the progress report.
     pub(super) units: u64,
 }
@@ -77,6 +84,28 @@ pub enum BackupError {
     NotABackup {
         /// The destination.
         path: PathBuf,
+    },
+    /// The destination has generations, and no number of them was given.
+    Generations {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// The destination is one generation of a backup.
+    Generation {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// The destination is a backup of one generation, and several are wanted.
+    OneGeneration {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// There is no finished backup of this date.
+    NoGeneration {
+        /// The backup.
+        path: PathBuf,
+        /// The beginning of the date.
+        date: String,
     },
     /// Another user may exchange names in the destination.
     OfOthers {
@@ -108,6 +137,27 @@ impl Localize for BackupError {
                 "'{path}' is not empty and not a backup; name a new directory",
                 path = path.display()
             ),
+            BackupError::Generations { path } => message!(
+                "'{path}' has generations; give --keep for a new one, or name a new directory",
+                path = path.display()
+            ),
+            BackupError::Generation { path } => message!(
+                "'{path}' is one generation of a backup, which stays as it is; name the directory above it",
+                path = path.display()
+            ),
+            BackupError::OneGeneration { path } => message!(
+                "'{path}' is a backup without generations; name a new directory, or leave out --keep",
+                path = path.display()
+            ),
+            BackupError::NoGeneration { path, date } if date.is_empty() => message!(
+                "'{path}' is no finished backup; 'ibifs backup --list' shows what there is",
+                path = path.display()
+            ),
+            BackupError::NoGeneration { path, date } => message!(
+                "'{path}' has no generation whose date begins with '{date}'; 'ibifs backup --list' shows them",
+                path = path.display(),
+                date
+            ),
             BackupError::OfOthers { path } => message!(
                 "other users can write in '{path}'; name a new directory",
                 path = path.display()
@@ -135,6 +185,10 @@ impl std::error::Error for BackupError {
             BackupError::Report(error) => Some(error),
             BackupError::Nested
             | BackupError::NotABackup { .. }
+            | BackupError::Generations { .. }
+            | BackupError::Generation { .. }
+            | BackupError::OneGeneration { .. }
+            | BackupError::NoGeneration { .. }
             | BackupError::OfOthers { .. }
             | BackupError::OtherArchive { .. }
             | BackupError::Used { .. } => None,

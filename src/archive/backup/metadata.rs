@@ -42,7 +42,7 @@ fn modified(stat: &Stat) -> (i64, u64) {
     (stat.st_mtime, stat.st_mtime_nsec)
 }
 
-fn changed(stat: &Stat) -> (i64, u64) {
+pub(super) fn changed(stat: &Stat) -> (i64, u64) {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 

@@ -53,6 +53,8 @@ pub(super) fn settle(
             std::thread::sleep(Duration::from_millis(50));
             continue;
         }
+        // Items that neither the store nor an earlier backup has.
+        copier.tally.incomplete += missing;
         copier.log()?;
         let report = Archive::check(&destination, clock, &mut |_| {})?;
         copier.tally.items = report.items;
@@ -175,9 +177,14 @@ impl Settling<'_, '_> {
             return Ok(());
         }
         if !to.is_directory(place.as_str()) {
-            if !self.copier.unit(place.as_str().as_bytes())? {
-                self.missing += 1;
-                return Ok(());
+            let path = place.as_str().as_bytes();
+            if !self.copier.unit(path)? {
+                if self.copier.keep_directory(path)? {
+                    self.copier.found(BackupCode::Kept, path, None)?;
+                } else {
+                    self.missing += 1;
+                    return Ok(());
+                }
             }
             self.copier.set_metadata_above(place.as_str().as_bytes())?;
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::super::operations::testing::TestArchive;
 use super::*;
+use crate::archive::BACKUP_NOTE;
 use crate::os::testing::TemporaryDirectory;
 
 /// The findings of a backup, one line each, and its counts.

@@ -51,7 +51,10 @@ impl Copier<'_> {
         let mut names = match list(&pair.from) {
             Ok(names) => names,
             Err(Errno::NOENT) => return Ok(()),
-            Err(errno) => return self.not_copied(path, errno),
+            Err(errno) => {
+                self.not_copied(path, errno)?;
+                return self.keep_directory(path).map(drop);
+            }
         };
         names.retain(|(name, _)| !leave(&joined(path, name)));
         names.sort();
@@ -137,6 +140,7 @@ impl Copier<'_> {
                 }
                 Err(errno) => {
                     self.not_copied(&path, errno)?;
+                    self.keep_directory(&path)?;
                     continue;
                 }
             };

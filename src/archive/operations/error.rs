@@ -71,6 +71,11 @@ pub enum ArchiveError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory is one generation of a backup, which is not written.
+    Generation {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Another database has the index, and may be written.
     OtherDatabase {
         /// Host, port and name of that one.
@@ -292,6 +297,10 @@ impl Localize for ArchiveError {
                 path = path.display(),
                 note = path.join(super::own_files::BACKUP_NOTE).display()
             ),
+            ArchiveError::Generation { path } => message!(
+                "'{path}' is one generation of a backup, which shares files with others and is not written; mount it with '-o ro', or make a store of it with 'ibifs backup {path} DEST'",
+                path = path.display()
+            ),
             ArchiveError::OtherDatabase { place, why, record } => message!(
                 "the index of this store is in {place} ({why}), and archive.ibi names another database; name that one again, end what writes it, or remove '{record}' if it is gone for good",
                 place,
@@ -450,6 +459,7 @@ impl std::error::Error for ArchiveError {
             | ArchiveError::IndexInUse { .. }
             | ArchiveError::IndexInFile { .. }
             | ArchiveError::Unfinished { .. }
+            | ArchiveError::Generation { .. }
             | ArchiveError::OtherDatabase { .. }
             | ArchiveError::Facts { .. }
             | ArchiveError::NameSpaces { .. }

@@ -9,7 +9,7 @@ use super::{
     Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, lock,
     one_database, own_files,
 };
-use crate::archive::store::{By, HostState, Sharing, Store, StoreError};
+use crate::archive::store::{By, HostState, Sharing, Store, StoreError, StoreUse};
 use crate::archive::tree::Tree;
 use crate::formats::history::EventKind;
 use crate::os::mounts::is_trusted;
@@ -45,6 +45,7 @@ impl Archive {
     pub fn open_as_it_is(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         // A directory that is not a store is not locked.
         Archive::refuse_other_directories(path)?;
+        Archive::refuse_generation(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         Archive::open_held(path, clock, Hold::Alone(lock), ChangedFacts::Refuse)
     }
@@ -52,6 +53,7 @@ impl Archive {
     /// Opens a store to rebuild its index, with `archive.ibi` as it is now.
     pub fn open_for_reindex(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         Archive::refuse_other_directories(path)?;
+        Archive::refuse_generation(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         Archive::open_held(path, clock, Hold::Alone(lock), ChangedFacts::Accept)
     }
@@ -60,6 +62,7 @@ impl Archive {
     /// index is rebuilt from the tree first, if no other process has the store open.
     pub fn open_shared(path: &Path, clock: Box<dyn Clock>) -> Result<Archive, ArchiveError> {
         Archive::refuse_other_directories(path)?;
+        Archive::refuse_generation(path)?;
         let tree = Tree::open_as_it_is(path)?;
         let (facts, _) = Archive::open_tree(path)?;
         let Some(index) = &facts.index else {
@@ -190,7 +193,13 @@ impl Archive {
     /// Opens a store for reading, beside a process that writes it.
     pub fn open_read_only(path: &Path) -> Result<Archive, ArchiveError> {
         let (facts, tree) = Archive::open_tree(path)?;
-        let store = Store::open_read_only(tree.root(), facts.index.as_ref())?;
+        let index = facts.index.as_ref();
+        let store = if Archive::is_generation(path) {
+            // Nothing writes it: no auxiliary files are made beside it.
+            Store::open_as_it_is(tree.root(), index, StoreUse::Idle)?
+        } else {
+            Store::open_read_only(tree.root(), index)?
+        };
         let clock = Box::new(SystemClock);
         Ok(Archive::over(facts, tree, store, clock, None))
     }
@@ -202,12 +211,24 @@ impl Archive {
 
     /// Refuses a backup that was interrupted.
     pub fn refuse_unfinished(path: &Path) -> Result<(), ArchiveError> {
-        let is_unfinished = match read_regular(path.join(BACKUP_NOTE), OFlags::NOFOLLOW) {
-            Ok(note) => Pairs::parse(&note).map_or(true, |pairs| pairs.get("finished").is_none()),
-            Err(_) => false,
-        };
-        if is_unfinished {
-            Err(ArchiveError::Unfinished {
+        match backup_note(path) {
+            Some(note) if note.get("finished").is_none() => Err(ArchiveError::Unfinished {
+                path: path.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a store is one generation of a backup: its files may be those of other generations, too.
+    #[must_use]
+    pub fn is_generation(path: &Path) -> bool {
+        backup_note(path).is_some_and(|note| note.get("generation").is_some())
+    }
+
+    /// Refuses to change a generation of a backup.
+    pub(super) fn refuse_generation(path: &Path) -> Result<(), ArchiveError> {
+        if Archive::is_generation(path) {
+            Err(ArchiveError::Generation {
                 path: path.to_owned(),
             })
         } else {
@@ -229,6 +250,12 @@ fn version_of_older(tree: &Tree, facts: &Facts) -> Option<usize> {
         Err(StoreError::Older { found }) if found > 0 => Some(found),
         _ => None,
     }
+}
+
+/// What a backup says of itself; nothing, if that cannot be understood. None where it is no backup.
+fn backup_note(path: &Path) -> Option<Pairs> {
+    let note = read_regular(path.join(BACKUP_NOTE), OFlags::NOFOLLOW).ok()?;
+    Some(Pairs::parse(&note).unwrap_or_default())
 }
 
 /// Reads `archive.ibi`, and by whom its server counts as named. The server that a store of another user names gets no password of this one.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{NetworkOptions, Output, value};
+use crate::archive::backup::Keep;
 use crate::archive::scrub::ScrubPart;
 use crate::sql::index_url::IndexPlace;
 
@@ -142,11 +143,17 @@ pub struct Repair {
 #[derive(Debug, Args)]
 pub struct Backup {
     /// Store or mount point
-    #[arg(value_name = "STORE-OR-MNT")]
-    pub place: PathBuf,
+    #[arg(value_name = "STORE-OR-MNT", required_unless_present = "list")]
+    pub place: Option<PathBuf>,
     /// A new directory, or an earlier backup, which is brought up to date
-    #[arg(value_name = "DEST")]
-    pub destination: PathBuf,
+    #[arg(value_name = "DEST", required_unless_present = "list")]
+    pub destination: Option<PathBuf>,
+    /// Make a generation; keep the newest of so many days, weeks, months and years
+    #[arg(long, value_name = "7d,4w,12m,3y", value_parser = value::keep)]
+    pub keep: Option<Keep>,
+    /// List the generations in a directory
+    #[arg(long, value_name = "DEST", conflicts_with_all = ["place", "destination", "keep"])]
+    pub list: Option<PathBuf>,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,

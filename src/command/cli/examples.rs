@@ -124,7 +124,8 @@ Examples:
 
 pub(super) const RESTORE: &str = "\
 Examples:
-  ibifs restore mnt/example.org/archive/2026/11.22.10.15";
+  ibifs restore mnt/example.org/archive/2026/11.22.10.15
+  ibifs restore mnt/example.org/archive/2026/11.22.10.15 --from /backup/generations";
 
 pub(super) const REMOVE: &str = "\
 Examples:
@@ -185,8 +186,11 @@ Examples:
   ibifs repair store 8JMKD3MGP8W/34PGRBS --from https://archive.example.net";
 
 pub(super) const BACKUP: &str = "\
-Example:
-  ibifs backup store /media/disk/store.backup";
+Examples:
+  ibifs backup store /media/disk/store.backup
+  ibifs backup store /media/disk/generations --keep 7d,4w,12m,3y
+  ibifs backup --list /media/disk/generations
+  ibifs backup --drill /media/disk/generations";
 
 pub(super) const EXPORT: &str = "\
 Examples:

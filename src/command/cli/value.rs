@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue};
 use ibi::message;
 use ibi::message::{Localize, Message};
 
+use crate::archive::backup::Keep;
 use crate::archive::is_email;
 use crate::archive::scrub::{MOST_PARTS, ScrubPart};
 use crate::formats::address::Address;
@@ -198,6 +199,15 @@ pub fn part(text: &str) -> Result<ScrubPart, Invalid> {
         Invalid(message!(
             "not a part of a store, such as 2/3; {most} parts at most",
             most = MOST_PARTS
+        ))
+    })
+}
+
+/// Reads which generations of a backup are kept.
+pub(super) fn keep(text: &str) -> Result<Keep, Invalid> {
+    Keep::parse(text).ok_or_else(|| {
+        Invalid(message!(
+            "write numbers of days, weeks, months and years, such as 7d,4w,12m,3y"
         ))
     })
 }

@@ -192,7 +192,9 @@ impl StoreAccess {
 
     /// The same of what somebody else has done, or the program has found.
     pub(super) fn tell_by(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
-        if let (false, Ok(tree)) = (self.is_shut(), Tree::open_as_it_is(&self.store)) {
+        // A generation of a backup stays as it is.
+        let is_fixed = self.is_shut() || Archive::is_generation(&self.store);
+        if let (false, Ok(tree)) = (is_fixed, Tree::open_as_it_is(&self.store)) {
             leave_event(&tree, by, kind, item, note);
         }
     }

@@ -1,13 +1,15 @@
 //! `ibifs backup`: its arguments and its output.
 
+mod listing;
+
 use std::path::Path;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::access::{self, StoreAccess};
-use super::say;
+use super::{say, usage};
 use crate::archive::SystemClock;
-use crate::archive::backup::{self, BackupFinding, BackupTally};
+use crate::archive::backup::{self, BackupFinding, BackupTally, GenerationChanges};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -19,8 +21,19 @@ use ibi::message::Message;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
-    let access = StoreAccess::at(&options.place)?;
-    let destination = &options.destination;
+    if let Some(path) = &options.list {
+        return listing::run(path, options.output.json);
+    }
+    match (&options.place, &options.destination) {
+        (Some(place), Some(destination)) => make(options, place, destination),
+        _ => Err(usage(message!(
+            "name a store and the directory of its backup"
+        ))),
+    }
+}
+
+fn make(options: &cli::Backup, place: &Path, destination: &Path) -> Result<Exit, Failure> {
+    let access = StoreAccess::at(place)?;
     let shown_destination = destination.display();
     if access::is_in_mount(destination) {
         return Err(Failure::new(
@@ -41,22 +54,27 @@ pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
         };
         progress.aside(|| super::put_out(&text))
     };
-    let tally = backup::make(
-        &archive,
-        destination,
-        &SystemClock,
-        &mut report,
-        &mut |items| progress.at(items),
-    )
-    .map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
+    let mut count = |items| progress.at(items);
+    let (to, clock) = (destination, &SystemClock);
+    let made = match &options.keep {
+        None => {
+            backup::make(&archive, to, clock, &mut report, &mut count).map(|tally| (tally, None))
+        }
+        Some(keep) => backup::make_generation(&archive, to, keep, clock, &mut report, &mut count)
+            .map(|(tally, changes)| (tally, Some(changes))),
+    };
+    let (tally, changes) =
+        made.map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
     drop(progress);
     access.tell(EventKind::BackedUp, None, &told(&tally, destination));
     say(&if options.output.json {
-        tally_json(&tally)
+        tally_json(&tally, changes.as_ref())
     } else {
-        format!("{}\n", localized(&counts(&tally)))
+        let changes = changes.as_ref().map(changes_lines);
+        let counts = localized(&counts(&tally));
+        format!("{counts}\n{}", changes.unwrap_or_default())
     })?;
-    Ok(match tally.found {
+    Ok(match tally.incomplete {
         0 => Exit::Done,
         _ => Exit::Failed,
     })
@@ -102,13 +120,43 @@ fn counts(tally: &BackupTally) -> Message {
     )
 }
 
-fn tally_json(tally: &BackupTally) -> String {
-    let value = json!({
+/// The lines about the generations that there are now.
+fn changes_lines(changes: &GenerationChanges) -> String {
+    let kept = plural!(
+        "{count} generation",
+        "{count} generations",
+        count = changes.kept
+    );
+    let mut lines = vec![message!(
+        "generation {date}; {kept} in all",
+        date = changes.made,
+        kept
+    )];
+    for name in &changes.removed {
+        lines.push(message!("removed generation {date}", date = name));
+    }
+    if changes.is_unshared {
+        lines.push(message!(
+            "the filesystem can share nothing among generations: each one takes the room of all files"
+        ));
+    }
+    let lines = lines.iter().map(|line| format!("{}\n", localized(line)));
+    lines.collect()
+}
+
+fn tally_json(tally: &BackupTally, changes: Option<&GenerationChanges>) -> String {
+    let mut value = json!({
         "items": tally.items,
         "copied": tally.copied,
         "bytes": tally.bytes,
         "unchanged": tally.unchanged,
         "removed": tally.removed,
     });
+    if let (Some(changes), Value::Object(value)) = (changes, &mut value) {
+        value.insert("generation".to_owned(), json!(changes.made));
+        value.insert("generations".to_owned(), json!(changes.kept));
+        value.insert("removedGenerations".to_owned(), json!(changes.removed));
+        value.insert("shares".to_owned(), json!(!changes.is_unshared));
+    }
     json::line(&value)
 }

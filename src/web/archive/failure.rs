@@ -45,6 +45,7 @@ fn meaning(error: &ArchiveError) -> ErrorMeaning {
         | ArchiveError::NotAStore { .. }
         | ArchiveError::Missing { .. }
         | ArchiveError::Unfinished { .. }
+        | ArchiveError::Generation { .. }
         | ArchiveError::OtherDatabase { .. }
         | ArchiveError::Facts { .. }
         | ArchiveError::NameSpaces { .. }

@@ -27,6 +27,7 @@ impl Archive {
         progress: &mut ItemProgress<'_>,
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
+        Archive::refuse_generation(path)?;
         let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
         let mut report = check_once(path, StoreUse::Idle, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {

@@ -1,0 +1,145 @@
+//! Copies the state of a store to a directory that is ready for it.
+
+use std::path::Path;
+
+use super::copier::Copier;
+use super::earlier::Earlier;
+use super::finding::{BackupError, BackupFinding, BackupTally};
+use super::note::Sharing;
+use super::settling;
+use super::unit::Vanished;
+use crate::archive::copies::{BACKUPS, note_backup};
+use crate::archive::finding::Reporter;
+use crate::archive::log_files::LOG_DIRECTORY;
+use crate::archive::scrub::MARKS;
+use crate::archive::store::{self, StoreError};
+use crate::archive::tree::{DAMAGED, RESERVE, Tree};
+use crate::archive::{
+    Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
+    SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
+};
+use crate::formats::copies::BackupNote as CopyNote;
+use ibi::Timestamp;
+use ibi::pairs::Pairs;
+
+/// The areas that are copied before the index, each with the number of levels above its units.
+pub(super) const AREAS: [(&str, usize); 4] =
+    [("col", 4), ("ibip", 2), ("deleted", 3), ("fixity", 5)];
+
+/// Whether an entry of the store's own directory is not copied with the rest: the log, damaged files that are kept, files of the process that has the store open,
+/// files made for the backup, indices that can be made again, and the record of what harvesters have received,
+/// which a restored store must not claim to know.
+fn is_left(path: &[u8]) -> bool {
+    let own: [&[u8]; 10] = [
+        BACKUPS.as_bytes(),
+        DATABASE.as_bytes(),
+        b"lock",
+        b"ledger",
+        b"staging",
+        LOG_DIRECTORY.as_bytes(),
+        RESERVE.as_bytes(),
+        b"lost+found",
+        // What was mended is copied; the damaged files are for whoever looks into this store.
+        DAMAGED.as_bytes(),
+        BACKUP_NOTE.as_bytes(),
+    ];
+    own.contains(&path)
+        || path.starts_with(store::FILE.as_bytes())
+        || path.starts_with(store::HARVEST_FILE.as_bytes())
+        || path.starts_with(store::ACCESSES_FILE.as_bytes())
+        || path.starts_with(store::PICTURES_FILE.as_bytes())
+        || path.starts_with(SERVICE_FILES.as_bytes())
+        || path.starts_with(SEARCH_FILE.as_bytes())
+        || path.starts_with(PUBLIC_SEARCH_FILE.as_bytes())
+        || path.starts_with(TEXT_FILE.as_bytes())
+        || path.starts_with(PUBLIC_TEXT_FILE.as_bytes())
+        || is_left_below(path)
+        || AREAS.iter().any(|(area, _)| area.as_bytes() == path)
+}
+
+/// The same for a store whose facts name the server of its index, see [`without_server`].
+fn is_left_or_facts(path: &[u8]) -> bool {
+    is_left(path) || path == FACTS.as_bytes()
+}
+
+/// Within an area the positions of scrubs are not copied, nor the marks of damaged files: a damaged file is not copied
+/// over its good copy, which is not damaged.
+fn is_left_below(path: &[u8]) -> bool {
+    path.starts_with(b"fixity/progress") || path == MARKS.as_bytes()
+}
+
+/// Copies the store to a directory, and waits until all is on disk.
+pub(super) fn fill(
+    from: &Archive,
+    to: &Tree,
+    earlier: Option<Earlier<'_>>,
+    clock: &dyn Clock,
+    report: &mut Reporter<'_, BackupFinding>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<(BackupTally, Option<Sharing>), BackupError> {
+    let facts = from.tree().read_small(FACTS)?.unwrap_or_default();
+    to.write_small(".", FACTS, &without_server(&facts), None)?;
+    let mut copier = Copier::new(from.tree(), to, report, progress)?;
+    copier.earlier = earlier;
+    let mut vanished = Vec::new();
+    for (area, depth) in AREAS {
+        if from.tree().is_directory(area) {
+            let of_items = matches!(area, "col" | "ibip");
+            let units = if of_items {
+                Vanished::Collect
+            } else {
+                Vanished::Remove
+            };
+            copier.levels(area.as_bytes(), depth, units, is_left_below, &mut vanished)?;
+        }
+    }
+    // Then everything else in the store's own directory.
+    let is_left = match from.facts().index {
+        Some(_) => is_left_or_facts,
+        None => is_left,
+    };
+    copier.levels(b"", 1, Vanished::Collect, is_left, &mut Vec::new())?;
+    settling::settle(from, &mut copier, &vanished, clock)?;
+    if let Err(error) = copy_accesses(from, to) {
+        log::warn!("the backup lacks {}: {error}", store::ACCESSES_FILE);
+    }
+    to.sync_all()?;
+    let sharing = copier.earlier.as_ref().map(|earlier| earlier.sharing);
+    Ok((copier.tally, sharing))
+}
+
+/// Notes in the store that it has a backup. What cannot be noted does not make the backup fail; a generation is not written.
+pub(super) fn note_in_store(from: &Archive, to: &Path, made: Timestamp, items: u64) {
+    if Archive::is_generation(from.tree().path()) {
+        return;
+    }
+    let to = std::fs::canonicalize(to).unwrap_or_else(|_| to.to_owned());
+    let made = CopyNote {
+        directory: to.to_string_lossy().into_owned(),
+        made,
+        items,
+        proof: None,
+    };
+    if let Err(error) = note_backup(from.tree(), made) {
+        log::info!("the store does not note its backup: {error}");
+    }
+}
+
+/// `archive.ibi` of a backup, which has its index in a file: a server would give it that of the store.
+fn without_server(facts: &[u8]) -> Vec<u8> {
+    match Pairs::parse(facts) {
+        Ok(mut pairs) if pairs.get("index").is_some() => {
+            pairs.remove("index");
+            pairs.to_bytes()
+        }
+        _ => facts.to_vec(),
+    }
+}
+
+/// Copies the access counts of items. Nothing else in a backup depends on them.
+fn copy_accesses(from: &Archive, to: &Tree) -> Result<(), StoreError> {
+    match store::Accesses::open_if_there(from.tree().root(), from.facts().index.as_ref())? {
+        Some(accesses) => accesses.copy_to(to.root(), None),
+        None => Ok(()),
+    }
+}
