@@ -20,11 +20,13 @@
 //! - [`package`]: exports and imports items as BagIt bags and OCFL objects.
 //! - [`transfer`]: copies items to another Archive, and transfers originals to it.
 //! - [`repair`]: damaged files get the content that was recorded of them.
+//! - [`mod@drill`]: a restore that is tried.
 //! - [`witness`]: cosigns checkpoints of the logs of others.
 
 pub(crate) mod backup;
 pub(crate) mod copies;
 pub(crate) mod deposit;
+pub(crate) mod drill;
 pub(crate) mod finding;
 pub(crate) mod lock_order;
 pub(crate) mod log_files;

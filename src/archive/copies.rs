@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use crate::archive::scrub::{self, DIRECTORY, ScrubError};
 use crate::archive::tree::{Action, Place, Tree, TreeError};
 use crate::formats::copies::{
-    self, BackupNote, KnownCopy, backups_text, copies_text, note_copy, parse_backups, parse_copies,
+    self, BackupNote, KnownCopy, Proof, backups_text, copies_text, note_copy, parse_backups,
+    parse_copies,
 };
 use crate::os::writing::Durability;
 
@@ -48,6 +49,16 @@ pub fn noted_backups(tree: &Tree) -> Result<Vec<BackupNote>, TreeError> {
 pub fn note_backup(tree: &Tree, made: BackupNote) -> Result<(), TreeError> {
     let mut backups = noted_backups(tree)?;
     copies::note_backup(&mut backups, made);
+    tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
+}
+
+/// Notes that a backup that is noted was proved by a drill.
+pub fn note_drill(tree: &Tree, directory: &str, proof: Proof) -> Result<(), TreeError> {
+    let mut backups = noted_backups(tree)?;
+    let Some(known) = backups.iter_mut().find(|it| it.directory == directory) else {
+        return Ok(());
+    };
+    known.proof = Some(proof);
     tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
 }
 

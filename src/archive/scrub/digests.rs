@@ -19,6 +19,8 @@ const LONGEST_RECORD: i64 = 1024 * 1024;
 pub struct ItemDigests {
     /// Their digests, by path.
     pub manifest: Manifest,
+    /// The number of files that were compared with a record.
+    pub recorded: u64,
     /// The paths that are damaged according to the record of a scrub.
     pub damaged: Vec<Vec<u8>>,
     /// The paths that cannot be read, or changed during each attempt, with the reason.
@@ -110,7 +112,10 @@ pub fn item_digests(
             ReadOutcome::Digest(found, written) => {
                 let digest = found.whole;
                 let (known, note) = (old.manifest.get(&path), old.notes.get(&path));
-                if fixity::judge(known, note, &digest, &written) == Verdict::Damaged {
+                let verdict = fixity::judge(known, note, &digest, &written);
+                // What was written since says nothing of what was recorded.
+                digests.recorded += u64::from(!matches!(verdict, Verdict::New | Verdict::Changed));
+                if verdict == Verdict::Damaged {
                     digests.damaged.push(path.clone());
                 }
                 digests.manifest.insert(path, digest);

@@ -143,10 +143,10 @@ pub struct Repair {
 #[derive(Debug, Args)]
 pub struct Backup {
     /// Store or mount point
-    #[arg(value_name = "STORE-OR-MNT", required_unless_present = "list")]
+    #[arg(value_name = "STORE-OR-MNT", required_unless_present_any = ["list", "drill"])]
     pub place: Option<PathBuf>,
     /// A new directory, or an earlier backup, which is brought up to date
-    #[arg(value_name = "DEST", required_unless_present = "list")]
+    #[arg(value_name = "DEST", required_unless_present_any = ["list", "drill"])]
     pub destination: Option<PathBuf>,
     /// Make a generation; keep the newest of so many days, weeks, months and years
     #[arg(long, value_name = "7d,4w,12m,3y", value_parser = value::keep)]
@@ -154,6 +154,15 @@ pub struct Backup {
     /// List the generations in a directory
     #[arg(long, value_name = "DEST", conflicts_with_all = ["place", "destination", "keep"])]
     pub list: Option<PathBuf>,
+    /// Restore a backup to a scratch directory, and compare it
+    #[arg(long, value_name = "DEST[@DATE]", conflicts_with_all = ["place", "destination", "keep", "list"])]
+    pub drill: Option<PathBuf>,
+    /// Compare only so many items, chosen by chance
+    #[arg(long, value_name = "N", requires = "drill")]
+    pub sample: Option<usize>,
+    /// Tell the history of this store, of which the backup is, that it was tried
+    #[arg(long, value_name = "STORE-OR-MNT", requires = "drill")]
+    pub store: Option<PathBuf>,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,

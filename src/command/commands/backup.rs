@@ -1,5 +1,6 @@
 //! `ibifs backup`: its arguments and its output.
 
+mod drill;
 mod listing;
 
 use std::path::Path;
@@ -23,6 +24,9 @@ use ibi::{message, plural};
 pub(super) fn run(options: &cli::Backup) -> Result<Exit, Failure> {
     if let Some(path) = &options.list {
         return listing::run(path, options.output.json);
+    }
+    if let Some(path) = &options.drill {
+        return drill::run(path, options);
     }
     match (&options.place, &options.destination) {
         (Some(place), Some(destination)) => make(options, place, destination),

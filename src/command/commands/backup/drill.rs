@@ -1,0 +1,127 @@
+//! `ibifs backup --drill`: a restore that is tried.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::super::access::StoreAccess;
+use super::super::{put_out, say};
+use crate::archive::backup;
+use crate::archive::copies::note_drill;
+use crate::archive::drill::{DrillFinding, DrillTally, drill};
+use crate::archive::finding::with_detail;
+use crate::archive::tree::Tree;
+use crate::archive::{Archive, ArchiveError, Clock, SystemClock};
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+use crate::command::json;
+use crate::command::language::localized;
+use crate::formats::copies::Proof;
+use crate::formats::fixity::shown;
+use crate::formats::history::EventKind;
+use ibi::message::Message;
+use ibi::{message, plural};
+
+pub(super) fn run(text: &Path, options: &cli::Backup) -> Result<Exit, Failure> {
+    let path = backup::find(text)?;
+    let (sample, is_json) = (options.sample, options.output.json);
+    let store = match &options.store {
+        Some(store) => Some(told_store(store, &path)?),
+        None => None,
+    };
+    let mut report = |finding: &DrillFinding| {
+        let sentence = with_detail(finding.code, finding.detail.as_ref());
+        let word = finding.code.word();
+        let path = shown(&finding.path);
+        put_out(&if is_json {
+            json::line(&json!({"code": word, "path": path, "sentence": sentence}))
+        } else {
+            format!("{word}: {path}: {}\n", localized(&sentence))
+        })
+    };
+    let scratch = std::env::temp_dir();
+    let tally = drill(&path, &scratch, sample, &SystemClock, &mut report)?;
+    let counts = counts(&path, &tally);
+    if let Some(store) = store {
+        store.tell(EventKind::Drilled, None, &counts.to_string());
+        note(&store, &path, tally.found == 0)?;
+    }
+    say(&if is_json {
+        tally_json(&path, &tally)
+    } else {
+        format!("{}\n", localized(&counts))
+    })?;
+    Ok(match tally.found {
+        0 => Exit::Done,
+        _ => Exit::Failed,
+    })
+}
+
+/// The store of which a backup is.
+fn told_store(store: &Path, backup: &Path) -> Result<StoreAccess, Failure> {
+    let access = StoreAccess::at(store)?;
+    let archive = Archive::open_read_only(backup)?;
+    let service = &archive.facts().service;
+    if access.read()?.facts().service.matches(service) {
+        Ok(access)
+    } else {
+        Err(Failure::new(
+            Exit::Refused,
+            message!(
+                "the backup is of the Archive {service}, which is another one",
+                service
+            ),
+        ))
+    }
+}
+
+/// Notes the proof beside the other backups of the store.
+fn note(store: &StoreAccess, path: &Path, is_good: bool) -> Result<(), Failure> {
+    let directory = match path.parent() {
+        Some(above) if Archive::is_generation(path) => above,
+        _ => path,
+    };
+    let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let proof = Proof {
+        at: SystemClock.now(),
+        is_good,
+    };
+    let tree = Tree::open_as_it_is(&store.store).map_err(ArchiveError::from)?;
+    note_drill(&tree, &directory.to_string_lossy(), proof).map_err(ArchiveError::from)?;
+    Ok(())
+}
+
+fn counts(path: &Path, tally: &DrillTally) -> Message {
+    message!(
+        "{path}: {restored}; compared {compared}, {files}, {recorded}; {found}; {seconds} s",
+        path = path.display(),
+        restored = plural!(
+            "{count} item restored",
+            "{count} items restored",
+            count = tally.items
+        ),
+        compared = plural!("{count} item", "{count} items", count = tally.compared),
+        files = plural!("{count} file", "{count} files", count = tally.files),
+        recorded = plural!(
+            "{count} with a recorded digest",
+            "{count} with a recorded digest",
+            count = tally.recorded
+        ),
+        found = plural!("{count} finding", "{count} findings", count = tally.found),
+        seconds = format!("{:.1}", tally.took.as_secs_f64())
+    )
+}
+
+fn tally_json(path: &Path, tally: &DrillTally) -> String {
+    let value = json!({
+        "backup": path.display().to_string(),
+        "items": tally.items,
+        "bytes": tally.bytes,
+        "compared": tally.compared,
+        "files": tally.files,
+        "recorded": tally.recorded,
+        "found": tally.found,
+        "seconds": tally.took.as_secs_f64(),
+    });
+    json::line(&value)
+}
