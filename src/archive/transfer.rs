@@ -21,6 +21,7 @@
 //! - [`holder`]: the Archive that a sidecar names.
 //! - [`arrival`]: an arriving item.
 //! - [`batch`]: several arriving items at once.
+//! - [`restoring`]: an item of a backup that is put back.
 //! - [`destination`]: an Archive that receives items.
 //! - [`sending`]: a copy or a transfer, step by step.
 //! - [`mod@cancel`]: a transfer that is cancelled.
@@ -42,6 +43,7 @@ mod local;
 mod not_sent;
 mod outcome;
 mod part;
+mod restoring;
 mod sending;
 mod skip;
 mod token;
@@ -55,6 +57,7 @@ pub use local::Local;
 pub use not_sent::{NotSent, Way};
 pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
 pub use part::Part;
+pub use restoring::{restore, restore_to};
 pub use sending::{copy_first, hand_over, may_arrive};
 pub use skip::Skip;
 pub use token::{Giver, Tokens};

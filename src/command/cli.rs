@@ -113,9 +113,10 @@ pub enum Command {
     /// Title, creators, date and reason stay public, and so do its identifiers.
     #[command(after_long_help = examples::WITHDRAW)]
     Withdraw(Withdraw),
-    /// Show an item again that was withdrawn
+    /// Show an item again that was withdrawn, or put one back
     ///
-    /// Lets all users into the item's directory, and removes date and reason from its sidecar.
+    /// Lets all users into the item's directory, and removes date and reason from its sidecar. With --from, puts an item that was
+    /// removed back as it is in a backup.
     #[command(after_long_help = examples::RESTORE)]
     Restore(Restore),
     /// Remove an item with all its files

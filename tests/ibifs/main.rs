@@ -68,6 +68,7 @@ mod readme;
 mod refusals;
 mod refused_sidecars;
 mod repair;
+mod restored;
 mod scale;
 mod scrub;
 mod seal;

@@ -353,7 +353,7 @@ impl Local {
     }
 
     /// The local item to copy to; an empty one is made where it is missing.
-    fn arriving(&self, names: &Names) -> Result<Item, TransferError> {
+    pub(super) fn arriving(&self, names: &Names) -> Result<Item, TransferError> {
         let Some(mount_point) = &self.mount_point else {
             // The user who runs the command owns it until the copy gets its owner.
             let creator = Creator {
@@ -362,12 +362,17 @@ impl Local {
                 mode: 0o755,
                 umask: 0,
             };
-            return Ok(self
-                .archive
-                .depositor(self.actor())
-                .expected(names, creator)?);
+            let item = self.archive.depositor(self.actor());
+            let item = item.expected(names, creator)?;
+            let place = Place::of(&item.names);
+            if !self.archive.tree().is_directory(place.as_str()) {
+                self.archive.tree().make_item(&place, creator)?;
+            }
+            return Ok(item);
         };
-        if let Some(item) = self.archive.held(names)? {
+        if let Some(item) = self.archive.held(names)?
+            && !self.has_lost(&item)
+        {
             return Ok(item);
         }
         let path = mount_point.join(names.preferred());
@@ -388,6 +393,12 @@ impl Local {
                 names
             ))),
         }
+    }
+
+    /// Whether an item has no directory, though it was not removed.
+    pub(super) fn has_lost(&self, item: &Item) -> bool {
+        let tree = self.archive.tree();
+        !tree.is_mount() && !tree.is_directory(Place::of(&item.names).as_str())
     }
 
     /// Compares an item's content here with what is expected.
@@ -496,12 +507,12 @@ fn exchanged(error: TransferError) -> TransferError {
 }
 
 /// Whether a copy was begun here and has not been compared since.
-fn is_marked(item: &Directory) -> bool {
+pub(super) fn is_marked(item: &Directory) -> bool {
     item.entry(UNCOMPARED).is_ok()
 }
 
 /// Marks an item durably as an incomplete copy. While the mark exists, every run compares all files.
-fn mark(item: &Directory) -> Result<(), Errno> {
+pub(super) fn mark(item: &Directory) -> Result<(), Errno> {
     let marked = match item.file(UNCOMPARED) {
         Ok(there) => there,
         // A file that another user has put there may be a FIFO, a link or a leased file.

@@ -128,6 +128,12 @@ pub struct Restore {
     /// Path in a mount or store, or an identifier
     #[arg(value_name = "PATH-OR-IBI")]
     pub item: String,
+    /// Put a removed item back from a backup: its newest generation, or that of a date
+    #[arg(long, value_name = "BACKUP[@DATE]")]
+    pub from: Option<PathBuf>,
+    /// Write it to this new directory instead
+    #[arg(long, value_name = "DIR", requires = "from")]
+    pub to: Option<PathBuf>,
     /// Store or mount point, where an identifier alone is given
     #[arg(long, value_name = "STORE-OR-MNT", env = "IBIFS_STORE")]
     pub store: Option<PathBuf>,

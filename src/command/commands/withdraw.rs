@@ -8,10 +8,12 @@ use rustix::fs::{Access, AtFlags, XattrFlags};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use super::access::{self, Named};
+use super::access::{self, Named, StoreAccess};
 use super::copies::copies_of;
-use super::say;
+use super::{say, transfer};
+use crate::archive::backup;
 use crate::archive::store::Item;
+use crate::archive::transfer::Local;
 use crate::archive::tree::SIDECAR;
 use crate::archive::{ArchiveError, Clock, Process, SystemClock, is_draft};
 use crate::command::cli::{Remove, Restore, Withdraw};
@@ -37,6 +39,9 @@ pub(super) fn withdraw(options: &Withdraw) -> Result<Exit, Failure> {
 }
 
 pub(super) fn restore(options: &Restore) -> Result<Exit, Failure> {
+    if let Some(from) = &options.from {
+        return restore_from(options, from);
+    }
     let named = access::find(&options.item, options.store.as_deref())?;
     let item = named.names.preferred();
     let was_withdrawn = match named.access.path_in_mount(&named.names) {
@@ -58,6 +63,34 @@ pub(super) fn restore(options: &Restore) -> Result<Exit, Failure> {
         eprintln!("ibifs: {}", OneLine(localized(&message)));
     }
     done(&named, options.output.json)
+}
+
+/// Puts an item of a backup back, or writes it to a directory.
+fn restore_from(options: &Restore, from: &Path) -> Result<Exit, Failure> {
+    let path = backup::find(from)?;
+    let source = Local::reading(&path)?;
+    let named = access::find(&options.item, Some(&path))?;
+    let item = source.archive().held(&named.names)?;
+    let names = item
+        .ok_or_else(|| ArchiveError::Unknown {
+            name: named.names.preferred(),
+        })?
+        .names;
+    let is_of_backup = transfer::is_same(&named.access.store, &path);
+    if let Some(to) = &options.to {
+        crate::archive::transfer::restore_to(&source, &names, to, &mut |_| ())?;
+        return done(&Named::new(named.access, names), options.output.json);
+    }
+    let access = match &options.store {
+        Some(store) => StoreAccess::at(store)?,
+        None if is_of_backup => StoreAccess::for_identifier(None, &options.item)?,
+        None => named.access,
+    };
+    let to = transfer::changing(&access)?;
+    let restored = crate::archive::transfer::restore(&source, &names, &to, &mut |_| ());
+    to.close();
+    restored.map_err(|error| Failure::from(error).before(&names.preferred()))?;
+    done(&Named::new(access, names), options.output.json)
 }
 
 pub(super) fn remove(options: &Remove) -> Result<Exit, Failure> {

@@ -1,0 +1,180 @@
+//! `ibifs restore --from` and `ibifs backup --drill`: what a backup has can be had again, and that is tried.
+
+use crate::support::TestEnv;
+
+const TOOLS: &str = r#"
+item() { sed -n $1p reps; }
+# Owner, mode, times, targets and digests of a directory and of all that is in it.
+state() { (cd $1; find . ! -type d -printf '%p %y %s %m %U %G %n %T@ %l\n' | sort; find . -type d -printf '%p %m %U %G %T@\n' | sort
+          find . -type f -exec sha256sum {} + | sort; getfattr -R -d . | sort); }
+"#;
+
+fn script(script: &str) -> String {
+    format!("{TOOLS}\n{script}")
+}
+
+/// A mounted store A with three items in `reps`, the first with all kinds of files and a relation, and its generations in G.
+fn environment() -> TestEnv {
+    let env = TestEnv::new().with_a();
+    env.sh(&script(
+        r#"for count in 1 2 3; do
+            mkdir -p A/.mint/x$count/doc; realpath --relative-to A A/.mint/.x$count >> reps; echo $count > A/$(item $count)/doc/file
+        done
+        ibifs relate A/$(item 1) --metadata A/$(item 2); cd A/$(item 1)/doc; ln file again; ln -s file link; mkdir sub; chmod 2750 sub
+        echo x > sub/set; chown 12:34 sub/set; chmod 4711 sub/set; setfattr -n user.colour -v blue file; touch -d '1 hour ago' sub/set; touch -d '2001-02-03 04:05:06.7' file sub
+        cd - > /dev/null; ibifs scrub A > /dev/null; ibifs backup A G --keep 9d,9m; cp -a A.store/col/$(item 1) was; state was > before"#,
+    ));
+    env
+}
+
+/// An item that was removed comes back as it was, in a mounted store and in one that is not, with its state, its relations and all
+/// metadata.
+#[test]
+fn a_removed_item_is_put_back_as_it_was() {
+    let env = environment();
+    for (remove, restore) in [
+        ("rm -r A/$(item 1)", "ibifs restore A/$(item 1) --from G"),
+        (
+            "rm -r A/$(item 1)",
+            "ibifs restore $(item 1) --from G@2 --store A",
+        ),
+        (
+            "rm -r A/$(item 1); ibifs umount A",
+            "ibifs restore $(item 1) --from $(ls -d G/2* | tail -n 1) --store A.store; ibifs fsck A.store; ibifs mount A.store A",
+        ),
+    ] {
+        env.sh(&script(remove));
+        env.prints(
+            &script("ibifs show --store A.store $(item 1) | grep ^state"),
+            "state            Deleted",
+        );
+        env.sh(&script(&format!(
+            "{restore}; state A.store/col/$(item 1) | diff before -; ls A/$(item 1)/doc > /dev/null; ibifs fsck A.store"
+        )));
+        env.prints(
+            &script("ibifs show --store A.store $(item 1) | grep -e ^state -e ^metadata | wc -l"),
+            "2",
+        );
+    }
+    // Lost, and not removed.
+    env.sh(&script(
+        "ibifs umount A; rm -r A.store/col/$(item 1); ibifs restore $(item 1) --from G --store A.store
+         state A.store/col/$(item 1) | diff before -; ibifs fsck A.store; ibifs mount A.store A",
+    ));
+    // Removed in the newest generation, it is in the one before.
+    env.sh(&script(
+        "rm -r A/$(item 1); mv G/2* G/2026-01-01T000000Z; ibifs backup A G --keep 9d,9m",
+    ));
+    env.exits(&script("ibifs restore $(item 1) --from G --store A"), 3);
+    env.exits(
+        &script("ibifs restore $(item 1) --from G@2025 --store A"),
+        4,
+    );
+    env.sh(&script(
+        "ibifs restore $(item 1) --from G@2026-01-01 --store A; state A.store/col/$(item 1) | diff before -",
+    ));
+}
+
+/// Nothing that is there is overwritten: an item, a directory, another Archive.
+#[test]
+fn nothing_is_overwritten_by_a_restore() {
+    let env = environment();
+    env.sh(&script(
+        "echo new > A/$(item 1)/doc/file; mkdir there; ibifs init B --host archive-b.example.org",
+    ));
+    for (restore, why) in [
+        ("ibifs restore A/$(item 1) --from G", "is here already"),
+        (
+            "ibifs restore $(item 1) --from G --to there",
+            "'there' exists; name a new directory",
+        ),
+        (
+            "ibifs restore $(item 1) --from G --store B",
+            "which is another one",
+        ),
+        (
+            "ibifs restore $(item 1) --from there",
+            "is no finished backup",
+        ),
+    ] {
+        env.complains(&script(restore), why);
+    }
+    env.prints(&script("cat A/$(item 1)/doc/file; ls -A there"), "new");
+    // To a directory it is written all the same, as it was.
+    env.sh(&script(
+        "ibifs restore $(item 1) --from G --to old; state old | diff before -; ibifs restore A/$(item 1) --from G --to older; state older | diff before -",
+    ));
+}
+
+/// A restore that was stopped at any step is ended by the same command; a damaged file is not put back.
+#[test]
+fn a_restore_may_stop_at_every_step() {
+    let env = environment();
+    env.sh(&script(
+        "rm -r A/$(item 1); ibifs umount A; cp -a A.store S0",
+    ));
+    for (fault, call) in [
+        ("signal=KILL", "renameat"),
+        ("signal=KILL", "openat"),
+        ("signal=KILL", "mkdirat"),
+        ("signal=KILL", "fsync"),
+        ("signal=KILL", "syncfs"),
+        ("error=ENOSPC", "openat"),
+        ("error=ENOSPC", "mkdirat"),
+        ("error=EIO", "fsync"),
+    ] {
+        for step in [1, 2, 3, 5, 8, 13, 21, 34, 55, 89] {
+            let over = env.sh(&script(&format!(
+                "rm -rf A.store; cp -a S0 A.store
+                 strace -f -qq -o log -e trace={call} -e inject={call}:{fault}:when={step} \
+                     ibifs restore $(item 1) --from G --store A.store > printed 2> complained || true
+                 state A.store/col/$(item 1) 2> /dev/null | cmp -s before - || ibifs restore $(item 1) --from G --store A.store
+                 state A.store/col/$(item 1) | diff before -; ibifs fsck A.store > /dev/null; grep -q INJECTED log || echo over"
+            )));
+            if over.contains("over") {
+                break;
+            }
+        }
+    }
+    env.sh(&script(
+        "rm -rf A.store; cp -a S0 A.store; file=$(ls G/2*/col/$(item 1)/doc/file); touch -r $file time; printf Y | dd of=$file conv=notrunc; touch -r time $file",
+    ));
+    env.complains(
+        &script("ibifs restore $(item 1) --from G --store A.store"),
+        "is damaged here",
+    );
+    env.sh(&script("no ls A.store/col/$(item 1)"));
+}
+
+/// A drill compares every file, finds one that was changed on the disk, and leaves nothing behind.
+#[test]
+fn a_drill_finds_a_planted_fault() {
+    let env = environment();
+    env.prints(
+        &script(
+            "mkdir T; export TMPDIR=$PWD/T; ibifs backup --drill G | sed 's/.*: //; s/; [0-9.]* s$//'; ls T
+             ibifs backup --drill G@2 --sample 1 --json | jq -c '[.items, .compared, .found]'
+             ibifs backup A D > /dev/null; ibifs backup --drill D | grep -o '[0-9]* findings'",
+        ),
+        "4 items restored; compared 4 items, 5 files, 5 with a recorded digest; 0 findings\n[4,1,0]\n0 findings",
+    );
+    env.sh(&script(
+        "find G D -type f | xargs sha256sum > sums; file=$(ls G/2*/col/$(item 1)/doc/sub/set); touch -r $file time
+         printf Y | dd of=$file conv=notrunc; touch -r time $file",
+    ));
+    env.exits("TMPDIR=$PWD/T ibifs backup --drill G > printed", 1);
+    env.prints(
+        &script("sed -n 's/: .*doc/ doc/p' printed; ls T; no sha256sum -c --quiet sums | grep -c FAILED"),
+        "damaged doc/sub/set: does not have the digest that is recorded in the backup\n1",
+    );
+    // The store is told, if it is its own.
+    env.sh(
+        "ibifs init H --host archive-h.example.org; echo 'history yes' >> H/archive.ibi; ibifs mint H; ibifs backup H HG --keep 1d
+         ibifs backup --drill HG --store H; ibifs history H | grep -q drilled; grep -q 'outcome good' H/backups.ibi",
+    );
+    env.exits("ibifs backup --drill HG --store A", 4);
+    // One that is not finished, and a scratch directory that is not there.
+    env.sh("sed -i /finished/d D/backup.ibi");
+    env.exits("ibifs backup --drill D", 4);
+    env.exits("TMPDIR=/nowhere ibifs backup --drill G", 1);
+}
