@@ -498,7 +498,7 @@ fn show_finds_items_by_every_name() {
     }
     env.prints(
         "cd A/$(<rep)/doc; ibifs show . --json | jq -c '[keys_unsorted, .state, .aliases, (.relations|keys), (.relations.lastedition|keys_unsorted)]'",
-        r#"[["rep","ibip","state","draft","available","sealed","withdrawn","citation","title","persistent_url","page_url","archiveservice","language","target","aliases","relations","removed_relations","claims","other_claims"],"Original",["6RPa7umaZ/UaJFT"],["lastedition","nextedition"],["rep","ibip"]]"#,
+        r#"[["rep","ibip","state","draft","available","sealed","withdrawn","citation","title","persistent_url","page_url","archiveservice","language","target","aliases","relations","removed_relations","claims","other_claims","damaged"],"Original",["6RPa7umaZ/UaJFT"],["lastedition","nextedition"],["rep","ibip"]]"#,
     );
     env.prints(
         "ibifs show A/$(<rep) | head -2 | tr -s ' ' | cut -d' ' -f2",

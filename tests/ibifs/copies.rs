@@ -121,7 +121,7 @@ fn a_policy_is_checked() {
 #[test]
 fn no_copy_is_removed_below_the_minimum() {
     let env = pair();
-    let refused = "0 proved copies would be left elsewhere and archive.ibi wants 1 at least";
+    let refused = "of the 1 proved copies that archive.ibi wants at least there would be 0";
     env.complains("ibifs remove --store A $(< one)", refused);
     env.exits("ibifs remove --store A $(< one)", 4);
     env.sh("mkdir M; ibifs mount A M; chmod 755 .; chmod 1777 M

@@ -1,8 +1,8 @@
 //! The copies of items that this Archive knows of, and whether they are as many as it wants.
 
 use super::{Archive, ArchiveError, Facts};
-use crate::archive::copies::{CopyLedger, noted_backups, noted_copies};
-use crate::archive::scrub::scrubbed_at;
+use crate::archive::copies::{noted_backups, noted_copies};
+use crate::archive::scrub::{marks_of, scrubbed_at};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::copies::{BackupNote, CopyCount, CopyKind, CopyPolicy, KnownCopy, Proof};
@@ -82,11 +82,11 @@ impl Archive {
         let mut copies = Vec::new();
         let noted = self.noted(&item.names);
         if item.state != State::Deleted {
-            let damage = noted.iter().find(|copy| copy.holder == own);
-            let damage = damage.and_then(|copy| copy.proof.as_ref());
+            let marks = marks_of(&self.tree, place.as_str());
+            let is_good = marks.is_ok_and(|marks| marks.is_empty());
             let proof = scrubbed_at(&self.tree, place.as_str()).map(|(at, _)| Proof {
                 at: Timestamp::from_unix(at, 0),
-                is_good: damage.is_none_or(|proof| proof.is_good || proof.at.seconds() < at),
+                is_good,
             });
             copies.push(archive(own.clone(), self.facts.place.clone(), proof));
         }
@@ -117,23 +117,6 @@ impl Archive {
         }
     }
 
-    /// Notes that a scrub has found files of an item damaged here. It holds until a later one finds none.
-    pub fn note_damage(&self, names: &Names) {
-        let damaged = KnownCopy {
-            kind: CopyKind::Archive,
-            holder: self.facts.service.preferred(),
-            place: Vec::new(),
-            proof: Some(Proof {
-                at: Timestamp::from_unix(self.clock.now().seconds(), 0),
-                is_good: false,
-            }),
-        };
-        let noted = CopyLedger::of(&self.tree).and_then(|it| it.note(&Place::of(names), damaged));
-        if let Err(error) = noted {
-            log::warn!("the damage of {names} is not noted: {error}");
-        }
-    }
-
     /// The Archives that had a good copy of an item when it was last compared.
     pub(super) fn copies_elsewhere(&self, names: &Names) -> Vec<String> {
         let good = self.noted(names).into_iter().filter(|copy| {
@@ -156,7 +139,9 @@ impl Archive {
         let known = self.backups().map(|all| self.copies_of(removed, &all));
         match known.map(|known| known.too_few_without(&self.facts, &self.clock.now())) {
             Ok(None) => {}
-            Ok(Some(left)) => log::warn!("{left} proved copies of {} are left", removed.names),
+            Ok(Some(left)) => {
+                log::warn!("proved copies of {} that are left: {left}", removed.names);
+            }
             Err(error) => log::debug!("the copies of {} are not known: {error}", removed.names),
         }
     }

@@ -49,6 +49,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         0 => access.read().ok()?.store().held_items().ok(),
         some => u64::try_from(some).ok(),
     });
+    let is_told = !options.dry_run && keeps_history(&tree);
     let mut telling = Telling {
         access: &access,
         index: OnceCell::new(),
@@ -61,7 +62,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         is_accepted: false,
     };
     let mut report = |finding: &ScrubFinding| {
-        if !options.dry_run {
+        if is_told {
             telling.found(finding);
         }
         let text = if options.output.json {
@@ -85,7 +86,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         scrub.some(&places)
     };
     drop(progress);
-    if !options.dry_run {
+    if is_told {
         telling.ended(tally.as_ref().ok(), places.is_empty());
     }
     let tally = tally?;
@@ -165,7 +166,6 @@ impl Telling<'_> {
         }
         let mut last = None;
         if let Some(index) = self.index() {
-            index.note_damage(names);
             // It is told again where it is not known.
             let _ = index.each_event(Some(names), |event| {
                 let told = Told::parse(&event.line);
@@ -183,7 +183,7 @@ impl Telling<'_> {
     /// Tells of a change since the last scrub of which nobody has told: one beside the mount. The daemon of a mounted store may
     /// still tell it.
     fn tell_untold(&self, names: &Names, note: &str) {
-        if self.access.mount_point.is_some() || !keeps_history(self.tree) {
+        if self.access.mount_point.is_some() {
             return;
         }
         let known = self.index().zip(self.before.as_ref());

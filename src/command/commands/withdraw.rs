@@ -70,12 +70,17 @@ fn restore_from(options: &Restore, from: &Path) -> Result<Exit, Failure> {
     let path = backup::find(from)?;
     let source = Local::reading(&path)?;
     let named = access::find(&options.item, Some(&path))?;
-    let item = source.archive().held(&named.names)?;
-    let names = item
-        .ok_or_else(|| ArchiveError::Unknown {
-            name: named.names.preferred(),
-        })?
-        .names;
+    let Some(item) = source.archive().held(&named.names)? else {
+        return Err(Failure::new(
+            Exit::NotFound,
+            message!(
+                "the backup '{path}' has no item '{name}'; 'ibifs backup --list' shows others",
+                path = path.display(),
+                name = named.names.preferred()
+            ),
+        ));
+    };
+    let names = item.names;
     let is_of_backup = transfer::is_same(&named.access.store, &path);
     if let Some(to) = &options.to {
         crate::archive::transfer::restore_to(&source, &names, to, &mut |_| ())?;
@@ -172,7 +177,7 @@ fn check_copies(named: &Named) -> Result<(), Failure> {
         Some(left) => Err(Failure::new(
             Exit::Refused,
             message!(
-                "{item} is left as it is, since {left} proved copies would be left elsewhere and archive.ibi wants {minimum} at least; copy it with 'ibifs copy', or give --force",
+                "{item} is left as it is: of the {minimum} proved copies that archive.ibi wants at least there would be {left}; copy it with 'ibifs copy', or give --force",
                 item = named.names.preferred(),
                 left,
                 minimum

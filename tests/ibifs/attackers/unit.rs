@@ -109,7 +109,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
     env.sh(&format!(
         "ibifs init S --host archive-a.example.org; chown -R 1001:1001 S
          one=$(ibifs mint S | head -n 1); echo public > S/col/$one/doc/f
-         STORE=S BACKUP=B SERVE_OPTIONS='--listen 127.0.0.1:0' SCRUB_OPTIONS='--rate 50M'
+         STORE=S BACKUP=B BACKUP_OPTIONS= SERVE_OPTIONS='--listen 127.0.0.1:0' SCRUB_OPTIONS='--rate 50M'
          python3 {script} {unit} {serve} > listening & S=$!
          trap 'kill $S' EXIT
          until grep -q http listening; do kill -0 $S; sleep 0.05; done
