@@ -17,7 +17,7 @@ fn an_archive_in_a_server() {
         mkdir -p B/$(dirname $one); cp -a A/$one B/$(dirname $one); state B/$one; echo
         rm -r A/$two; no ls A/$two; ibifs umount A; ibifs umount B
         found() { ibifs fsck A.store | cut -d: -f1; }; found; ibifs fsck B.store; ibifs reindex A.store; found"#,
-        "archive.ibi col deleted ibip ledger lock staging 
+        "README.txt archive.ibi col deleted ibip ledger lock staging 
 text
 1
 Copy
