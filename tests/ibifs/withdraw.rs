@@ -47,7 +47,7 @@ fn an_item_is_withdrawn_and_shown_again() {
             curl -sH 'Accept-Language: pt' $U/$ibi | grep -o 'Este item foi retirado' | head -n 1
             curl -sH 'Accept: application/json' $U/$ibi | jq -r '.reason, .state, (.withdrawn_at | length), (.citation | length > 20)'
             status -H 'Accept: application/ld+json' $U/$ibi; status -H 'Accept: application/vnd.datacite.datacite+json' $U/$ibi
-            for n in $(seq 100); do lists | grep -q '^status' && break; sleep .1; done; lists; readlink "A/$one!" | sed "s|.*$one\$|ONE|"; status -L "$U/$one!"
+            for n in $(seq 100); do lists > now; grep -q '^status' now && no grep -q shown now && break; sleep .1; done; lists; readlink "A/$one!" | sed "s|.*$one\$|ONE|"; status -L "$U/$one!"
             curl -s "$U/$one?page" | grep -o "$ibi.*withdrawn" | sed "s|$ibi.*small>|ITEM |"; curl -sH 'Accept: application/json' "$U/$one?page" | jq .removed_relations.nextedition.withdrawn
             ibifs show A/$one | sed -n "s|^nextedition *$ibi|ITEM|p"; ibifs show A/$one --json | jq .removed_relations.nextedition.withdrawn
             ibifs ls A | sed -n "s|$ibi|ITEM|;s| $opaque||;/ITEM/p"; as alice ibifs ls A --json --titles | jq -r '.[] | select(.withdrawn).title'; as bob ibifs ls A | grep -c -e $ibi -e withdrawn || true; ibifs status A | grep ^items; ibifs status A --json | jq '.[].items.withdrawn'

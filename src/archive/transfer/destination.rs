@@ -182,7 +182,16 @@ impl Local {
             Ok(())
         };
         if let Err(error) = note() {
-            log::info!("the copies of {} are not noted: {error}", copy.holder);
+            // Whoever may not write in a store notes nothing in it.
+            let level = match error.disk_fault() {
+                Some(_) => log::Level::Warn,
+                None => log::Level::Info,
+            };
+            log::log!(
+                level,
+                "the copies of {} are not noted: {error}",
+                copy.holder
+            );
         }
     }
 
