@@ -192,13 +192,20 @@ impl Exchange {
                 |step: &String| made.iter().any(|made| unnumbered(made) == unnumbered(step));
             // The log has the error of what the index says last, and of the last sync: the next start reads again what changed.
             let is_logged = shown(&output).contains("cannot write the ledger: ");
+            // A copy that is not noted is made, and its proof is to be made again.
+            let is_noted = shown(&output).contains(" are not noted: ");
             let is_sync = |step: &String| step.starts_with("syncfs ");
             let is_last_sync = |at: usize| is_logged && steps.iter().rposition(is_sync) == Some(at);
             let last = is_logged.then_some(&"pwrite64 relations.sqlite3-wal");
             let is_needless = |step: &String| {
                 let step_there = step.replace("S/", "").replace("D/", "");
                 let mut needless = self.needless.iter().chain(CLOSING).chain(last);
-                is_made(step) || needless.any(|needless| is_like(&step_there, needless))
+                // What a crash had left.
+                let is_of_before = step.starts_with("unlinkat ") && step.ends_with(".new");
+                is_made(step)
+                    || is_of_before
+                    || is_noted && step_there.contains(" fixity")
+                    || needless.any(|needless| is_like(&step_there, needless))
             };
             let is_needed = |(number, step): &(usize, &String)| {
                 let at = at - 1 + number;
