@@ -37,11 +37,8 @@ fn each_content_is_identified_once() {
     let env = environment();
     prints(
         &env,
-        "ibifs scrub A --formats $FIDO | sed 's/.*, //'; record; cut -d ' ' -f 3 $kept/formats.txt | sort -u; date -u +%F",
-        &format!(
-            "formats of 3 files identified\nx-fmt/111,fmt/1085,fmt/1591 doc/read me.txt\nfmt/18 doc/report.pdf\n- unknown\n{0}\n{0}",
-            env.sh("date -u +%F").trim_end()
-        ),
+        "ibifs scrub A --formats $FIDO | sed 's/.*, //'; record; cut -d ' ' -f 3 $kept/formats.txt | tr 0-9 d | sort -u",
+        "formats of 3 files identified\nx-fmt/111,fmt/1085,fmt/1591 doc/read me.txt\nfmt/18 doc/report.pdf\n- unknown\ndddd-dd-dd",
     );
     prints(
         &env,
