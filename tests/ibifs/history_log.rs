@@ -343,7 +343,7 @@ fn a_scrub_tells_what_was_changed_beside_the_mount() {
         &env,
         r#"begins S; mkdir M; ibifs mint S --count 2 | grep example.org > minted; one=$(sed -n 1p minted); two=$(sed -n 2p minted)
          for item in $one $two; do echo x > S/col/$item/doc/x; echo z > S/col/$item/doc/z; done; ibifs scrub S; ibifs mount S M
-         for i in {1..100}; do test $(in_database S/relations.sqlite3 'SELECT count(*) FROM content') = 3 && break; sleep 0.2; done
+         known() { test $(in_database S/relations.sqlite3 'SELECT count(*) FROM content') = 3; }; waits known
          sleep 1.1; echo more >> M/$two/doc/x; ibifs umount M
          echo more >> S/col/$one/doc/x; rm S/col/$one/doc/z; echo y > S/col/$one/doc/y; ibifs scrub S > found; ibifs scrub S > found
          lines() { ibifs history --store S $1 | sed 's/^[^ ]* *//; s/  */ /g'; }
