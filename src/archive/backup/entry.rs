@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::content::{self, ContentError};
@@ -19,7 +19,7 @@ use super::metadata;
 use crate::archive::tree::{Action, joined};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, is_own, is_same_file};
-use crate::os::opening::by_descriptor;
+use crate::os::opening::link;
 use ibi::message;
 
 /// Files of one unit that have several names.
@@ -190,23 +190,8 @@ impl Copier<'_> {
         if !is_own(stat) || stat.st_mode & 0o022 != 0 {
             return Ok(false);
         }
-        // By its descriptor: the name may lead to another file by now.
-        let file = by_descriptor(from.as_fd());
-        let (staging, flags) = (self.staging(path)?, AtFlags::SYMLINK_FOLLOW);
-        match rustix::fs::linkat(CWD, file, staging, temporary, flags) {
-            Ok(()) => Ok(true),
-            // Another filesystem, or one without links, or no further name for this file.
-            Err(
-                Errno::XDEV
-                | Errno::PERM
-                | Errno::ACCESS
-                | Errno::OPNOTSUPP
-                | Errno::NOSYS
-                | Errno::MLINK
-                | Errno::NOENT,
-            ) => Ok(false),
-            Err(errno) => Err(failed(self.to, Action::Link, path, errno)),
-        }
+        let linked = link(from.as_fd(), self.staging(path)?, temporary);
+        linked.map_err(|errno| failed(self.to, Action::Link, path, errno))
     }
 
     /// Copies a regular file.

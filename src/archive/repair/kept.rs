@@ -1,16 +1,16 @@
-//! The damaged files that are kept, in `damaged/<identifier>/<path>`, for whoever wants to know what has become of them. Only the
-//! owner of the store reaches them; a second one of a path gets a number.
+//! The damaged files that are kept, in `damaged/<identifier>/<path>`, to be examined. Only the owner of the store reaches them; a
+//! second one of a path gets a number.
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use rustix::fs::{AtFlags, CWD, OFlags, Stat};
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::archive::backup::{copy_content, copy_metadata};
 use crate::archive::tree::{DAMAGED, Tree};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, is_same_file};
-use crate::os::opening::{again, by_descriptor};
+use crate::os::opening::{again, link};
 
 /// The most damaged files of one path.
 const MOST: u32 = 10_000;
@@ -81,20 +81,8 @@ impl Kept {
 
 /// Gives a file another name, or copies it where it can have none. Returns whether it is the same file.
 fn put(directory: &Directory, name: &[u8], file: &OwnedFd, stat: &Stat) -> Result<bool, Errno> {
-    // By its descriptor: its name may lead to another file by now.
-    let found = by_descriptor(file.as_fd());
-    match rustix::fs::linkat(CWD, found, directory, name, AtFlags::SYMLINK_FOLLOW) {
-        Ok(()) => return Ok(true),
-        Err(
-            Errno::XDEV
-            | Errno::PERM
-            | Errno::ACCESS
-            | Errno::OPNOTSUPP
-            | Errno::NOSYS
-            | Errno::MLINK
-            | Errno::NOENT,
-        ) => {}
-        Err(errno) => return Err(errno),
+    if link(file.as_fd(), directory, name)? {
+        return Ok(true);
     }
     let to = OwnedFd::from(directory.create(name, 0o600)?);
     let copied = again(file, OFlags::RDONLY).and_then(|from| {

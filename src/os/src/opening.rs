@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
@@ -49,6 +49,25 @@ pub fn by_descriptor(file: BorrowedFd<'_>) -> String {
 pub fn again(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let flags = (flags - OFlags::NOFOLLOW) | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::open(by_descriptor(found.as_fd()), flags, Mode::empty())
+}
+
+/// Gives an open file another name, also one that was found with O_PATH: a name of its may lead to another file by now. False
+/// where it can have none: on another filesystem, on one without links, or if it has too many.
+pub fn link(file: BorrowedFd<'_>, directory: impl AsFd, name: impl Arg) -> Result<bool, Errno> {
+    let (file, flags) = (by_descriptor(file), AtFlags::SYMLINK_FOLLOW);
+    match rustix::fs::linkat(CWD, file, directory, name, flags) {
+        Ok(()) => Ok(true),
+        Err(
+            Errno::XDEV
+            | Errno::PERM
+            | Errno::ACCESS
+            | Errno::OPNOTSUPP
+            | Errno::NOSYS
+            | Errno::MLINK
+            | Errno::NOENT,
+        ) => Ok(false),
+        Err(errno) => Err(errno),
+    }
 }
 
 /// Sets the permission bits of an open file, also of one that was found with O_PATH.
