@@ -73,6 +73,7 @@ pub use generations::{Generation, GenerationChanges, find, list, make_generation
 pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED, write_sidecar};
 pub use keep::Keep;
 pub use metadata::{SET_IDS, UserAttributes, attributes_of, file as copy_metadata};
+pub use metadata::{owner as owner_of, times as times_of};
 use note::BackupNote;
 pub use staging::Staging;
 

@@ -46,7 +46,8 @@ pub(super) fn changed(stat: &Stat) -> (i64, u64) {
     (stat.st_ctime, stat.st_ctime_nsec)
 }
 
-fn times(stat: &Stat) -> Timestamps {
+/// The times of a file, for another one.
+pub fn times(stat: &Stat) -> Timestamps {
     let time = |seconds, nanoseconds: u64| Timespec {
         tv_sec: seconds,
         tv_nsec: nanoseconds.cast_signed(),
@@ -57,7 +58,8 @@ fn times(stat: &Stat) -> Timestamps {
     }
 }
 
-fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
+/// The owner and group of a file, for another one.
+pub fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
     (
         Some(Uid::from_raw(stat.st_uid)),
         Some(Gid::from_raw(stat.st_gid)),

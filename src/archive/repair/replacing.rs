@@ -2,11 +2,11 @@
 
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Timespec, Timestamps, Uid};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::place::Template;
-use crate::archive::backup::{SET_IDS, copy_metadata};
+use crate::archive::backup::{SET_IDS, copy_metadata, owner_of, times_of};
 use crate::archive::tree::{Tree, times};
 use crate::formats::entry::EntryStat;
 use crate::formats::fixity::Written;
@@ -27,7 +27,7 @@ pub(super) fn directory_of(item: &Tree, path: &[u8]) -> Result<Directory, Errno>
             Err(Errno::NOENT) => {
                 let above = directory.stat()?;
                 let made = directory.make_directory(name, 0o700)?;
-                let (uid, gid) = owner(&above);
+                let (uid, gid) = owner_of(&above);
                 match rustix::fs::fchown(made.descriptor(), uid, gid) {
                     Ok(()) | Err(Errno::PERM) => {}
                     Err(errno) => return Err(errno),
@@ -41,13 +41,6 @@ pub(super) fn directory_of(item: &Tree, path: &[u8]) -> Result<Directory, Errno>
         };
     }
     Ok(directory)
-}
-
-fn owner(stat: &Stat) -> (Option<Uid>, Option<Gid>) {
-    (
-        Some(Uid::from_raw(stat.st_uid)),
-        Some(Gid::from_raw(stat.st_gid)),
-    )
 }
 
 /// Gives new content all that the damaged file has.
@@ -72,7 +65,7 @@ pub(super) fn like_lost(
             without_rights(stat, to)?;
         }
         Template::Entry(entry) => {
-            let (uid, gid) = owner(directory);
+            let (uid, gid) = owner_of(directory);
             match rustix::fs::fchown(to, uid, gid) {
                 Ok(()) | Err(Errno::PERM) => {}
                 Err(errno) => return Err(errno),
@@ -102,17 +95,6 @@ fn without_rights(stat: &Stat, to: &OwnedFd) -> Result<(), Errno> {
     }
     rustix::fs::fchmod(to, Mode::from_raw_mode(stat.st_mode & 0o7777 & !SET_IDS))?;
     rustix::fs::futimens(to, &times_of(stat))
-}
-
-fn times_of(stat: &Stat) -> Timestamps {
-    let time = |seconds, nanoseconds: u64| Timespec {
-        tv_sec: seconds,
-        tv_nsec: nanoseconds.cast_signed(),
-    };
-    Timestamps {
-        last_access: time(stat.st_atime, stat.st_atime_nsec),
-        last_modification: time(stat.st_mtime, stat.st_mtime_nsec),
-    }
 }
 
 /// Moves a complete file to its name, durably; the time of its directory stays.
