@@ -1,7 +1,7 @@
 //! The ledger of the copies of items: a file `copies` beside the records of a scrub, in `fixity/`, for each item, and a
 //! file `backups.ibi` for the store, which no backup has.
 //!
-//! Whatever compares a copy with its item notes it here: a copy to or from another store, a transfer. The records belong to
+//! A command that compares a copy with its item notes it here: a copy to or from another store, a transfer. The records belong to
 //! the store, not to the item, survive a reindex and the removal of the item, and are in backups.
 
 use std::os::fd::OwnedFd;
@@ -72,7 +72,7 @@ impl CopyLedger<'_> {
         let until = Instant::now() + BUSY_TIMEOUT;
         loop {
             match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-                // Whoever owns the store may hold it for ever.
+                // The owner of the store may hold it for ever.
                 Err(Errno::WOULDBLOCK) if Instant::now() < until => std::thread::sleep(TURN),
                 taken => break taken.map_err(failed)?,
             }

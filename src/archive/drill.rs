@@ -24,7 +24,7 @@ use ibi::message::{Localize, Message};
 const PAGE: usize = 1000;
 
 findings! {
-    /// What a drill has found.
+    /// The kind of a finding of a drill.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum DrillCode {
         // It is not what a scrub had recorded.
@@ -65,7 +65,7 @@ pub struct DrillTally {
     pub recorded: u64,
     /// Number of findings.
     pub found: u64,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
 }
 

@@ -162,7 +162,7 @@ fn an_authority_stamps_the_log() {
            openssl ts -query -in first -text | grep -E '^(Version|Hash Algorithm|Certificate required)'
            verify() { openssl ts -verify -CAfile tsa.pem -data S/log/stamps/$1 -in S/log/stamps/$1.tsr 2>&1 | grep Verification; }
            verify 2; cmp S/log/stamps/2 S/log/checkpoint
-           # It is stamped already, and nobody is asked.
+           # It is stamped already, and no authority is asked.
            rm query; ibifs cosign S --tsa $at/right --json | jq -c .stamp.error; ibifs cosign S --tsa $at/right; test ! -e query
            # Later an old stamp is played again.
            ibifs mint S > out; code ibifs cosign S --tsa $at/older; grep -o 'the time stamp is not.*' out; ibifs cosign S --tsa $at/right > out; verify 3; verify 2

@@ -352,7 +352,7 @@ fn a_scrub_tells_what_was_changed_beside_the_mount() {
     );
 }
 
-/// What somebody else puts where events wait is not taken to the log, nor is it read without end, and fsck says so.
+/// A file that another user puts where events wait is not taken to the log, nor is it read without end, and fsck says so.
 #[test]
 fn strange_files_among_waiting_events_are_refused() {
     let env = TestEnv::new();

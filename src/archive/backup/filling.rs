@@ -39,7 +39,7 @@ fn is_left(path: &[u8]) -> bool {
         LOG_DIRECTORY.as_bytes(),
         RESERVE.as_bytes(),
         b"lost+found",
-        // What was mended is copied; the damaged files are for whoever looks into this store.
+        // What was mended is copied; the damaged files are kept for the owner of this store.
         DAMAGED.as_bytes(),
         BACKUP_NOTE.as_bytes(),
     ];

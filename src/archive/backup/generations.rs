@@ -56,7 +56,7 @@ pub struct GenerationChanges {
     pub made: String,
     /// Those that are no longer kept.
     pub removed: Vec<String>,
-    /// How many there are now.
+    /// The number of generations that there are now.
     pub kept: usize,
     /// Whether the filesystem can share nothing among them.
     pub is_unshared: bool,

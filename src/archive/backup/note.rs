@@ -25,7 +25,7 @@ pub(super) enum Sharing {
     Nothing,
 }
 
-/// What a backup says of itself.
+/// The statements of a backup about itself.
 #[derive(Debug)]
 pub(super) struct ReadNote {
     /// The service of the Archive.

@@ -91,7 +91,7 @@ pub(super) fn errno_of(error: &std::io::Error) -> Errno {
 }
 
 impl LogFileError {
-    /// What is wrong, without a remedy.
+    /// The fault, without a remedy.
     fn fault(&self) -> Message {
         match self {
             LogFileError::File(error) => error.message(),

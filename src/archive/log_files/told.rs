@@ -118,7 +118,7 @@ impl LeftLines {
         shown(&format!("{TOLD}/{name}"))
     }
 
-    /// The paths of what nobody takes to the log: what was refused, and what has no name of a line.
+    /// The paths of files that are not taken to the log: refused ones, and those without the name of a line.
     pub fn others(&self) -> impl Iterator<Item = String> {
         let others = self.names.iter();
         let others =

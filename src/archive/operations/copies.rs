@@ -48,7 +48,7 @@ impl ItemCopies {
         line.with_all("copy", copies)
     }
 
-    /// What a line tells, and what of it counts at an instant.
+    /// Reads a line, and counts at an instant what it tells.
     #[must_use]
     pub fn of_line(line: &Line, policy: &CopyPolicy, now: &Timestamp) -> Option<ItemCopies> {
         let copies: Vec<KnownCopy> = line.all("copy").filter_map(KnownCopy::parse).collect();

@@ -252,7 +252,7 @@ fn version_of_older(tree: &Tree, facts: &Facts) -> Option<usize> {
     }
 }
 
-/// What a backup says of itself; nothing, if that cannot be understood. None where it is no backup.
+/// The statements of a backup about itself; empty if they cannot be understood, None where it is not a backup.
 fn backup_note(path: &Path) -> Option<Pairs> {
     let note = read_regular(path.join(BACKUP_NOTE), OFlags::NOFOLLOW).ok()?;
     Some(Pairs::parse(&note).unwrap_or_default())

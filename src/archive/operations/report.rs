@@ -1,4 +1,4 @@
-//! What the store can show of the levels of digital preservation of the NDSA (version 2.0, 2019).
+//! The report of a store on the levels of digital preservation of the NDSA (version 2.0, 2019).
 //!
 //! A cell of the table has a result for what can be counted here, and names what only the archivist can state.
 
@@ -22,9 +22,9 @@ pub const AREAS: [&str; 5] = ["storage", "integrity", "control", "metadata", "co
 /// The result of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Met {
-    /// What can be counted is so.
+    /// The figure meets the level.
     Yes,
-    /// It is not.
+    /// It does not.
     No,
     /// Nothing of it can be counted.
     Yours,
@@ -39,17 +39,17 @@ pub struct ReportCell {
     pub level: u8,
     /// Whether it is met.
     pub met: Met,
-    /// What was counted.
+    /// The figure that was counted.
     pub figure: Message,
     /// The time of that, if it has one of its own.
     pub at: Option<Timestamp>,
     /// The command that shows it.
     pub command: &'static str,
-    /// What the archivist has to state beside it.
+    /// The statement that the archivist has to add.
     pub yours: Option<Message>,
 }
 
-/// What a store can show of its preservation.
+/// The report of a store on its preservation.
 #[derive(Clone, Debug)]
 pub struct PreservationReport {
     /// The time of the report.

@@ -1,10 +1,10 @@
-//! What became of a damaged or lost file: words for scripts and sentences for people.
+//! The outcomes of damaged and lost files: words for scripts and sentences for people.
 
 use crate::archive::finding::{Severity, findings, with_detail};
 use ibi::message::Message;
 
 findings! {
-    /// What became of a damaged or lost file.
+    /// The outcome of a damaged or lost file.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum RepairCode {
         Mended(from: String) "mended" Notice
@@ -20,7 +20,7 @@ findings! {
     }
 }
 
-/// What became of one file.
+/// The outcome of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RepairFinding {
     /// The outcome.
@@ -31,7 +31,7 @@ pub struct RepairFinding {
     pub path: Vec<u8>,
     /// Where the damaged file is kept, relative to the store.
     pub kept: Option<Vec<u8>>,
-    /// What the places have instead.
+    /// The content that the places have instead.
     pub detail: Option<Message>,
 }
 

@@ -28,16 +28,16 @@ pub struct MissingContent<'a> {
     pub digest: Digest,
 }
 
-/// What a lost file gets besides its content.
+/// The source of the metadata of a lost file.
 #[derive(Debug)]
 pub enum Template {
-    /// What this file has.
+    /// Those of this file.
     File(OwnedFd, Box<Stat>),
     /// Mode and time of it elsewhere.
     Entry(EntryStat),
 }
 
-/// What a place has.
+/// The answer of a place.
 #[derive(Debug)]
 pub enum FetchOutcome {
     /// The content, which has come.

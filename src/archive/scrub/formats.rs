@@ -1,6 +1,6 @@
 //! A program that identifies the formats of files, and what is recorded of them beside the digests.
 //!
-//! The program opens files by names in a directory of its own, each of which leads to a file that is open here: whoever owns the
+//! The program opens files by names in a directory of its own, each of which leads to a file that is open here: the owner of the
 //! items can exchange no file for another one while the program looks for it.
 
 use std::collections::HashMap;

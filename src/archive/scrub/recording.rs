@@ -106,7 +106,7 @@ pub fn take_over(tree: &Tree, item: &str) -> Result<(), ScrubError> {
     if tree.is_directory(before.as_str()) || !tree.is_directory(&from) {
         return Ok(());
     }
-    // Its marks are made anew, by the scrub that moves the record.
+    // The scrub that moves the record makes its marks again.
     change_marks(tree, before.as_str(), Marks::clear)?;
     let to = format!("{DIRECTORY}/{item}");
     let parent = Path::new(&to).parent().and_then(Path::to_str);

@@ -182,7 +182,7 @@ impl Local {
             Ok(())
         };
         if let Err(error) = note() {
-            // Whoever may not write in a store notes nothing in it.
+            // A user who may not write in a store notes nothing in it.
             let level = match error.disk_fault() {
                 Some(_) => log::Level::Warn,
                 None => log::Level::Info,

@@ -190,7 +190,7 @@ impl StoreAccess {
         self.tell_by(By::of(&Process), kind, item, note);
     }
 
-    /// The same of what somebody else has done, or the program has found.
+    /// The same of an action of another user, or a finding of the program.
     pub(super) fn tell_by(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
         // A generation of a backup stays as it is.
         let is_fixed = self.is_shut() || Archive::is_generation(&self.store);

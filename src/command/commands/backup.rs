@@ -84,7 +84,7 @@ fn make(options: &cli::Backup, place: &Path, destination: &Path) -> Result<Exit,
     })
 }
 
-/// What the history is told of a backup: where it is, and its counts.
+/// The note of a backup in the history: its place, and its counts.
 fn told(tally: &BackupTally, destination: &Path) -> String {
     let place = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
     format!("{}: {}", place.display(), counts(tally))

@@ -112,7 +112,7 @@ struct Telling<'a> {
     /// The place of the last item with findings, and when it was scrubbed before.
     item: String,
     before: Option<Timestamp>,
-    /// What is wrong with it, and what has changed.
+    /// The faults of its files, and the changes.
     wrong: Vec<String>,
     changed: Vec<String>,
     is_accepted: bool,
@@ -180,7 +180,7 @@ impl Telling<'_> {
         }
     }
 
-    /// Tells of a change since the last scrub of which nobody has told: one beside the mount. The daemon of a mounted store may
+    /// Tells of a change since the last scrub that no event tells: one beside the mount. The daemon of a mounted store may
     /// still tell it.
     fn tell_untold(&self, names: &Names, note: &str) {
         if self.access.mount_point.is_some() {
@@ -262,7 +262,7 @@ fn finding_json(finding: &ScrubFinding) -> String {
     json::line(&object.into())
 }
 
-/// What was read, and what was found.
+/// The counts of files and findings.
 fn counts(tally: &ScrubTally) -> Message {
     let mut line = message!(
         "{items}, {files}, {bytes}",

@@ -71,7 +71,7 @@ pub enum EventKind {
     Mended,
     /// The store was copied as a whole.
     BackedUp,
-    /// What another place has of an item was compared with what is here.
+    /// A copy of an item in another place was compared with the item here.
     Audited,
     /// It was tried to get items back from a copy.
     Drilled,
