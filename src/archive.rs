@@ -21,8 +21,10 @@
 //! - [`transfer`]: copies items to another Archive, and transfers originals to it.
 //! - [`repair`]: damaged files get the content that was recorded of them.
 //! - [`mod@drill`]: a restore that is tried.
+//! - [`audit`]: items are compared with their copies in another place.
 //! - [`witness`]: cosigns checkpoints of the logs of others.
 
+pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod copies;
 pub(crate) mod deposit;

@@ -44,8 +44,8 @@ mod records;
 mod state;
 
 pub use digests::{
-    ItemDigests, RecordedDigests, item_digests, recorded_digest, recorded_digests, recorded_paths,
-    recorded_writing,
+    ItemDigests, RecordedDigests, answered_digests, item_digests, recorded_digest,
+    recorded_digests, recorded_paths, recorded_writing,
 };
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};

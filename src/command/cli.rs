@@ -24,7 +24,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::formats::item::State;
 
-pub use care::{Backup, Copies, Fsck, Reindex, Repair, Report, Scrub};
+pub use care::{Audit, Backup, Copies, Fsck, Reindex, Repair, Report, Scrub};
 pub use exchange::{Claim, Copy, Export, Import, Selection, Transfer};
 pub use groups::grouped;
 pub use items::{
@@ -207,10 +207,16 @@ pub enum Command {
     /// is kept.
     #[command(after_long_help = examples::REPAIR)]
     Repair(Repair),
+    /// Compare items with their copies in another place, and mend them
+    ///
+    /// Reads the files of both places, those that were not compared for the longest time first. What is damaged is mended
+    /// from the other place; originals only where archive.ibi says so.
+    #[command(after_long_help = examples::AUDIT)]
+    Audit(Audit),
     /// List the known copies of items, and when each was last compared
     ///
-    /// A copy counts when its content was compared with the digests of the item, by 'ibifs copy' or
-    /// 'ibifs transfer'. archive.ibi says how many copies are wanted.
+    /// A copy counts when its content was compared with the digests of the item, by 'ibifs audit',
+    /// 'ibifs copy' or 'ibifs transfer'. archive.ibi says how many copies are wanted.
     #[command(after_long_help = examples::COPIES)]
     Copies(Copies),
     /// Report what a store can show of its preservation

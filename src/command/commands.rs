@@ -2,6 +2,7 @@
 //! mount, with the paths that a shell would use.
 
 mod access;
+mod audit;
 mod backup;
 mod check;
 mod cite;
@@ -89,6 +90,7 @@ pub fn run(command: Command) -> Result<Exit, Failure> {
         Command::Report(options) => report::run(&options),
         Command::Backup(options) => backup::run(&options),
         Command::Scrub(options) => scrub::run(&options),
+        Command::Audit(options) => audit::run(&options),
         Command::Repair(options) => repair::run(&options),
         Command::Export(options) => export::run(&options),
         Command::Import(options) => import::run(&options),

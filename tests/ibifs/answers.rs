@@ -132,6 +132,11 @@ const ANSWERS: &[(&str, &str, &str)] = &[
         "ibifs backup A whole > /dev/null; ibifs repair A --all --from whole --json",
         ".items == 4 and .mended == 0 and .left == 0",
     ),
+    (
+        "audit",
+        "ibifs audit A --with whole --json",
+        ".items == 4 and .good == 4 and .remaining == 0",
+    ),
     ("backup", "ibifs backup --json A saved", ".items == 4"),
     (
         "report",
@@ -141,7 +146,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     (
         "copies",
         "ibifs copies A $(cat one) --json",
-        ".enough and .counted == 1 and .copies[1].kind == \"backup\"",
+        ".enough and .counted == 2 and .copies[1].kind == \"backup\"",
     ),
     (
         "export",

@@ -15,7 +15,7 @@ fn pair() -> TestEnv {
 }
 
 /// The kinds, places and outcomes of the copies of an item, and what counts.
-const KNOWN: &str = r#"known() { ibifs copies $1 $2 --json | jq -r \
+pub const KNOWN: &str = r#"known() { ibifs copies $1 $2 --json | jq -r \
     '([.copies[] | "\(.kind) \(.place | join(" ")) \(.outcome)"] | join(", ")) + "; \(.counted) \(.places) \(.enough)"'; }"#;
 
 #[track_caller]

@@ -9,6 +9,7 @@
 mod answers;
 mod asked;
 mod attackers;
+mod audit;
 mod backup;
 mod bags;
 mod beneath;

@@ -4,7 +4,7 @@ use crate::http::served::Served;
 use crate::support::{Disk, Format, TestEnv};
 
 /// The functions that these scripts use: the item `$item`, its directories `$s` in the store S and `$d` in D.
-const TOOLS: &str = r#"
+pub const TOOLS: &str = r#"
 item=$(< item); s=S/col/$item; d=D/col/$item
 # Writes the bytes $2 over the beginning of the file $1 and sets its time back: damage.
 harm() { touch -r "$1" time; printf %s "$2" | dd of="$1" conv=notrunc status=none; touch -r time "$1"; }
@@ -13,7 +13,7 @@ mends() { ibifs repair "$@" > said || true; sed 's/: col[^ ]*2[0-9.]*\//: /; s/ 
 "#;
 
 /// A store S with an item, and a copy of it in the store D, both scrubbed. The files were written an hour ago.
-fn environment() -> TestEnv {
+pub fn environment() -> TestEnv {
     let env = TestEnv::new();
     env.sh(&format!(
         "ibifs init S --host a.example.org > /dev/null; ibifs init D --host b.example.net > /dev/null

@@ -90,7 +90,11 @@ impl Archive {
             });
             copies.push(archive(own.clone(), self.facts.place.clone(), proof));
         }
-        copies.extend(noted.into_iter().filter(|copy| copy.holder != own));
+        let (audited, noted): (Vec<KnownCopy>, Vec<KnownCopy>) = noted
+            .into_iter()
+            .filter(|copy| copy.holder != own)
+            .partition(|copy| copy.kind == CopyKind::Backup);
+        copies.extend(noted);
         let said = item.service.as_ref().filter(|_| item.state == State::Copy);
         let said = said.map(Names::preferred);
         if let Some(said) = said.filter(|said| copies.iter().all(|it| it.holder != *said)) {
@@ -103,11 +107,14 @@ impl Archive {
                 kind: CopyKind::Backup,
                 holder: backup.directory.clone(),
                 place: Vec::new(),
-                // What was proved before the item was there proves nothing of it.
-                proof: backup
-                    .proof
-                    .clone()
-                    .filter(|proof| Some(proof.at.seconds()) > born),
+                // An audit of the item, or a drill of all; what was proved before the item was there proves nothing of it.
+                proof: audited
+                    .iter()
+                    .filter(|copy| copy.holder == backup.directory)
+                    .filter_map(|copy| copy.proof.clone())
+                    .chain(backup.proof.clone())
+                    .filter(|proof| Some(proof.at.seconds()) > born)
+                    .max_by(|one, other| one.at.cmp(&other.at)),
             }
         }));
         ItemCopies {

@@ -56,6 +56,8 @@ pub struct Facts {
     pub threats: Vec<String>,
     /// The copies of each item that it wants.
     pub policy: CopyPolicy,
+    /// Whether an audit mends originals, too.
+    pub repairs_originals: bool,
     /// The index in a database server; None if it is a file in the store.
     pub index: Option<IndexUrl>,
 }
@@ -158,6 +160,7 @@ impl Facts {
                 place: Vec::new(),
                 threats: Vec::new(),
                 policy: CopyPolicy::default(),
+                repairs_originals: false,
                 index: None,
                 ..facts.clone()
             };
@@ -218,6 +221,14 @@ impl Facts {
                 "hidden yes" => true,
                 "hidden no" => false,
                 other => return Err(refuse("serve", other)),
+            },
+        };
+        let repairs_originals = match pairs.get("repair") {
+            None => false,
+            Some(value) => match value.words().join(" ").as_str() {
+                "original yes" => true,
+                "original no" => false,
+                other => return Err(refuse("repair", other)),
             },
         };
         let drafts = match pairs.get("drafts") {
@@ -314,6 +325,7 @@ impl Facts {
             place: words("place"),
             threats: words("threat"),
             policy,
+            repairs_originals,
             index,
         };
         // A host must be valid as the prefix of a rep.
@@ -384,6 +396,9 @@ impl Facts {
         }
         if let Some(seconds) = policy.proved {
             text.push_str(&format!("proved {}\n", period_text(seconds)));
+        }
+        if self.repairs_originals {
+            text.push_str("repair {original yes}\n");
         }
         if let Some(index) = &self.index {
             text.push_str(&format!("index {index}\n"));

@@ -137,6 +137,7 @@ impl Archive {
             place: Vec::new(),
             threats: Vec::new(),
             policy: CopyPolicy::default(),
+            repairs_originals: false,
             index: setup.index.clone(),
         };
         // If the clock is out of the range of names, nothing is created.

@@ -19,10 +19,16 @@ const LONGEST_RECORD: i64 = 1024 * 1024;
 pub struct ItemDigests {
     /// Their digests, by path.
     pub manifest: Manifest,
+    /// Those of a nonce and the content of each, where there is a nonce.
+    pub answers: Manifest,
     /// The number of files that were compared with a record.
     pub recorded: u64,
     /// The paths that are damaged according to the record of a scrub.
     pub damaged: Vec<Vec<u8>>,
+    /// The paths whose recorded digests were altered, and not the files.
+    pub altered: Vec<Vec<u8>>,
+    /// The recorded paths where there is no file any more.
+    pub absent: Vec<Vec<u8>>,
     /// The paths that cannot be read, or changed during each attempt, with the reason.
     pub unread: Vec<(Vec<u8>, Message)>,
 }
@@ -85,10 +91,32 @@ impl RecordedDigests {
     }
 }
 
+impl ItemDigests {
+    /// The digests by which it is compared with the same item elsewhere.
+    #[must_use]
+    pub fn compared(&self) -> &Manifest {
+        if self.answers.is_empty() {
+            &self.manifest
+        } else {
+            &self.answers
+        }
+    }
+}
+
 /// Reads all files of an item, by its place, except its sidecar; records nothing.
 pub fn item_digests(
     tree: &Tree,
     item: &str,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ItemDigests, ScrubError> {
+    answered_digests(tree, item, &[], progress)
+}
+
+/// The same, with the digests of a nonce and each file.
+pub fn answered_digests(
+    tree: &Tree,
+    item: &str,
+    nonce: &[u8],
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ItemDigests, ScrubError> {
     // A user who may read an item may lack the right to read the records.
@@ -97,6 +125,7 @@ pub fn item_digests(
         other => other?,
     };
     let mut reader = ItemReader::new(tree, None, progress);
+    reader.nonce = nonce;
     let mut digests = ItemDigests::default();
     let mut paths = Vec::new();
     tree.each_deep_entry(item, |entry| match entry {
@@ -115,8 +144,13 @@ pub fn item_digests(
                 let verdict = fixity::judge(known, note, &digest, &written);
                 // What was written since says nothing of what was recorded.
                 digests.recorded += u64::from(!matches!(verdict, Verdict::New | Verdict::Changed));
-                if verdict == Verdict::Damaged {
-                    digests.damaged.push(path.clone());
+                match verdict {
+                    Verdict::Damaged => digests.damaged.push(path.clone()),
+                    Verdict::WrongManifest => digests.altered.push(path.clone()),
+                    Verdict::Same | Verdict::New | Verdict::Changed => {}
+                }
+                if let Some(answer) = found.answer {
+                    digests.answers.insert(path.clone(), answer);
                 }
                 digests.manifest.insert(path, digest);
                 continue;
@@ -127,5 +161,9 @@ pub fn item_digests(
         };
         digests.unread.push((path, why));
     }
+    let is_read = |path: &Vec<u8>| digests.manifest.contains_key(path);
+    let mut absent: Vec<Vec<u8>> = old.manifest.into_keys().collect();
+    absent.retain(|path| !is_read(path) && digests.unread.is_empty());
+    digests.absent = absent;
     Ok(digests)
 }

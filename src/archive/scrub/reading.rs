@@ -46,6 +46,8 @@ pub(super) struct FileDigests {
     pub(super) whole: Digest,
     /// Those of its pieces, of a file that has several, where they are wanted.
     pub(super) pieces: Vec<Digest>,
+    /// That of a nonce and the whole, where there is a nonce.
+    pub(super) answer: Option<Digest>,
 }
 
 /// Reads files one after another.
@@ -56,6 +58,8 @@ pub(super) struct ItemReader<'a> {
     rate: Option<u64>,
     /// Whether the digests of pieces are wanted.
     pub(super) wants_pieces: bool,
+    /// Bytes before each file that a second digest is of, as well; it is not computed without any.
+    pub(super) nonce: &'a [u8],
     due: Instant,
     /// The number of the current item.
     pub(super) items: u64,
@@ -74,6 +78,7 @@ impl<'a> ItemReader<'a> {
             buffer: Vec::new(),
             rate,
             wants_pieces: false,
+            nonce: &[],
             due: Instant::now(),
             items: 0,
             bytes: 0,
@@ -127,6 +132,10 @@ impl<'a> ItemReader<'a> {
 
     fn read_through(&mut self, mut file: &File, size: u64) -> Result<FileDigests, Errno> {
         let mut hasher = sha2::Sha256::new();
+        let mut answer = (!self.nonce.is_empty()).then(|| {
+            let hasher = sha2::Sha256::new();
+            hasher.chain_update(self.nonce)
+        });
         let mut pieces = (self.wants_pieces && size > CHUNK).then(PieceHasher::default);
         let mut offset = 0_u64;
         loop {
@@ -137,6 +146,9 @@ impl<'a> ItemReader<'a> {
                 Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
             };
             hasher.update(&self.buffer[..count]);
+            if let Some(answer) = &mut answer {
+                answer.update(&self.buffer[..count]);
+            }
             if let Some(pieces) = &mut pieces {
                 pieces.update(&self.buffer[..count]);
             }
@@ -155,6 +167,7 @@ impl<'a> ItemReader<'a> {
         Ok(FileDigests {
             whole: Digest(hasher.finalize().into()),
             pieces: pieces.map(PieceHasher::finish).unwrap_or_default(),
+            answer: answer.map(|hasher| Digest(hasher.finalize().into())),
         })
     }
 

@@ -166,11 +166,12 @@ impl Destination for Local {
 }
 
 impl Local {
-    /// Notes a copy of some items. A ledger that cannot be written lacks it, and the copy is to be proved again.
-    pub(super) fn note_copy(&self, items: &[Names], copy: &KnownCopy) {
+    /// Notes a copy of some items. A ledger that cannot be written lacks it, and the copy is to be proved again. Returns whether
+    /// it could be written.
+    pub fn note_copy(&self, items: &[Names], copy: &KnownCopy) -> bool {
         // A user of a mount who may not enter the store keeps no ledger for its owner.
         if items.is_empty() || self.archive.tree().is_mount() {
-            return;
+            return true;
         }
         let note = || -> Result<(), TransferError> {
             let ledger = CopyLedger::of(self.archive.tree())?;
@@ -181,7 +182,8 @@ impl Local {
             }
             Ok(())
         };
-        if let Err(error) = note() {
+        let noted = note();
+        if let Err(error) = &noted {
             // A user who may not write in a store notes nothing in it.
             let level = match error.disk_fault() {
                 Some(_) => log::Level::Warn,
@@ -193,6 +195,7 @@ impl Local {
                 copy.holder
             );
         }
+        noted.is_ok()
     }
 
     /// The status of an item here.

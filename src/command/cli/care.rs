@@ -139,6 +139,26 @@ pub struct Repair {
     pub output: Output,
 }
 
+/// `ibifs audit`
+#[derive(Debug, Args)]
+pub struct Audit {
+    /// Store or mount point
+    #[arg(value_name = "STORE-OR-MNT")]
+    pub place: PathBuf,
+    /// Only these items
+    #[arg(value_name = "ITEM")]
+    pub items: Vec<String>,
+    /// Store, backup or mount point that has copies
+    #[arg(long, value_name = "PLACE")]
+    pub with: String,
+    /// Begin no further item after so many minutes
+    #[arg(long, value_name = "N", conflicts_with = "items")]
+    pub minutes: Option<u64>,
+    /// The options of the output.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `ibifs backup`
 #[derive(Debug, Args)]
 pub struct Backup {

@@ -185,6 +185,12 @@ Examples:
   ibifs repair store --all --from /media/disk/store.backup
   ibifs repair store 8JMKD3MGP8W/34PGRBS --from https://archive.example.net";
 
+pub(super) const AUDIT: &str = "\
+Examples:
+  ibifs audit store --with /mnt/other/store
+  ibifs audit store --with /media/disk/store.backup --minutes 60
+  ibifs audit store 8JMKD3MGP8W/34PGRBS --with /mnt/other/store";
+
 pub(super) const BACKUP: &str = "\
 Examples:
   ibifs backup store /media/disk/store.backup

@@ -25,8 +25,8 @@ const GROUPS: &[(Title, &[&str])] = &[
     (
         || message!("Care"),
         &[
-            "fsck", "reindex", "scrub", "repair", "backup", "copies", "report", "prove", "cosign",
-            "verify",
+            "fsck", "reindex", "scrub", "repair", "audit", "backup", "copies", "report", "prove",
+            "cosign", "verify",
         ],
     ),
     (

@@ -3,6 +3,8 @@
 mod drill;
 mod listing;
 
+pub(super) use drill::noted_directory;
+
 use std::path::Path;
 
 use serde_json::{Value, json};

@@ -27,6 +27,7 @@ use crate::os::directory::Directory;
 use crate::os::opening;
 use crate::web::remote_archive::is_url;
 use crate::world::copy::{ArchivePlace, CopySource};
+use ibi::message::Message;
 use ibi::{message, plural};
 
 pub(super) fn run(options: &cli::Repair) -> Result<Exit, Failure> {
@@ -98,8 +99,7 @@ fn mend(
             left += 1;
         } else {
             mended += 1;
-            let note = format!("{}: {}", shown(&finding.path), finding.code);
-            access.tell(EventKind::Mended, names_of(&finding.item).as_ref(), &note);
+            tell(access, finding);
         }
         let text = if is_json {
             finding_json(finding)
@@ -140,8 +140,16 @@ fn mend(
     Ok(if left > 0 { Exit::Failed } else { Exit::Done })
 }
 
+/// Tells the history of a store that a file was mended.
+pub(super) fn tell(access: &StoreAccess, finding: &RepairFinding) {
+    if !finding.is_left() {
+        let note = format!("{}: {}", shown(&finding.path), finding.code);
+        access.tell(EventKind::Mended, names_of(&finding.item).as_ref(), &note);
+    }
+}
+
 /// Has the daemon of a mounted store look up names again.
-fn renewed(access: &StoreAccess, names: &Names, paths: &[Vec<u8>]) {
+pub(super) fn renewed(access: &StoreAccess, names: &Names, paths: &[Vec<u8>]) {
     let Some(item) = access.path_in_mount(names) else {
         return;
     };
@@ -165,16 +173,20 @@ fn renewed(access: &StoreAccess, names: &Names, paths: &[Vec<u8>]) {
 fn finding_line(finding: &RepairFinding) -> String {
     let path = shown(&joined(finding.item.as_bytes(), &finding.path)).to_string();
     let word = finding.code.word();
-    let sentence = finding.sentence();
-    let sentence = match &finding.kept {
+    let sentence = with_kept(finding.sentence(), finding.kept.as_deref());
+    format!("{word}: {path}: {}\n", localized(&sentence))
+}
+
+/// A sentence, with the place of the damaged file that is kept.
+pub(super) fn with_kept(sentence: Message, kept: Option<&[u8]>) -> Message {
+    match kept {
         Some(kept) => message!(
             "{sentence}; the damaged file is kept as '{kept}'",
             sentence,
             kept = shown(kept)
         ),
         None => sentence,
-    };
-    format!("{word}: {path}: {}\n", localized(&sentence))
+    }
 }
 
 fn finding_json(finding: &RepairFinding) -> String {

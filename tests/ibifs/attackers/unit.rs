@@ -85,7 +85,7 @@ END
     }
 }
 
-/// The units of the HTTP service, the backup, the scrub and the cosignatures start what they say, with what they leave.
+/// The units of the HTTP service, the backup, the scrub, the audit and the cosignatures start what they say, with what they leave.
 #[test]
 fn a_store_is_served_backed_up_and_checked_by_its_units() {
     let env = TestEnv::new();
@@ -103,6 +103,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
     );
     let scrub = command("ibifs-scrub@.service");
     let cosign = command("ibifs-cosign@.service");
+    let audit = command("ibifs-audit@.service");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ibifs/support/unit.py");
     let (script, unit) = (script.display(), mnt.join("ibifs-serve@.service"));
     let unit = unit.display();
@@ -119,6 +120,7 @@ fn a_store_is_served_backed_up_and_checked_by_its_units() {
          {backup}; {backup}; ibifs fsck B
          {{ {cosign} || true; }} 2>&1 | grep -q 'names no witness'
          {scrub}; {scrub} | grep -qx '2 items, 1 file, 7 bytes'
+         AUDIT_WITH=B AUDIT_OPTIONS='--minutes 60'; {audit} | grep -qx '2 items compared, 1 file, .*: 0 files mended, 0 left to see to'
          echo damaged > S/col/$one/doc/f; touch -d @0 S/col/$one/doc/f; {scrub}; test -s B/col/$one/doc/f"
     ));
 }

@@ -75,19 +75,26 @@ fn told_store(store: &Path, backup: &Path) -> Result<StoreAccess, Failure> {
     }
 }
 
-/// Notes the proof beside the other backups of the store.
-fn note(store: &StoreAccess, path: &Path, is_good: bool) -> Result<(), Failure> {
+/// The directory by which the store knows a backup.
+pub(in crate::command::commands) fn noted_directory(path: &Path) -> String {
     let directory = match path.parent() {
         Some(above) if Archive::is_generation(path) => above,
         _ => path,
     };
-    let directory = std::fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let resolved = std::fs::canonicalize(directory);
+    let directory = resolved.unwrap_or_else(|_| directory.to_owned());
+    directory.to_string_lossy().into_owned()
+}
+
+/// Notes the proof beside the other backups of the store.
+fn note(store: &StoreAccess, path: &Path, is_good: bool) -> Result<(), Failure> {
+    let directory = noted_directory(path);
     let proof = Proof {
         at: SystemClock.now(),
         is_good,
     };
     let tree = Tree::open_as_it_is(&store.store).map_err(ArchiveError::from)?;
-    note_drill(&tree, &directory.to_string_lossy(), proof).map_err(ArchiveError::from)?;
+    note_drill(&tree, &directory, proof).map_err(ArchiveError::from)?;
     Ok(())
 }
 

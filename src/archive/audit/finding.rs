@@ -1,0 +1,60 @@
+//! What an audit finds: words for scripts and sentences for people.
+
+use crate::archive::finding::{findings, with_detail};
+use ibi::message::Message;
+
+findings! {
+    /// What is wrong with a file, or with an item.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum AuditCode {
+        Damaged "damaged" Error
+            "has other content than was recorded of it"
+        Differs "differs" Error
+            "has not the same content in both places, and neither is damaged according to its record; bring the copy up to date with 'ibifs copy'"
+        WrongRecord "wrong-record" Error
+            "both places have the same content, so the recorded digest is the wrong one; nothing is changed; accept the file with 'ibifs scrub --accept'"
+        Unread "unread" Error
+            "cannot be read"
+        Gone "gone" Error
+            "is not there; copy the item again with 'ibifs copy'"
+        Older "older" Notice
+            "was written, added or removed since the backup was made"
+    }
+}
+
+/// One thing found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditFinding {
+    /// The kind of finding.
+    pub code: AuditCode,
+    /// Where it is so; None for the store here.
+    pub peer: Option<String>,
+    /// The place of the item, relative to the store here.
+    pub item: String,
+    /// The path of the file below the item; empty for the item itself.
+    pub path: Vec<u8>,
+    /// More about this case.
+    pub detail: Option<Message>,
+}
+
+impl AuditFinding {
+    /// A sentence: what is wrong, and what can be done.
+    pub fn sentence(&self) -> Message {
+        with_detail(self.code, self.detail.as_ref())
+    }
+}
+
+/// Counts of what an audit has compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditTally {
+    /// The items that both places have, as far as they were to be compared.
+    pub wanted: u64,
+    /// Those that were.
+    pub items: u64,
+    /// Those that are the same in both places now.
+    pub good: u64,
+    /// The files here.
+    pub files: u64,
+    /// Their bytes, and those there as far as they are known.
+    pub bytes: u64,
+}

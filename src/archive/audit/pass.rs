@@ -1,0 +1,321 @@
+//! Items, one after the other, oldest comparison first.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+
+use super::finding::{AuditCode, AuditFinding, AuditTally};
+use super::peer::{AuditPeer, remember};
+use crate::archive::copies::{CopyLedger, noted_copies};
+use crate::archive::finding::Reporter;
+use crate::archive::scrub::{ItemDigests, ScrubError, answered_digests};
+use crate::archive::store::{By, ItemId};
+use crate::archive::transfer::{Local, TransferError};
+use crate::archive::tree::Place;
+use crate::archive::{Clock, Process, SystemClock};
+use crate::formats::copies::{CopyKind, KnownCopy, Proof};
+use crate::formats::fixity::shown;
+use crate::formats::history::EventKind;
+use crate::formats::item::{Names, State};
+use ibi::message::Message;
+use ibi::{Timestamp, message};
+
+/// The number of items that are read from the index at a time.
+const PAGE: usize = 500;
+
+/// One of the two places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The store that is audited.
+    Here,
+    /// The place with which it is compared.
+    There,
+}
+
+/// Mends what is damaged of an item on a side, and reports what became of it; or returns why that was not tried.
+pub type Mend<'a> = dyn FnMut(Side, &Names) -> Result<Option<Message>, TransferError> + 'a;
+
+/// A running audit.
+#[allow(missing_debug_implementations, reason = "it holds closures")]
+pub struct Audit<'a> {
+    /// The store, open for reading.
+    pub store: &'a Local,
+    /// The place with which it is compared.
+    pub peer: &'a mut dyn AuditPeer,
+    /// Receives what differs.
+    pub report: &'a mut Reporter<'a, AuditFinding>,
+    /// Mends it.
+    pub mend: &'a mut Mend<'a>,
+    /// Receives the number of the item, from 1, and the bytes read.
+    pub progress: &'a mut dyn FnMut(u64, u64),
+    /// The counts so far.
+    pub tally: AuditTally,
+}
+
+/// Both sides of an item.
+struct Compared {
+    /// None of an item that is not there.
+    here: Option<ItemDigests>,
+    there: Option<ItemDigests>,
+    /// What is wrong besides damage that can be mended.
+    findings: Vec<AuditFinding>,
+    /// Paths that are not what was recorded of them, or are lost; here and there.
+    damaged: [BTreeSet<Vec<u8>>; 2],
+    /// Whether each side has what it should have.
+    is_good: [bool; 2],
+}
+
+impl Audit<'_> {
+    /// Compares all items that both places have, until the time is up; the first is compared in any case.
+    ///
+    /// # Errors
+    /// A store cannot be read, the ledger cannot be written, or the place does not answer.
+    pub fn all(&mut self, budget: Option<Duration>) -> Result<(), TransferError> {
+        let started = Instant::now();
+        let items = self.oldest_first()?;
+        self.tally.wanted = items.len() as u64;
+        for names in &items {
+            let is_over = budget.is_some_and(|most| started.elapsed() >= most);
+            if is_over && self.tally.items > 0 {
+                break;
+            }
+            self.item(names, false)?;
+        }
+        Ok(())
+    }
+
+    /// Compares some items.
+    ///
+    /// # Errors
+    /// As [`Audit::all`], or an item is not held here.
+    pub fn some(&mut self, items: &[Names]) -> Result<(), TransferError> {
+        self.tally.wanted = items.len() as u64;
+        items.iter().try_for_each(|names| self.item(names, true))
+    }
+
+    /// The items that both places may have, those first that were never compared.
+    fn oldest_first(&mut self) -> Result<Vec<Names>, TransferError> {
+        let (mut items, mut after) = (Vec::new(), ItemId(0));
+        loop {
+            let page = self.store.archive().store().items_after(after, PAGE)?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = last.id;
+            for item in page.iter().filter(|item| item.state != State::Deleted) {
+                let last = self.last_proof(&item.names)?;
+                // What was there is missed once.
+                if self.peer.may_hold(&item.names)? || last.as_ref().is_some_and(|it| it.is_good) {
+                    items.push((last.map(|it| it.at), item.names.clone()));
+                }
+            }
+        }
+        items.sort_by_cached_key(|(at, names)| (at.clone(), names.preferred()));
+        Ok(items.into_iter().map(|(_, names)| names).collect())
+    }
+
+    /// The last comparison of an item with this place.
+    fn last_proof(&self, names: &Names) -> Result<Option<Proof>, TransferError> {
+        let copy = self.peer.copy();
+        let known = noted_copies(self.store.archive().tree(), &Place::of(names))?;
+        let is_it = |it: &KnownCopy| (it.kind, &it.holder) == (copy.kind, &copy.holder);
+        Ok(known.into_iter().find(is_it).and_then(|it| it.proof))
+    }
+
+    fn item(&mut self, names: &Names, is_named: bool) -> Result<(), TransferError> {
+        let names = &self.store.item(names)?.names;
+        self.tally.items += 1;
+        let last = self.last_proof(names)?;
+        let mut compared = self.compare(names)?;
+        let mut is_tried = false;
+        let mut left = Vec::new();
+        for (side, damaged) in [Side::Here, Side::There].into_iter().zip(&compared.damaged) {
+            if damaged.is_empty() {
+                continue;
+            }
+            match (self.mend)(side, names)? {
+                None => is_tried = true,
+                Some(why) => left.extend(damaged.iter().map(|path| {
+                    let code = AuditCode::Damaged;
+                    self.finding(code, side, names, path, Some(why.clone()))
+                })),
+            }
+        }
+        if is_tried {
+            // Only what both sides have now is proved.
+            compared = self.compare(names)?;
+        }
+        left.append(&mut compared.findings);
+        for finding in &left {
+            (self.report)(finding).map_err(|error| {
+                TransferError::System(message!("standard output: {error}", error))
+            })?;
+        }
+        let is_doubtful = left.iter().any(|it| it.code == AuditCode::WrongRecord);
+        if !is_doubtful {
+            if let Some(here) = &compared.here {
+                remember(self.store, names, here, true);
+            }
+            if let Some(there) = &compared.there {
+                self.peer.remember(names, there);
+            }
+        }
+        let [here, there] = compared.is_good;
+        self.tally.good += u64::from(here && there);
+        self.note(names, compared.is_good)?;
+        // The history has one event of a whole pass, unless the outcome is another one than before.
+        if is_named || last.is_none_or(|it| it.is_good) != there {
+            self.tell(names, &left);
+        }
+        Ok(())
+    }
+
+    /// Reads an item in both places.
+    fn compare(&mut self, names: &Names) -> Result<Compared, TransferError> {
+        let (number, read) = (self.tally.items, self.tally.bytes);
+        let place = Place::of(names);
+        let tree = self.store.archive().tree();
+        let (mut bytes_here, mut bytes_there) = (0, 0);
+        let mut count = |_, bytes| {
+            bytes_here = bytes;
+            (self.progress)(number, read + bytes);
+        };
+        let here = match answered_digests(tree, place.as_str(), self.peer.nonce(), &mut count) {
+            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => None,
+            found => Some(found?),
+        };
+        let mut count = |bytes| {
+            bytes_there = bytes;
+            (self.progress)(number, read + bytes_here + bytes);
+        };
+        let there = self.peer.digests(names, &mut count)?;
+        self.tally.bytes += bytes_here + bytes_there;
+        self.tally.files += here.as_ref().map_or(0, |it| it.manifest.len()) as u64;
+        let mut compared = Compared {
+            here: None,
+            there: None,
+            findings: Vec::new(),
+            damaged: [BTreeSet::new(), BTreeSet::new()],
+            is_good: [true, true],
+        };
+        if let (Some(here), Some(there)) = (&here, &there) {
+            self.differences(names, [here, there], &mut compared);
+        }
+        for (at, (side, found)) in [(Side::Here, &here), (Side::There, &there)]
+            .iter()
+            .enumerate()
+        {
+            let Some(found) = found else {
+                let gone = self.finding(AuditCode::Gone, *side, names, b"", None);
+                compared.findings.push(gone);
+                compared.is_good[at] = false;
+                continue;
+            };
+            for (path, why) in &found.unread {
+                let why = Some(why.clone());
+                let unread = self.finding(AuditCode::Unread, *side, names, path, why);
+                compared.findings.push(unread);
+                compared.is_good[at] = false;
+            }
+        }
+        (compared.here, compared.there) = (here, there);
+        Ok(compared)
+    }
+
+    /// Compares the digests of both sides, file by file.
+    fn differences(&self, names: &Names, both: [&ItemDigests; 2], compared: &mut Compared) {
+        let [here, there] = both.map(ItemDigests::compared);
+        let paths: BTreeSet<&Vec<u8>> = here.keys().chain(there.keys()).collect();
+        let is_backup = self.peer.copy().kind == CopyKind::Backup;
+        for path in paths {
+            let is_same = here.get(path) == there.get(path);
+            let wrong = both.map(|it| it.damaged.contains(path));
+            let altered = both.map(|it| it.altered.contains(path));
+            let lost = both.map(|it| it.absent.contains(path));
+            let sides = [Side::Here, Side::There].into_iter().enumerate();
+            if is_same {
+                for (at, side) in sides.filter(|(at, _)| wrong[*at] || altered[*at]) {
+                    let code = AuditCode::WrongRecord;
+                    let finding = self.finding(code, side, names, path, None);
+                    compared.findings.push(finding);
+                    compared.is_good[at] = false;
+                }
+                continue;
+            }
+            let mut is_explained = false;
+            for (at, _) in sides.filter(|(at, _)| wrong[*at] || lost[*at]) {
+                compared.damaged[at].insert(path.clone());
+                compared.is_good[at] = false;
+                is_explained = true;
+            }
+            // An unread file is reported as such.
+            let is_unread = both
+                .iter()
+                .any(|it| it.unread.iter().any(|(other, _)| other == path));
+            if !is_explained && !is_unread {
+                let code = if is_backup {
+                    AuditCode::Older
+                } else {
+                    AuditCode::Differs
+                };
+                let finding = self.finding(code, Side::There, names, path, None);
+                compared.findings.push(finding);
+                compared.is_good = [false, false];
+            }
+        }
+    }
+
+    fn finding(
+        &self,
+        code: AuditCode,
+        side: Side,
+        names: &Names,
+        path: &[u8],
+        detail: Option<Message>,
+    ) -> AuditFinding {
+        AuditFinding {
+            code,
+            peer: (side == Side::There).then(|| self.peer.name().to_owned()),
+            item: Place::of(names).as_str().to_owned(),
+            path: path.to_vec(),
+            detail,
+        }
+    }
+
+    /// Notes the comparison in the ledgers of both sides.
+    fn note(&mut self, names: &Names, [here, there]: [bool; 2]) -> Result<(), TransferError> {
+        let archive = self.store.archive();
+        let facts = archive.facts();
+        let proof = |is_good| {
+            Some(Proof {
+                at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
+                is_good,
+            })
+        };
+        let copy = KnownCopy {
+            proof: proof(there),
+            ..self.peer.copy()
+        };
+        CopyLedger::of(archive.tree())?.note(&Place::of(names), copy)?;
+        let copy = KnownCopy {
+            kind: CopyKind::Archive,
+            holder: facts.service.preferred(),
+            place: facts.place.clone(),
+            proof: proof(here),
+        };
+        self.peer.note(names, &copy);
+        Ok(())
+    }
+
+    /// Tells the history how the comparison of an item ended.
+    fn tell(&self, names: &Names, left: &[AuditFinding]) {
+        let mut notes = vec![self.peer.copy().holder];
+        notes.extend(
+            left.iter()
+                .map(|it| format!("{} {}", it.code.word(), shown(&it.path))),
+        );
+        let (by, archive) = (By::of(&Process), self.store.archive());
+        archive.tell(by, EventKind::Audited, Some(names), &notes.join(", "));
+    }
+}

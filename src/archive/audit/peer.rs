@@ -1,0 +1,156 @@
+//! Places with which items are compared.
+
+use rustix::io::Errno;
+
+use crate::archive::scrub::{
+    ItemDigests, ScrubError, item_digests, marks_of, remember_if_possible,
+};
+use crate::archive::store::By;
+use crate::archive::transfer::{Local, TransferError};
+use crate::archive::tree::Place;
+use crate::archive::{Archive, Process};
+use crate::formats::copies::{CopyKind, KnownCopy};
+use crate::formats::fixity::shown;
+use crate::formats::history::EventKind;
+use crate::formats::item::Names;
+
+/// A place that has copies of items.
+pub trait AuditPeer {
+    /// The name by which the user called it.
+    fn name(&self) -> &str;
+
+    /// The copy of an item there, as a ledger notes it, without a proof.
+    fn copy(&self) -> KnownCopy;
+
+    /// The bytes before each file in the digests that are compared, which make the place read the file again. Of none, the
+    /// digests of the files themselves are compared.
+    fn nonce(&self) -> &[u8] {
+        &[]
+    }
+
+    /// Whether it may have an item.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn may_hold(&mut self, names: &Names) -> Result<bool, TransferError>;
+
+    /// Reads an item there now; None where it has none. `progress` receives the bytes that it has read.
+    ///
+    /// # Errors
+    /// It cannot be asked.
+    fn digests(
+        &mut self,
+        names: &Names,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Option<ItemDigests>, TransferError>;
+
+    /// Marks there what is damaged by its own record, if this side is to do that.
+    fn remember(&mut self, _names: &Names, _found: &ItemDigests) {}
+
+    /// Notes the comparison there, if this side is to do that.
+    fn note(&mut self, _names: &Names, _copy: &KnownCopy) {}
+}
+
+/// A store on this machine, or a backup.
+#[derive(Debug)]
+pub struct StorePeer {
+    store: Local,
+    name: String,
+    /// The holder that the ledger has for a backup of the store that is audited; None of another Archive.
+    backup: Option<String>,
+    is_generation: bool,
+    /// Whether its ledger may be written still.
+    notes: bool,
+}
+
+impl StorePeer {
+    /// A store that is open for reading, by the name that the user called it. One of the same Archive is a backup, which
+    /// ledgers have by its directory.
+    #[must_use]
+    pub fn new(store: Local, name: &str, backup: Option<String>) -> StorePeer {
+        let path = store.archive().tree().path();
+        let is_generation = Archive::is_generation(path);
+        StorePeer {
+            notes: backup.is_none(),
+            store,
+            name: name.to_owned(),
+            backup,
+            is_generation,
+        }
+    }
+}
+
+impl AuditPeer for StorePeer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn copy(&self) -> KnownCopy {
+        let facts = self.store.archive().facts();
+        let (kind, holder, place) = match &self.backup {
+            Some(directory) => (CopyKind::Backup, directory.clone(), Vec::new()),
+            None => (
+                CopyKind::Archive,
+                facts.service.preferred(),
+                facts.place.clone(),
+            ),
+        };
+        KnownCopy {
+            kind,
+            holder,
+            place,
+            proof: None,
+        }
+    }
+
+    fn may_hold(&mut self, names: &Names) -> Result<bool, TransferError> {
+        Ok(self.store.archive().held(names)?.is_some())
+    }
+
+    fn digests(
+        &mut self,
+        names: &Names,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Option<ItemDigests>, TransferError> {
+        let Some(item) = self.store.archive().held(names)? else {
+            return Ok(None);
+        };
+        let place = Place::of(&item.names);
+        let tree = self.store.archive().tree();
+        match item_digests(tree, place.as_str(), &mut |_, bytes| progress(bytes)) {
+            // It is lost there.
+            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok(None),
+            found => Ok(Some(found?)),
+        }
+    }
+
+    fn remember(&mut self, names: &Names, found: &ItemDigests) {
+        // A generation stays as it is.
+        if !self.is_generation {
+            remember(&self.store, names, found, self.backup.is_none());
+        }
+    }
+
+    fn note(&mut self, names: &Names, copy: &KnownCopy) {
+        // The owner of that store may lock the ledger for ever.
+        self.notes = self.notes && self.store.note_copy(std::slice::from_ref(names), copy);
+    }
+}
+
+/// Marks what is damaged in a store, as far as this process may, and tells its history of what was not known.
+pub(super) fn remember(store: &Local, names: &Names, found: &ItemDigests, is_told: bool) {
+    let archive = store.archive();
+    let Ok(Some(item)) = archive.held(names) else {
+        return;
+    };
+    let place = Place::of(&item.names);
+    let known = marks_of(archive.tree(), place.as_str()).unwrap_or_default();
+    remember_if_possible(archive.tree(), place.as_str(), found);
+    let is_new = |path: &&Vec<u8>| !known.contains_key(*path);
+    let new = found.damaged.iter().filter(is_new);
+    let new: Vec<String> = new.map(|path| format!("damaged {}", shown(path))).collect();
+    if is_told && !new.is_empty() {
+        let (by, kind) = (By::of(&Process), EventKind::Damaged);
+        archive.tell(by, kind, Some(&item.names), &new.join(", "));
+    }
+}

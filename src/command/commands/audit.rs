@@ -1,0 +1,307 @@
+//! `ibifs audit`: its arguments and its output.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::access::StoreAccess;
+use super::backup::noted_directory;
+use super::repair;
+use super::scrub::item_in;
+use super::transfer::{is_same, refuse_shut};
+use super::{put_out, say, usage};
+use crate::archive::audit::{Audit, AuditFinding, AuditPeer, AuditTally, Side, StorePeer};
+use crate::archive::backup;
+use crate::archive::finding::Severity;
+use crate::archive::repair::{CopyPlace, Repair, RepairFinding, StorePlace};
+use crate::archive::transfer::{Local, TransferError};
+use crate::archive::tree::joined;
+use crate::archive::{Archive, Facts};
+use crate::command::cli;
+use crate::command::exit::{Exit, Failure};
+use crate::command::json;
+use crate::command::language::localized;
+use crate::command::progress::ProgressLine;
+use crate::formats::fixity::shown;
+use crate::formats::history::EventKind;
+use crate::formats::item::{Names, State};
+use ibi::message::{Localize, Message};
+use ibi::{message, plural};
+
+/// A place as it can be mended, and from which the other one is.
+struct End<'a> {
+    access: &'a StoreAccess,
+    name: &'a str,
+    facts: Facts,
+    is_backup: bool,
+}
+
+pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
+    let access = StoreAccess::at(&options.place)?;
+    refuse_shut(&access)?;
+    let names = options.items.iter().map(|text| item_in(&access, text));
+    let names = names.collect::<Result<Vec<_>, _>>()?;
+    let store = Local::reading(&access.store)?;
+    let other = StoreAccess::at(&place_of(&options.with))?;
+    if is_same(&other.store, &access.store) {
+        return Err(usage(message!(
+            "'{from}' is the store itself; name another place that has copies",
+            from = &options.with
+        )));
+    }
+    let there = Local::reading(&other.store)?;
+    let facts = |local: &Local| local.archive().facts().clone();
+    let backup = there.service().matches(store.service());
+    let here = End {
+        access: &access,
+        name: "",
+        facts: facts(&store),
+        is_backup: false,
+    };
+    let end = End {
+        access: &other,
+        name: &options.with,
+        facts: facts(&there),
+        is_backup: backup,
+    };
+    let directory = backup.then(|| noted_directory(&other.store));
+    let mut peer = StorePeer::new(there, &options.with, directory);
+    audit(options, &store, (&here, &end), &names, &mut peer)
+}
+
+/// The path of a store, or of the generation of a backup that is meant.
+fn place_of(with: &str) -> PathBuf {
+    let path = PathBuf::from(with);
+    backup::find(&path).unwrap_or(path)
+}
+
+fn audit(
+    options: &cli::Audit,
+    store: &Local,
+    (here, there): (&End<'_>, &End<'_>),
+    names: &[Names],
+    peer: &mut dyn AuditPeer,
+) -> Result<Exit, Failure> {
+    let is_json = options.output.json;
+    let progress = ProgressLine::of_items(|| match names.len() {
+        0 => store.archive().store().held_items().ok(),
+        some => u64::try_from(some).ok(),
+    });
+    let (mended, left) = (Cell::new(0_u64), Cell::new(0_u64));
+    let count = |counter: &Cell<u64>| counter.set(counter.get() + 1);
+    let mut report = |finding: &AuditFinding| {
+        if finding.code.severity() == Severity::Error {
+            count(&left);
+        }
+        let printed = Printed {
+            code: finding.code.word(),
+            peer: finding.peer.as_deref(),
+            item: &finding.item,
+            path: &finding.path,
+            kept: None,
+            sentence: finding.sentence(),
+        };
+        progress.aside(|| put_out(&printed.text(is_json)))
+    };
+    let mut mend = |side: Side, names: &Names| {
+        let (to, from, peer) = match side {
+            Side::Here => (here, there, None),
+            Side::There => (there, here, Some(there.name)),
+        };
+        if let Some(why) = to.why_not(names)? {
+            return Ok(Some(why));
+        }
+        let mut report = |finding: &RepairFinding| {
+            count(if finding.is_left() { &left } else { &mended });
+            repair::tell(&here.history_of(to), finding);
+            let printed = Printed {
+                code: finding.code.word(),
+                peer,
+                item: &finding.item,
+                path: &finding.path,
+                kept: finding.kept.as_deref(),
+                sentence: finding.sentence(),
+            };
+            progress.aside(|| put_out(&printed.text(is_json)))
+        };
+        to.mend(from, names, &mut report)
+    };
+    let mut audit = Audit {
+        store,
+        peer,
+        report: &mut report,
+        mend: &mut mend,
+        progress: &mut |items, bytes| progress.at_bytes(items, bytes),
+        tally: AuditTally::default(),
+    };
+    let minutes = |count: u64| Duration::from_secs(count.saturating_mul(60));
+    let done = match names {
+        [] => audit.all(options.minutes.map(minutes)),
+        names => audit.some(names),
+    };
+    let tally = audit.tally;
+    drop(progress);
+    let (mended, left) = (mended.get(), left.get());
+    let counts = counts(&tally, mended, left);
+    if names.is_empty() && tally.items > 0 {
+        let tell = |access: &StoreAccess, other: &str| {
+            access.tell(EventKind::Audited, None, &format!("{other}: {counts}"));
+        };
+        tell(here.access, &options.with);
+        if !there.is_backup {
+            tell(there.access, &json::path(&here.access.store));
+        }
+    }
+    done?;
+    say(&if is_json {
+        json::line(&json!({
+            "items": tally.items, "good": tally.good, "files": tally.files, "bytes": tally.bytes,
+            "mended": mended, "left": left, "remaining": tally.wanted - tally.items,
+        }))
+    } else {
+        format!("{}\n", localized(&counts))
+    })?;
+    Ok(if left > 0 { Exit::Failed } else { Exit::Done })
+}
+
+impl End<'_> {
+    /// Why nothing of an item is mended here; None if it may be.
+    fn why_not(&self, names: &Names) -> Result<Option<Message>, TransferError> {
+        if Archive::is_generation(&self.access.store) {
+            return Ok(Some(message!(
+                "a generation of a backup stays as it is; remove the file from it, so that the next one gets it again"
+            )));
+        }
+        if self.is_backup || self.facts.repairs_originals {
+            return Ok(None);
+        }
+        let archive = Archive::open_read_only(&self.access.store)?;
+        let item = archive.held(names)?;
+        Ok(item.filter(|item| item.state == State::Original).map(|_| {
+            message!(
+                "it is an original; mend it with 'ibifs repair', or let audits do so with 'repair {{original yes}}' in archive.ibi"
+            )
+        }))
+    }
+
+    /// The store in whose history it is told what is done at the other end: its own, or that of which it is a backup.
+    fn history_of<'a>(&'a self, other: &'a End<'a>) -> &'a StoreAccess {
+        if other.is_backup {
+            self.access
+        } else {
+            other.access
+        }
+    }
+
+    /// Mends an item from the other end. Returns why that could not be tried.
+    fn mend(
+        &self,
+        from: &End<'_>,
+        names: &Names,
+        report: &mut dyn FnMut(&RepairFinding) -> std::io::Result<()>,
+    ) -> Result<Option<Message>, TransferError> {
+        // A backup is no store that is used: nothing else than the file is changed in it.
+        let opened = if self.is_backup {
+            Local::reading(&self.access.store)
+        } else {
+            let mount_point = self.access.mount_point.as_deref();
+            Local::changing(&self.access.store, mount_point)
+        };
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) => return Ok(Some(error.message())),
+        };
+        let lock = self
+            .is_backup
+            .then(|| Archive::hold(store.archive().tree()));
+        if let Some(Err(error)) = &lock {
+            return Ok(Some(error.message()));
+        }
+        let name = if from.name.is_empty() {
+            json::path(&from.access.store)
+        } else {
+            from.name.to_owned()
+        };
+        let place = StorePlace::new(Local::reading(&from.access.store)?, &name);
+        let mut places: Vec<Box<dyn CopyPlace>> = vec![Box::new(place)];
+        let mut repair = Repair {
+            store: &store,
+            places: &mut places,
+            report,
+            renewed: &|names, paths| repair::renewed(self.access, names, paths),
+            progress: &mut |_, _| (),
+            items: 0,
+        };
+        let done = repair.item(names);
+        store.close();
+        // One that cannot be mended now, on a full disk or where it is read only, is for the next pass.
+        Ok(done.err().map(|error| error.message()))
+    }
+}
+
+/// A line of the output.
+struct Printed<'a> {
+    code: &'a str,
+    /// The place in which it is so; None for the store that is audited.
+    peer: Option<&'a str>,
+    item: &'a str,
+    path: &'a [u8],
+    kept: Option<&'a [u8]>,
+    sentence: Message,
+}
+
+impl Printed<'_> {
+    fn text(&self, is_json: bool) -> String {
+        if !is_json {
+            let path = joined(self.item.as_bytes(), self.path);
+            let path = match self.peer {
+                Some(peer) => joined(peer.as_bytes(), &path),
+                None => path,
+            };
+            let sentence = repair::with_kept(self.sentence.clone(), self.kept);
+            return format!(
+                "{}: {}: {}\n",
+                self.code,
+                shown(&path),
+                localized(&sentence)
+            );
+        }
+        let (_, name) = self.item.split_once('/').unwrap_or_default();
+        let mut object = json::names_in(name);
+        object.insert("code".into(), json!(self.code));
+        object.insert("in".into(), json!(self.peer));
+        object.insert("path".into(), json!(shown(self.path)));
+        object.insert("kept".into(), json!(self.kept.map(shown)));
+        object.insert("sentence".into(), json!(self.sentence));
+        json::line(&object.into())
+    }
+}
+
+fn counts(tally: &AuditTally, mended: u64, left: u64) -> Message {
+    let line = message!(
+        "{items} compared, {files}, {bytes}: {mended}, {left}",
+        items = plural!("{count} item", "{count} items", count = tally.items),
+        files = plural!("{count} file", "{count} files", count = tally.files),
+        bytes = plural!("{count} byte", "{count} bytes", count = tally.bytes),
+        mended = plural!(
+            "{count} file mended",
+            "{count} files mended",
+            count = mended
+        ),
+        left = plural!(
+            "{count} left to see to",
+            "{count} left to see to",
+            count = left
+        )
+    );
+    match tally.wanted - tally.items {
+        0 => line,
+        rest => message!(
+            "{line}; {rest} for the next time",
+            line,
+            rest = plural!("{count} item", "{count} items", count = rest)
+        ),
+    }
+}
