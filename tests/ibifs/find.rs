@@ -84,7 +84,7 @@ fn items_of_an_older_index_are_found() {
     let env = library();
     env.prints(
         "ibifs umount A
-         in_database A.store/relations.sqlite3 'DROP TABLE event; DROP TABLE event_item; DROP INDEX item_with_life; ALTER TABLE item DROP COLUMN life; DROP TABLE content; DROP TABLE content_mark; DROP TABLE relation_change; DROP TABLE epoch; DROP INDEX item_by_change;
+         in_database A.store/relations.sqlite3 'DROP TABLE event; DROP TABLE event_item; DROP TABLE event_log; DROP INDEX item_with_life; ALTER TABLE item DROP COLUMN life; DROP TABLE content; DROP TABLE content_mark; DROP TABLE relation_change; DROP TABLE epoch; DROP INDEX item_by_change;
             DROP INDEX relation_by_rep_and_speaker; DROP INDEX relation_by_ibip_and_speaker; DROP INDEX relation_unspoken;
             ALTER TABLE relation DROP COLUMN speaker; ALTER TABLE item DROP COLUMN changed; PRAGMA user_version = 7'
          ibifs mount A.store A; ibifs find sea --store A | wc -l",

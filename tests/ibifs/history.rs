@@ -17,7 +17,7 @@ const HISTORY: &str = r#"
     # Waits until the item was counted, as it is when it has been left alone, and its events are in the log.
     counted() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 "SELECT count(*) FROM content JOIN item ON item.id = content.item WHERE item.rep = '$1'" | grep -qx 1 && return; sleep 0.2; done; false; }
     code() { local code=0; "$@" > /dev/null 2>&1 || code=$?; echo $code; }
-    logged() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 'SELECT count(*) FROM event WHERE logged IS NULL' | grep -qx 0 && return; sleep 0.1; done; false; }
+    logged() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 'SELECT (SELECT count(*) FROM event) - size FROM event_log' | grep -qx 0 && return; sleep 0.1; done; false; }
 "#;
 
 fn prepared() -> TestEnv {

@@ -177,11 +177,11 @@ fn each_change_of_the_log_is_found() {
         ("rm -r ../log; cp -r ../../older/log ..", "log-set-back log"),
         ("rm -r ../log", "log-set-back log"),
         (
-            "in_database ../relations.sqlite3 \"UPDATE event SET item = NULL, line = 'x' WHERE logged = 300\"",
+            "in_database ../relations.sqlite3 \"UPDATE event SET item = NULL, line = 'x' WHERE number = 301\"",
             "log-differs log",
         ),
         (
-            "in_database ../relations.sqlite3 \"DELETE FROM event WHERE logged = 300\"",
+            "in_database ../relations.sqlite3 \"DELETE FROM event WHERE number = 301\"",
             "log-differs log",
         ),
     ] {
@@ -200,8 +200,26 @@ fn events_that_are_in_the_log_are_not_logged_again() {
     sh(
         &env,
         "begins S; ibifs mint S --count 2500 > minted; ibifs history S > before
-         in_database S/relations.sqlite3 'UPDATE event SET logged = NULL WHERE logged > 17'
+         in_database S/relations.sqlite3 'UPDATE event_log SET size = 18'
          ibifs mint S > minted; ibifs history S | head -n 2501 | cmp - before; told S; test $(wc -l < events) = 2502",
+    );
+}
+
+/// An event that waits in an index that was set back comes after those that the log has got since.
+#[test]
+fn an_event_of_an_older_index_waits_for_its_turn() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; ibifs mint S --count 4 | grep example.org > minted; item=$(tail -n 1 minted)
+         in_database S/relations.sqlite3 "CREATE TEMP TABLE last AS SELECT * FROM event WHERE number = 5;
+             DELETE FROM event WHERE number > 3; DELETE FROM event_item WHERE first > 3 AND first < 5; UPDATE event_log SET size = 3;
+             UPDATE event_item SET first = 4 WHERE first = 5;
+             INSERT INTO event SELECT 4, 4, randomblob(16), replace(line, '"minted"', '"described"') FROM last"
+         test $(mints S) = 2; ibifs history S | tail -n 1 | grep "described.*$item"
+         ibifs mint S > more; told S; test $(mints S) = 5; jq -r .event events | tail -n 2 | xargs | grep '^described minted$'
+         ibifs history --store S $item --json | jq -r .event | xargs | grep '^minted described$'
+         ibifs history --store S $(sed -n 3p minted) --json | jq -r .event | xargs | grep '^minted$'"#,
     );
 }
 
@@ -252,7 +270,7 @@ fn an_older_index_gets_the_history_again() {
     sh(
         &env,
         "begins S; ibifs mint S --count 300 > minted; ibifs history S > before
-         in_database S/relations.sqlite3 'DROP TABLE event; DROP TABLE event_item; PRAGMA user_version = 14'
+         in_database S/relations.sqlite3 'DROP TABLE event; DROP TABLE event_item; DROP TABLE event_log; PRAGMA user_version = 14'
          ibifs mint S > minted; ibifs mint S > minted; ibifs history S | head -n 301 | cmp - before
          ibifs history S --type upgraded | grep -c '(from version 14)$' | grep '^1$'; told S",
     );
@@ -268,7 +286,7 @@ fn an_index_with_a_name_in_each_event_is_read() {
          ibifs relate M/$item --next-edition M/$other > out; rm -r M/$(sed -n 11p minted); ibifs umount M
          ibifs history S > before; ibifs history --store S $item > of_item; test $(wc -l < of_item) -ge 1
          in_database S/relations.sqlite3 \"CREATE TABLE older (number INTEGER PRIMARY KEY, item TEXT, salt BLOB NOT NULL, line TEXT NOT NULL, logged INTEGER) STRICT;
-             INSERT INTO older SELECT number, (SELECT name FROM event_item WHERE first = item), salt, line, logged FROM event; DROP TABLE event; DROP TABLE event_item;
+             INSERT INTO older SELECT number + 7, (SELECT name FROM event_item WHERE first = item), salt, line, number - 1 FROM event; DROP TABLE event; DROP TABLE event_item; DROP TABLE event_log;
              ALTER TABLE older RENAME TO event; CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
              CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL; CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
              UPDATE event SET logged = NULL WHERE logged > 40; PRAGMA user_version = 15\"

@@ -17,7 +17,6 @@ use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
-use crate::sql::engine::Sync;
 use ibi::message::Localize;
 use ibi::{Ibi, Timestamp, message};
 
@@ -85,11 +84,10 @@ impl Archive {
         }
         // Read here: another thread or host may have logged some before.
         let waiting = self.store.waiting_events(BATCH)?;
-        let first = log.size();
         let lines: Vec<LogLine> = waiting.iter().map(line_of).collect();
         let month = self.clock.now().to_rfc3339();
         log.append(month.get(..7).unwrap_or_default(), &lines)?;
-        self.store.note_logged(&waiting, first.cast_signed())?;
+        self.store.note_logged(lines.len())?;
         *kept = Some(log);
         drop(turn);
         Ok(lines.len())
@@ -102,10 +100,9 @@ impl Archive {
         let Some(left) = LeftLines::find(self.tree.root())? else {
             return Ok(());
         };
-        let waiting = self.store.waiting_salts()?;
         let (events, refused) = events_in(&left)?;
         for batch in events.chunks(BATCH) {
-            self.store.put_logged(batch, &waiting, Sync::Now)?;
+            self.store.put_left(batch)?;
             left.remove(batch.iter().map(|event| &event.salt))?;
         }
         for name in refused {
@@ -165,7 +162,10 @@ impl Archive {
             return Ok(());
         };
         let last = known.saturating_sub(1);
-        for event in self.store.logged_in(last..known)? {
+        for event in self
+            .store
+            .events_after(last.cast_signed(), (known - last) as usize)?
+        {
             if log.line(last)? != line_of(&event) {
                 return Err(ArchiveError::Log {
                     why: message!(
@@ -183,13 +183,12 @@ impl Archive {
 
     /// Puts the events of the log from a number on into the index.
     fn put_logged(&self, log: &LogReader, first: u64) -> Result<(), ArchiveError> {
-        let waiting = self.store.waiting_salts()?;
         let mut new = Vec::new();
         let mut put = Ok(());
-        log.lines(first, &mut |number, line| {
-            new.push(logged(Some(number), line));
+        log.lines(first, &mut |_, line| {
+            new.push(logged(line));
             if new.len() == BATCH {
-                put = self.store.put_logged(&new, &waiting, Sync::Later);
+                put = self.store.put_logged(&new);
                 new.clear();
             }
             match put {
@@ -198,7 +197,7 @@ impl Archive {
             }
         })?;
         put?;
-        Ok(self.store.put_logged(&new, &waiting, Sync::Later)?)
+        Ok(self.store.put_logged(&new)?)
     }
 
     /// Records an event that changes no row of an item; without the lock of the store it is left for the process that writes
@@ -372,7 +371,7 @@ pub(super) fn events_in(left: &LeftLines) -> Result<(Vec<Logged>, Vec<String>), 
     left.each(&mut |name, line| {
         let told = line.as_ref().and_then(|line| Told::parse(&line.text));
         match line.zip(told) {
-            Some((line, told)) => events.push((told.time, logged(None, line))),
+            Some((line, told)) => events.push((told.time, logged(line))),
             None => refused.push(name.to_owned()),
         }
     })?;
@@ -384,10 +383,9 @@ pub(super) fn events_in(left: &LeftLines) -> Result<(Vec<Logged>, Vec<String>), 
 }
 
 /// A line as the index gets it.
-fn logged(number: Option<u64>, line: LogLine) -> Logged {
+fn logged(line: LogLine) -> Logged {
     let item = Told::parse(&line.text).and_then(|it| Ibi::parse(&it.item).ok());
     Logged {
-        number: number.map(u64::cast_signed),
         salt: line.salt,
         line: line.text,
         item: item.map(|ibi| Names::from(ibi).key()),

@@ -54,7 +54,8 @@ const TABLES: &[(&str, &str)] = &[
         "source, kind, target, target_rep, target_ibip, declared, changed",
     ),
     ("event_item", "name, first"),
-    ("event", "number, item, salt, line, logged"),
+    ("event_log", "one, size"),
+    ("event", "number, item, salt, line"),
 ];
 
 /// Replaces all rows of tables by those of another database.

@@ -19,7 +19,7 @@ const MOST_NAMES: usize = 1_000;
 /// An event as the log has it, or will have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventRow {
-    /// The number in the order in which events were told.
+    /// The number in the order in which events were told, from 1 on.
     pub number: i64,
     /// The number in the log; None if it is not there yet.
     pub logged: Option<i64>,
@@ -91,7 +91,7 @@ impl Teller {
     ) -> Result<(), StoreError> {
         let salt = random_bytes::<SALT>()?;
         let line = self.line(by, kind, item, note);
-        insert(connection, item.map(Names::key), &salt, &line, None)
+        insert(connection, item.map(Names::key), &salt, &line)
     }
 
     /// Records that an item is forgotten that was minted or has arrived: it was never on disk.
@@ -216,12 +216,12 @@ impl Before {
     }
 }
 
+/// Records an event after all others.
 pub(super) fn insert(
     connection: &Connection,
     item: Option<String>,
-    salt: &[u8; SALT],
+    salt: &[u8],
     line: &str,
-    logged: Option<i64>,
 ) -> Result<(), StoreError> {
     let number: i64 = connection.value("SELECT coalesce(max(number), 0) + 1 FROM event", &[])?;
     if item.is_some() {
@@ -229,13 +229,14 @@ pub(super) fn insert(
         connection.execute(sql, params![item.as_deref(), number])?;
     }
     connection.execute(
-        "INSERT INTO event (number, item, salt, line, logged)
-         VALUES (?1, (SELECT first FROM event_item WHERE name = ?2), ?3, ?4, ?5)",
-        params![number, item, &salt[..], line, logged],
+        "INSERT INTO event (number, item, salt, line)
+         VALUES (?1, (SELECT first FROM event_item WHERE name = ?2), ?3, ?4)",
+        params![number, item, salt, line],
     )
 }
 
-pub(super) const COLUMNS: &str = "number, logged, salt, line";
+const COLUMNS: &str = "number, salt, line,
+    CASE WHEN number <= (SELECT size FROM event_log) THEN number - 1 END AS logged";
 
 impl Store {
     /// Records events from now on.
@@ -266,24 +267,7 @@ impl Store {
 
     /// At most `most` events that are not in the log, in their order.
     pub fn waiting_events(&self, most: usize) -> Result<Vec<EventRow>, StoreError> {
-        self.events("logged IS NULL AND number > ?1", 0, most)
-    }
-
-    /// Notes that events are in the log, from a number on.
-    pub fn note_logged(&self, events: &[EventRow], first: i64) -> Result<(), StoreError> {
-        self.write(Sync::Later, |transaction| {
-            for (event, number) in events.iter().zip(first..) {
-                let sql = "UPDATE event SET logged = ?2 WHERE number = ?1";
-                transaction.execute(sql, params![event.number, number])?;
-            }
-            Ok(())
-        })
-    }
-
-    /// The number of the events that the index knows to be in the log.
-    pub fn logged_events(&self) -> Result<i64, StoreError> {
-        let sql = "SELECT coalesce(max(logged), -1) + 1 FROM event WHERE logged IS NOT NULL";
-        self.reading().value(sql, &[])
+        self.events_after(self.logged_events()?, most)
     }
 
     /// At most `most` events of an item after a number, in their order.
@@ -337,17 +321,13 @@ impl Store {
 
     /// At most `most` events after a number, those of all items and of the store, in their order.
     pub fn events_after(&self, number: i64, most: usize) -> Result<Vec<EventRow>, StoreError> {
-        self.events("number > ?1", number, most)
-    }
-
-    fn events(&self, are: &str, after: i64, most: usize) -> Result<Vec<EventRow>, StoreError> {
-        let sql = format!("SELECT {COLUMNS} FROM event WHERE {are} ORDER BY number LIMIT ?2");
+        let sql = format!("SELECT {COLUMNS} FROM event WHERE number > ?1 ORDER BY number LIMIT ?2");
         let connection = self.reading();
-        connection.each(&sql, params![after, query::limit(most)], row)
+        connection.each(&sql, params![number, query::limit(most)], row)
     }
 }
 
-pub(super) fn row(row: &Row<'_>) -> Result<EventRow, StoreError> {
+fn row(row: &Row<'_>) -> Result<EventRow, StoreError> {
     let salt: Vec<u8> = row.get("salt")?;
     Ok(EventRow {
         number: row.get("number")?,

@@ -1,18 +1,15 @@
 //! Events in the log, as the index knows them.
 
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::HashSet;
 
-use super::history::{COLUMNS, insert, row};
-use super::{EventRow, Store, StoreError};
+use super::history::insert;
+use super::{Store, StoreError};
 use crate::formats::history::SALT;
-use crate::sql::engine::{Sync, params};
+use crate::sql::engine::{Connection, Sync, params};
 
 /// An event as it is in the log, or was left for it.
 #[derive(Clone, Debug)]
 pub struct Logged {
-    /// Its number there; None if it is not there yet.
-    pub number: Option<i64>,
     /// The random bytes.
     pub salt: [u8; SALT],
     /// The line.
@@ -21,47 +18,70 @@ pub struct Logged {
     pub item: Option<String>,
 }
 
+impl Logged {
+    fn insert(&self, connection: &Connection) -> Result<(), StoreError> {
+        insert(connection, self.item.clone(), &self.salt, &self.line)
+    }
+}
+
 impl Store {
-    /// The numbers of the events that wait for the log, by their salts.
-    pub fn waiting_salts(&self) -> Result<HashMap<Vec<u8>, i64>, StoreError> {
-        let sql = "SELECT salt, number FROM event WHERE logged IS NULL";
-        let waiting = self
-            .reading()
-            .each(sql, &[], |row| Ok((row.get("salt")?, row.get("number")?)));
-        waiting.map(|waiting: Vec<_>| waiting.into_iter().collect())
+    /// The number of the events that the index knows to be in the log.
+    pub fn logged_events(&self) -> Result<i64, StoreError> {
+        logged_events(&self.reading())
     }
 
-    /// Records events that are in the log or were left for it: those that wait get their numbers, and others are new to the
-    /// index.
-    pub fn put_logged(
-        &self,
-        events: &[Logged],
-        waiting: &HashMap<Vec<u8>, i64>,
-        sync: Sync,
-    ) -> Result<(), StoreError> {
-        self.write(sync, |transaction| {
+    /// Notes that as many of the events that wait are in the log.
+    pub fn note_logged(&self, count: usize) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| note_logged(transaction, count))
+    }
+
+    /// Records events that follow in the log. They may be among those that wait, which are numbered after them.
+    pub fn put_logged(&self, events: &[Logged]) -> Result<(), StoreError> {
+        self.write(Sync::Later, |transaction| {
+            let known = logged_events(transaction)?;
+            let sql = "SELECT name, salt, line FROM event LEFT JOIN event_item ON first = item
+                       WHERE number > ?1 ORDER BY number";
+            let waiting = transaction.each(sql, params![known], |row| {
+                let cells: (Option<String>, Vec<u8>, String) =
+                    (row.get("name")?, row.get("salt")?, row.get("line")?);
+                Ok(cells)
+            })?;
+            transaction.execute("DELETE FROM event WHERE number > ?1", params![known])?;
+            if !waiting.is_empty() {
+                transaction.execute("DELETE FROM event_item WHERE first > ?1", params![known])?;
+            }
             for event in events {
-                let Logged {
-                    number, salt, line, ..
-                } = event;
-                if let Some(known) = waiting.get(&salt[..]) {
-                    let sql = "UPDATE event SET logged = ?2 WHERE number = ?1";
-                    transaction.execute(sql, params![*known, *number])?;
-                } else {
-                    insert(transaction, event.item.clone(), salt, line, *number)?;
+                event.insert(transaction)?;
+            }
+            note_logged(transaction, events.len())?;
+            let salts: HashSet<&[u8]> = events.iter().map(|it| &it.salt[..]).collect();
+            for (item, salt, line) in waiting {
+                if !salts.contains(&salt[..]) {
+                    insert(transaction, item, &salt, &line)?;
                 }
             }
             Ok(())
         })
     }
 
-    /// The events with these numbers in the log, in their order there.
-    pub fn logged_in(&self, numbers: Range<u64>) -> Result<Vec<EventRow>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM event WHERE logged >= ?1 AND logged < ?2 ORDER BY logged"
-        );
-        let Range { start, end } = numbers;
-        let numbers = params![start.cast_signed(), end.cast_signed()];
-        self.reading().each(&sql, numbers, row)
+    /// Records events that were left for the log, but those that wait already. They are on disk when this returns.
+    pub fn put_left(&self, events: &[Logged]) -> Result<(), StoreError> {
+        self.write(Sync::Now, |transaction| {
+            let sql = "SELECT salt FROM event WHERE number > ?1";
+            let known = params![logged_events(transaction)?];
+            let waiting = transaction.each(sql, known, |row| row.get("salt"))?;
+            let waiting: HashSet<Vec<u8>> = waiting.into_iter().collect();
+            let mut new = events.iter().filter(|it| !waiting.contains(&it.salt[..]));
+            new.try_for_each(|event| event.insert(transaction))
+        })
     }
+}
+
+fn logged_events(connection: &Connection) -> Result<i64, StoreError> {
+    connection.value("SELECT size FROM event_log", &[])
+}
+
+fn note_logged(connection: &Connection, count: usize) -> Result<(), StoreError> {
+    let count = i64::try_from(count).unwrap_or(i64::MAX);
+    connection.execute("UPDATE event_log SET size = size + ?1", params![count])
 }

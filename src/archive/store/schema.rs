@@ -217,6 +217,38 @@ const MIGRATIONS: &[&str] = &[
     CREATE INDEX event_waiting ON event (number) WHERE logged IS NULL;
     CREATE UNIQUE INDEX event_logged ON event (logged) WHERE logged IS NOT NULL;
     ",
+    // 17: events are numbered as in the log, so that none is changed when it is logged.
+    "
+    -- The number of events in the log of the store. They are the first ones, in its order; those after them wait.
+    CREATE TABLE event_log (
+        one  INTEGER PRIMARY KEY CHECK (one = 1),
+        size INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO event_log SELECT 1, count(logged) FROM event;
+    CREATE TABLE event_number AS
+        SELECT number AS before, row_number() OVER (ORDER BY logged IS NULL, logged, number) AS number FROM event;
+    CREATE UNIQUE INDEX event_number_before ON event_number (before);
+    DROP INDEX event_by_item;
+    DROP INDEX event_waiting;
+    DROP INDEX event_logged;
+    ALTER TABLE event RENAME TO event_before;
+    CREATE TABLE event (
+        number INTEGER PRIMARY KEY,
+        item   INTEGER,
+        salt   BLOB NOT NULL,
+        line   TEXT NOT NULL
+    ) STRICT;
+    -- No number of an event that is gone is that of another one later.
+    INSERT INTO event
+        SELECT own.number, coalesce(first.number, -item), salt, line
+        FROM event_before JOIN event_number own ON own.before = event_before.number
+        LEFT JOIN event_number first ON first.before = item
+        ORDER BY own.number;
+    UPDATE event_item SET first = coalesce((SELECT number FROM event_number WHERE before = first), -first);
+    DROP TABLE event_before;
+    DROP TABLE event_number;
+    CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+    ",
 ];
 
 /// Updates the database to the newest schema. Fails if a newer ibifs has written it.

@@ -201,4 +201,30 @@ const MIGRATIONS: &[&str] = &[
     ALTER TABLE event ALTER COLUMN item TYPE BIGINT USING item::bigint;
     CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
     "#,
+    // 10: events are numbered as in the log, as in SQLite.
+    r#"
+    CREATE TABLE event_log (
+        one  BIGINT PRIMARY KEY CHECK (one = 1),
+        size BIGINT NOT NULL
+    );
+    INSERT INTO event_log SELECT 1, count(logged) FROM event;
+    CREATE TABLE event_number AS
+        SELECT number AS before, row_number() OVER (ORDER BY logged IS NULL, logged, number) AS number FROM event;
+    CREATE UNIQUE INDEX event_number_before ON event_number (before);
+    ALTER TABLE event RENAME TO event_before;
+    CREATE TABLE event (
+        number BIGINT PRIMARY KEY,
+        item   BIGINT,
+        salt   BYTEA NOT NULL,
+        line   TEXT COLLATE "C" NOT NULL
+    );
+    INSERT INTO event
+        SELECT own.number, coalesce(first.number, -item), salt, line
+        FROM event_before JOIN event_number own ON own.before = event_before.number
+        LEFT JOIN event_number first ON first.before = item;
+    UPDATE event_item SET first = coalesce((SELECT number FROM event_number WHERE before = first), -first);
+    DROP TABLE event_before;
+    DROP TABLE event_number;
+    CREATE INDEX event_by_item ON event (item, number) WHERE item IS NOT NULL;
+    "#,
 ];

@@ -99,7 +99,10 @@ fn differing(
         let begin = bundle * width;
         let numbers = begin..known.min(begin + width);
         let entries = log.entries(bundle)?;
-        let mut events = index.logged_in(numbers.clone())?.into_iter().peekable();
+        let mut events = index
+            .events_after(begin.cast_signed(), WIDTH)?
+            .into_iter()
+            .peekable();
         for (number, entry) in numbers.zip(entries) {
             let event = events.next_if(|it| it.logged == Some(number.cast_signed()));
             if event.is_none_or(|event| entry_of(event) != entry) {
