@@ -31,6 +31,7 @@
 //! - [`registration`]: the requests and answers of the registration protocol of 2009.
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 //! - [`tlog`]: transparency logs: signed notes, checkpoints, tiles and proofs.
+//! - [`audit`]: audits among Archives.
 //! - [`timestamping`]: time stamps of others (RFC 3161).
 //! - [`history`]: what was done to an item or a store, as a line.
 //! - [`premis`]: what preservation systems record of a package, and what was done to an item, in PREMIS.
@@ -38,6 +39,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod address;
+pub mod audit;
 pub mod bag;
 pub mod base_url;
 pub mod citation;

@@ -1,8 +1,12 @@
 //! Signed lists of peers, and the addresses and keys by which services and databases are known.
 
+use ibifs::formats::audit::{AuditAnswer, AuditProof, AuditRequest, Parties};
 use ibifs::formats::base_url::BaseUrl;
 use ibifs::formats::federation::{PublicKey, SignedList, SigningKey, signature_line};
+use ibifs::formats::fixity::Digest;
 use ibifs::formats::name_spaces::NameSpaces;
+use ibifs::formats::tlog::note::{KeyKind, SignerKey};
+use ibifs::ibi::Ibi;
 use ibifs::outside::web::texts::redirection;
 use ibifs::sql::index_url::{IndexUrl, without_password};
 
@@ -20,6 +24,7 @@ pub fn check(data: &[u8]) {
         }
         Err(error) => sentence(&error),
     }
+    audits(rest);
     // Nobody else has this key.
     assert!(SignedList::verified(rest, &key.public()).is_err());
     match NameSpaces::parse(rest) {
@@ -49,6 +54,40 @@ pub fn check(data: &[u8]) {
             assert_eq!(without_password(url.as_str()), line);
             assert!(line.contains(url.place()));
         }
+        Err(error) => sentence(&error),
+    }
+}
+
+/// An audit that is read is written as it was, whatever it says.
+fn audits(rest: &[u8]) {
+    let Some(rest) = text(rest) else {
+        return;
+    };
+    let asker = SignerKey::new("a.example.org", KeyKind::Ed25519, &[1; 32]).expect("a key");
+    let answerer = SignerKey::new("b.example.org", KeyKind::Ed25519, &[2; 32]).expect("a key");
+    let known = [asker.verifier().clone()];
+    let signed = |key: &SignerKey| format!("{rest}\n{}", key.signature_of(rest));
+    match AuditRequest::open(&signed(&asker), &known) {
+        Ok(request) => assert_eq!(request.to_string(), rest),
+        Err(error) => sentence(&error),
+    }
+    match AuditProof::open(&signed(&asker), &known) {
+        Ok(proof) => assert_eq!(AuditProof::open(&proof.signed(&asker), &known), Ok(proof)),
+        Err(error) => sentence(&error),
+    }
+    let request = AuditRequest {
+        parties: Parties {
+            asker: asker.verifier().clone(),
+            answerer: answerer.verifier().clone(),
+        },
+        time: 1,
+        nonce: Digest([3; 32]),
+        seconds: 1,
+        wants_files: true,
+        items: vec![Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an identifier")],
+    };
+    match AuditAnswer::open(&signed(&answerer), &request) {
+        Ok(answer) => assert!(answer.items.len() <= 1),
         Err(error) => sentence(&error),
     }
 }
