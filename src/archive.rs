@@ -9,6 +9,7 @@
 //! - [`store`]: the relation store: all the SQL, and the ledger of dates handed out.
 //! - [`piece_hasher`]: the digests of the pieces of a file.
 //! - [`tree`]: the store's directories. What it writes is on disk when it returns.
+//! - [`signing_key`]: keys that an Archive signs with.
 //! - [`log_files`]: the files of the transparency log of a store.
 //! - [`manifest`]: the digest of an item's manifest.
 //! - [`scrub`]: reads every file again and compares it with its recorded digest. Needs no index.
@@ -22,8 +23,10 @@
 //! - [`repair`]: damaged files get the content that was recorded of them.
 //! - [`mod@drill`]: a restore that is tried.
 //! - [`audit`]: items are compared with their copies in another place.
+//! - [`answering`]: audits by other Archives.
 //! - [`witness`]: cosigns checkpoints of the logs of others.
 
+pub(crate) mod answering;
 pub(crate) mod audit;
 pub(crate) mod backup;
 pub(crate) mod copies;
@@ -39,6 +42,7 @@ pub(crate) mod package;
 pub(crate) mod piece_hasher;
 pub(crate) mod repair;
 pub(crate) mod scrub;
+pub(crate) mod signing_key;
 pub(crate) mod store;
 pub(crate) mod transfer;
 pub(crate) mod tree;

@@ -112,7 +112,7 @@ pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
 pub use ownership_transfer::{OwnershipTransfer, Role, TransferLock, TransferRecord};
 pub use peers::watch_peers;
 use publish::NewestTimes;
-pub use publish::{Listing, PublicFile, is_below_hidden};
+pub use publish::{Listing, PublicFile, ReadAgain, is_below_hidden};
 pub use published_log::{LogFile, PublishedLog};
 pub use recovery_log::WriteIntent;
 pub use refused::{Bringing, RefusedSidecar};

@@ -10,7 +10,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::time::{Duration, Instant};
 
@@ -18,7 +17,8 @@ use parking_lot::Mutex;
 use rustix::fs::{Advice, FlockOperation};
 use rustix::io::Errno;
 
-use super::tree::{Action, Tree, TreeError};
+use super::signing_key::{KeyError, errno_of, failed, key, key_directory, make};
+use super::tree::{Action, Tree};
 use crate::formats::fixity::Digest;
 use crate::formats::tlog::LogError;
 use crate::formats::tlog::checkpoint::{Checkpoint, cosign};
@@ -26,46 +26,13 @@ use crate::formats::tlog::merkle::{check_consistency, empty};
 use crate::formats::tlog::note::{KeyKind, Signature, SignerKey, VerifierKey};
 use crate::formats::tlog::witness::{AddCheckpoint, file_name, record, recorded};
 use crate::os::directory::Directory;
-use crate::os::random;
-use crate::os::writing::{self, Durability};
-use ibi::message::{Localize, Message};
-use ibi::{display_message, message};
 
 /// The directory of the witness in the store.
 pub const WITNESS: &str = "witness";
-/// The files with its key, and with the public part of it.
-const KEY: &str = "key";
-const PUBLIC_KEY: &str = "key.pub";
 /// The bytes of a place in the file of a log: what a disk writes at once is not in two of them.
 const PLACE: usize = 4096;
 /// The time that a request waits for another one, perhaps of another process, about the same log.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The reason why an Archive is no witness.
-#[derive(Debug)]
-pub enum WitnessError {
-    /// The system refuses something.
-    System(TreeError),
-    /// A file has other content than a witness has written.
-    Damaged(String),
-}
-
-impl Localize for WitnessError {
-    fn message(&self) -> Message {
-        match self {
-            WitnessError::System(error) => error.message(),
-            WitnessError::Damaged(path) => message!(
-                "'{path}' of the store is damaged; move '{directory}' away to be a witness with another key",
-                path,
-                directory = WITNESS
-            ),
-        }
-    }
-}
-
-display_message!(WitnessError);
-
-impl std::error::Error for WitnessError {}
 
 /// The reason why a checkpoint is not cosigned.
 #[derive(Debug)]
@@ -85,7 +52,7 @@ pub enum NotCosigned {
     /// Another request about the log takes too long.
     Busy,
     /// What is known of the log cannot be read or written.
-    Failed(WitnessError),
+    Failed(KeyError),
 }
 
 /// A witness, of a list of logs.
@@ -109,12 +76,9 @@ impl Witness {
     ///
     /// # Errors
     /// The store cannot be written, or what was written before is damaged.
-    pub fn open(store: &Tree, name: &str, keys: Vec<VerifierKey>) -> Result<Witness, WitnessError> {
-        let failed = |errno| failed(Action::Open, WITNESS, errno);
-        let directory = directory(store).map_err(failed)?;
-        // The lock ends with the descriptor, which no one else has.
-        rustix::fs::flock(&directory, FlockOperation::LockExclusive).map_err(failed)?;
-        let key = key(&directory, name)?;
+    pub fn open(store: &Tree, name: &str, keys: Vec<VerifierKey>) -> Result<Witness, KeyError> {
+        let directory = key_directory(store, WITNESS)?;
+        let key = key(&directory, WITNESS, (name, KeyKind::Cosignature))?;
         let mut logs: BTreeMap<String, Log> = BTreeMap::new();
         for key in keys {
             let log = match logs.entry(key.name().to_owned()) {
@@ -154,7 +118,7 @@ impl Witness {
 
 impl Log {
     /// Opens the file of a log; makes it where it is missing.
-    fn open(directory: &Directory, origin: &str) -> Result<Log, WitnessError> {
+    fn open(directory: &Directory, origin: &str) -> Result<Log, KeyError> {
         let name = file_name(origin);
         let path = format!("{WITNESS}/{name}");
         let failed = |errno| failed(Action::Open, &path, errno);
@@ -249,13 +213,13 @@ impl Log {
     }
 
     /// The checkpoint that was recorded last, and which place has it.
-    fn last(&self, file: &File, origin: &str) -> Result<(Checkpoint, usize), WitnessError> {
+    fn last(&self, file: &File, origin: &str) -> Result<(Checkpoint, usize), KeyError> {
         // Another host may have written, and after an error memory may have what the disk has not.
         let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
         let mut places = [0; 2 * PLACE];
         let read = file.read_exact_at(&mut places, 0);
         read.map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => WitnessError::Damaged(self.path.clone()),
+            std::io::ErrorKind::UnexpectedEof => self.damaged(),
             _ => failed(Action::Read, &self.path, errno_of(&error)),
         })?;
         let read = |place: &[u8]| recorded(origin, std::str::from_utf8(place).ok()?.trim_end());
@@ -263,75 +227,22 @@ impl Log {
         let found = found.filter_map(|(at, checkpoint)| Some((checkpoint?, at)));
         found
             .max_by_key(|(checkpoint, _)| checkpoint.size)
-            .ok_or_else(|| WitnessError::Damaged(self.path.clone()))
+            .ok_or_else(|| self.damaged())
     }
 
     fn failed(&self, action: Action, errno: Errno) -> NotCosigned {
         NotCosigned::Failed(failed(action, &self.path, errno))
     }
-}
 
-fn failed(action: Action, path: &str, errno: Errno) -> WitnessError {
-    WitnessError::System(TreeError::new(action, path, errno))
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
+    fn damaged(&self) -> KeyError {
+        KeyError::Damaged {
+            path: self.path.clone(),
+            directory: WITNESS,
+        }
+    }
 }
 
 /// A place with the record of a checkpoint: a line that spaces fill.
 fn place_of(checkpoint: &Checkpoint) -> Vec<u8> {
     format!("{:1$}\n", record(checkpoint), PLACE - 1).into_bytes()
-}
-
-/// Opens the directory of the witness; makes it where it is missing.
-fn directory(store: &Tree) -> Result<Directory, Errno> {
-    let above = Directory::reopened(store.root())?;
-    match above.make_directory(WITNESS, 0o700) {
-        Err(Errno::EXIST) => above.directory(WITNESS),
-        made => {
-            above.sync()?;
-            made
-        }
-    }
-}
-
-/// Makes a file, which is on disk when this returns.
-fn make(directory: &Directory, name: &str, bytes: &[u8], mode: u32) -> Result<(), Errno> {
-    let new = format!("{name}.new");
-    // Left behind by a crash: only who holds the lock writes here.
-    let _ = directory.remove_file(&new);
-    let file = writing::create(directory, &new, bytes, mode, None)?;
-    let (from, to) = ((directory, new.as_str()), (directory, name));
-    writing::rename_into_place(&file, from, to, Durability::Synced)?;
-    directory.sync()
-}
-
-/// Reads the key, or makes one.
-fn key(directory: &Directory, name: &str) -> Result<SignerKey, WitnessError> {
-    let path = format!("{WITNESS}/{KEY}");
-    let damaged = || WitnessError::Damaged(path.clone());
-    let seed = match directory.file(KEY) {
-        Ok(file) => {
-            let mut text = Vec::new();
-            let read = file.take(PLACE as u64).read_to_end(&mut text);
-            read.map_err(|error| failed(Action::Read, &path, errno_of(&error)))?;
-            Digest::parse(text.trim_ascii_end()).ok_or_else(damaged)?.0
-        }
-        Err(Errno::NOENT) => {
-            let drawn = random::draw::<32>();
-            let seed = drawn.map_err(|errno| failed(Action::Read, random::SOURCE, errno))?;
-            let text = format!("{}\n", Digest(seed));
-            let made = make(directory, KEY, text.as_bytes(), 0o600);
-            made.map_err(|errno| failed(Action::Make, &path, errno))?;
-            seed
-        }
-        Err(errno) => return Err(failed(Action::Open, &path, errno)),
-    };
-    let key = SignerKey::new(name, KeyKind::Cosignature, &seed).map_err(|_| damaged())?;
-    let text = format!("{}\n", key.verifier());
-    let made = make(directory, PUBLIC_KEY, text.as_bytes(), 0o644);
-    let shown = format!("{WITNESS}/{PUBLIC_KEY}");
-    made.map_err(|errno| failed(Action::Make, &shown, errno))?;
-    Ok(key)
 }

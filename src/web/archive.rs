@@ -1,5 +1,6 @@
 //! The Archive over HTTP: its service (ibi-resolution(7)), the content of its items, pages, and OAI-PMH.
 
+mod audit;
 mod cache;
 pub(crate) mod conditions;
 mod content;
@@ -31,6 +32,7 @@ use rustix::io::Errno;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
+use crate::archive::answering::AuditService;
 use crate::archive::witness::Witness;
 use crate::archive::{Archive, ReadAs, scrub};
 use crate::formats::base_url::BaseUrl;
@@ -79,6 +81,8 @@ pub struct Site {
     receiver: Option<Arc<Receiver>>,
     /// The witness of other logs. None if the Archive is none.
     witness: Option<Arc<Witness>>,
+    /// The service for audits by other Archives. None if none is listed.
+    audits: Option<Arc<AuditService>>,
     gauges: measure::Gauges,
 }
 
@@ -125,6 +129,7 @@ impl Site {
             log: tlog::Log::default(),
             receiver: None,
             witness: None,
+            audits: None,
             gauges: measure::Gauges::default(),
         }
     }
@@ -199,6 +204,15 @@ impl Site {
     pub fn witnessing(self, witness: Option<Witness>) -> Site {
         Site {
             witness: witness.map(Arc::new),
+            ..self
+        }
+    }
+
+    /// Adds the service for audits by other Archives.
+    #[must_use]
+    pub fn audited(self, audits: Option<AuditService>) -> Site {
+        Site {
+            audits: audits.map(Arc::new),
             ..self
         }
     }
@@ -381,12 +395,20 @@ async fn within(handle: SiteHandle, mut request: Request<Body>) -> Response<Body
         if witness::is_of(path) {
             return Box::pin(witness::answer(handle.site, request)).await;
         }
+        if audit::is_of(path) {
+            return Box::pin(audit::answer(handle.site, request)).await;
+        }
         return answer::no_method(request.method(), "GET, HEAD");
     }
     if let Some(witness) = &handle.site.witness
         && witness::is_key(path)
     {
         return witness::key(witness);
+    }
+    if let Some(audits) = &handle.site.audits
+        && audit::is_key(path)
+    {
+        return audit::key(audits);
     }
     let query = uri.query().unwrap_or("");
     if service::is_of(&handle.site, path) && query.contains("servicesubject=") {

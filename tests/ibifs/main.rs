@@ -10,6 +10,7 @@ mod answers;
 mod asked;
 mod attackers;
 mod audit;
+mod audit_http;
 mod backup;
 mod bags;
 mod beneath;

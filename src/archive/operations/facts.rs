@@ -50,6 +50,8 @@ pub struct Facts {
     pub history: bool,
     /// The Archives that cosign its log, and their keys.
     pub witnesses: Vec<(BaseUrl, VerifierKey)>,
+    /// The Archives with which it compares its items, and their keys.
+    pub audits: Vec<(BaseUrl, VerifierKey)>,
     /// Where the Archive is; two Archives that say the same are in one place.
     pub place: Vec<String>,
     /// The threats to that place, in words of the administrator.
@@ -104,7 +106,7 @@ impl Facts {
     }
 
     /// Host and port, as an address.
-    fn address(&self) -> String {
+    pub(in crate::archive) fn address(&self) -> String {
         match self.port {
             80 => self.host.clone(),
             port => format!("{}:{port}", self.host),
@@ -157,6 +159,7 @@ impl Facts {
                 sealed_after: None,
                 history: false,
                 witnesses: Vec::new(),
+                audits: Vec::new(),
                 place: Vec::new(),
                 threats: Vec::new(),
                 policy: CopyPolicy::default(),
@@ -247,18 +250,19 @@ impl Facts {
                 other => return Err(refuse("history", other)),
             },
         };
-        let witnesses = match pairs.get("witness") {
-            None => Vec::new(),
+        let archives = |name: &str, kind: KeyKind| match pairs.get(name) {
+            None => Ok(Vec::new()),
             Some(value) => {
-                let refused = || refuse("witness", &value.words().join(" "));
-                let witness = |pair: &[String]| {
+                let refused = || refuse(name, &value.words().join(" "));
+                let archive = |pair: &[String]| {
                     let [url, key] = pair else { return None };
-                    let key = VerifierKey::parse(key).ok()?;
-                    let is_witness = key.kind() == KeyKind::Cosignature;
-                    Some((BaseUrl::parse(url).ok().filter(|_| is_witness)?, key))
+                    let key = VerifierKey::parse(key)
+                        .ok()
+                        .filter(|key| key.kind() == kind)?;
+                    Some((BaseUrl::parse(url).ok()?, key))
                 };
-                let witnesses = value.words().chunks(2).map(witness).collect();
-                Option::<Vec<_>>::ok_or_else(witnesses, refused)?
+                let archives = value.words().chunks(2).map(archive).collect();
+                Option::<Vec<_>>::ok_or_else(archives, refused)
             }
         };
         let sealed_after = match pairs.get("seal") {
@@ -321,7 +325,8 @@ impl Facts {
             drafts,
             sealed_after,
             history,
-            witnesses,
+            witnesses: archives("witness", KeyKind::Cosignature)?,
+            audits: archives("audit", KeyKind::Ed25519)?,
             place: words("place"),
             threats: words("threat"),
             policy,
@@ -373,10 +378,12 @@ impl Facts {
         if self.history {
             text.push_str("history yes\n");
         }
-        if !self.witnesses.is_empty() {
-            let witness = |(url, key): &(BaseUrl, VerifierKey)| format!("{url} {key}");
-            let witnesses: Vec<String> = self.witnesses.iter().map(witness).collect();
-            text.push_str(&format!("witness {{{}}}\n", witnesses.join(" ")));
+        for (name, archives) in [("witness", &self.witnesses), ("audit", &self.audits)] {
+            if !archives.is_empty() {
+                let archive = |(url, key): &(BaseUrl, VerifierKey)| format!("{url} {key}");
+                let archives: Vec<String> = archives.iter().map(archive).collect();
+                text.push_str(&format!("{name} {{{}}}\n", archives.join(" ")));
+            }
         }
         for (name, words) in [("place", &self.place), ("threat", &self.threats)] {
             if !words.is_empty() {

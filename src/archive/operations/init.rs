@@ -134,6 +134,7 @@ impl Archive {
             sealed_after: None,
             history: false,
             witnesses: Vec::new(),
+            audits: Vec::new(),
             place: Vec::new(),
             threats: Vec::new(),
             policy: CopyPolicy::default(),

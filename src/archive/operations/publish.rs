@@ -2,8 +2,10 @@
 //!
 //! - [`walk`]: the entries of an item.
 //! - [`inventory`]: the contents of an item, for a client that shows all of it.
+//! - [`again`]: its files, read again.
 //! - [`newest`]: its last change.
 
+mod again;
 mod inventory;
 mod newest;
 pub(super) mod walk;
@@ -17,6 +19,7 @@ use crate::archive::tree::{
     Dependencies, METADATA_TEXT, OpenItem, Place, Published, SIDECAR, TreeError,
 };
 use crate::formats::item::Sidecar;
+pub use again::ReadAgain;
 use ibi::Timestamp;
 pub(super) use newest::NewestTimes;
 use walk::{NextEntries, Walk};

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::access::StoreAccess;
 use super::{failed_at, listen, print, say, secret, usage};
+use crate::archive::answering::AuditService;
 use crate::archive::transfer::{Local, Tokens};
 use crate::archive::witness::Witness;
 use crate::archive::{Archive, Clock, Facts, ServiceRecord, SystemClock};
@@ -47,6 +48,10 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     )?;
     let facts = facts.clone();
     let witness = witness(options, &archive)?;
+    let audits = AuditService::open(archive.tree(), &facts).unwrap_or_else(|error| {
+        log::warn!("audits by other Archives are not answered: {error}");
+        None
+    });
     let mut receiver = receiver(options)?;
     let mut refused = None;
     let is_json = options.output.json;
@@ -102,7 +107,11 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
                 log::warn!("'ibifs status' does not show this service: {error}");
             }
         }
-        let site = Arc::new(site.receiving(receiver.take()).witnessing(witness));
+        let site = Arc::new(
+            site.receiving(receiver.take())
+                .witnessing(witness)
+                .audited(audits),
+        );
         put(&if is_json {
             print::listening_json(&site.url().short(), &socket, config.metrics)
         } else {

@@ -17,7 +17,7 @@ use ibi::message::{Localize, Message};
 use ibi::{message, plural};
 
 /// The entries of the store's directory that only the Archive should be able to write.
-const OWN: [&str; 24] = [
+const OWN: [&str; 25] = [
     ".",
     own_files::FACTS,
     own_files::DATABASE,
@@ -40,6 +40,7 @@ const OWN: [&str; 24] = [
     TEXT_FILE,
     PUBLIC_TEXT_FILE,
     "witness",
+    "audit",
     "log",
     "log/told",
 ];

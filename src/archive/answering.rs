@@ -1,0 +1,354 @@
+//! Audits by other Archives: their items are read here, and they are shown that it was done.
+//!
+//! Only Archives that `audit` in `archive.ibi` lists may ask, since each request reads the disk. A request is answered once: it is
+//! later than all before of the same Archive, and not much older or newer than now. An Archive has one request at a time. What
+//! the public may not read is answered like what is not held.
+//!
+//! The key of the Archive for audits is in `audit/` in the store; its signatures are of texts that begin with what they are.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::signing_key::{KeyError, key, key_directory};
+use super::tree::Tree;
+use super::{Facts, ReadAgain, ReadAs};
+use crate::formats::audit::{
+    AnswerHead, AnswerLine, AuditAnswer, AuditError, AuditProof, AuditRequest, Challenge,
+    ItemAnswer, LONGEST_ANSWER, Role, SentFiles,
+};
+use crate::formats::fixity::Digest;
+use crate::formats::item::Names;
+use crate::formats::tlog::note::{KeyKind, SignerKey, VerifierKey};
+use crate::os::random;
+use ibi::Ibi;
+use rustix::io::Errno;
+
+/// The directory of the key in the store.
+const AUDIT: &str = "audit";
+/// The most microseconds between the time of a request and now.
+const FARTHEST: u64 = 15 * 60 * 1_000_000;
+/// The interval at which an Archive that waits sees that it goes on.
+const SHOWN_EVERY: Duration = Duration::from_secs(5);
+
+/// Opens the key with which an Archive audits others and answers their audits. It is made where there is none.
+///
+/// # Errors
+/// The store cannot be written, or what was written before is damaged.
+pub fn audit_key(store: &Tree, facts: &Facts) -> Result<SignerKey, KeyError> {
+    let directory = key_directory(store, AUDIT)?;
+    key(&directory, AUDIT, (&facts.address(), KeyKind::Ed25519))
+}
+
+/// The reason why an Archive has no answer.
+#[derive(Debug)]
+pub enum NotAudited {
+    /// The request is none, or is not one of a listed Archive.
+    Refused(AuditError),
+    /// Its time is not about now.
+    Time,
+    /// A request of the same Archive had this time or a later one: it was sent before.
+    Replayed,
+    /// Another request of the same Archive is being answered.
+    Busy,
+    /// No proof is waited for, or another one.
+    NotExpected,
+    /// The system has no random numbers.
+    Random(Errno),
+}
+
+impl From<AuditError> for NotAudited {
+    fn from(error: AuditError) -> NotAudited {
+        NotAudited::Refused(error)
+    }
+}
+
+/// What is known of an Archive that asks.
+#[derive(Debug, Default)]
+struct Asked {
+    /// The time of its last request.
+    time: u64,
+    is_busy: bool,
+    /// The last answer: the digests that the Archive has computed itself if it has the same.
+    expected: Option<(Challenge, Vec<(Ibi, Digest)>)>,
+}
+
+/// Answers the audits of listed Archives.
+#[derive(Debug)]
+pub struct AuditService {
+    key: SignerKey,
+    known: Vec<VerifierKey>,
+    asked: Mutex<BTreeMap<String, Asked>>,
+}
+
+/// A request that is answered. No other of the same Archive is until it is dropped.
+#[derive(Debug)]
+pub struct AuditTurn {
+    service: Arc<AuditService>,
+    request: AuditRequest,
+    head: AnswerHead,
+    began: Instant,
+}
+
+/// The comparison of what an Archive has computed with what was read here.
+#[derive(Debug)]
+pub struct SharedProof {
+    /// The Archive.
+    pub asker: VerifierKey,
+    /// The number of items that both have.
+    pub same: u64,
+    /// The items of which it has something else.
+    pub other: Vec<Ibi>,
+}
+
+impl AuditService {
+    /// Opens the service of an Archive. None if it lists no Archive.
+    ///
+    /// # Errors
+    /// There is no key, and none can be made.
+    pub fn open(store: &Tree, facts: &Facts) -> Result<Option<AuditService>, KeyError> {
+        if facts.audits.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(AuditService {
+            key: audit_key(store, facts)?,
+            known: facts.audits.iter().map(|(_, key)| key.clone()).collect(),
+            asked: Mutex::default(),
+        }))
+    }
+
+    /// Returns its public key.
+    pub fn key(&self) -> &VerifierKey {
+        self.key.verifier()
+    }
+
+    /// Begins to answer a request, at a time in microseconds since 1970.
+    ///
+    /// # Errors
+    /// The reason why it is not answered; nothing was read then.
+    pub fn begin(
+        self: &Arc<AuditService>,
+        text: &str,
+        facts: &Facts,
+        now: u64,
+    ) -> Result<AuditTurn, NotAudited> {
+        let request = AuditRequest::open(text, &self.known)?;
+        if request.parties.answerer != *self.key() {
+            return Err(AuditError::OtherArchive.into());
+        }
+        if request.time.abs_diff(now) > FARTHEST {
+            return Err(NotAudited::Time);
+        }
+        let nonce = random::draw::<32>().map_err(NotAudited::Random)?;
+        {
+            let mut asked = self.asked.lock();
+            let asked = asked.entry(request.parties.asker.to_string()).or_default();
+            if asked.is_busy {
+                return Err(NotAudited::Busy);
+            }
+            if request.time <= asked.time {
+                return Err(NotAudited::Replayed);
+            }
+            (asked.time, asked.is_busy, asked.expected) = (request.time, true, None);
+        }
+        let challenge = Challenge {
+            parties: request.parties.clone(),
+            nonces: (request.nonce, Digest(nonce)),
+        };
+        Ok(AuditTurn {
+            service: Arc::clone(self),
+            request,
+            head: AnswerHead {
+                challenge,
+                service: facts.service.clone(),
+                place: facts.place.clone(),
+            },
+            began: Instant::now(),
+        })
+    }
+
+    /// Compares what an Archive has computed with what was read for it.
+    ///
+    /// # Errors
+    /// No answer was given to which this belongs.
+    pub fn compare(&self, text: &str) -> Result<SharedProof, NotAudited> {
+        let proof = AuditProof::open(text, &self.known)?;
+        let asker = proof.challenge.parties.asker.clone();
+        let expected = {
+            let mut asked = self.asked.lock();
+            let last = asked.get_mut(&asker.to_string());
+            let last = last
+                .filter(|it| !it.is_busy)
+                .and_then(|it| it.expected.take());
+            last.filter(|(challenge, _)| *challenge == proof.challenge)
+        };
+        let (_, expected) = expected.ok_or(NotAudited::NotExpected)?;
+        let is_same = |(item, digest): &&(Ibi, Digest)| {
+            let here = expected.iter().find(|(here, _)| here == item);
+            here.is_some_and(|(_, here)| here == digest)
+        };
+        let (same, other): (Vec<_>, Vec<_>) = proof.items.iter().partition(is_same);
+        Ok(SharedProof {
+            asker,
+            same: same.len() as u64,
+            other: other.into_iter().map(|(item, _)| item.clone()).collect(),
+        })
+    }
+}
+
+impl AuditTurn {
+    /// Reads the items that a reader may see, and sends the answer line by line. It ends early if `send` returns that no more is
+    /// wanted.
+    pub fn answer(self, reader: &ReadAs<'_>, send: &mut dyn FnMut(String) -> bool) {
+        let mut sending = Sending {
+            text: String::new(),
+            sent: 0,
+            last: Instant::now(),
+            send,
+        };
+        let mut expected = Vec::new();
+        if sending.add(&self.head.to_string()) && self.items(reader, &mut sending, &mut expected) {
+            let signature = AuditAnswer::signature(&sending.text, &self.service.key);
+            sending.text.push_str(&signature);
+            let mut asked = self.service.asked.lock();
+            if let Some(asked) = asked.get_mut(&self.asker()) {
+                asked.expected = Some((self.head.challenge.clone(), expected));
+                // Before the end is sent, after which the Archive may send its proof.
+                asked.is_busy = false;
+            }
+            drop(asked);
+            sending.flush();
+        }
+    }
+
+    fn asker(&self) -> String {
+        self.request.parties.asker.to_string()
+    }
+
+    /// Returns whether the answer is complete.
+    fn items(
+        &self,
+        reader: &ReadAs<'_>,
+        sending: &mut Sending<'_>,
+        expected: &mut Vec<(Ibi, Digest)>,
+    ) -> bool {
+        let most = Duration::from_secs(self.request.seconds);
+        for item in &self.request.items {
+            let is_late = self.began.elapsed() >= most;
+            if is_late {
+                return sending.add(&AnswerLine::End(false).to_string());
+            }
+            let Some((answer, files)) = self.item(reader, item, sending) else {
+                return false;
+            };
+            let mut lines = String::new();
+            let challenge = &self.head.challenge;
+            if self.request.wants_files {
+                for (path, kept) in &files {
+                    let digest = challenge.of_file(Role::Answerer, kept);
+                    lines.push_str(&AnswerLine::File(path.clone(), digest).to_string());
+                }
+            }
+            let is_long = sending.text.len() + lines.len() > LONGEST_ANSWER / 2;
+            if is_long && !expected.is_empty() {
+                return sending.add(&AnswerLine::End(false).to_string());
+            }
+            let answer = if is_long { ItemAnswer::Unread } else { answer };
+            if !is_long {
+                sending.text.push_str(&lines);
+            }
+            let digest = challenge.of_item(Role::Asker, item, &files);
+            expected.push((item.clone(), digest));
+            if !sending.add(&AnswerLine::Item(item.clone(), answer).to_string()) {
+                return false;
+            }
+        }
+        sending.add(&AnswerLine::End(true).to_string())
+    }
+
+    /// Reads an item. None if no more is wanted.
+    fn item(
+        &self,
+        reader: &ReadAs<'_>,
+        ibi: &Ibi,
+        sending: &mut Sending<'_>,
+    ) -> Option<(ItemAnswer, SentFiles)> {
+        let challenge = &self.head.challenge;
+        let names = Names::from(ibi.clone());
+        let shown = reader.held(&names).and_then(|item| match item {
+            Some(item) if reader.is_public(&item)? => Ok(Some(item)),
+            _ => Ok(None),
+        });
+        let read = shown.and_then(|item| {
+            let Some(item) = item else {
+                return Ok(Some((ItemAnswer::Missing, SentFiles::new())));
+            };
+            let mut reading = ReadAgain {
+                before: &|path, size| challenge.before(ibi, path, size),
+                goes_on: &mut || sending.goes_on(),
+            };
+            let files = reader.read_again(&item, &mut reading)?;
+            Ok(files.map(|files| {
+                let digest = challenge.of_item(Role::Answerer, ibi, &files);
+                (ItemAnswer::Read(digest), files)
+            }))
+        });
+        read.unwrap_or_else(|error| {
+            log::warn!(
+                "{ibi} cannot be read for {}: {error}",
+                self.request.parties.asker.name()
+            );
+            Some((ItemAnswer::Unread, SentFiles::new()))
+        })
+    }
+}
+
+impl Drop for AuditTurn {
+    fn drop(&mut self) {
+        let mut asked = self.service.asked.lock();
+        // After the end of an answer another request may have begun.
+        if let Some(asked) = asked.get_mut(&self.asker())
+            && asked.time == self.request.time
+        {
+            asked.is_busy = false;
+        }
+    }
+}
+
+/// An answer that is sent.
+struct Sending<'a> {
+    /// All lines, which are signed at the end.
+    text: String,
+    /// The bytes of them that were sent.
+    sent: usize,
+    last: Instant,
+    send: &'a mut dyn FnMut(String) -> bool,
+}
+
+impl Sending<'_> {
+    /// Adds lines. They are sent now and then. Returns whether more is wanted.
+    fn add(&mut self, lines: &str) -> bool {
+        self.text.push_str(lines);
+        let is_first = self.sent == 0;
+        if is_first || self.last.elapsed() >= SHOWN_EVERY {
+            return self.flush();
+        }
+        true
+    }
+
+    /// Shows that the answer goes on, if it has not for a while. Returns whether more is wanted.
+    fn goes_on(&mut self) -> bool {
+        if self.last.elapsed() < SHOWN_EVERY {
+            return true;
+        }
+        self.add(&AnswerLine::Reading.to_string())
+    }
+
+    fn flush(&mut self) -> bool {
+        let lines = self.text.get(self.sent..).unwrap_or_default().to_owned();
+        (self.sent, self.last) = (self.text.len(), Instant::now());
+        (self.send)(lines)
+    }
+}
