@@ -141,7 +141,7 @@ const ANSWERS: &[(&str, &str, &str)] = &[
     (
         "report",
         "ibifs report A --ndsa --json",
-        "(.cells | length) == 20 and .backed_up != null and .scrubbed != null",
+        "(.cells | length) == 20 and .backed_up != null and .audited != null and .scrubbed != null",
     ),
     (
         "copies",

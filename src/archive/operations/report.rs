@@ -60,6 +60,8 @@ pub struct PreservationReport {
     pub short: u64,
     /// When the last scrub of all was completed.
     pub scrubbed: Option<Timestamp>,
+    /// When an item was last compared with a copy of it elsewhere.
+    pub audited: Option<Timestamp>,
     /// The backup that was made last.
     pub backup: Option<BackupNote>,
     /// When a witness last cosigned the log.
@@ -88,6 +90,7 @@ struct ItemCounts {
     with_formats: u64,
     titled: u64,
     copied: u64,
+    audited: Option<Timestamp>,
     two_in_two: u64,
     three_in_two: u64,
     three_in_three: u64,
@@ -97,6 +100,9 @@ impl ItemCounts {
     fn add(&mut self, known: &ItemCopies, has_title: bool, has_formats: bool) {
         let (copies, places) = (known.count.copies, known.count.places);
         let own = known.copies.first();
+        let others = known.copies.iter().skip(1);
+        let proved = others.filter_map(|copy| copy.proof.as_ref().map(|proof| &proof.at));
+        self.audited = proved.chain(&self.audited).max().cloned();
         self.all += 1;
         self.short += u64::from(!known.count.is_enough);
         self.with_digests += u64::from(own.is_some_and(|own| own.proof.is_some()));
@@ -170,6 +176,7 @@ impl Archive {
             items: counts.all,
             short: counts.short,
             scrubbed: scrubbed.map(instant),
+            audited: counts.audited.clone(),
             backup: backups.pop(),
             cosigned: cosigned.map(|at| instant(at.cast_signed())),
             events: log.map(|log| log.checkpoint().size),
@@ -290,8 +297,8 @@ impl Archive {
                     some = counts.copied,
                     all = counts.all
                 ),
-                None,
-                copies,
+                report.audited.clone(),
+                "ibifs audit STORE --with PLACE",
                 Some(message!("that damaged files are mended")),
             ),
             (

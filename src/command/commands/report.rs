@@ -100,6 +100,10 @@ fn summary(report: &PreservationReport) -> String {
             time = time(report.scrubbed.as_ref())
         ),
         message!(
+            "last comparison with a copy elsewhere: {time}",
+            time = time(report.audited.as_ref())
+        ),
+        message!(
             "last backup: {time}",
             time = time(backup.map(|it| &it.made))
         ),
@@ -177,6 +181,7 @@ fn value(report: &PreservationReport) -> serde_json::Map<String, Value> {
         ("items", json!(report.items)),
         ("short", json!(report.short)),
         ("scrubbed", time(report.scrubbed.as_ref())),
+        ("audited", time(report.audited.as_ref())),
         ("backed_up", time(backup.map(|it| &it.made))),
         ("backup_proved", time(drill.map(|it| &it.at))),
         ("cosigned", time(report.cosigned.as_ref())),
