@@ -213,7 +213,7 @@ fn systemd_understands_the_units_and_fstab() {
     let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
     std::fs::write(env.root().join("ibifs@demo.service"), unit).expect("a unit");
     std::fs::copy(file("fstab.example"), env.root().join("fstab")).expect("an fstab");
-    for name in ["ibifs-serve", "ibifs-backup", "ibifs-scrub"] {
+    for name in ["ibifs-serve", "ibifs-backup", "ibifs-scrub", "ibifs-audit"] {
         let unit = std::fs::read_to_string(file(&format!("{name}@.service"))).expect("a unit");
         assert_eq!(unit.matches("/usr/bin/ibifs ").count(), 1, "{name}");
         let unit = unit.replace("/usr/bin/ibifs ", &format!("{program} "));
