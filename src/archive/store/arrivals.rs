@@ -282,6 +282,7 @@ mod tests {
         assert_eq!(found.map(|item| item.id), Some(id));
         assert_eq!(store.sidecar(id).expect("asked"), None);
         assert_eq!(store.relations_of(id).expect("asked"), Vec::new());
+        assert_eq!(store.content_stamp(id).expect("asked"), None);
         store.note_change(id).expect("noted");
         assert_eq!(rows(&store), 0);
         let put = store.put(&with_sidecar(names(REP))).expect("recorded");
