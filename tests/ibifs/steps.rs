@@ -5,6 +5,7 @@
 //! ends without having come to the step. Usually some of the steps are tried, with `IBIFS_TEST_STEPS=1` all.
 
 mod claim;
+mod command;
 mod copies;
 mod damage;
 mod decisions;

@@ -130,7 +130,8 @@ impl Store {
         item: ItemId,
     ) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT stamp FROM content WHERE item = ?1";
-        self.reading_rows().first(sql, params![item.0], |row| row.get(0))
+        self.reading_rows()
+            .first(sql, params![item.0], |row| row.get(0))
     }
 
     /// Items that are not removed and have no row, after a number.

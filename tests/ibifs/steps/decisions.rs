@@ -1,14 +1,10 @@
 //! What an owner decides about an item is stopped at each durable step: the item is as it was or as decided, its files are
 //! whole, and the same command completes it.
 
-use std::process::{Command, Stdio};
-
+use super::command::{MANY, stop_at};
 use super::stride;
-use super::supervisor::{Supervised, What};
+use super::supervisor::What;
 use crate::support::TestEnv;
-
-/// No decision has so many steps.
-const MANY: usize = 1000;
 
 /// State, draft, sealed and withdrawn, as `ibifs show` has them.
 const SHOWN: &str = r#"shown() { ibifs show --store S $(< one) --json | jq -c '[.state, .draft, .sealed != null, .withdrawn != null]'; }"#;
@@ -24,24 +20,10 @@ fn stopped(prepare: &str, words: &[&str], before: &[&str], after: &str) {
     let rep = env.sh("cat one");
     for at in (1..MANY).step_by(stride(7)) {
         env.sh("rm -rf S; cp -a before S");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
         let (name, options) = words.split_first().expect("a command");
-        command
-            .args([name, "--store", "S", rep.as_str()])
-            .args(options)
-            .current_dir(env.root())
-            .env_remove("IBIFS_STORE")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let (supervised, child) =
-            Supervised::start(&mut command, env.root(), Some((at, What::Kill)));
-        let output = child.wait_with_output().expect("it ends");
-        let (reached, step) = (supervised.reached(), supervised.step().to_string());
-        supervised.wait();
-        if !reached {
-            assert!(at > 2 && output.status.success(), "{output:?}");
-        }
+        let arguments = [&[*name, "--store", "S", rep.as_str()], options].concat();
+        let ended = stop_at(&env, &arguments, env.root(), (at, What::Kill));
+        assert!(ended.reached || at > 2, "it has steps");
         let [again, options] = [name, options.join("' '").as_str()].map(str::to_owned);
         let options = if options.is_empty() {
             options
@@ -54,7 +36,7 @@ fn stopped(prepare: &str, words: &[&str], before: &[&str], after: &str) {
         ));
         let mut lines = found.lines();
         let first = lines.next().expect("what is shown");
-        let is_whole = if reached {
+        let is_whole = if ended.reached {
             before.contains(&first) || first == after
         } else {
             first == after
@@ -69,9 +51,10 @@ fn stopped(prepare: &str, words: &[&str], before: &[&str], after: &str) {
             is_whole
                 && rest.starts_with(&count)
                 && rest.last().is_some_and(|it| it.ends_with("0 findings")),
-            "{words:?} killed at {at}, {step}: {found}"
+            "{words:?}, {}: {found}",
+            ended.step
         );
-        if !reached {
+        if !ended.reached {
             return;
         }
     }
