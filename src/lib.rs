@@ -58,7 +58,7 @@ pub mod outside {
         pub use crate::http::client::Network;
     }
     pub mod web {
-        pub use crate::web::{audit, texts, witness};
+        pub use crate::web::{texts, witness};
     }
     pub mod world {
         pub use crate::world::texts;

@@ -32,6 +32,8 @@ const AUDIT: &str = "audit";
 const FARTHEST: u64 = 15 * 60 * 1_000_000;
 /// The interval at which an Archive that waits sees that it goes on.
 const SHOWN_EVERY: Duration = Duration::from_secs(5);
+/// The time for which lines wait for others, with which they are sent.
+const SENT_EVERY: Duration = Duration::from_millis(50);
 
 /// Opens the key with which an Archive audits others and answers their audits. It is made where there is none.
 ///
@@ -332,7 +334,7 @@ impl Sending<'_> {
     fn add(&mut self, lines: &str) -> bool {
         self.text.push_str(lines);
         let is_first = self.sent == 0;
-        if is_first || self.last.elapsed() >= SHOWN_EVERY {
+        if is_first || self.last.elapsed() >= SENT_EVERY {
             return self.flush();
         }
         true

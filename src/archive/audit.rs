@@ -19,4 +19,4 @@ mod peer;
 
 pub use finding::{AuditFinding, AuditTally};
 pub use pass::{Audit, Side};
-pub use peer::{AuditPeer, StorePeer};
+pub use peer::{AuditPeer, Comparison, ReadHere, StorePeer};

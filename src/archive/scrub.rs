@@ -53,6 +53,7 @@ pub use marks::{MARKS, change_marks, damage, marks_of, remember_if_possible};
 pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};
+pub use reading::BytesBefore;
 pub use recording::take_over;
 pub use records::{DIRECTORY, scrubbed_at};
 pub use state::{Scrub, ScrubOptions};

@@ -2,9 +2,13 @@
 //! out.
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::sync::Mutex;
 
 use ibifs::formats::audit::{
-    AuditAnswer, AuditProof, AuditRequest, ItemAnswer, Parties, Role, SentFiles,
+    AnswerHead, AnswerLine, AuditAnswer, AuditProof, AuditRequest, Challenge, ItemAnswer, Parties,
+    Role, SentFiles,
 };
 use ibifs::formats::fixity::Digest;
 use ibifs::formats::tlog::note::{KeyKind, SignerKey};
@@ -38,7 +42,7 @@ fn pair(items: usize) -> TestEnv {
          echo 'audit {{http://127.0.0.1:1 {}}}' >> A/archive.ibi
          echo 'audit {{http://127.0.0.1:1 {}}}' >> B/archive.ibi
          ibifs mint A --count {items} | grep /20 > items
-         while read -r item; do echo $item > A/col/$item/doc/file; echo more > A/col/$item/doc/more; done < items
+         while read -r item; do echo $item > A/col/$item/doc/file; echo more > A/col/$item/doc/more; touch -d 2026-01-02 A/col/$item/doc/*; done < items
          ibifs scrub A > said; ibifs copy --store A $(< items) B > said",
         b.verifier(),
         a.verifier()
@@ -256,4 +260,306 @@ fn only_a_listed_archive_has_something_read() {
         "status $U/audit-key; ls B | grep -c audit || true",
         "404\n0",
     );
+}
+
+/// Lists the Archive at a URL in the other's `archive.ibi`.
+fn list(env: &TestEnv, store: &str, url: &str) {
+    env.sh(&format!(
+        "sed -i 's,^audit {{[^ ]*,audit {{{url},' {store}/archive.ibi"
+    ));
+}
+
+/// Changes a byte of a file, so that neither its size nor its time shows it.
+const FLIP: &str = r#"flip() { touch -r "$1" time; printf X | dd of="$1" conv=notrunc status=none; touch -r time "$1"; }
+known() { ibifs copies $1 $2 --json | jq -r '[.copies[] | "\(.kind) \(.outcome)"] | join(", ")'; }
+one=$(head -n 1 items)
+# What an audit has found.
+words() { cut -d: -f1 said | cut -d, -f1 | sort | uniq -c | tr -s ' ' | paste -sd,; }
+"#;
+
+#[track_caller]
+fn prints(env: &TestEnv, script: &str, expected: &str) {
+    env.prints(&format!("{FLIP}\n{script}"), expected);
+}
+
+#[test]
+fn two_archives_compare_their_items() {
+    let env = pair(40);
+    let (a, b) = (serve(&env, "A"), serve(&env, "B"));
+    list(&env, "A", &b.url);
+    list(&env, "B", &a.url);
+    env.sh("ibifs scrub B > said");
+    let (to_b, to_a) = (
+        format!("ibifs audit A --with {}", b.url),
+        format!("ibifs audit B --with {}", a.url),
+    );
+    prints(
+        &env,
+        &format!(
+            "{to_b} | sed 's/, [0-9]* bytes//'; known A $one; {to_a} | cut -d, -f1; known B $one"
+        ),
+        "40 items compared, 80 files: 0 files mended, 0 left to see to\narchive good, archive good\n\
+         40 items compared\narchive good, archive good",
+    );
+    // A file of the copy is not what it was: its own Archive mends it, and the other one learns of it.
+    prints(
+        &env,
+        &format!(
+            "f=col/$one/doc/file; flip B/$f; cp B/$f bad; ! {to_b} > said; words; grep -c \"{}/$f\" said; known A $one
+             {to_a} > said; words; cmp A/$f B/$f; cmp bad B/damaged/$one/doc/file; known B $one
+             {to_b} > said; known A $one",
+            b.url
+        ),
+        " 1 40 items compared, 1 differs\n1\narchive good, archive bad\n 1 40 items compared, 1 mended\n\
+         archive good, archive good\narchive good, archive good",
+    );
+    // An original only where that is wanted.
+    prints(
+        &env,
+        &format!(
+            "f=col/$one/doc/file; flip A/$f; cp A/$f bad; ! {to_b} > said; sed 's/.*: //' said; cmp A/$f bad
+             echo 'repair {{original yes}}' >> A/archive.ibi; {to_b} > said; words; cmp A/$f B/$f"
+        ),
+        "it is an original; mend it with 'ibifs repair', or let audits do so with 'repair {original yes}' in archive.ibi\n\
+         0 files mended, 1 left to see to\n 1 40 items compared, 1 mended",
+    );
+    // Where both are damaged nothing is overwritten.
+    prints(
+        &env,
+        &format!(
+            "f=col/$one/doc/more; flip A/$f; printf Y > y; touch -r B/$f time; dd if=y of=B/$f conv=notrunc status=none; touch -r time B/$f
+             ! {to_b} > said; words; ! {to_a} > said; words; cat A/$f B/$f"
+        ),
+        " 1 40 items compared, 1 no-copy\n 1 40 items compared, 1 no-copy\nXore\nYore",
+    );
+}
+
+#[test]
+fn an_archive_that_is_not_listed_is_not_asked() {
+    let env = pair(1);
+    let b = serve(&env, "B");
+    prints(&env, "ibifs audit A --key", &key_a().verifier().to_string());
+    env.complains(
+        &format!("ibifs audit A --with {}", b.url),
+        "archive.ibi does not list 'http://",
+    );
+    list(&env, "A", &b.url);
+    env.sh("sed -i '/^audit/d' B/archive.ibi");
+    drop(b);
+    let b = serve(&env, "B");
+    list(&env, "A", &b.url);
+    env.complains(
+        &format!("ibifs audit A --with {}", b.url),
+        "status 404: this Archive is audited by no other",
+    );
+    // Another key under the same name.
+    env.sh(&format!(
+        "echo 'audit {{http://127.0.0.1:1 {}}}' >> B/archive.ibi",
+        key("archive-a.example.org", 5).verifier()
+    ));
+    drop(b);
+    let b = serve(&env, "B");
+    list(&env, "A", &b.url);
+    env.complains(
+        &format!("ibifs audit A --with {}", b.url),
+        "status 403: no Archive that 'audit' in archive.ibi lists has this key",
+    );
+    prints(&env, "known A $one", "archive good, archive good");
+}
+
+/// An Archive with the key of B that answers as the test says, until the process ends. Returns its URL.
+fn liar(answer: impl Fn(&AuditRequest, &mut dyn Write) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+            let (mut line, mut length) = (String::new(), 0);
+            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+                let header = line.to_ascii_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().expect("a length");
+                }
+                line.clear();
+            }
+            let mut body = vec![0; length];
+            if reader.read_exact(&mut body).is_err() {
+                continue;
+            }
+            let text = String::from_utf8(body).expect("a text");
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+            if let Ok(request) = AuditRequest::open(&text, &[key_a().verifier().clone()]) {
+                answer(&request, &mut stream);
+            }
+        }
+    });
+    url
+}
+
+fn head_for(request: &AuditRequest) -> AnswerHead {
+    let service = Ibi::parse("example.net/archive-b/2026/01.01.00.00").expect("a name");
+    AnswerHead {
+        challenge: Challenge {
+            parties: request.parties.clone(),
+            nonces: (request.nonce, Digest([8; 32])),
+        },
+        service: service.into(),
+        place: Vec::new(),
+    }
+}
+
+/// A signed answer, of which the digests of the files of each item are those that `kept` returns, and `role` sends.
+fn lie(
+    held: &[Ibi],
+    request: &AuditRequest,
+    (key, role): (&SignerKey, Role),
+    kept: impl Fn(&Challenge, &Ibi) -> SentFiles,
+) -> String {
+    let head = head_for(request);
+    let mut text = head.to_string();
+    for item in &request.items {
+        if !held.contains(item) {
+            text += &AnswerLine::Item(item.clone(), ItemAnswer::Missing).to_string();
+            continue;
+        }
+        let kept = kept(&head.challenge, item);
+        for (path, digest) in kept.iter().filter(|_| request.wants_files) {
+            let sent = head.challenge.of_file(role, digest);
+            text += &AnswerLine::File(path.clone(), sent).to_string();
+        }
+        let digest = ItemAnswer::Read(head.challenge.of_item(role, item, &kept));
+        text += &AnswerLine::Item(item.clone(), digest).to_string();
+    }
+    text += &AnswerLine::End(true).to_string();
+    text.clone() + &AuditAnswer::signature(&text, key)
+}
+
+/// The files of an item as they are, with the digests of what `before` returns and the content.
+fn files_of(item: &Ibi, before: impl Fn(&[u8], u64) -> Vec<u8>) -> SentFiles {
+    let content = format!("{item}\n");
+    let files = [("doc/file", &*content), ("doc/more", "more\n")];
+    let files = files.map(|(path, content)| {
+        let before = before(path.as_bytes(), content.len() as u64);
+        let hasher = Sha256::new_with_prefix(before).chain_update(content);
+        (path.as_bytes().to_vec(), Digest(hasher.finalize().into()))
+    });
+    files.into()
+}
+
+#[test]
+fn an_archive_that_lies_is_found_out() {
+    let env = pair(2);
+    let audit = |url: &str| {
+        list(&env, "A", url);
+        env.sh(&format!(
+            "{FLIP}\n! ibifs audit A --with {url} > said 2> why; words
+             sed 's,http://[0-9.:]*,URL,' why; for i in $(< items); do ibifs copies A $i --json; done |
+                jq -r '.copies[] | select(.holder | endswith(\"archive-b/2026/01.01.00.00\")) | .outcome' | sort | uniq -c | tr -s ' ' | paste -sd,"
+        ))
+    };
+    // What is compared first: an answer that is right.
+    let held = items(&env);
+    let url = liar(move |request, to| {
+        let right = |challenge: &Challenge, item: &Ibi| {
+            files_of(item, |path, size| challenge.before(item, path, size))
+        };
+        let _ = to.write_all(lie(&held, request, (&key_b(), Role::Answerer), right).as_bytes());
+    });
+    list(&env, "A", &url);
+    env.prints(
+        &format!("ibifs audit A --with {url} | cut -d, -f1"),
+        "2 items compared",
+    );
+    let found = " 1 2 items compared, 4 differs\n 2 bad";
+    // It knows the recorded digests.
+    let held = items(&env);
+    let recorded = liar(move |request, to| {
+        let recorded = |_: &Challenge, item: &Ibi| files_of(item, |_, _| Vec::new());
+        let _ = to.write_all(lie(&held, request, (&key_b(), Role::Answerer), recorded).as_bytes());
+    });
+    assert_eq!(audit(&recorded), found);
+    // It has them from a third Archive, which it asks itself.
+    let held = items(&env);
+    let proxy = liar(move |request, to| {
+        let proxied = |_: &Challenge, item: &Ibi| {
+            let mut other = head_for(request).challenge;
+            other.parties.asker = other.parties.answerer.clone();
+            other.parties.answerer = key("archive-c.example.com", 3).verifier().clone();
+            files_of(item, |path, size| other.before(item, path, size))
+        };
+        let _ = to.write_all(lie(&held, request, (&key_b(), Role::Answerer), proxied).as_bytes());
+    });
+    assert_eq!(audit(&proxy), found);
+    // It sends what the other side sends.
+    let held = items(&env);
+    let echo = liar(move |request, to| {
+        let right = |challenge: &Challenge, item: &Ibi| {
+            files_of(item, |path, size| challenge.before(item, path, size))
+        };
+        let _ = to.write_all(lie(&held, request, (&key_b(), Role::Asker), right).as_bytes());
+    });
+    assert_eq!(audit(&echo), found);
+    // It says that it has what it has not.
+    let held = items(&env);
+    let boast = liar(move |request, to| {
+        let nothing = |_: &Challenge, _: &Ibi| SentFiles::new();
+        let _ = to.write_all(lie(&held, request, (&key_b(), Role::Answerer), nothing).as_bytes());
+    });
+    assert_eq!(audit(&boast), found);
+}
+
+#[test]
+fn an_answer_that_is_none_ends_the_audit() {
+    let env = pair(2);
+    let ends = |url: &str, why: &str| {
+        list(&env, "A", url);
+        env.complains(&format!("ibifs audit A --with {url}"), why);
+        prints(&env, "known A $one", "archive good, archive good");
+    };
+    let right = |challenge: &Challenge, item: &Ibi| {
+        files_of(item, |path, size| challenge.before(item, path, size))
+    };
+    let held = items(&env);
+    let forged = liar(move |request, to| {
+        let _ = to.write_all(
+            lie(
+                &held,
+                request,
+                (&key("archive-b.example.net", 6), Role::Answerer),
+                right,
+            )
+            .as_bytes(),
+        );
+    });
+    ends(&forged, "not signed by the key of 'archive-b.example.net'");
+    let (first, held) = (Mutex::new(None), items(&env));
+    let replayed = liar(move |request, to| {
+        let mut first = first.lock().expect("a lock");
+        let text =
+            first.get_or_insert_with(|| lie(&held, request, (&key_b(), Role::Answerer), right));
+        let _ = to.write_all(text.as_bytes());
+    });
+    ends(&replayed, "it belongs to another request");
+    let other = liar(move |request, to| {
+        let mut request = request.clone();
+        request.items = vec![Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("a name")];
+        let _ = to
+            .write_all(lie(&request.items, &request, (&key_b(), Role::Answerer), right).as_bytes());
+    });
+    ends(&other, "it is about other items than were asked for");
+    let endless = liar(|request, to| {
+        let _ = to.write_all(head_for(request).to_string().as_bytes());
+        while to.write_all(b"reading\n").is_ok() {}
+    });
+    ends(&endless, "the answer has more than");
+    let cut = liar(|request, to| {
+        let _ = to.write_all(head_for(request).to_string().as_bytes());
+    });
+    ends(&cut, "expected text before an empty line");
+    let silent = liar(|request, to| {
+        let _ = to.write_all(head_for(request).to_string().as_bytes());
+        std::thread::park();
+    });
+    ends(&silent, "no answer in 30s");
 }

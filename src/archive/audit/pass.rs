@@ -1,18 +1,19 @@
 //! Items, one after the other, oldest comparison first.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
 use super::finding::{AuditCode, AuditFinding, AuditTally};
-use super::peer::{AuditPeer, remember};
+use super::peer::{AuditPeer, Comparison, remember};
 use crate::archive::copies::{CopyLedger, noted_copies};
 use crate::archive::finding::Reporter;
-use crate::archive::scrub::{ItemDigests, ScrubError, answered_digests};
+use crate::archive::scrub::{BytesBefore, ItemDigests, ScrubError, answered_digests};
 use crate::archive::store::{By, ItemId};
 use crate::archive::transfer::{Local, TransferError};
-use crate::archive::tree::Place;
+use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, Process, SystemClock};
 use crate::formats::copies::{CopyKind, KnownCopy, Proof};
 use crate::formats::fixity::shown;
@@ -75,14 +76,59 @@ impl Audit<'_> {
         let started = Instant::now();
         let items = self.oldest_first()?;
         self.tally.wanted = items.len() as u64;
-        for names in &items {
-            let is_over = budget.is_some_and(|most| started.elapsed() >= most);
-            if is_over && self.tally.items > 0 {
+        let mut rest = &items[..];
+        while !rest.is_empty() {
+            let left = budget.map_or(Duration::MAX, |most| most.saturating_sub(started.elapsed()));
+            if left.is_zero() && self.tally.items > 0 {
                 break;
             }
-            self.item(names, false)?;
+            let (next, _) = rest.split_at(rest.len().min(self.peer.batch()));
+            let compared = self.at_once(next, left)?;
+            rest = rest.get(compared..).unwrap_or_default();
+            if compared == 0 {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Compares items at once, and those file by file that are not the same. Returns how many of them were compared.
+    fn at_once(&mut self, items: &[Names], time: Duration) -> Result<usize, TransferError> {
+        let (tree, read) = (self.store.archive().tree(), self.tally.bytes);
+        let (number, progress) = (self.tally.items, &mut self.progress);
+        let (mut count, mut bytes) = (0, 0);
+        let mut here = |names: &Names, before: Option<&BytesBefore<'_>>| {
+            count += 1;
+            let mut last = 0;
+            let found = read_here(tree, names, before, &mut |now| {
+                last = now;
+                progress(number + count, read + bytes + now);
+            });
+            bytes += last;
+            found
+        };
+        let compared = self.peer.compare(items, time, &mut here)?;
+        for (names, found) in items.iter().zip(&compared) {
+            let last = self.last_proof(names)?;
+            let was_good = last.as_ref().is_some_and(|it| it.is_good);
+            match found {
+                Comparison::Same(here) => {
+                    self.tally.items += 1;
+                    self.tally.good += 1;
+                    self.tally.files += here.manifest.len() as u64;
+                    remember(self.store, names, here, true);
+                    self.note(names, [true, true])?;
+                    if !was_good {
+                        self.tell(names, &[]);
+                    }
+                }
+                // It was never known to be there.
+                Comparison::Missing if !was_good => self.tally.wanted -= 1,
+                Comparison::Missing | Comparison::Open => self.item(names, false)?,
+            }
+        }
+        self.tally.bytes += bytes;
+        Ok(compared.len())
     }
 
     /// Compares some items.
@@ -174,22 +220,21 @@ impl Audit<'_> {
     /// Reads an item in both places.
     fn compare(&mut self, names: &Names) -> Result<Compared, TransferError> {
         let (number, read) = (self.tally.items, self.tally.bytes);
-        let place = Place::of(names);
         let tree = self.store.archive().tree();
-        let (mut bytes_here, mut bytes_there) = (0, 0);
-        let mut count = |_, bytes| {
-            bytes_here = bytes;
-            (self.progress)(number, read + bytes);
+        let (bytes_here, bytes_there) = (Cell::new(0), Cell::new(0));
+        let progress = RefCell::new(&mut self.progress);
+        let count = |bytes: &Cell<u64>, now| {
+            bytes.set(now);
+            (progress.borrow_mut())(number, read + bytes_here.get() + bytes_there.get());
         };
-        let here = match answered_digests(tree, place.as_str(), self.peer.nonce(), &mut count) {
-            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => None,
-            found => Some(found?),
+        let mut read_it = |names: &Names, before: Option<&BytesBefore<'_>>| {
+            read_here(tree, names, before, &mut |now| count(&bytes_here, now))
         };
-        let mut count = |bytes| {
-            bytes_there = bytes;
-            (self.progress)(number, read + bytes_here + bytes);
-        };
-        let there = self.peer.digests(names, &mut count)?;
+        let both = self
+            .peer
+            .both(names, &mut read_it, &mut |now| count(&bytes_there, now));
+        let [here, there] = both?;
+        let (bytes_here, bytes_there) = (bytes_here.get(), bytes_there.get());
         self.tally.bytes += bytes_here + bytes_there;
         self.tally.files += here.as_ref().map_or(0, |it| it.manifest.len()) as u64;
         let mut compared = Compared {
@@ -317,5 +362,21 @@ impl Audit<'_> {
         );
         let (by, archive) = (By::of(&Process), self.store.archive());
         archive.tell(by, EventKind::Audited, Some(names), &notes.join(", "));
+    }
+}
+
+/// Reads an item of a store. None if it is lost.
+fn read_here(
+    tree: &Tree,
+    names: &Names,
+    before: Option<&BytesBefore<'_>>,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Option<ItemDigests>, TransferError> {
+    let place = Place::of(names);
+    match answered_digests(tree, place.as_str(), before, &mut |_, bytes| {
+        progress(bytes)
+    }) {
+        Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok(None),
+        found => Ok(Some(found?)),
     }
 }

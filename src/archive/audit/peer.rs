@@ -1,9 +1,11 @@
 //! Places with which items are compared.
 
+use std::time::Duration;
+
 use rustix::io::Errno;
 
 use crate::archive::scrub::{
-    ItemDigests, ScrubError, item_digests, marks_of, remember_if_possible,
+    BytesBefore, ItemDigests, ScrubError, item_digests, marks_of, remember_if_possible,
 };
 use crate::archive::store::By;
 use crate::archive::transfer::{Local, TransferError};
@@ -14,6 +16,21 @@ use crate::formats::fixity::shown;
 use crate::formats::history::EventKind;
 use crate::formats::item::Names;
 
+/// Reads an item here, with the digests of other bytes and each file if there are such bytes. None if it is not there.
+pub type ReadHere<'a> =
+    dyn FnMut(&Names, Option<&BytesBefore<'_>>) -> Result<Option<ItemDigests>, TransferError> + 'a;
+
+/// The result of comparing an item with others at once.
+#[derive(Debug)]
+pub enum Comparison {
+    /// It is the same in both places, and what was recorded here.
+    Same(ItemDigests),
+    /// The other place has none.
+    Missing,
+    /// It is to be compared file by file.
+    Open,
+}
+
 /// A place that has copies of items.
 pub trait AuditPeer {
     /// The name by which the user called it.
@@ -22,27 +39,41 @@ pub trait AuditPeer {
     /// The copy of an item there, as a ledger notes it, without a proof.
     fn copy(&self) -> KnownCopy;
 
-    /// The bytes before each file in the digests that are compared, which make the place read the file again. Of none, the
-    /// digests of the files themselves are compared.
-    fn nonce(&self) -> &[u8] {
-        &[]
-    }
-
     /// Whether it may have an item.
     ///
     /// # Errors
     /// It cannot be asked.
     fn may_hold(&mut self, names: &Names) -> Result<bool, TransferError>;
 
-    /// Reads an item there now; None where it has none. `progress` receives the bytes that it has read.
+    /// Reads an item in both places now; None where it is not. `here` reads it in the store here, and `progress` receives the
+    /// bytes that were read there.
     ///
     /// # Errors
-    /// It cannot be asked.
-    fn digests(
+    /// It cannot be read here, or cannot be asked.
+    fn both(
         &mut self,
         names: &Names,
+        here: &mut ReadHere<'_>,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Option<ItemDigests>, TransferError>;
+    ) -> Result<[Option<ItemDigests>; 2], TransferError>;
+
+    /// The most items of which it can say at once whether they are the same in both places.
+    fn batch(&self) -> usize {
+        1
+    }
+
+    /// Compares items in both places at once, for at most this time. Returns what it found of the first of them, or of all.
+    ///
+    /// # Errors
+    /// As [`AuditPeer::both`].
+    fn compare(
+        &mut self,
+        items: &[Names],
+        _time: Duration,
+        _here: &mut ReadHere<'_>,
+    ) -> Result<Vec<Comparison>, TransferError> {
+        Ok(items.iter().map(|_| Comparison::Open).collect())
+    }
 
     /// Marks there what is damaged by its own record, if this side is to do that.
     fn remember(&mut self, _names: &Names, _found: &ItemDigests) {}
@@ -107,20 +138,22 @@ impl AuditPeer for StorePeer {
         Ok(self.store.archive().held(names)?.is_some())
     }
 
-    fn digests(
+    fn both(
         &mut self,
         names: &Names,
+        here: &mut ReadHere<'_>,
         progress: &mut dyn FnMut(u64),
-    ) -> Result<Option<ItemDigests>, TransferError> {
+    ) -> Result<[Option<ItemDigests>; 2], TransferError> {
+        let here = here(names, None)?;
         let Some(item) = self.store.archive().held(names)? else {
-            return Ok(None);
+            return Ok([here, None]);
         };
         let place = Place::of(&item.names);
         let tree = self.store.archive().tree();
         match item_digests(tree, place.as_str(), &mut |_, bytes| progress(bytes)) {
             // It is lost there.
-            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok(None),
-            found => Ok(Some(found?)),
+            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok([here, None]),
+            there => Ok([here, Some(there?)]),
         }
     }
 

@@ -4,7 +4,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
-use super::reading::{ItemReader, ReadOutcome};
+use super::reading::{BytesBefore, ItemReader, ReadOutcome};
 use super::records::{DIRECTORY, Recorded, recorded};
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Verdict, Written};
@@ -19,7 +19,7 @@ const LONGEST_RECORD: i64 = 1024 * 1024;
 pub struct ItemDigests {
     /// Their digests, by path.
     pub manifest: Manifest,
-    /// Those of a nonce and the content of each, where there is a nonce.
+    /// Those of other bytes and the content of each, where there are such bytes.
     pub answers: Manifest,
     /// The number of files that were compared with a record.
     pub recorded: u64,
@@ -109,14 +109,14 @@ pub fn item_digests(
     item: &str,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ItemDigests, ScrubError> {
-    answered_digests(tree, item, &[], progress)
+    answered_digests(tree, item, None, progress)
 }
 
-/// The same, with the digests of a nonce and each file.
+/// The same, with the digests of other bytes and each file.
 pub fn answered_digests(
     tree: &Tree,
     item: &str,
-    nonce: &[u8],
+    before: Option<&BytesBefore<'_>>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ItemDigests, ScrubError> {
     // A user who may read an item may lack the right to read the records.
@@ -124,8 +124,10 @@ pub fn answered_digests(
         Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Recorded::default(),
         other => other?,
     };
+    let in_item = |path: &[u8]| path.get(item.len() + 1..).unwrap_or(path).to_vec();
+    let below = before.map(|before| move |path: &[u8], size| before(&in_item(path), size));
     let mut reader = ItemReader::new(tree, None, progress);
-    reader.nonce = nonce;
+    reader.before = below.as_ref().map(|it| it as &BytesBefore<'_>);
     let mut digests = ItemDigests::default();
     let mut paths = Vec::new();
     tree.each_deep_entry(item, |entry| match entry {

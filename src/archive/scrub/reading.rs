@@ -29,6 +29,9 @@ const TRIES: usize = 3;
 /// The time lost in a pause that may be made up for.
 const CREDIT: Duration = Duration::from_millis(100);
 
+/// Bytes before the content of a file, by its path and size, in a second digest of it.
+pub type BytesBefore<'a> = dyn Fn(&[u8], u64) -> Vec<u8> + 'a;
+
 /// The result of reading a file.
 #[derive(Debug)]
 pub(super) enum ReadOutcome {
@@ -46,7 +49,7 @@ pub(super) struct FileDigests {
     pub(super) whole: Digest,
     /// Those of its pieces, of a file that has several, where they are wanted.
     pub(super) pieces: Vec<Digest>,
-    /// That of a nonce and the whole, where there is a nonce.
+    /// That of other bytes and the whole, where there are such bytes.
     pub(super) answer: Option<Digest>,
 }
 
@@ -58,8 +61,8 @@ pub(super) struct ItemReader<'a> {
     rate: Option<u64>,
     /// Whether the digests of pieces are wanted.
     pub(super) wants_pieces: bool,
-    /// Bytes before each file that a second digest is of, as well; it is not computed without any.
-    pub(super) nonce: &'a [u8],
+    /// Returns bytes before the content of a file, by its path below the store and its size, of which there is a second digest.
+    pub(super) before: Option<&'a BytesBefore<'a>>,
     due: Instant,
     /// The number of the current item.
     pub(super) items: u64,
@@ -78,7 +81,7 @@ impl<'a> ItemReader<'a> {
             buffer: Vec::new(),
             rate,
             wants_pieces: false,
-            nonce: &[],
+            before: None,
             due: Instant::now(),
             items: 0,
             bytes: 0,
@@ -119,7 +122,7 @@ impl<'a> ItemReader<'a> {
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
-        let read = self.read_through(&file, written(&before).size);
+        let read = self.read_through(path, &file, written(&before).size);
         // The scrub leaves nothing in the page cache that others do not need.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::DontNeed);
         let digests = read?;
@@ -130,12 +133,15 @@ impl<'a> ItemReader<'a> {
         Ok(is_same.then(|| ReadOutcome::Digest(digests, written(&after))))
     }
 
-    fn read_through(&mut self, mut file: &File, size: u64) -> Result<FileDigests, Errno> {
+    fn read_through(
+        &mut self,
+        path: &[u8],
+        mut file: &File,
+        size: u64,
+    ) -> Result<FileDigests, Errno> {
         let mut hasher = sha2::Sha256::new();
-        let mut answer = (!self.nonce.is_empty()).then(|| {
-            let hasher = sha2::Sha256::new();
-            hasher.chain_update(self.nonce)
-        });
+        let before = self.before.map(|before| before(path, size));
+        let mut answer = before.map(sha2::Sha256::new_with_prefix);
         let mut pieces = (self.wants_pieces && size > CHUNK).then(PieceHasher::default);
         let mut offset = 0_u64;
         loop {

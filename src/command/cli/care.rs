@@ -148,12 +148,18 @@ pub struct Audit {
     /// Only these items
     #[arg(value_name = "ITEM")]
     pub items: Vec<String>,
-    /// Store, backup or mount point that has copies
-    #[arg(long, value_name = "PLACE")]
-    pub with: String,
+    /// Store, backup or mount point that has copies, or URL of an Archive that archive.ibi lists
+    #[arg(long, value_name = "PLACE", required_unless_present = "key")]
+    pub with: Option<String>,
     /// Begin no further item after so many minutes
     #[arg(long, value_name = "N", conflicts_with = "items")]
     pub minutes: Option<u64>,
+    /// Print the key by which other Archives know this one in audits
+    #[arg(long, conflicts_with_all = ["with", "items", "minutes", "json"])]
+    pub key: bool,
+    /// The options of the network.
+    #[command(flatten)]
+    pub network: NetworkOptions,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,

@@ -189,7 +189,8 @@ pub(super) const AUDIT: &str = "\
 Examples:
   ibifs audit store --with /mnt/other/store
   ibifs audit store --with /media/disk/store.backup --minutes 60
-  ibifs audit store 8JMKD3MGP8W/34PGRBS --with /mnt/other/store";
+  ibifs audit store 8JMKD3MGP8W/34PGRBS --with /mnt/other/store
+  ibifs audit store --with https://archive.example.net --minutes 60";
 
 pub(super) const BACKUP: &str = "\
 Examples:

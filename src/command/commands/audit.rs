@@ -8,10 +8,11 @@ use serde_json::json;
 
 use super::access::StoreAccess;
 use super::backup::noted_directory;
-use super::repair;
+use super::repair::{self, archive_place};
 use super::scrub::item_in;
 use super::transfer::{is_same, refuse_shut};
-use super::{put_out, say, usage};
+use super::{network, put_out, say, usage};
+use crate::archive::answering::audit_key;
 use crate::archive::audit::{Audit, AuditFinding, AuditPeer, AuditTally, Side, StorePeer};
 use crate::archive::backup;
 use crate::archive::finding::Severity;
@@ -24,9 +25,13 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
+use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::shown;
 use crate::formats::history::EventKind;
 use crate::formats::item::{Names, State};
+use crate::formats::tlog::note::SignerKey;
+use crate::web::audit::ArchivePeer;
+use crate::web::remote_archive::is_url;
 use ibi::message::{Localize, Message};
 use ibi::{message, plural};
 
@@ -38,37 +43,91 @@ struct End<'a> {
     is_backup: bool,
 }
 
+/// The other place.
+enum Other<'a> {
+    Store(End<'a>),
+    /// An Archive, which mends its own files.
+    Archive(&'a str),
+}
+
 pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
     refuse_shut(&access)?;
+    let store = Local::reading(&access.store)?;
+    let Some(with) = options.with.as_deref().filter(|_| !options.key) else {
+        let key = own_key(&store)?;
+        say(&format!("{}\n", key.verifier()))?;
+        return Ok(Exit::Done);
+    };
     let names = options.items.iter().map(|text| item_in(&access, text));
     let names = names.collect::<Result<Vec<_>, _>>()?;
-    let store = Local::reading(&access.store)?;
-    let other = StoreAccess::at(&place_of(&options.with))?;
-    if is_same(&other.store, &access.store) {
-        return Err(usage(message!(
-            "'{from}' is the store itself; name another place that has copies",
-            from = &options.with
-        )));
-    }
-    let there = Local::reading(&other.store)?;
     let facts = |local: &Local| local.archive().facts().clone();
-    let backup = there.service().matches(store.service());
     let here = End {
         access: &access,
         name: "",
         facts: facts(&store),
         is_backup: false,
     };
+    if is_url(with) {
+        let mut peer = archive_peer(with, &store, options)?;
+        return audit(
+            options,
+            &store,
+            (&here, &Other::Archive(with)),
+            &names,
+            &mut peer,
+        );
+    }
+    let other = StoreAccess::at(&place_of(with))?;
+    if is_same(&other.store, &access.store) {
+        return Err(usage(message!(
+            "'{from}' is the store itself; name another place that has copies",
+            from = with
+        )));
+    }
+    let there = Local::reading(&other.store)?;
+    let backup = there.service().matches(store.service());
     let end = End {
         access: &other,
-        name: &options.with,
+        name: with,
         facts: facts(&there),
         is_backup: backup,
     };
     let directory = backup.then(|| noted_directory(&other.store));
-    let mut peer = StorePeer::new(there, &options.with, directory);
-    audit(options, &store, (&here, &end), &names, &mut peer)
+    let mut peer = StorePeer::new(there, with, directory);
+    audit(
+        options,
+        &store,
+        (&here, &Other::Store(end)),
+        &names,
+        &mut peer,
+    )
+}
+
+/// The key of an Archive for audits.
+fn own_key(store: &Local) -> Result<SignerKey, Failure> {
+    let archive = store.archive();
+    let key = audit_key(archive.tree(), archive.facts());
+    key.map_err(|error| Failure::new(Exit::Failed, error))
+}
+
+/// The Archive at a URL, with the key that `archive.ibi` has of it.
+fn archive_peer(with: &str, store: &Local, options: &cli::Audit) -> Result<ArchivePeer, Failure> {
+    let url = BaseUrl::parse(with).map_err(usage)?;
+    let mut listed = store.archive().facts().audits.iter();
+    let (url, key) = listed.find(|(it, _)| *it == url).ok_or_else(|| {
+        usage(message!(
+            "archive.ibi does not list '{url}'; add 'audit {{URL KEY}}', with what the Archive has at URL/audit-key",
+            url = with
+        ))
+    })?;
+    let own = (store.service(), own_key(store)?);
+    Ok(ArchivePeer::new(
+        url,
+        key,
+        own,
+        &network(&options.network)?,
+    )?)
 }
 
 /// The path of a store, or of the generation of a backup that is meant.
@@ -80,7 +139,7 @@ fn place_of(with: &str) -> PathBuf {
 fn audit(
     options: &cli::Audit,
     store: &Local,
-    (here, there): (&End<'_>, &End<'_>),
+    (here, there): (&End<'_>, &Other<'_>),
     names: &[Names],
     peer: &mut dyn AuditPeer,
 ) -> Result<Exit, Failure> {
@@ -106,16 +165,21 @@ fn audit(
         progress.aside(|| put_out(&printed.text(is_json)))
     };
     let mut mend = |side: Side, names: &Names| {
-        let (to, from, peer) = match side {
-            Side::Here => (here, there, None),
-            Side::There => (there, here, Some(there.name)),
+        let (to, peer) = match (side, there) {
+            (Side::Here, _) => (here, None),
+            (Side::There, Other::Store(there)) => (there, Some(there.name)),
+            (Side::There, Other::Archive(_)) => return Ok(Some(message!("its Archive mends it"))),
         };
         if let Some(why) = to.why_not(names)? {
             return Ok(Some(why));
         }
         let mut report = |finding: &RepairFinding| {
             count(if finding.is_left() { &left } else { &mended });
-            repair::tell(&here.history_of(to), finding);
+            let access = match there {
+                Other::Store(there) if there.is_backup => here.access,
+                _ => to.access,
+            };
+            repair::tell(access, finding);
             let printed = Printed {
                 code: finding.code.word(),
                 peer,
@@ -126,7 +190,15 @@ fn audit(
             };
             progress.aside(|| put_out(&printed.text(is_json)))
         };
-        to.mend(from, names, &mut report)
+        let from = match (side, there) {
+            (Side::There, _) => here.as_place(),
+            (Side::Here, Other::Store(there)) => there.as_place(),
+            (Side::Here, Other::Archive(url)) => archive_place(url, &options.network),
+        };
+        match from {
+            Ok(from) => to.mend(from, names, &mut report),
+            Err(failure) => Ok(Some(failure.message)),
+        }
     };
     let mut audit = Audit {
         store,
@@ -149,8 +221,10 @@ fn audit(
         let tell = |access: &StoreAccess, other: &str| {
             access.tell(EventKind::Audited, None, &format!("{other}: {counts}"));
         };
-        tell(here.access, &options.with);
-        if !there.is_backup {
+        tell(here.access, options.with.as_deref().unwrap_or_default());
+        if let Other::Store(there) = there
+            && !there.is_backup
+        {
             tell(there.access, &json::path(&here.access.store));
         }
     }
@@ -186,19 +260,21 @@ impl End<'_> {
         }))
     }
 
-    /// The store in whose history it is told what is done at the other end: its own, or that of which it is a backup.
-    fn history_of<'a>(&'a self, other: &'a End<'a>) -> &'a StoreAccess {
-        if other.is_backup {
-            self.access
+    /// The place from which the other end is mended.
+    fn as_place(&self) -> Result<Box<dyn CopyPlace>, Failure> {
+        let name = if self.name.is_empty() {
+            json::path(&self.access.store)
         } else {
-            other.access
-        }
+            self.name.to_owned()
+        };
+        let store = Local::reading(&self.access.store)?;
+        Ok(Box::new(StorePlace::new(store, &name)))
     }
 
     /// Mends an item from the other end. Returns why that could not be tried.
     fn mend(
         &self,
-        from: &End<'_>,
+        from: Box<dyn CopyPlace>,
         names: &Names,
         report: &mut dyn FnMut(&RepairFinding) -> std::io::Result<()>,
     ) -> Result<Option<Message>, TransferError> {
@@ -219,13 +295,7 @@ impl End<'_> {
         if let Some(Err(error)) = &lock {
             return Ok(Some(error.message()));
         }
-        let name = if from.name.is_empty() {
-            json::path(&from.access.store)
-        } else {
-            from.name.to_owned()
-        };
-        let place = StorePlace::new(Local::reading(&from.access.store)?, &name);
-        let mut places: Vec<Box<dyn CopyPlace>> = vec![Box::new(place)];
+        let mut places = [from];
         let mut repair = Repair {
             store: &store,
             places: &mut places,

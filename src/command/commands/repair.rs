@@ -56,6 +56,17 @@ fn store_and_items(options: &cli::Repair) -> Result<(StoreAccess, &[String]), Fa
     }
 }
 
+/// An Archive that may have what is damaged.
+pub(super) fn archive_place(
+    url: &str,
+    options: &cli::NetworkOptions,
+) -> Result<Box<dyn CopyPlace>, Failure> {
+    let base = BaseUrl::parse(url).map_err(usage)?;
+    let source = CopySource::new(&network(options)?, vec![base], Vec::new(), false)
+        .map_err(|error| Failure::new(Exit::Failed, error))?;
+    Ok(Box::new(ArchivePlace::new(source, url)))
+}
+
 /// A place that may have what is damaged.
 fn copy_place(
     from: &str,
@@ -63,11 +74,7 @@ fn copy_place(
     options: &cli::Repair,
 ) -> Result<Box<dyn CopyPlace>, Failure> {
     if is_url(from) {
-        let base = BaseUrl::parse(from).map_err(usage)?;
-        let network = network(&options.network)?;
-        let source = CopySource::new(&network, vec![base], Vec::new(), false)
-            .map_err(|error| Failure::new(Exit::Failed, error))?;
-        return Ok(Box::new(ArchivePlace::new(source, from)));
+        return archive_place(from, &options.network);
     }
     let other = StoreAccess::at(Path::new(from))?;
     if is_same(&other.store, &access.store) {

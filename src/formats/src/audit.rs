@@ -354,7 +354,9 @@ pub enum AnswerLine {
 }
 
 impl AnswerLine {
-    fn parse(line: &str) -> Option<AnswerLine> {
+    /// Parses a line, without its end. None if it is none.
+    #[must_use]
+    pub fn parse(line: &str) -> Option<AnswerLine> {
         if line == READING {
             return Some(AnswerLine::Reading);
         }
@@ -444,6 +446,12 @@ impl AuditAnswer {
             None => Ok(AuditAnswer { head, items }),
             Some(_) => Err(AuditError::Line(lines.at)),
         }
+    }
+
+    /// Its first lines, and the items.
+    #[must_use]
+    pub fn into_parts(self) -> (AnswerHead, Vec<(ItemAnswer, SentFiles)>) {
+        (self.head, self.items)
     }
 
     /// The signature of an answer, after its lines and an empty one.

@@ -1,0 +1,201 @@
+//! An Archive with which items are compared: it shows what it has by digests over nonces and content.
+
+use std::time::Duration;
+
+use super::asking::{AuditFailure, AuditedArchive};
+use crate::archive::audit::{AuditPeer, Comparison, ReadHere};
+use crate::archive::scrub::ItemDigests;
+use crate::archive::transfer::TransferError;
+use crate::formats::audit::{Challenge, ItemAnswer, MOST_ITEMS, MOST_SECONDS, Role};
+use crate::formats::base_url::BaseUrl;
+use crate::formats::copies::{CopyKind, KnownCopy};
+use crate::formats::fixity::Digest;
+use crate::formats::item::Names;
+use crate::formats::tlog::note::{SignerKey, VerifierKey};
+use crate::http::client::Network;
+use ibi::message::Localize;
+use ibi::{Ibi, message};
+
+/// An Archive that is asked.
+#[derive(Debug)]
+pub struct ArchivePeer {
+    archive: AuditedArchive,
+    name: String,
+    copy: KnownCopy,
+}
+
+impl ArchivePeer {
+    /// The Archive at a URL with a key, which is asked with the key of this Archive, whose service is `own`.
+    ///
+    /// # Errors
+    /// It is not reached, or does not answer as that Archive.
+    pub fn new(
+        url: &BaseUrl,
+        peer: &VerifierKey,
+        (own, key): (&Names, SignerKey),
+        network: &Network,
+    ) -> Result<ArchivePeer, TransferError> {
+        let name = url.to_string();
+        let archive = AuditedArchive::new(url, peer, key, network);
+        let archive = archive.map_err(|error| failed(&name, &error))?;
+        // Its service and its place are in each answer.
+        let mut nothing = |_: &Challenge, _: &Ibi| Ok(());
+        let asked = archive.ask(vec![ibi_of(own)?], false, 1, &mut nothing);
+        let (head, _) = asked.map_err(|error| failed(&name, &error))?.into_parts();
+        if head.service.matches(own) {
+            return Err(TransferError::SameArchive);
+        }
+        // Another Archive than that of the key is not taken for the holder, whatever it says.
+        let is_its_own = head.service.rep().is_some_and(|rep| {
+            let address = match rep.port() {
+                80 => rep.host(),
+                port => format!("{}:{port}", rep.host()),
+            };
+            address == peer.name()
+        });
+        let holder = match is_its_own {
+            true => head.service.preferred(),
+            false => name.clone(),
+        };
+        Ok(ArchivePeer {
+            archive,
+            name,
+            copy: KnownCopy {
+                kind: CopyKind::Archive,
+                holder,
+                place: head.place,
+                proof: None,
+            },
+        })
+    }
+
+    fn failed(&self, error: &AuditFailure) -> TransferError {
+        failed(&self.name, error)
+    }
+}
+
+fn failed(url: &str, what: &dyn Localize) -> TransferError {
+    TransferError::Remote(message!("the Archive at {url}: {what}", url, what))
+}
+
+/// The identifier by which an item is asked for.
+fn ibi_of(names: &Names) -> Result<Ibi, TransferError> {
+    let parsed = Ibi::parse(&names.preferred());
+    parsed.map_err(|error| TransferError::System(error.message()))
+}
+
+impl AuditPeer for ArchivePeer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn copy(&self) -> KnownCopy {
+        self.copy.clone()
+    }
+
+    /// It says so when it is asked.
+    fn may_hold(&mut self, _names: &Names) -> Result<bool, TransferError> {
+        Ok(true)
+    }
+
+    fn both(
+        &mut self,
+        names: &Names,
+        here: &mut ReadHere<'_>,
+        _progress: &mut dyn FnMut(u64),
+    ) -> Result<[Option<ItemDigests>; 2], TransferError> {
+        let mut found = None;
+        let mut read = |challenge: &Challenge, item: &Ibi| {
+            let before = |path: &[u8], size| challenge.before(item, path, size);
+            found = Some(here(names, Some(&before))?);
+            Ok(())
+        };
+        let asked = self
+            .archive
+            .ask(vec![ibi_of(names)?], true, MOST_SECONDS, &mut read);
+        let asked = asked.map_err(|error| self.failed(&error))?;
+        let (head, mut items) = asked.into_parts();
+        let here = match found {
+            Some(found) => found,
+            None => here(names, None)?,
+        };
+        let (answer, files) = items
+            .pop()
+            .unwrap_or((ItemAnswer::Missing, Default::default()));
+        let mut there = ItemDigests::default();
+        match answer {
+            ItemAnswer::Missing => return Ok([here, None]),
+            ItemAnswer::Unread => {
+                let why = message!("the Archive says so; see its log");
+                there.unread.push((Vec::new(), why));
+            }
+            ItemAnswer::Read(_) => {
+                for (path, sent) in files {
+                    let kept = here.as_ref().and_then(|here| here.answers.get(&path));
+                    let is_same =
+                        |kept: &&Digest| head.challenge.of_file(Role::Answerer, kept) == sent;
+                    // What is not the same has some other digest than here.
+                    let digest = kept.filter(is_same).copied().unwrap_or(sent);
+                    there.answers.insert(path, digest);
+                }
+            }
+        }
+        Ok([here, Some(there)])
+    }
+
+    fn batch(&self) -> usize {
+        MOST_ITEMS
+    }
+
+    fn compare(
+        &mut self,
+        items: &[Names],
+        time: Duration,
+        here: &mut ReadHere<'_>,
+    ) -> Result<Vec<Comparison>, TransferError> {
+        let asked = items.iter().map(ibi_of).collect::<Result<Vec<_>, _>>()?;
+        let seconds = time.as_secs().clamp(1, MOST_SECONDS);
+        let mut found = Vec::new();
+        let mut read = |challenge: &Challenge, item: &Ibi| {
+            let at = asked.iter().position(|it| it == item);
+            let names = at.and_then(|at| items.get(at));
+            if let Some(names) = names {
+                let before = |path: &[u8], size| challenge.before(item, path, size);
+                found.push((item.clone(), here(names, Some(&before))?));
+            }
+            Ok(())
+        };
+        let answer = self.archive.ask(asked.clone(), false, seconds, &mut read);
+        let (head, answers) = answer.map_err(|error| self.failed(&error))?.into_parts();
+        let mut found = found.into_iter().peekable();
+        let (mut compared, mut shown) = (Vec::new(), Vec::new());
+        for (item, (answer, _)) in asked.iter().zip(answers) {
+            let read = found
+                .next_if(|(it, _)| it == item)
+                .and_then(|(_, here)| here);
+            compared.push(match (answer, read) {
+                (ItemAnswer::Read(sent), Some(here)) => {
+                    let of = |role| head.challenge.of_item(role, item, &here.answers);
+                    shown.push((item.clone(), of(Role::Asker)));
+                    match sent == of(Role::Answerer) && is_whole(&here) {
+                        true => Comparison::Same(here),
+                        false => Comparison::Open,
+                    }
+                }
+                (ItemAnswer::Missing, _) => Comparison::Missing,
+                _ => Comparison::Open,
+            });
+        }
+        // It need not take it: what it has was shown.
+        if let Err(error) = self.archive.show(&head, shown) {
+            log::info!("{}: what is here is not shown there: {error}", self.name);
+        }
+        Ok(compared)
+    }
+}
+
+/// Whether an item is as it was recorded.
+fn is_whole(here: &ItemDigests) -> bool {
+    let faults = [&here.damaged, &here.altered, &here.absent];
+    faults.iter().all(|it| it.is_empty()) && here.unread.is_empty()
+}
