@@ -9,7 +9,7 @@ item=$(< item); s=S/col/$item; d=D/col/$item
 # Writes the bytes $2 over the beginning of the file $1 and sets its time back: damage.
 harm() { touch -r "$1" time; printf %s "$2" | dd of="$1" conv=notrunc status=none; touch -r time "$1"; }
 # What repair says, without the paths before the codes and after the sums.
-mends() { ibifs repair "$@" > said || true; sed 's/: col[^ ]*2[0-9.]*\//: /; s/ again, from .*/ again/; s/;.*//' said; }
+mends() { ibifs repair "$@" > said || true; sed 's/: col[^ ]*\/2[0-9]*\/[0-9.]*\//: /; s/ again, from .*/ again/; s/;.*//' said; }
 "#;
 
 /// A store S with an item, and a copy of it in the store D, both scrubbed. The files were written an hour ago.
