@@ -9,6 +9,8 @@ findings! {
     pub enum AuditCode {
         Damaged "damaged" Error
             "has other content than was recorded of it"
+        Lost "lost" Error
+            "is missing, though it was not removed"
         Differs "differs" Error
             "has not the same content in both places, and neither is damaged according to its record; bring the copy up to date with 'ibifs copy'"
         WrongRecord "wrong-record" Error

@@ -176,14 +176,21 @@ impl Audit<'_> {
         let mut compared = self.compare(names)?;
         let mut is_tried = false;
         let mut left = Vec::new();
-        for (side, damaged) in [Side::Here, Side::There].into_iter().zip(&compared.damaged) {
+        let found = [&compared.here, &compared.there];
+        let sides = [Side::Here, Side::There].into_iter().zip(&compared.damaged);
+        for ((side, damaged), found) in sides.zip(found) {
             if damaged.is_empty() {
                 continue;
             }
             match (self.mend)(side, names)? {
                 None => is_tried = true,
                 Some(why) => left.extend(damaged.iter().map(|path| {
-                    let code = AuditCode::Damaged;
+                    let is_there = found.as_ref().is_some_and(|it| it.damaged.contains(path));
+                    let code = if is_there {
+                        AuditCode::Damaged
+                    } else {
+                        AuditCode::Lost
+                    };
                     self.finding(code, side, names, path, Some(why.clone()))
                 })),
             }

@@ -27,7 +27,7 @@ pub struct ItemDigests {
     pub damaged: Vec<Vec<u8>>,
     /// The paths whose recorded digests were altered, and not the files.
     pub altered: Vec<Vec<u8>>,
-    /// The recorded paths where there is no file any more.
+    /// The recorded paths that are lost: there is no file any more, and none was removed.
     pub absent: Vec<Vec<u8>>,
     /// The paths that cannot be read, or changed during each attempt, with the reason.
     pub unread: Vec<(Vec<u8>, Message)>,
@@ -164,8 +164,10 @@ pub fn answered_digests(
         digests.unread.push((path, why));
     }
     let is_read = |path: &Vec<u8>| digests.manifest.contains_key(path);
-    let mut absent: Vec<Vec<u8>> = old.manifest.into_keys().collect();
-    absent.retain(|path| !is_read(path) && digests.unread.is_empty());
-    digests.absent = absent;
+    let is_lost = |path: &&Vec<u8>| {
+        !is_read(path) && digests.unread.is_empty() && !old.was_removed(tree, item, path)
+    };
+    let lost = old.manifest.keys().filter(is_lost).cloned();
+    digests.absent = lost.collect();
     Ok(digests)
 }

@@ -2,7 +2,6 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::{ScrubCode, ScrubError};
@@ -217,8 +216,7 @@ impl Scrub<'_> {
         }
     }
 
-    /// A recorded file that is missing. Removing a file changes its directory; if the directory has not
-    /// changed since the item was last scrubbed, the file is lost.
+    /// A recorded file that is missing.
     fn missing(
         &mut self,
         item: &str,
@@ -226,11 +224,7 @@ impl Scrub<'_> {
         old: &Recorded,
         new: &mut Recorded,
     ) -> Result<(), ScrubError> {
-        let since = self.directory_changed(item, path);
-        let was_removed = match (since, old.when) {
-            (Some((changed, _)), Some((scrubbed, _))) => changed >= scrubbed - 1,
-            _ => false,
-        };
+        let was_removed = old.was_removed(self.tree, item, path);
         if was_removed || self.options.accept {
             new.manifest.remove(path);
         } else {
@@ -245,21 +239,6 @@ impl Scrub<'_> {
             ScrubCode::Lost
         };
         self.found(code, item, path, None)
-    }
-
-    /// The last change of the nearest existing directory above a path.
-    fn directory_changed(&self, item: &str, path: &[u8]) -> Option<(i64, u32)> {
-        let mut above = path;
-        while !above.is_empty() {
-            let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
-            above = &above[..cut];
-            let full = joined(item.as_bytes(), above);
-            let directory = self.tree.open_far(&full, OFlags::PATH | OFlags::DIRECTORY);
-            if let Ok(stat) = directory.and_then(rustix::fs::fstat) {
-                return Some((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).ok()?));
-            }
-        }
-        None
     }
 }
 

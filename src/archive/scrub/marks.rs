@@ -129,7 +129,7 @@ fn remember(tree: &Tree, item: &str, found: &ItemDigests) -> Result<(), ScrubErr
     let known = recorded(tree, item)?.manifest;
     change_marks(tree, item, |marks| {
         marks.retain(|path, _| !found.manifest.contains_key(path) || found.damaged.contains(path));
-        for path in &found.damaged {
+        for path in found.damaged.iter().chain(&found.absent) {
             if let Some(recorded) = known.get(path) {
                 mark(marks, path, *recorded, found.manifest.get(path).copied());
             }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rustix::fs::OFlags;
 
 use super::finding::ScrubError;
-use crate::archive::tree::Tree;
+use crate::archive::tree::{Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Marks, Notes};
 
 /// The directory of the store that holds the manifests.
@@ -24,6 +24,32 @@ pub(super) struct Recorded {
     pub(super) exists: bool,
     /// The time at which the item was last scrubbed.
     pub(super) when: Option<(i64, u32)>,
+}
+
+impl Recorded {
+    /// Whether a recorded file that is missing was removed. Removing a file changes its directory; if the directory has not
+    /// changed since the item was last scrubbed, the file is lost.
+    pub(super) fn was_removed(&self, tree: &Tree, item: &str, path: &[u8]) -> bool {
+        match (directory_changed(tree, item, path), self.when) {
+            (Some((changed, _)), Some((scrubbed, _))) => changed >= scrubbed - 1,
+            _ => false,
+        }
+    }
+}
+
+/// The last change of the nearest existing directory above a path.
+fn directory_changed(tree: &Tree, item: &str, path: &[u8]) -> Option<(i64, u32)> {
+    let mut above = path;
+    while !above.is_empty() {
+        let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        above = &above[..cut];
+        let full = joined(item.as_bytes(), above);
+        let directory = tree.open_far(&full, OFlags::PATH | OFlags::DIRECTORY);
+        if let Ok(stat) = directory.and_then(rustix::fs::fstat) {
+            return Some((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).ok()?));
+        }
+    }
+    None
 }
 
 /// The record of an item.
