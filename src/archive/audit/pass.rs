@@ -118,7 +118,7 @@ impl Audit<'_> {
                     self.tally.files += here.manifest.len() as u64;
                     remember(self.store, names, here, true);
                     self.note(names, [true, true])?;
-                    if !was_good {
+                    if last.is_some_and(|it| !it.is_good) {
                         self.tell(names, &[]);
                     }
                 }

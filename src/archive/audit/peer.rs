@@ -178,6 +178,9 @@ pub(super) fn remember(store: &Local, names: &Names, found: &ItemDigests, is_tol
     };
     let place = Place::of(&item.names);
     let known = marks_of(archive.tree(), place.as_str()).unwrap_or_default();
+    if known.is_empty() && found.damaged.is_empty() && found.absent.is_empty() {
+        return;
+    }
     remember_if_possible(archive.tree(), place.as_str(), found);
     let is_new = |path: &&Vec<u8>| !known.contains_key(*path);
     let new = found.damaged.iter().filter(is_new);
