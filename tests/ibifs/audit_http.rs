@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use ibifs::formats::audit::{
     AnswerHead, AnswerLine, AuditAnswer, AuditProof, AuditRequest, Challenge, ItemAnswer, Parties,
@@ -562,4 +562,26 @@ fn an_answer_that_is_none_ends_the_audit() {
         std::thread::park();
     });
     ends(&silent, "no answer in 30s");
+}
+
+#[test]
+fn items_that_are_not_public_are_not_named_to_others() {
+    let env = pair(2);
+    env.sh("chmod 700 A/col/$(head -n 1 items)");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let other = liar(move |request, to| {
+        let mut noted = noted.lock().expect("a lock");
+        noted.extend(request.items.iter().map(Ibi::to_string));
+        let nothing = |_: &Challenge, _: &Ibi| SentFiles::new();
+        let _ = to.write_all(lie(&[], request, (&key_b(), Role::Answerer), nothing).as_bytes());
+    });
+    list(&env, "A", &other);
+    env.prints(
+        &format!("ibifs audit A --with {other} | cut -d, -f1"),
+        "0 items compared",
+    );
+    let (items, seen) = (items(&env), seen.lock().expect("a lock"));
+    let is_named = [0, 1].map(|number: usize| seen.contains(&items[number].to_string()));
+    assert_eq!(is_named, [false, true], "{seen:?}");
 }

@@ -151,8 +151,14 @@ impl Audit<'_> {
             after = last.id;
             for item in page.iter().filter(|item| item.state != State::Deleted) {
                 let last = self.last_proof(&item.names)?;
+                let is_public = || {
+                    let place = Place::of(&item.names);
+                    item.life.withdrawn.is_none() && self.store.archive().tree().is_for_all(&place)
+                };
                 // What was there is missed once.
-                if self.peer.may_hold(&item.names)? || last.as_ref().is_some_and(|it| it.is_good) {
+                if self.peer.may_hold(&item.names, &is_public)?
+                    || last.as_ref().is_some_and(|it| it.is_good)
+                {
                     items.push((last.map(|it| it.at), item.names.clone()));
                 }
             }

@@ -39,11 +39,15 @@ pub trait AuditPeer {
     /// The copy of an item there, as a ledger notes it, without a proof.
     fn copy(&self) -> KnownCopy;
 
-    /// Whether it may have an item.
+    /// Whether it may have an item, and may learn its name. `is_public` tells whether all may.
     ///
     /// # Errors
     /// It cannot be asked.
-    fn may_hold(&mut self, names: &Names) -> Result<bool, TransferError>;
+    fn may_hold(
+        &mut self,
+        names: &Names,
+        is_public: &dyn Fn() -> bool,
+    ) -> Result<bool, TransferError>;
 
     /// Reads an item in both places now; None where it is not. `here` reads it in the store here, and `progress` receives the
     /// bytes that were read there.
@@ -134,7 +138,11 @@ impl AuditPeer for StorePeer {
         }
     }
 
-    fn may_hold(&mut self, names: &Names) -> Result<bool, TransferError> {
+    fn may_hold(
+        &mut self,
+        names: &Names,
+        _is_public: &dyn Fn() -> bool,
+    ) -> Result<bool, TransferError> {
         Ok(self.store.archive().held(names)?.is_some())
     }
 

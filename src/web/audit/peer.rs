@@ -93,9 +93,13 @@ impl AuditPeer for ArchivePeer {
         self.copy.clone()
     }
 
-    /// It says so when it is asked.
-    fn may_hold(&mut self, _names: &Names) -> Result<bool, TransferError> {
-        Ok(true)
+    /// It says so when it is asked, which names the item to it.
+    fn may_hold(
+        &mut self,
+        _names: &Names,
+        is_public: &dyn Fn() -> bool,
+    ) -> Result<bool, TransferError> {
+        Ok(is_public())
     }
 
     fn both(
