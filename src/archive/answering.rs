@@ -354,3 +354,61 @@ impl Sending<'_> {
         (self.send)(lines)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::archive::testing::TestArchive;
+    use crate::formats::audit::Parties;
+
+    #[test]
+    fn a_listed_archive_has_one_request_at_a_time_and_each_once() {
+        let archive = TestArchive::new();
+        let asker = SignerKey::new("b.example.net", KeyKind::Ed25519, &[1; 32]).expect("a key");
+        let listed = format!("audit {{http://b.example.net {}}}\n", asker.verifier());
+        let text = archive.facts().to_text() + &listed;
+        let facts = Facts::parse(text.as_bytes()).expect("facts");
+        assert!(facts.to_text().ends_with(&listed));
+        assert!(AuditService::open(archive.tree(), archive.facts()).is_ok_and(|it| it.is_none()));
+        let opened = AuditService::open(archive.tree(), &facts).expect("a key");
+        let service = Arc::new(opened.expect("a service"));
+        let again = AuditService::open(archive.tree(), &facts).expect("a key");
+        assert_eq!(again.expect("a service").key(), service.key());
+        let request = |time| {
+            let request = AuditRequest {
+                parties: Parties {
+                    asker: asker.verifier().clone(),
+                    answerer: service.key().clone(),
+                },
+                time,
+                nonce: Digest([1; 32]),
+                seconds: 1,
+                wants_files: true,
+                items: vec![Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("a name")],
+            };
+            request.signed(&asker)
+        };
+        let now = 1_764_489_600_000_000;
+        let begin = |time| service.begin(&request(time), &facts, now);
+        let turn = begin(now).expect("a turn");
+        assert!(matches!(begin(now + 1), Err(NotAudited::Busy)));
+        drop(turn);
+        assert!(matches!(begin(now), Err(NotAudited::Replayed)));
+        assert!(matches!(begin(now + FARTHEST + 1), Err(NotAudited::Time)));
+        let turn = begin(now + 1).expect("a turn");
+        let mut answer = String::new();
+        let reader = archive.read_as(&|read| read());
+        turn.answer(&reader, &mut |lines| {
+            answer.push_str(&lines);
+            true
+        });
+        assert!(
+            answer.contains("\nitem 8JMKD3MGP8W/34PGRBS missing\nend complete\n\n"),
+            "{answer}"
+        );
+        // The client that goes away leaves nothing behind.
+        let turn = begin(now + 2).expect("a turn");
+        turn.answer(&reader, &mut |_| false);
+        assert!(begin(now + 3).is_ok());
+    }
+}
