@@ -1,6 +1,6 @@
 //! The files of the transparency log of a store, in its directory `log`.
 //!
-//! The log is one of C2SP, so that programs of others check it: `checkpoint`, `key.pub`, tiles and bundles of entries in
+//! The log is one of C2SP, so that programs of others check it: `checkpoint`, `key.pub`, `old-keys`, tiles and bundles of entries in
 //! `tile`. An entry is a hash of a line and of its salt, so that the tiles can be public; the lines are in files of a month in
 //! `events`, which only the owner reads, as only the owner reads `key`.
 //!
@@ -13,6 +13,7 @@
 //! - [`mod@line`]: a line and its entry.
 //! - [`files`]: the files below the directory, read with bounds and without following links.
 //! - [`months`]: the files of lines.
+//! - [`keys`]: the key that signs, and those before it.
 //! - [`told`]: lines that wait for the writer, each in a file.
 //! - [`writer`]: appends lines.
 //! - [`reader`]: reads lines and makes proofs, beside a writer.
@@ -21,6 +22,7 @@
 mod check;
 mod error;
 mod files;
+mod keys;
 mod line;
 mod months;
 mod reader;

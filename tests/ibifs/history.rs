@@ -206,6 +206,81 @@ fn what_commands_do_is_told() {
     );
 }
 
+/// A log gets another key, in the store and through its mount. What the old one has signed before stays good, what it signs
+/// later is refused; the witness is asked with both signatures, and then knows the new key alone.
+#[test]
+fn a_log_gets_another_key() {
+    let env = prepared();
+    env.sh("ibifs init W --host witness.example.org > /dev/null; cat A.store/log/key.pub > logs");
+    let witness = |env: &TestEnv| {
+        Served::within(
+            env,
+            "bash -c 'exec \"$@\" 2>> log' bash",
+            "serve W --witness-logs logs",
+        )
+    };
+    let served = witness(&env);
+    served.prints(
+        &env,
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); logged; ibifs prove A/$one > before; cat A.store/log/key.pub > old.pub
+            echo "witness {{$U $(cat W/witness/key.pub)}}" >> A.store/archive.ibi
+            ibifs cosign A > out; cp -a A.store thief; cp A.store/log/witnessed witnessed
+            # Only the owner of the store.
+            code as alice ibifs cosign A --new-key; code as alice ibifs cosign --new-key A.store; cmp old.pub A.store/log/key.pub
+            ibifs cosign A --new-key | sed "s/key arch[^ ]*/key NEW/; s/http[^ ]*/URL/"
+            no cmp -s old.pub A.store/log/key.pub; stat -c %a A.store/log/key; ls A.store/log | grep -c next || true
+            grep -cF "$(< old.pub)" A.store/log/old-keys; ibifs history A --json --type new-key | jq -r '.note, .agent' | sed "s;^$(< A.store/log/key.pub)$;NEW;"
+            # Both signatures are in the checkpoint, and the witness has seen it.
+            for key in old.pub A.store/log/key.pub; do
+                (echo "log $(< $key)"; echo "witness W $(curl -s $U/witness-key)"; echo 'quorum W') > policy
+                ibifs prove A/$one > proof; ibifs verify proof --policy policy | grep -c '^seen by W'; done
+            ibifs verify before --store A.store | grep -c minted
+            # It grows, signed with the new key alone.
+            two=$(minted alice two); logged; ibifs prove A/$two > after; ibifs verify after --store A | grep -c minted
+            (echo "log $(< old.pub)"; echo 'quorum none') > policy; code ibifs verify after --policy policy; code ibifs verify before --policy policy
+            # The thief has the old key.
+            three=$(ibifs mint thief | head -n 1); ibifs prove --store thief $three > forged; ibifs verify forged --policy policy | grep -c minted
+            code ibifs verify forged --store A.store; {{ ibifs verify forged --store A.store 2>&1 || true; }} | grep -o 'signed with an old key'
+            code ibifs cosign A; ibifs umount A; ibifs fsck A.store | tail -n 1
+            cp -a A.store T; cp thief/log/checkpoint T/log/; {{ ibifs fsck T || true; }} | grep -o ^log-damaged; rm -r T
+            {{ ibifs cosign --new-key --json A.store || true; }} > said; jq -r '.key' said | cmp - A.store/log/key.pub; grep -c ^archive-a.*+ A.store/log/old-keys
+            ibifs verify before --store A.store | grep -c minted; ibifs verify after --store A.store | grep -c minted
+            ibifs backup A.store B > out; diff -r -x told A.store/log B/log; ibifs reindex B > out 2>&1; ibifs history B --type new-key | wc -l; ibifs fsck B | tail -n 1"#
+        ),
+        "4\n4\nthe log has the key NEW now\nURL has cosigned the log with 4 events\n600\n0\n1\nNEW\nroot\n1\n1\n1\n1\n1\n0\n1\n1\n\
+         signed with an old key\n1\n3 items, 0 findings\nlog-damaged\n2\n1\n1\n2\n3 items, 0 findings",
+    );
+    drop(served);
+    // The witness knows the new keys alone: the thief gets nothing.
+    env.sh("cat A.store/log/key.pub > logs");
+    let served = witness(&env);
+    served.prints(
+        &env,
+        &format!(
+            r#"{HISTORY}
+            for s in thief A.store; do sed -i "s;witness {{http[^ ]*;witness {{$U;" $s/archive.ibi; done
+            code ibifs cosign thief; code ibifs cosign A.store"#
+        ),
+        "1\n0",
+    );
+}
+
+/// An Archive with another name goes on with its log, and the proofs of before hold.
+#[test]
+fn a_renamed_archive_goes_on_with_its_log() {
+    let env = TestEnv::new();
+    env.prints(
+        r#"ibifs init S --host archive-a.example.org > out; echo 'history yes' >> S/archive.ibi; one=$(ibifs mint S | head -n 1); ibifs prove --store S $one > before
+           sed -i 's/archive-a/archive-z/' S/archive.ibi; ibifs reindex S > out 2>&1; two=$(ibifs mint S | head -n 1)
+           ibifs verify before --store S | head -n 1; ibifs prove --store S $two > after; ibifs verify after --store S | head -n 1
+           ibifs history S | sed 's/^[^ ]*  *//; s/  .*//' | paste -sd' '; ibifs fsck S | tail -n 1; ibifs reindex S; ibifs history S | wc -l"#,
+        "event 1 of 2 of the log archive-a.example.org/log\nevent 4 of 5 of the log archive-a.example.org/log\n\
+         policy minted policy reindexed minted\n3 items, 0 findings\n3 items indexed\n6",
+    );
+}
+
 /// With the cosignature of a witness a proof holds for who trusts that one, and a store that was set back is found out.
 #[test]
 fn a_witness_sees_the_log_grow() {

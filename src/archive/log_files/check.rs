@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
-use super::files::{CHECKPOINT, shown};
+use super::files::{CHECKPOINT, PUBLIC_KEY, shown};
+use super::keys::{OLD_KEYS, signing_key};
 use super::line::LogLine;
 use super::months::{EVENTS, Lines};
 use super::reader::LogReader;
-use super::writer::{other_key, signer};
 use crate::formats::tlog::merkle::{Hash, leaf};
+use crate::formats::tlog::note::VerifierKey;
 use crate::formats::tlog::tile::{Edge, Tile, WIDTH};
 use ibi::message::{Localize, Message};
 use ibi::{display_message, message};
@@ -78,16 +79,28 @@ impl LogFault {
 }
 
 impl LogReader {
-    /// Checks that the key in the store is that of a log with this origin.
+    /// Checks that the key in the store is the one that checks the checkpoint, and that the log went from each key to the next.
     ///
     /// # Errors
-    /// It is missing, damaged, or not the one that checks the checkpoint.
-    pub fn check_key(&self, origin: &str) -> Result<(), LogFileError> {
-        let key = signer(&self.files, origin)?;
-        if key.verifier() == self.key() {
-            return Ok(());
+    /// A key is missing, damaged, or another one; the log was not as the last checkpoint of an old key says.
+    pub fn check_keys(&self) -> Result<(), LogFileError> {
+        let mut old = self.old_keys()?;
+        let key = signing_key(&self.files, self.key().name())?;
+        // That of a crash while the log got another key.
+        let is_old = |key: &VerifierKey| old.iter().any(|old| old.key == *key);
+        if key.verifier() != self.key() && !is_old(self.key()) {
+            let path = shown(PUBLIC_KEY);
+            return Err(LogFileError::Damaged { path });
         }
-        Err(other_key(&self.key().to_string(), key.verifier()))
+        old.retain(|old| old.key != *self.key());
+        let next = old.iter().skip(1).map(|it| &it.key).chain([self.key()]);
+        for (old, next) in old.iter().zip(next) {
+            if old.note.check(next).is_err() || !self.was(&old.last) {
+                let path = shown(OLD_KEYS);
+                return Err(LogFileError::Damaged { path });
+            }
+        }
+        Ok(())
     }
 
     /// Reads the entries of a bundle, which begins at this multiple of its width. Fewer if the log ends there.

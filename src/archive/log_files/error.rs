@@ -34,12 +34,15 @@ pub enum LogFileError {
         /// The reason.
         error: LogError,
     },
-    /// The log has another origin.
-    Origin {
-        /// Its origin.
-        found: String,
-        /// The origin that was expected.
-        expected: String,
+    /// A file would be too long to be read.
+    Full {
+        /// Its path in the store.
+        path: String,
+    },
+    /// A checkpoint is signed with an old key of the log, which never was as that says.
+    OldKey {
+        /// The number of entries with which the log got another key.
+        size: u64,
     },
     /// A log cannot have this origin.
     Name {
@@ -99,10 +102,10 @@ impl LogFileError {
             LogFileError::Missing { path } => message!("'{path}' is missing", path),
             LogFileError::Damaged { path } => message!("'{path}' is damaged", path),
             LogFileError::Refused { path, error } => message!("'{path}': {error}", path, error),
-            LogFileError::Origin { found, expected } => message!(
-                "the log of the store is that of '{found}', not of '{expected}'",
-                found,
-                expected
+            LogFileError::Full { path } => message!("'{path}' is full", path),
+            LogFileError::OldKey { size } => message!(
+                "it is signed with an old key of the log, with which the log was never so: it got another one after {size} events, and the old one may have been stolen",
+                size
             ),
             LogFileError::Name { origin } => message!(
                 "'{origin}' cannot be the name of a log: it is empty, or has a space, a control character or '+'",
@@ -136,7 +139,6 @@ impl LogFileError {
             LogFileError::Missing { .. }
                 | LogFileError::Damaged { .. }
                 | LogFileError::Refused { .. }
-                | LogFileError::Origin { .. }
                 | LogFileError::Line { .. }
                 | LogFileError::Unproved { .. }
         )

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::error::{LogFileError, errno_of, failed};
 use crate::archive::tree::Action;
+use crate::formats::tlog::LogError;
 use crate::formats::tlog::checkpoint::Checkpoint;
 use crate::formats::tlog::merkle::{Hash, leaf};
 use crate::formats::tlog::note::{Note, VerifierKey};
@@ -120,18 +121,37 @@ impl LogFiles {
         text.map_err(|_| LogFileError::Damaged { path: shown(path) })
     }
 
-    /// Reads a checkpoint, and checks that the log has signed it. None if there is none.
+    /// Checks that a text is not too long to be read again.
+    pub(super) fn check_length(path: &str, text: &str) -> Result<(), LogFileError> {
+        let path = shown(path);
+        let is_short = text.len() <= LONGEST_TEXT;
+        is_short.then_some(()).ok_or(LogFileError::Full { path })
+    }
+
+    /// Puts a file in the place of another one, and waits until that is on disk.
+    pub(super) fn rename(&self, from: &str, to: &str) -> Result<(), LogFileError> {
+        match self.0.rename_over(from, &self.0, to) {
+            Err(Errno::NOENT) => Err(LogFileError::Missing { path: shown(from) }),
+            Err(errno) => Err(failed(Action::Rename, &shown(from))(errno)),
+            Ok(()) => self.sync(""),
+        }
+    }
+
+    /// Reads a checkpoint, and checks that the log has signed it with one of its keys. None if there is none.
     pub(super) fn checkpoint(
         &self,
         file: &str,
-        key: &VerifierKey,
+        keys: &[&VerifierKey],
     ) -> Result<Option<(Note, Checkpoint)>, LogFileError> {
         let Some(text) = self.text(file)? else {
             return Ok(None);
         };
-        let opened = Note::parse(&text)
-            .and_then(|note| Checkpoint::open(&note, key).map(|checkpoint| (note, checkpoint)));
         let path = shown(file);
+        let opened = Note::parse(&text).and_then(|note| {
+            let key = keys.iter().find(|key| note.has_one_of(key));
+            let key = key.or(keys.first()).ok_or(LogError::NoLog)?;
+            Checkpoint::open(&note, key).map(|checkpoint| (note, checkpoint))
+        });
         let opened = opened.map_err(|error| LogFileError::Refused { path, error })?;
         Ok(Some(opened))
     }

@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
 use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, shown};
+use super::keys::{OldKey, old_keys, public_key};
 use super::line::LogLine;
 use super::months;
 use crate::formats::tlog::checkpoint::Checkpoint;
@@ -41,13 +42,19 @@ impl LogReader {
         if months::is_none_yet(&files)? {
             return Ok(None);
         }
-        let path = shown(PUBLIC_KEY);
-        let text = files.text(PUBLIC_KEY)?;
-        let text = text.ok_or(LogFileError::Missing { path: path.clone() })?;
-        let key = VerifierKey::parse(&text).ok();
-        let key = key.filter(|it| format!("{it}\n") == text);
-        let key = key.ok_or(LogFileError::Damaged { path })?;
-        let checkpoint = files.checkpoint(CHECKPOINT, &key)?;
+        let read_key = || {
+            let path = shown(PUBLIC_KEY);
+            public_key(&files)?.ok_or(LogFileError::Missing { path })
+        };
+        let mut key = read_key()?;
+        let checkpoint = match files.checkpoint(CHECKPOINT, &[&key]) {
+            // The log has got another key meanwhile.
+            Err(LogFileError::Refused { .. }) => {
+                key = read_key()?;
+                files.checkpoint(CHECKPOINT, &[&key])?
+            }
+            read => read?,
+        };
         Ok(checkpoint.map(|(note, checkpoint)| LogReader {
             files,
             key,
@@ -71,12 +78,53 @@ impl LogReader {
         &self.checkpoint
     }
 
+    /// The keys that the log had before, the oldest first.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn old_keys(&self) -> Result<Vec<OldKey>, LogFileError> {
+        old_keys(&self.files)
+    }
+
+    /// The key of the log with which a checkpoint says to be signed: an old one only if the log was as the checkpoint says
+    /// while it had that key. It may be another one's by now.
+    ///
+    /// # Errors
+    /// The log never was so, or cannot be read.
+    pub fn key_of(&self, note: &Note) -> Result<VerifierKey, LogFileError> {
+        let mut old = self.old_keys()?.into_iter();
+        let old = old.find(|old| note.has_one_of(&old.key) && !note.has_one_of(&self.key));
+        let Some(old) = old else {
+            return Ok(self.key.clone());
+        };
+        let found = Checkpoint::open(note, &old.key);
+        let found = found.is_ok_and(|it| it.size <= old.last.size && self.was(&it));
+        let size = old.last.size;
+        found
+            .then_some(old.key)
+            .ok_or(LogFileError::OldKey { size })
+    }
+
+    /// Whether the log was as a checkpoint says.
+    pub(super) fn was(&self, checkpoint: &Checkpoint) -> bool {
+        match checkpoint.size {
+            0 => checkpoint.root == merkle::empty(),
+            size if size > self.checkpoint.size => false,
+            size => self.part(0, size).is_ok_and(|root| root == checkpoint.root),
+        }
+    }
+
     /// The last checkpoint that witnesses have cosigned, with their signatures. None if there is none.
     ///
     /// # Errors
-    /// It is not signed by the key of the log, or cannot be read.
+    /// It is not signed by a key of the log, or cannot be read.
     pub fn witnessed(&self) -> Result<Option<(Note, Checkpoint)>, LogFileError> {
-        self.files.checkpoint(WITNESSED, &self.key)
+        let old = self.old_keys()?;
+        let keys: Vec<_> = [&self.key]
+            .into_iter()
+            .chain(old.iter().map(|it| &it.key))
+            .collect();
+        self.files.checkpoint(WITNESSED, &keys)
     }
 
     /// Keeps a checkpoint that witnesses have cosigned.

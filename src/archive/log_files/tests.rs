@@ -502,12 +502,13 @@ fn a_writer_refuses_what_is_not_its_log() {
         assert_eq!(store.reader().is_err(), path != "key", "{path}");
         assert_eq!(store.files(), files, "{path}");
     }
+    // An Archive that has got another name goes on with its log.
+    let store = Fixture::with(&whole);
     let renamed = LogWriter::open(store.0.opened().as_fd(), "other.example.org/log");
-    let error = LogFileError::Origin {
-        found: ORIGIN.to_owned(),
-        expected: "other.example.org/log".to_owned(),
-    };
-    assert_eq!(renamed.err(), Some(error));
+    let mut renamed = renamed.expect("a log");
+    renamed.append(MONTH, &lines(300..301)).expect("appended");
+    store.assert_whole(301);
+    assert_eq!(store.read().key().name(), ORIGIN);
     let origin = "a b".to_owned();
     let store = TemporaryDirectory::new();
     let unnamed = LogWriter::open(store.opened().as_fd(), &origin);
@@ -593,4 +594,131 @@ fn an_append_writes_nothing_elsewhere() {
     symlink(&secret, store.path("events/2026-12.txt")).expect("made");
     assert!(log.append("2026-12", &lines(6..7)).is_err());
     assert_eq!(fs::read(&secret).expect("read"), b"secret");
+}
+
+/// A crash while a log gets another key leaves it with the one or the other, and both kinds of checkpoints are its own.
+#[test]
+fn a_log_gets_another_key() {
+    let store = Fixture::new(5);
+    let first = store.read();
+    let mut log = store.write();
+    let next = log.next_key().expect("a key");
+    assert_eq!(log.next_key().as_ref(), Ok(&next));
+    let before = store.files();
+    log.replace_key(&next).expect("another key");
+    // Another process has been quicker.
+    log.replace_key(&next).expect("the same key");
+    log.append(MONTH, &lines(5..6)).expect("appended");
+    let after = store.files();
+    let mode = fs::metadata(store.path("key"))
+        .expect("there")
+        .permissions();
+    assert_eq!(mode.mode() & 0o7777, 0o600);
+    let steps = ["checkpoint", "old-keys", "key", "key.pub"];
+    for done in 0..=steps.len() {
+        let mut files = before.clone();
+        for path in &steps[..done] {
+            files.insert((*path).to_owned(), after[*path].clone());
+            if *path == "key" {
+                files.remove("key.next");
+            }
+        }
+        // Signed with both, as long as it does not grow.
+        let both = after["old-keys"].split(|byte| *byte == b'\n').skip(1);
+        if done > 0 {
+            files.insert(
+                "checkpoint".to_owned(),
+                both.collect::<Vec<_>>().join(&b'\n'),
+            );
+        }
+        let store = Fixture::with(&files);
+        assert_eq!(store.read().check_keys(), Ok(()), "{done}");
+        store.assert_whole(5);
+        let mut log = store.write();
+        log.append(MONTH, &lines(5..7)).expect("appended");
+        let (old, new) = (first.key(), &next);
+        let log = store.read();
+        assert_eq!(log.key(), if done < 2 { old } else { new }, "{done}");
+        assert_eq!(log.old_keys().expect("read").len(), usize::from(done > 1));
+        assert_eq!(log.check_keys(), Ok(()), "{done}");
+        store.assert_whole(7);
+        assert_eq!(store.path("key.next").exists(), done < 2);
+        assert_eq!(log.key_of(first.note()).as_ref(), Ok(old));
+        assert_eq!(log.key_of(log.note()).as_ref(), Ok(log.key()));
+    }
+    let store = Fixture::with(&after);
+    for _ in 0..3 {
+        let mut log = store.write();
+        let next = log.next_key().expect("a key");
+        log.replace_key(&next).expect("another key");
+        let log = store.read();
+        assert_eq!(log.check_keys(), Ok(()));
+        assert_eq!(log.key(), &next);
+        assert_eq!(log.key_of(first.note()).as_ref(), Ok(first.key()));
+    }
+    assert_eq!(store.read().old_keys().expect("read").len(), 4);
+    store.assert_whole(6);
+}
+
+/// Who has an old key of a log cannot sign for it any more.
+#[test]
+fn an_old_key_says_nothing_more() {
+    let store = Fixture::new(5);
+    let stolen = store.files();
+    let mut log = store.write();
+    let next = log.next_key().expect("a key");
+    log.replace_key(&next).expect("another key");
+    log.append(MONTH, &lines(5..9)).expect("appended");
+    let refused = Err(LogFileError::OldKey { size: 5 });
+    let sound = store.files();
+    // A longer log, and other entries.
+    let thief = Fixture::with(&stolen);
+    let other = Fixture::with(
+        &stolen
+            .into_iter()
+            .filter(|(path, _)| path.starts_with("key"))
+            .collect(),
+    );
+    thief.write().append(MONTH, &lines(5..6)).expect("appended");
+    other
+        .write()
+        .append(MONTH, &lines(9..12))
+        .expect("appended");
+    for store_of in [&thief, &other] {
+        let log = store_of.read();
+        assert_eq!(store.read().key_of(log.note()), refused);
+        let mut files = sound.clone();
+        files.insert(
+            "checkpoint".to_owned(),
+            store_of.files()["checkpoint"].clone(),
+        );
+        assert!(Fixture::with(&files).reader().is_err());
+        // What the thief says to have handed over is not what the log was.
+        let mut log = store_of.write();
+        let drawn = log.next_key().expect("a key");
+        log.replace_key(&drawn).expect("another key");
+        files.clone_from(&sound);
+        files.insert("old-keys".to_owned(), store_of.files()["old-keys"].clone());
+        let path = "log/old-keys".to_owned();
+        let damaged = Err(LogFileError::Damaged { path });
+        assert_eq!(Fixture::with(&files).read().check_keys(), damaged);
+    }
+    for (path, text) in [
+        ("old-keys", "nonsense\n"),
+        ("key", "00\n"),
+        (
+            "key.pub",
+            &format!("{}\n", store.read().old_keys().expect("read")[0].key),
+        ),
+    ] {
+        let mut files = sound.clone();
+        files.insert(path.to_owned(), text.as_bytes().to_vec());
+        let store = Fixture::with(&files);
+        assert!(
+            store
+                .reader()
+                .map_or(true, |log| log.is_none_or(|it| it.check_keys().is_err())),
+            "{path}"
+        );
+    }
 }

@@ -6,23 +6,15 @@
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
-use super::error::{LogFileError, failed};
-use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, last_bundle, shown};
-use super::line::{LogLine, bytes_of};
+use super::error::LogFileError;
+use super::files::{CHECKPOINT, LogFiles, PUBLIC, Writing, last_bundle, shown};
+use super::keys::{self, NEXT_KEY, key_of, next_key, write};
+use super::line::LogLine;
 use super::months;
-use crate::archive::tree::Action;
-use crate::formats::hex::Hex;
 use crate::formats::tlog::checkpoint::Checkpoint;
 use crate::formats::tlog::merkle::Hash;
-use crate::formats::tlog::note::{KeyKind, Note, SignerKey, VerifierKey};
+use crate::formats::tlog::note::{Note, SignerKey, VerifierKey};
 use crate::formats::tlog::tile::{Edge, Tile, WIDTH};
-use crate::os::random;
-
-/// The seed of the key that signs checkpoints, in hexadecimal digits.
-const KEY: &str = "key";
-
-/// The mode of the key.
-const SECRET: u32 = 0o600;
 
 /// The log of a store, open for writing. One process has it.
 #[derive(Debug)]
@@ -37,10 +29,10 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Opens the log, or makes it where there is none, and cuts off what a crash left beyond its checkpoint.
+    /// Opens the log, or makes it with this name where there is none, and cuts off what a crash left beyond its checkpoint.
     ///
     /// # Errors
-    /// A file of the log is missing or damaged, or the log has another origin or key.
+    /// A file of the log is missing or damaged, or the log has another key.
     pub fn open(store: BorrowedFd<'_>, origin: &str) -> Result<LogWriter, LogFileError> {
         let files = LogFiles::open_or_make(store)?;
         let is_new = months::is_none_yet(&files)?;
@@ -117,7 +109,7 @@ impl LogWriter {
     fn recover(&mut self) -> Result<(), LogFileError> {
         self.files.sync("")?;
         let path = shown(CHECKPOINT);
-        let checkpoint = self.files.checkpoint(CHECKPOINT, self.key.verifier())?;
+        let checkpoint = self.files.checkpoint(CHECKPOINT, &[self.key.verifier()])?;
         let (_, checkpoint) = checkpoint.ok_or(LogFileError::Missing { path })?;
         (self.edge, self.bundle) = self.files.edge(&checkpoint)?;
         months::cut(&self.files, checkpoint.size)?;
@@ -164,63 +156,48 @@ impl LogWriter {
         tiles.chain(last_bundle(self.size())).collect()
     }
 
-    /// Puts a checkpoint of this edge in place.
-    fn sign(&self, edge: &Edge) -> Result<(), LogFileError> {
-        let checkpoint = Checkpoint {
+    /// The public part of the key that the log gets next, which is drawn if it was not yet.
+    ///
+    /// # Errors
+    /// It cannot be written or read.
+    pub fn next_key(&self) -> Result<VerifierKey, LogFileError> {
+        let next = next_key(&self.files, self.key.verifier().name())?;
+        Ok(next.verifier().clone())
+    }
+
+    /// Gives the log the key that was drawn for it, unless another process has. The checkpoint is signed with both keys until
+    /// the log grows.
+    ///
+    /// # Errors
+    /// A file cannot be written. The log is that of the one or the other key when it is opened again.
+    pub fn replace_key(&mut self, drawn: &VerifierKey) -> Result<(), LogFileError> {
+        if self.key.verifier() == drawn {
+            return Ok(());
+        }
+        let next = next_key(&self.files, self.key.verifier().name())?;
+        if next.verifier() != drawn {
+            let path = shown(NEXT_KEY);
+            return Err(LogFileError::Missing { path });
+        }
+        let last = self.checkpoint_of(&self.edge);
+        keys::replace(&self.files, &self.key, &next, &last)?;
+        self.key = next;
+        Ok(())
+    }
+
+    fn checkpoint_of(&self, edge: &Edge) -> Checkpoint {
+        Checkpoint {
             origin: self.key.verifier().name().to_owned(),
             size: edge.size(),
             root: edge.root(),
-        };
-        let text = checkpoint.to_string();
+        }
+    }
+
+    /// Puts a checkpoint of this edge in place.
+    fn sign(&self, edge: &Edge) -> Result<(), LogFileError> {
+        let text = self.checkpoint_of(edge).to_string();
         let signatures = vec![self.key.signature_of(&text)];
         let note = Note { text, signatures }.to_string();
         write(&self.files, CHECKPOINT, &note, PUBLIC)
-    }
-}
-
-/// Writes a file of the log, and waits until it is on disk.
-fn write(files: &LogFiles, path: &str, text: &str, mode: u32) -> Result<(), LogFileError> {
-    let mut writing = Writing::to(files);
-    writing.file(path, text.as_bytes(), mode)?;
-    writing.sync().map(drop)
-}
-
-/// Reads the key of a log, or draws that of a new one.
-fn key_of(files: &LogFiles, origin: &str, is_new: bool) -> Result<SignerKey, LogFileError> {
-    let public = files.text(PUBLIC_KEY)?;
-    if is_new && public.is_none() && files.text(KEY)?.is_none() {
-        let seed: [u8; 32] = random::draw().map_err(failed(Action::Read, random::SOURCE))?;
-        write(files, KEY, &format!("{}\n", Hex(&seed)), SECRET)?;
-    }
-    let key = signer(files, origin)?;
-    let text = format!("{}\n", key.verifier());
-    match public {
-        None => write(files, PUBLIC_KEY, &text, PUBLIC)?,
-        Some(found) if found == text => {}
-        Some(found) => return Err(other_key(&found, key.verifier())),
-    }
-    Ok(key)
-}
-
-/// Reads the key that signs.
-pub(super) fn signer(files: &LogFiles, origin: &str) -> Result<SignerKey, LogFileError> {
-    let path = shown(KEY);
-    let text = files.text(KEY)?;
-    let text = text.ok_or(LogFileError::Missing { path: path.clone() })?;
-    let seed = text.strip_suffix('\n').and_then(bytes_of::<32>);
-    let seed = seed.ok_or(LogFileError::Damaged { path })?;
-    let origin = origin.to_owned();
-    SignerKey::new(&origin, KeyKind::Ed25519, &seed).map_err(|_| LogFileError::Name { origin })
-}
-
-/// The error of a public key that is not that of the log.
-pub(super) fn other_key(found: &str, expected: &VerifierKey) -> LogFileError {
-    let path = shown(PUBLIC_KEY);
-    match VerifierKey::parse(found) {
-        Ok(key) if key.name() != expected.name() => LogFileError::Origin {
-            found: key.name().to_owned(),
-            expected: expected.name().to_owned(),
-        },
-        _ => LogFileError::Damaged { path },
     }
 }

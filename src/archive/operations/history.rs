@@ -15,6 +15,7 @@ use crate::archive::tree::Tree;
 use crate::formats::history::{EventKind, SALT, Told};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
+use crate::formats::tlog::note::VerifierKey;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
 use ibi::message::Localize;
@@ -57,14 +58,62 @@ impl Archive {
         Ok(())
     }
 
-    /// Takes events to the log; returns their number. Threads, and hosts that share the store, do so in turns.
+    /// Gives the log another key, and returns that. The log says so before, in a checkpoint of the old key.
+    ///
+    /// # Errors
+    /// The store keeps no log, or is another user's; the log cannot be written.
+    pub fn replace_log_key(&self, by: &dyn Actor) -> Result<VerifierKey, ArchiveError> {
+        self.writable()?;
+        let root = self.tree.root();
+        let found = rustix::fs::fstat(root);
+        if !found.is_ok_and(|found| by.owns(found.st_uid)) {
+            return Err(ArchiveError::Log {
+                why: message!("only the owner of the store gives its log another key"),
+            });
+        }
+        if !self.store.has_history() {
+            return Err(ArchiveError::Log {
+                why: message!(
+                    "this store keeps no history; add 'history yes' to archive.ibi, and mount it again"
+                ),
+            });
+        }
+        let next = self.with_log(|log| Ok(log.next_key()?))?;
+        let note = next.to_string();
+        self.store
+            .tell(By::of(by), EventKind::NewKey, None, &note)?;
+        self.append_history()?;
+        self.with_log(|log| Ok(log.replace_key(&next)?))?;
+        Ok(next)
+    }
+
+    /// Takes events to the log; returns their number.
     fn append_some(&self) -> Result<usize, ArchiveError> {
-        let mut kept = self.log.lock();
         let left = LeftLines::find(self.tree.root())?;
         let is_left = left.is_some_and(|left| left.is_any());
         if !is_left && self.store.waiting_events(1)?.is_empty() {
             return Ok(0);
         }
+        self.with_log(|log| {
+            if is_left {
+                self.take_left()?;
+            }
+            // Read here: another thread or host may have logged some before.
+            let waiting = self.store.waiting_events(BATCH)?;
+            let lines: Vec<LogLine> = waiting.iter().map(line_of).collect();
+            let month = self.clock.now().to_rfc3339();
+            log.append(month.get(..7).unwrap_or_default(), &lines)?;
+            self.store.note_logged(lines.len())?;
+            Ok(lines.len())
+        })
+    }
+
+    /// Writes to the log. Threads, and hosts that share the store, do so in turns.
+    fn with_log<T>(
+        &self,
+        act: impl FnOnce(&mut LogWriter) -> Result<T, ArchiveError>,
+    ) -> Result<T, ArchiveError> {
+        let mut kept = self.log.lock();
         let turn = if self.is_shared() {
             *kept = None;
             Some(self.store.take_turn()?)
@@ -79,18 +128,10 @@ impl Archive {
                 log
             }
         };
-        if is_left {
-            self.take_left()?;
-        }
-        // Read here: another thread or host may have logged some before.
-        let waiting = self.store.waiting_events(BATCH)?;
-        let lines: Vec<LogLine> = waiting.iter().map(line_of).collect();
-        let month = self.clock.now().to_rfc3339();
-        log.append(month.get(..7).unwrap_or_default(), &lines)?;
-        self.store.note_logged(lines.len())?;
+        let done = act(&mut log)?;
         *kept = Some(log);
         drop(turn);
-        Ok(lines.len())
+        Ok(done)
     }
 
     /// Takes the events that other processes have left to the index. Those that wait there were taken before a crash: no event

@@ -25,6 +25,8 @@ pub enum LogFile {
     Witnessed,
     /// The key that checks it.
     Key,
+    /// The keys that did before.
+    OldKeys,
     /// A tile, or a bundle of entries.
     Tile(Tile),
 }
@@ -37,6 +39,7 @@ impl LogFile {
             "checkpoint" => Some(LogFile::Checkpoint),
             "witnessed" => Some(LogFile::Witnessed),
             "key.pub" => Some(LogFile::Key),
+            "old-keys" => Some(LogFile::OldKeys),
             path => Tile::parse(path).map(LogFile::Tile),
         }
     }
@@ -48,6 +51,7 @@ impl fmt::Display for LogFile {
             LogFile::Checkpoint => f.write_str("checkpoint"),
             LogFile::Witnessed => f.write_str("witnessed"),
             LogFile::Key => f.write_str("key.pub"),
+            LogFile::OldKeys => f.write_str("old-keys"),
             LogFile::Tile(tile) => tile.fmt(f),
         }
     }
@@ -128,11 +132,24 @@ mod tests {
 
     #[test]
     fn what_is_secret_has_no_path() {
-        for path in ["checkpoint", "witnessed", "key.pub", "tile/0/000.p/7"] {
+        for path in [
+            "checkpoint",
+            "witnessed",
+            "key.pub",
+            "old-keys",
+            "tile/0/000.p/7",
+        ] {
             let file = LogFile::parse(path).map(|it| it.to_string());
             assert_eq!(file.as_deref(), Some(path));
         }
-        for path in ["key", "events/2026-01.txt", "tile", "../archive.ibi", ""] {
+        for path in [
+            "key",
+            "key.next",
+            "events/2026-01.txt",
+            "tile",
+            "../archive.ibi",
+            "",
+        ] {
             assert_eq!(LogFile::parse(path), None, "{path}");
         }
     }

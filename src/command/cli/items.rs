@@ -253,6 +253,9 @@ pub struct Cosign {
     /// Have a time stamping authority (RFC 3161) stamp the log, too
     #[arg(long, value_name = "URL")]
     pub tsa: Option<String>,
+    /// Give the log another key first
+    #[arg(long)]
+    pub new_key: bool,
     /// The network options.
     #[command(flatten)]
     pub network: NetworkOptions,

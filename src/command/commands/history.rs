@@ -10,7 +10,7 @@ use super::access::{self, StoreAccess};
 use super::{daemon, network, say, usage};
 use crate::archive::log_files::{LogFileError, LogReader};
 use crate::archive::store::EventRow;
-use crate::archive::{ArchiveError, event_in, log_of};
+use crate::archive::{ArchiveError, Process, event_in, log_of};
 use crate::command::cli::{Cosign, History, Prove, Verify};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -144,11 +144,12 @@ pub(super) fn prove(options: &Prove) -> Result<Exit, Failure> {
 pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
     let access = StoreAccess::named(options.store.as_deref())?;
     let witnesses = access.read()?.facts().witnesses.clone();
-    if witnesses.is_empty() && options.tsa.is_none() {
+    if witnesses.is_empty() && options.tsa.is_none() && !options.new_key {
         return Err(usage(message!(
             "archive.ibi names no witness; add 'witness {{URL KEY}}', with what the witness publishes at URL/witness-key"
         )));
     }
+    let new_key = options.new_key.then(|| new_key(&access)).transpose()?;
     let log = log_of(&access.store)?;
     let network = network(&options.network)?;
     let before = log.witnessed().map_err(ArchiveError::from)?;
@@ -176,7 +177,7 @@ pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
         };
         report.push((url, said));
     }
-    if note.signatures.len() > 1 {
+    if note.signatures.len() > log.note().signatures.len() {
         log.keep_witnessed(&note).map_err(ArchiveError::from)?;
     }
     let size = log.checkpoint().size;
@@ -193,12 +194,19 @@ pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
         };
         let witnesses: Vec<_> = report.iter().map(witness).collect();
         let mut object = json!({ "size": size, "witnesses": witnesses });
+        if let Some(key) = &new_key {
+            object["key"] = json!(key);
+        }
         if let Some((url, stamped)) = &stamped {
             let error = stamped.as_ref().err().map(localized);
             object["stamp"] = json!({ "url": url, "error": error });
         }
         say(&json::pretty(&object))?;
     } else {
+        if let Some(key) = &new_key {
+            let line = message!("the log has the key {key} now", key);
+            say(&format!("{}\n", localized(&line)))?;
+        }
         for (url, said) in &report {
             let url = url.to_string();
             let line = match said {
@@ -221,6 +229,19 @@ pub(super) fn cosign(options: &Cosign) -> Result<Exit, Failure> {
     } else {
         Exit::Failed
     })
+}
+
+/// Gives the log of a store another key. Returns its public part.
+fn new_key(access: &StoreAccess) -> Result<String, Failure> {
+    let Some(mounted) = access.mounted() else {
+        let key = access.change(|archive| archive.replace_log_key(&Process))?;
+        return Ok(key.to_string());
+    };
+    let mut key = String::new();
+    daemon::each_line(&mounted, &Line::new("new-key"), |line| {
+        key = line.get("text").unwrap_or_default().to_owned();
+    })?;
+    Ok(key)
 }
 
 /// Has an authority stamp a checkpoint. False if one with as many events was stamped before: it has the earlier time.
@@ -268,6 +289,7 @@ pub(super) fn verify(options: &Verify) -> Result<Exit, Failure> {
     let refused = |error: &dyn Localize| {
         Failure::new(Exit::Failed, message!("'{path}': {error}", path, error))
     };
+    let proof = Proof::parse(&text).map_err(|error| refused(&error))?;
     let policy = match (&options.policy, &options.store) {
         (Some(file), _) => {
             let path = file.display();
@@ -276,10 +298,11 @@ pub(super) fn verify(options: &Verify) -> Result<Exit, Failure> {
         }
         (None, store) => {
             let store = store.as_deref().unwrap_or(Path::new("."));
-            Policy::of_log(log_of(&StoreAccess::at(store)?.store)?.key().clone())
+            let log = log_of(&StoreAccess::at(store)?.store)?;
+            let key = log.key_of(&proof.checkpoint);
+            Policy::of_log(key.map_err(|error| refused(&error))?)
         }
     };
-    let proof = Proof::parse(&text).map_err(|error| refused(&error))?;
     let Some((entry, line)) = proved(&proof) else {
         return Err(refused(&message!("it has no event of ibifs")));
     };

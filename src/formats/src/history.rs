@@ -63,6 +63,8 @@ pub enum EventKind {
     Repaired,
     /// `archive.ibi` was changed.
     PolicyChanged,
+    /// Its log has got another key.
+    NewKey,
     /// Its files were read and compared with what is recorded of them; of the store, those of all items.
     Scrubbed,
     /// Files in it are not what was recorded of them.
@@ -78,7 +80,7 @@ pub enum EventKind {
 }
 
 /// All kinds: the word, and code and term of PREMIS.
-const KINDS: [(EventKind, &str, &str, &str); 31] = [
+const KINDS: [(EventKind, &str, &str, &str); 32] = [
     (EventKind::Minted, "minted", "cre", "creation"),
     (EventKind::Arrived, "arrived", "ing", "ingestion"),
     (
@@ -139,6 +141,7 @@ const KINDS: [(EventKind, &str, &str, &str); 31] = [
         "poa",
         "policy assignment",
     ),
+    (EventKind::NewKey, "new-key", "", ""),
     (EventKind::Scrubbed, "scrubbed", "fix", "fixity check"),
     (EventKind::Damaged, "damaged", "fix", "fixity check"),
     (EventKind::Mended, "mended", "rec", "recovery"),

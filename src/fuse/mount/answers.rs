@@ -83,6 +83,7 @@ pub(super) fn answer(
         "copies" => copies(asked, question, to),
         "history" => history(asked, question, to),
         "prove" => prove(asked, question, to),
+        "new-key" => new_key(asked, to),
         "status" => status(asked, to),
         "seal" | "unseal" => seal(asked, question, to),
         _ => {
@@ -302,6 +303,13 @@ fn prove(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<()
         Some(proof) => Ok(to.send(&Line::new("proof").with("text", proof))?),
         None => Ok(()),
     }
+}
+
+/// Gives the log of the store another key, for the owner of the store.
+fn new_key(asked: &Asked, to: &mut Conversation<'_>) -> Result<(), Stop> {
+    let peer = *to.peer.caller();
+    let key = asked.changes.archive().replace_log_key(&peer)?;
+    Ok(to.send(&Line::new("key").with("text", key))?)
 }
 
 /// Seals an item, now or later, or ends that.

@@ -1,5 +1,5 @@
 //! The transparency log of the Archive for those who check it, as C2SP tlog-tiles has it: `/log/checkpoint` and
-//! `/log/tile/...`, the key in `/log/key.pub`, and the last checkpoint with cosignatures in `/log/witnessed`.
+//! `/log/tile/...`, the key in `/log/key.pub`, those before in `/log/old-keys`, and the last checkpoint with cosignatures in `/log/witnessed`.
 
 use std::sync::{Arc, OnceLock};
 
@@ -61,7 +61,7 @@ pub(super) async fn answer(
         Err(refusal) => return Some(refusal),
     };
     Some(match file {
-        LogFile::Checkpoint | LogFile::Witnessed | LogFile::Key => {
+        LogFile::Checkpoint | LogFile::Witnessed | LogFile::Key | LogFile::OldKeys => {
             answer::fresh(answer::whole(StatusCode::OK, TEXT, bytes))
         }
         LogFile::Tile(_) => {

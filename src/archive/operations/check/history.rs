@@ -4,7 +4,6 @@ use super::super::history::events_in;
 use super::finding::{CheckCode, CheckFinding, CheckReport};
 use crate::archive::ArchiveError;
 use crate::archive::log_files::{LOG_DIRECTORY, LeftLines, LogFileError, LogLine, LogReader};
-use crate::archive::operations::Facts;
 use crate::archive::store::{EventRow, Store};
 use crate::archive::tree::Tree;
 use crate::formats::tlog::merkle::Hash;
@@ -14,7 +13,6 @@ use ibi::message;
 /// Computes the log again, and compares it with the events of the index, if that can be read.
 pub(super) fn check_log(
     tree: &Tree,
-    facts: &Facts,
     index: Option<&Store>,
     report: &mut CheckReport,
 ) -> Result<(), ArchiveError> {
@@ -24,7 +22,7 @@ pub(super) fn check_log(
     let mut found = Vec::new();
     let size = match LogReader::open(tree.root()) {
         Ok(Some(log)) => {
-            found = faults(&log, facts);
+            found = faults(&log);
             // A damaged log says nothing about the index.
             if let (Some(index), true) = (index, found.is_empty()) {
                 found.extend(differing(&log, index, known)?);
@@ -71,8 +69,8 @@ fn damaged(error: LogFileError) -> CheckFinding {
 }
 
 /// The faults of the log itself.
-fn faults(log: &LogReader, facts: &Facts) -> Vec<CheckFinding> {
-    let key = log.check_key(&facts.log_origin()).err();
+fn faults(log: &LogReader) -> Vec<CheckFinding> {
+    let key = log.check_keys().err();
     let (faults, unread) = match log.check() {
         Ok(faults) => (faults, None),
         Err(error) => (Vec::new(), Some(error)),

@@ -176,7 +176,7 @@ pub(super) fn check_once(
     let sound = index
         .as_ref()
         .filter(|_| !report.has(CheckCode::IndexDamaged));
-    check_log(&rebuilt.tree, &rebuilt.facts, sound, &mut report)?;
+    check_log(&rebuilt.tree, sound, &mut report)?;
     if let Some(index) = sound {
         keeper.compare(index, &mut report)?;
         keeper.check_dates(index, &summary, store_use, clock, &mut report)?;

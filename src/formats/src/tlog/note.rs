@@ -231,6 +231,12 @@ impl Note {
         Ok(Note { text, signatures })
     }
 
+    /// Whether a signature is said to be one of this key.
+    #[must_use]
+    pub fn has_one_of(&self, key: &VerifierKey) -> bool {
+        self.signatures.iter().any(|it| it.by(key).is_some())
+    }
+
     /// Checks that a key has signed the text.
     ///
     /// # Errors
