@@ -41,7 +41,7 @@ pub use services::{
 pub use shell::{Complete, Completions, Shell};
 pub use store::{Init, Mount, Quickstart, Status, Umount, Upn};
 pub use translated::translated;
-pub use value::{Invalid, byte_count, bytes};
+pub use value::{Invalid, LogPoint, byte_count, bytes};
 pub use world::{World, WorldCommand, WorldKeep, WorldStatus};
 
 /// Archives as a filesystem: every identifier is a path.

@@ -60,6 +60,32 @@ fn a_watch_outlives_daemons_and_indexes() {
     );
 }
 
+/// The history is printed from any point of the log on, each event once, whoever writes the log meanwhile.
+#[test]
+fn a_watch_follows_the_log() {
+    let env = TestEnv::new();
+    prints(
+        &env,
+        r#"ibifs init A --host archive-a.example.org > said; echo 'history yes' >> A/archive.ibi; mkdir M; chmod 755 .
+        begin=$(date -u +%Y-%m-%dT%H:%M:%SZ); ibifs mint A --count 3 > said; ibifs watch A --since 0 --once > all
+        jq -r .number all | paste -sd' '; ibifs history A --json | diff - <(jq -c 'del(.number)' all)
+        for point in 2 4 18446744073709551615 2100-01-01 2020-01-01 $begin; do ibifs watch A --since $point --once | wc -l; done | paste -sd' '
+        ibifs watch A --since yesterday --once 2> said || echo $?; ibifs watch A --since 1 --from now 2> said || echo $?
+        timeout 200 ibifs watch A --since 2 > seen & W=$!
+        until_lines 2 seen; ibifs mint A > said; until_lines 3 seen
+        ibifs mount A M; chmod 1777 M; setpriv --reuid 60001 --regid 60001 --clear-groups mkdir M/.mint/x; until_lines 5 seen
+        # A user who may not enter the store asks the daemon.
+        asks() { setpriv --reuid 60001 --regid 60001 --clear-groups ibifs watch M --since "$@"; }
+        asks 0 --once | tail -n 1 | jq -r '.event, .uid'; asks 7 --once | wc -l
+        touch asked; setpriv --reuid 60001 --regid 60001 --clear-groups timeout 100 ibifs watch M --since 0 > asked & U=$!; until_lines 1 asked; before=$(wc -l < asked); setpriv --reuid 60001 --regid 60001 --clear-groups mkdir M/.mint/y
+        until_lines $((before + 1)) asked; kill $U; kill -9 $(daemon A); ibifs umount M; lose_index A; ibifs reindex A > said
+        ibifs mint A --count 1500 > said
+        size=$(sed -n 2p A/log/checkpoint); until_lines $((size - 2)) seen; kill $W
+        jq -r .number seen | diff - <(seq 2 $((size - 1))); ibifs history A --json | tail -n +3 | diff - <(jq -c 'del(.number)' seen)"#,
+        "0 1 2 3\n2 0 0 0 4 4\n2\n2\nminted\n60001\n0",
+    );
+}
+
 /// A relation is an event of its own, with both ends, by any author; once, and after a restart.
 #[test]
 fn relations_are_events() {

@@ -324,6 +324,28 @@ impl Archive {
         left.iter().try_for_each(visit)
     }
 
+    /// Calls `visit` with the events of the log from a number on, as far as the index has them. Returns the number after them.
+    ///
+    /// # Errors
+    /// The index cannot be read; the first error of `visit`.
+    pub fn each_logged<E: From<ArchiveError>>(
+        &self,
+        mut from: u64,
+        mut visit: impl FnMut(&EventRow) -> Result<(), E>,
+    ) -> Result<u64, E> {
+        loop {
+            let after = i64::try_from(from).unwrap_or(i64::MAX);
+            let events = self.store.events_after(after, BATCH);
+            let mut events = events.map_err(ArchiveError::from)?;
+            events.retain(|event| event.logged.is_some());
+            let Some(last) = events.last() else {
+                return Ok(from);
+            };
+            from = last.number.cast_unsigned();
+            events.iter().try_for_each(&mut visit)?;
+        }
+    }
+
     /// Whether no event since a time tells of a change of an item's files.
     ///
     /// # Errors
@@ -448,7 +470,8 @@ pub fn log_of(store: &Path) -> Result<LogReader, ArchiveError> {
 #[must_use]
 pub fn line_of_event(event: &EventRow) -> Line {
     let line = Line::new("event").with("number", event.number);
-    line.with("line", &event.line)
+    line.with_all("logged", event.logged)
+        .with("line", &event.line)
 }
 
 /// The event of a line; None of another one.
@@ -456,7 +479,7 @@ pub fn line_of_event(event: &EventRow) -> Line {
 pub fn event_in(line: &Line) -> Option<EventRow> {
     Some(EventRow {
         number: line.get("number")?.parse().ok()?,
-        logged: None,
+        logged: line.get("logged").and_then(|number| number.parse().ok()),
         salt: [0; SALT],
         line: line.get("line")?.to_owned(),
     })

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{ItemState, NetworkOptions, Output, value};
+use super::{ItemState, LogPoint, NetworkOptions, Output, value};
 
 /// `ibifs mint`
 #[derive(Debug, Args)]
@@ -294,6 +294,9 @@ pub struct Watch {
     /// happens next [default: all items]
     #[arg(long, value_name = "POSITION")]
     pub from: Option<String>,
+    /// Print the events of the history instead: from the one with this number in the log on, or since this day or instant
+    #[arg(long, value_name = "NUMBER|DATE", conflicts_with = "from", value_parser = value::log_point)]
+    pub since: Option<LogPoint>,
     /// End when all that has happened is printed
     #[arg(long)]
     pub once: bool,

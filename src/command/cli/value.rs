@@ -217,6 +217,23 @@ pub fn byte_count(text: &str) -> Option<u64> {
     bytes(text).ok()
 }
 
+/// A point of the log of a store.
+#[derive(Clone, Debug)]
+pub enum LogPoint {
+    /// The event with this number.
+    Number(u64),
+    /// The first event since an instant.
+    Since(ibi::Timestamp),
+}
+
+/// The number of an event, or a day or instant.
+pub(super) fn log_point(text: &str) -> Result<LogPoint, Invalid> {
+    match text.parse() {
+        Ok(number) => Ok(LogPoint::Number(number)),
+        Err(_) => instant(text).map(LogPoint::Since),
+    }
+}
+
 /// A day, whose begin in UTC is meant, or an instant.
 pub(super) fn instant(text: &str) -> Result<ibi::Timestamp, Invalid> {
     crate::formats::item::instant(text).map_err(|_| {

@@ -12,11 +12,14 @@ use serde_json::{Map, Value, json};
 
 use super::access::StoreAccess;
 use super::{cannot_print, daemon, usage};
-use crate::archive::store::{FILE, Record};
-use crate::archive::{ArchiveError, Happened, Position, RelationEvent, Subject, catch_up, present};
-use crate::command::cli::Watch;
+use crate::archive::store::{EventRow, FILE, Record};
+use crate::archive::{
+    ArchiveError, Happened, Position, RelationEvent, Subject, catch_up, event_in, present,
+};
+use crate::command::cli::{LogPoint, Watch};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
+use crate::formats::history::Told;
 use crate::formats::question::Line;
 use crate::fuse::mount::Mounted;
 use ibi::{Timestamp, message};
@@ -64,6 +67,9 @@ pub(super) fn run(options: &Watch) -> Result<Exit, Failure> {
         Some(_) => None,
         None => Some(access.read()?),
     };
+    if let Some(since) = &options.since {
+        return follow_log(&access, since, options.once);
+    }
     let begins_now = options.from.as_deref() == Some(NOW);
     let mut seen = (Files::of(&access.store), Instant::now());
     let mut is_reported = false;
@@ -108,6 +114,86 @@ pub(super) fn run(options: &Watch) -> Result<Exit, Failure> {
             }
         }
     }
+}
+
+/// Prints the events of the log from a number or a date on.
+fn follow_log(access: &StoreAccess, since: &LogPoint, once: bool) -> Result<Exit, Failure> {
+    let (mut next, date) = match since {
+        LogPoint::Number(number) => (*number, None),
+        LogPoint::Since(date) => (0, Some(date)),
+    };
+    // The clock may have been set back: what comes after an event since the date is printed.
+    let mut has_begun = date.is_none();
+    let mut is_reported = false;
+    loop {
+        let mut put = |event: &EventRow| {
+            let told = Told::parse(&event.line);
+            has_begun |= told.is_some_and(|it| date.is_some_and(|date| it.time >= *date));
+            match event.logged {
+                Some(number) if has_begun => put_event(number, &event.line),
+                _ => Ok(()),
+            }
+        };
+        let seen = Files::of(&access.store);
+        let asked = access.asked();
+        let longest = asked.as_ref().map_or(READ_EVERY, |_| ASK_EVERY);
+        let read = match asked {
+            Some(mounted) => ask_log(&mounted, next, &mut put),
+            None => access
+                .read()
+                .map_err(Stop::Failed)
+                .and_then(|archive| archive.each_logged(next, &mut put)),
+        };
+        match read {
+            Ok(after) => {
+                (next, is_reported) = (after, false);
+                if once {
+                    return Ok(Exit::Done);
+                }
+            }
+            Err(Stop::Closed) => return Ok(Exit::Done),
+            Err(Stop::Failed(failure)) if once => return Err(failure),
+            Err(Stop::Failed(failure)) if !is_reported => {
+                log::warn!("the index cannot be read, and is tried again: {failure}");
+                is_reported = true;
+            }
+            Err(Stop::Failed(_)) => {}
+        }
+        let began = Instant::now();
+        while Files::of(&access.store) == seen && began.elapsed() < longest {
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
+
+/// Asks the daemon of a mount for the events of the log from a number on. Returns the number after them.
+fn ask_log(
+    mounted: &Mounted,
+    from: u64,
+    put: &mut dyn FnMut(&EventRow) -> Result<(), Stop>,
+) -> Result<u64, Stop> {
+    let (mut next, mut stopped) = (from, Ok(()));
+    let question = Line::new("history").with("from", from);
+    let asked = daemon::each_line(mounted, &question, |line| {
+        if let (Ok(()), Some(event)) = (&stopped, event_in(line)) {
+            stopped = put(&event);
+        } else if line.word() == "next" {
+            next = line
+                .get("number")
+                .and_then(|it| it.parse().ok())
+                .unwrap_or(next);
+        }
+    });
+    stopped.and(asked.map_err(Stop::Failed)).map(|()| next)
+}
+
+/// Prints an event of the log at once.
+fn put_event(number: i64, line: &str) -> Result<(), Stop> {
+    let mut object = Map::from_iter([("number".to_owned(), json!(number))]);
+    if let Ok(Value::Object(event)) = serde_json::from_str(line) {
+        object.extend(event);
+    }
+    put_line(&json::line(&Value::Object(object)))
 }
 
 /// The state of the files of an index: inode, length and time of the database and its log.
@@ -183,7 +269,10 @@ fn put(event: Happened) -> Result<(), Stop> {
         Some(Subject::Relation(change)) => object.extend(related(change)),
         None => {}
     }
-    let line = json::line(&Value::Object(object));
+    put_line(&json::line(&Value::Object(object)))
+}
+
+fn put_line(line: &str) -> Result<(), Stop> {
     let mut output = std::io::stdout().lock();
     let written = output
         .write_all(line.as_bytes())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::conversation::{Asked, Conversation};
 use super::level_works;
-use crate::archive::store::{Item, ItemId, Record, StoreError};
+use crate::archive::store::{EventRow, Item, ItemId, Record, StoreError};
 use crate::archive::{
     ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, present,
 };
@@ -282,12 +282,18 @@ fn history(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<
     let peer = Arc::clone(&to.peer);
     let act = |read: &mut dyn FnMut()| peer.read(read);
     let reader = archive.read_as(&act);
-    archive.each_event(question.names("item").as_ref(), |event| {
+    let mut tell = |event: &EventRow| {
         if reader.is_told(event)? {
             to.send(&line_of_event(event))?;
         }
         Ok::<(), Stop>(())
-    })
+    };
+    let from = question.get("from").map(str::parse);
+    if let Some(from) = from {
+        let next = archive.each_logged(from.unwrap_or_default(), tell)?;
+        return Ok(to.send(&Line::new("next").with("number", next))?);
+    }
+    archive.each_event(question.names("item").as_ref(), &mut tell)
 }
 
 /// A proof of the last event of an item.
