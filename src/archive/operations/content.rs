@@ -12,11 +12,15 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::full_disk::with_reserve;
 use super::{Archive, ArchiveError, Keeper, RunAs};
+use crate::archive::scrub::{manifest_digest, scrubbed_at};
 use crate::archive::store::{By, ContentRow, Item, ItemId, block_of};
+use crate::archive::tree::Place;
+use crate::formats::fixity::Digest;
 use crate::formats::history::EventKind;
-use crate::formats::item::State;
+use crate::formats::item::{Names, State};
 use crate::os::caller::act_as_process;
 use crate::os::processors;
+use ibi::Timestamp;
 
 /// The time for which changed items are collected before their rows are removed, so that one write removes many.
 const COLLECTED: Duration = Duration::from_millis(20);
@@ -350,9 +354,21 @@ impl Keeper<'_> {
             if let Ok(Some(item)) = self.store.item(*item)
                 && item.state != State::Deleted
             {
-                self.tell(By::User(*uid), EventKind::Changed, Some(&item.names), "");
+                let before = self.manifest_before(&item.names);
+                let note = before.map(|digest| format!("manifest {digest}"));
+                let note = note.unwrap_or_default();
+                self.tell(By::User(*uid), EventKind::Changed, Some(&item.names), &note);
             }
         }
+    }
+
+    /// The digest of the manifest of an item that has changed, as it was before: None if it has changed since it was recorded.
+    fn manifest_before(&self, names: &Names) -> Option<Digest> {
+        let place = Place::of(names);
+        let (seconds, rest) = scrubbed_at(&self.tree, place.as_str())?;
+        let since = Timestamp::from_unix(seconds, rest);
+        let is_known = self.is_untold(names, &since).ok()?;
+        manifest_digest(&self.tree, place.as_str()).filter(|_| is_known)
     }
 
     /// Counts the items that have been left alone for some time. Returns how many there were.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rustix::fs::OFlags;
+use sha2::{Digest as _, Sha256};
 
 use super::finding::ScrubError;
 use crate::archive::tree::{Tree, joined};
@@ -68,6 +69,14 @@ pub(super) fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> 
         exists: !bytes.is_empty(),
         when: scrubbed_at(tree, item),
     })
+}
+
+/// The digest of the manifest that a scrub recorded of an item, by its place.
+#[must_use]
+pub fn manifest_digest(tree: &Tree, item: &str) -> Option<Digest> {
+    let path = format!("{DIRECTORY}/{item}/{}", fixity::MANIFEST);
+    let bytes = tree.read_whole(&path).ok()??;
+    Some(Digest(Sha256::digest(&bytes).into()))
 }
 
 /// The time at which an item was last scrubbed, in seconds and nanoseconds since 1970.

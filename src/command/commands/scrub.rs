@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::access::{self, StoreAccess};
 use super::say;
 use crate::archive::scrub::{
-    FormatTool, Scrub, ScrubFinding, ScrubOptions, ScrubTally, scrubbed_at,
+    FormatTool, Scrub, ScrubFinding, ScrubOptions, ScrubTally, manifest_digest, scrubbed_at,
 };
 use crate::archive::store::By;
 use crate::archive::tree::{Place, Tree, joined};
@@ -17,7 +17,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
-use crate::formats::fixity::shown;
+use crate::formats::fixity::{Digest, shown};
 use crate::formats::history::{EventKind, Told};
 use crate::formats::item::Names;
 use ibi::message::Message;
@@ -57,6 +57,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         tree: &tree,
         item: String::new(),
         before: None,
+        manifest: None,
         wrong: Vec::new(),
         changed: Vec::new(),
         is_accepted: false,
@@ -112,6 +113,8 @@ struct Telling<'a> {
     /// The place of the last item with findings, and when it was scrubbed before.
     item: String,
     before: Option<Timestamp>,
+    /// The digest of its manifest at that time.
+    manifest: Option<Digest>,
     /// The faults of its files, and the changes.
     wrong: Vec<String>,
     changed: Vec<String>,
@@ -126,6 +129,7 @@ impl Telling<'_> {
             // Before it is recorded that it was scrubbed now.
             let before = scrubbed_at(self.tree, &self.item);
             self.before = before.map(|(seconds, rest)| Timestamp::from_unix(seconds, rest));
+            self.manifest = manifest_digest(self.tree, &self.item);
             self.is_accepted = true;
         }
         let note = format!("{} {}", finding.code.word(), shown(&finding.path));
@@ -154,7 +158,7 @@ impl Telling<'_> {
             self.tell_wrong(&names, &wrong);
         }
         if !changed.is_empty() {
-            self.tell_untold(&names, &changed);
+            self.tell_change(&names, &changed);
         }
     }
 
@@ -180,19 +184,29 @@ impl Telling<'_> {
         }
     }
 
-    /// Tells of a change since the last scrub that no event tells: one beside the mount. The daemon of a mounted store may
-    /// still tell it.
-    fn tell_untold(&self, names: &Names, note: &str) {
+    /// Tells of a change since the last scrub: the digests of the manifest before and after it, and which it is if no event
+    /// tells it, as one beside the mount. The daemon of a mounted store may still tell it.
+    fn tell_change(&self, names: &Names, note: &str) {
+        let now = manifest_digest(self.tree, &self.item);
+        let manifests = self.manifest.zip(now).filter(|(before, now)| before != now);
+        let manifests = manifests
+            .map(|(before, now)| message!("manifest {before} -> {now}", before, now).to_string());
         if self.access.mount_point.is_some() {
+            if let Some(note) = manifests {
+                self.access.tell(EventKind::Scrubbed, Some(names), &note);
+            }
             return;
         }
         let known = self.index().zip(self.before.as_ref());
         let is_untold = known.map(|(index, since)| index.is_untold(names, since));
         if matches!(is_untold, Some(Ok(true))) {
-            let (by, note) = (By::Program, message!("not told before: {note}", note));
-            let kind = EventKind::Changed;
+            let note = message!("not told before: {note}", note);
+            let notes = manifests.into_iter().chain([note.to_string()]);
+            let note = notes.collect::<Vec<_>>().join("; ");
             self.access
-                .tell_by(by, kind, Some(names), &note.to_string());
+                .tell_by(By::Program, EventKind::Changed, Some(names), &note);
+        } else if let Some(note) = manifests {
+            self.access.tell(EventKind::Scrubbed, Some(names), &note);
         }
     }
 
