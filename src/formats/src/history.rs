@@ -66,6 +66,8 @@ pub enum EventKind {
     /// Its log has got another key.
     NewKey,
     /// Its files were read and compared with what is recorded of them; of the store, those of all items.
+    /// It was checked, and there was nothing to repair.
+    Checked,
     Scrubbed,
     /// Files in it are not what was recorded of them.
     Damaged,
@@ -80,7 +82,7 @@ pub enum EventKind {
 }
 
 /// All kinds: the word, and code and term of PREMIS.
-const KINDS: [(EventKind, &str, &str, &str); 32] = [
+const KINDS: [(EventKind, &str, &str, &str); 33] = [
     (EventKind::Minted, "minted", "cre", "creation"),
     (EventKind::Arrived, "arrived", "ing", "ingestion"),
     (
@@ -142,6 +144,7 @@ const KINDS: [(EventKind, &str, &str, &str); 32] = [
         "policy assignment",
     ),
     (EventKind::NewKey, "new-key", "", ""),
+    (EventKind::Checked, "checked", "val", "validation"),
     (EventKind::Scrubbed, "scrubbed", "fix", "fixity check"),
     (EventKind::Damaged, "damaged", "fix", "fixity check"),
     (EventKind::Mended, "mended", "rec", "recovery"),

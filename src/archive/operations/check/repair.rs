@@ -14,7 +14,7 @@ use super::pass::{check_once, refuse_other_directories};
 use super::scan::ASIDE;
 use crate::archive::store::{self, By, Item, Store, StoreUse};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
-use crate::archive::{Archive, ArchiveError, Clock, Editor, Process, Stranger};
+use crate::archive::{Archive, ArchiveError, Clock, Editor, Process, Stranger, leave_event};
 use crate::formats::history::EventKind;
 use crate::formats::item::{Names, Sidecar, State};
 
@@ -28,9 +28,13 @@ impl Archive {
     ) -> Result<CheckReport, ArchiveError> {
         refuse_other_directories(path)?;
         Archive::refuse_generation(path)?;
-        let lock = lock::Lock::take(&Tree::open_as_it_is(path)?)?;
+        let tree = Tree::open_as_it_is(path)?;
+        let lock = lock::Lock::take(&tree)?;
         let mut report = check_once(path, StoreUse::Idle, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {
+            let codes: BTreeSet<&str> = report.findings.iter().map(|it| it.code.word()).collect();
+            let note = codes.into_iter().collect::<Vec<_>>().join(" ");
+            leave_event(&tree, By::of(&Process), EventKind::Checked, None, &note);
             return Ok(report);
         }
         repair_store_files(path, &report)?;
