@@ -44,11 +44,16 @@ struct Trial {
     /// The reported times of change, with the number of changes before, and the time of the report.
     times: HashMap<Ino, (u64, (i64, i64), Instant)>,
     longest: (Duration, String),
+    /// The files of items before the mount, of those whose changes are told at its end.
+    before: BTreeMap<usize, ItemFiles>,
     done: usize,
     last: Vec<String>,
     is_passing: bool,
     env: TestEnv,
 }
+
+/// The content of the files of an item by their paths, with what may have changed it.
+type ItemFiles = BTreeMap<String, (Vec<u8>, (Ino, u64))>;
 
 /// A difference, in words.
 type Difference = String;
@@ -96,6 +101,7 @@ impl Trial {
             clients: (0..CLIENTS).map(|_| Client::start()).collect(),
             times: HashMap::new(),
             longest: Default::default(),
+            before: BTreeMap::new(),
             done: 0,
             last: Vec::new(),
             is_passing: true,
@@ -347,6 +353,12 @@ impl Trial {
             self.listed()?;
             self.told()?;
         }
+        // What a killed daemon has not told yet is lost.
+        self.before = if kill {
+            BTreeMap::new()
+        } else {
+            self.counted()
+        };
         self.mount_again();
         self.enter()?;
         self.whole()
@@ -436,9 +448,94 @@ impl Trial {
         }
     }
 
+    /// The files of the items that the index has counted, which is when they are no new ones any more.
+    fn counted(&self) -> BTreeMap<usize, ItemFiles> {
+        let counted = self.env.sh(
+            "in_database A.store/relations.sqlite3 'SELECT coalesce(rep, ibip) FROM item JOIN content ON content.item = item.id'",
+        );
+        let counted: BTreeSet<&str> = counted.lines().collect();
+        let held = self.model.held().into_iter();
+        let known = held.filter(|item| {
+            let Names { rep, ibip } = &self.model.item(*item).names;
+            let name = rep.as_ref().or(ibip.as_ref());
+            name.is_some_and(|name| counted.contains(name.as_str()))
+        });
+        known.map(|item| (item, self.files_of(item))).collect()
+    }
+
+    fn files_of(&self, item: usize) -> ItemFiles {
+        let files = &self.model.tree.files;
+        let mut found = ItemFiles::new();
+        let mut waiting = vec![(String::new(), self.model.item(item).root)];
+        while let Some((above, directory)) = waiting.pop() {
+            for (name, ino) in files.names(directory) {
+                let path = format!("{above}/{name}");
+                let inode = files.get(*ino);
+                let content = match &inode.body {
+                    Body::Directory(_) => {
+                        waiting.push((path, *ino));
+                        continue;
+                    }
+                    Body::File(bytes) => bytes.clone(),
+                    Body::Link(target) => target.clone().into_bytes(),
+                };
+                if !path.starts_with("/.ibi") {
+                    found.insert(path, (content, (*ino, inode.changes)));
+                }
+            }
+        }
+        found
+    }
+
+    /// Files of an item have changed since the mount if that is told of it, and only then.
+    fn told_changes(&self, history: &str) -> Result<(), Difference> {
+        let events = history
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+        let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for event in events {
+            let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
+            if text("event") == "mounted" {
+                told.clear();
+            }
+            told.entry(text("item")).or_default().insert(text("event"));
+        }
+        for (number, before) in &self.before {
+            let item = self.model.item(*number);
+            if !item.is_held {
+                continue;
+            }
+            let Names { rep, ibip } = &item.names;
+            let names = rep.iter().chain(ibip);
+            let told: BTreeSet<&String> =
+                names.filter_map(|name| told.get(name)).flatten().collect();
+            let is = |word: &str| told.iter().any(|it| *it == word);
+            // It was another one meanwhile.
+            if is("removed") || is("arrived") || is("restored") {
+                continue;
+            }
+            let now = self.files_of(*number);
+            let content = |files: &ItemFiles| -> Vec<(String, Vec<u8>)> {
+                let files = files.iter();
+                files
+                    .map(|(path, (content, _))| (path.clone(), content.clone()))
+                    .collect()
+            };
+            let has_other = content(before) != content(&now);
+            if has_other && !is("changed") || is("changed") && *before == now {
+                return Err(format!(
+                    "history: of {:?} is told {told:?}, before {before:?}, now {now:?}\n{history}",
+                    item.names
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// By its history each item is there or removed as it is by the list, and was minted once at most.
     fn told(&self) -> Result<(), Difference> {
         let history = self.env.sh("ibifs history A.store --json");
+        self.told_changes(&history)?;
         let mut last: BTreeMap<String, (usize, String)> = BTreeMap::new();
         let mut minted = BTreeSet::new();
         for (number, line) in history.lines().enumerate() {
