@@ -18,7 +18,7 @@
 //! - Users of an Archive: `views` (who reads, adds, changes, and the lock for changes), `seen` (the part of an index that one may see), `events` (what happens to items).
 //! - Sidecars: `sidecars`, `refused`, `rewritten`, `admission` (which names an item may get).
 //! - Relations: `relations`, `far_ends` (the other item), `resolve` (modifiers).
-//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log`, `history` and `published_log` (who did what), `told` (to whom that is told).
+//! - Users: `actor`, `rights` (who may write), `public` (who may read), `drafts` (who may enter), `seal` (what changes no more), `withdrawal` (kept, and not shown), `event_log`, `history` and `published_log` (who did what), `told` (to whom that is told), `earlier` (what others tell of an item).
 //! - Copies: `copies` (where they are, and whether they are enough), `report` (what can be shown of the preservation).
 //! - Content: `publish` (files), `content` (in numbers), `access` (what the public may read), `directory` (names in one directory), `describe` (descriptions), `search`, `links_out`.
 //! - Agreement of tree and index: `recovery_log`, `leaves` (the directories of items), `recovery` (after a crash), `work` (after changes beside the mount), `check` (fsck, reindex).
@@ -35,6 +35,7 @@ mod dates;
 mod describe;
 mod directory;
 mod drafts;
+mod earlier;
 mod error;
 mod event_log;
 mod events;

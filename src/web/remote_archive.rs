@@ -286,6 +286,19 @@ impl Destination for Remote {
         Ok(moved)
     }
 
+    /// An Archive of an older version takes none.
+    fn take_events(&self, source: &Local, names: &Names) {
+        let events = source.events_to_tell(names, true);
+        let (item, from) = (named(names, ""), named(source.service(), "from."));
+        let step = format!("step=events&{item}&{from}");
+        let sent = Sent::bytes(events.join("\n").into_bytes());
+        if !events.is_empty()
+            && let Err(error) = self.link.ask(&step, sent)
+        {
+            log::info!("what was done to {names} is not told: {error}");
+        }
+    }
+
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {
         let query = format!("step=expect&{}&{}", named(names, ""), named(from, "from."));
         let pairs = self.link.ask(&query, Sent::default())?;

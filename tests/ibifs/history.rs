@@ -192,15 +192,16 @@ fn what_commands_do_is_told() {
             ibifs export --bagit A/$one bags > out; ibifs export --ocfl A/$one ocfl > out; sleep 1.5; ibifs export --ocfl A/$one ocfl | tail -n 1
             ibifs backup A E > out; ibifs import F.store bags > out; ibifs import F.store bags --dry-run > out || true
             two=$(ibifs import --mint D unnamed | head -n 1); ibifs umount A; ibifs umount D; ls A.store/log/told D.store/log/told F.store/log/told
-            shown() {{ sed "s/^[^ ]* *//; s/  */ /g; s;$PWD;HERE;; s;$one;ONE;; s;(${{one##*/}});(LAST);; s;(.*/http%.*);(OBJECT);; s;[0-9]* bytes;N bytes;" | sed -f services; }}
+            shown() {{ sed "s/^[^ ]* *//; s/  */ /g; s;$PWD;HERE;; s;$one;ONE;; s;(${{one##*/}});(LAST);; s;$U;URL;; s;(.*/http%.*);(OBJECT);; s;[0-9]* bytes;N bytes;" | sed -f services; }}
             for s in A B C D; do echo "s;$(grep -o 'rep [^ }}]*' $s.store/archive.ibi | head -n 1 | cut -d ' ' -f 2);$s;"; done > services
             for s in A B C D F; do echo $s:; ibifs history --store $s.store $one | shown; done; ibifs history --store D.store $two | shown
             ibifs history A.store --type backed-up | shown; ibifs fsck A.store | tail -n 1"#
         ),
         "1 item: 0 written, 1 unchanged\nA.store/log/told:\n\nD.store/log/told:\n\nF.store/log/told:\n\
          A:\nminted root\ncopied-out root (B)\ncopied-out root (D)\nexported root (ONE)\nexported root (OBJECT)\n\
-         B:\narrived root (Copy)\ncopied-in root (A)\nC:\narrived ibifs (Copy)\ncopied-in ibifs (A)\n\
-         D:\narrived root (Copy)\ncopied-in root (A)\nF:\narrived root (Copy)\nimported root (LAST)\n\
+         B:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\nC:\narrived ibifs (Copy)\ncopied-in ibifs (A)\n\
+         minted user, told by URL\nD:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\ncopied-out root (B), told by A\n\
+         F:\narrived root (Copy)\nminted root, told by package\ncopied-out root (B), told by package\ncopied-out root (D), told by package\nimported root (LAST)\n\
          minted root\nimported root (unnamed)\nbacked-up root (HERE/E: 2 items: 11 files copied, N bytes; 0 unchanged, 0 removed)\n\
          2 items, 0 findings",
     );
@@ -264,6 +265,68 @@ fn a_log_gets_another_key() {
             code ibifs cosign thief; code ibifs cosign A.store"#
         ),
         "1\n0",
+    );
+}
+
+/// An item brings its earlier events along, by each way on which it arrives, once, and as told by where it was.
+#[test]
+fn an_item_brings_its_events_along() {
+    let env = prepared();
+    env.sh(
+        "for s in B C D E F; do ibifs init $s.store --host archive-$s.example.org > out; echo 'history yes' >> $s.store/archive.ibi; done
+         mkdir C D; ibifs mount C.store C; ibifs mount D.store D; chmod 755 D
+         head -c 32 /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > token; touch tokens; chmod 600 token tokens",
+    );
+    let served = Served::within(&env, "", "serve A.store");
+    env.sh(&format!("echo \"$(< token) {}\" > tokens", served.url));
+    let receiver = Served::within(&env, "", "serve E.store --transfer-token-file tokens");
+    env.sh(&format!("echo http://{} > receiver", receiver.address()));
+    served.prints(
+        &env,
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); hidden=$(minted alice hidden); as alice chmod 700 A/$hidden; as alice ibifs relate A/$one --next-edition A/$hidden > out; logged
+            for s in A B C D E F; do echo "s;$(grep -o 'rep [^ }}]*' $s.store/archive.ibi | head -n 1 | cut -d ' ' -f 2);$s;g"; done > services
+            told_at() {{ ibifs history --store $1 $one | grep 'told by' | sed "s/^[^ ]* *//; s/  */ /g; s;$hidden;HIDDEN;; s;$U;URL;" | sed -f services; }}
+            echo B:; ibifs copy A/$one B.store > out; told_at B.store; ibifs copy A/$one B.store > out; told_at B.store | wc -l
+            as alice chmod 775 A/$one; logged; ibifs copy A/$one B.store --verify > out; told_at B.store | wc -l
+            # From one to the other, to a mount.
+            echo C:; ibifs copy --store B.store $one C > out; told_at C.store
+            for i in {{1..50}}; do test -z "$(ls A.store/log/told)" && break; sleep 0.1; done; logged
+            echo D:; ibifs copy $U/$one D > out; told_at D.store
+            echo E:; ibifs copy --store A.store --token-file token $one $(< receiver) > out; told_at E.store
+            echo F:; mkdir bags; ibifs export --bagit --store B.store $one bags > out; ibifs import F.store bags > out; told_at F.store
+            # They are none of the Archive's own, and come back to nobody.
+            ibifs history B.store --type minted | wc -l; ibifs history B.store --type told --json | jq -c '[.event, .agent, (.by | length), .earlier.event]' | head -n 1
+            ibifs transfer A/$one B.store > out; ibifs transfer --store B.store $one A > out
+            told_at A.store > back; {{ grep -v 'told by B$' back || true; }}; test $(wc -l < back) -gt 2 && echo 1
+            for s in C D; do ibifs umount $s; done; for s in B C D E F; do {{ ibifs fsck $s.store || true; }} | {{ grep log || true; }}; done"#
+        ),
+        "B:\nminted 60001, told by A\nrelated 60001 (ibi.nextedition HIDDEN), told by A\n2\n2\n\
+         C:\narrived 60001 (Copy), told by B\ncopied-in root (A), told by B\nminted 60001, told by B, A\nrelated 60001 (ibi.nextedition HIDDEN), told by B, A\n\
+         D:\nminted user, told by URL\ncopied-out user (B), told by URL\nE:\nminted user, told by URL\ncopied-out user (B), told by URL\n\
+         F:\narrived 60001 (Copy), told by package\ncopied-in root (A), told by package\nminted 60001, told by package, A\n\
+         related 60001 (ibi.nextedition HIDDEN), told by package, A\ncopied-out root (C), told by package\n0\n[\"told\",\"root\",1,\"minted\"]\n1",
+    );
+}
+
+/// What a package tells may be anything: it is bounded, stays in its line, and is nobody else's word.
+#[test]
+fn a_package_that_lies_is_only_told_by() {
+    let env = TestEnv::new();
+    env.prints(
+        r#"ibifs init A --host archive-a.example.org > out; one=$(ibifs mint A | head -n 1); mkdir bags; ibifs export --bagit --store A $one bags > out; bag=$(find bags -name bagit.txt -printf %h); rm $bag/tagmanifest*
+           at=$bag/metadata/preservation/premis.xml; mkdir -p ${at%/*}
+           event() { echo "<event><eventType>$1</eventType><eventDateTime>$2</eventDateTime><eventDetail>$3</eventDetail><linkingAgentIdentifier><linkingAgentIdentifierValue>$4</linkingAgentIdentifierValue></linkingAgentIdentifier></event>"; }
+           taken() { rm -rf S; ibifs init S --host archive-b.example.org > out; echo 'history yes' >> S/archive.ibi; timeout 60 ibifs import S bags > out 2>&1; ibifs history --store S $one | grep 'told by' | sed 's/  */ /g'; }
+           (echo '<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b SYSTEM "file:///etc/passwd">]><premis>'; event creation 1900-01-01T00:00:00Z 'minted: x&#27;[31m&#10;2020-01-01T00:00:00Z removed root' root
+            event nonsense never x y; event x 2020-01-01T00:00:00Z '&a;&b;&c;' 'me (tells)'; echo '</premis>') > $at; taken; cat -v out | tail -n 1
+           ibifs history S --json | jq -c 'select(.event == "told") | [.agent, .by]'; ibifs history S --type removed | wc -l
+           (echo '<premis>'; for i in {1..3000}; do event x 2020-01-01T00:00:00Z $i y; done; echo '</premis>') > $at; taken > told; wc -l < told; tail -n 1 told
+           head -c 40M /dev/zero | tr '\0' x > $at; { taken || true; } | wc -l; tail -n 1 out; ln -sf /etc/passwd $at; taken || tail -n 1 out | cut -c 1-60"#,
+        "1900-01-01T00:00:00Z minted root (x\\u{1b}[31m\\n2020-01-01T00:00:00Z removed root), told by package\n2020-01-01T00:00:00Z x , told by package, me\n\
+         1 package, 1 taken in\n[\"root\",[\"package\"]]\n[\"root\",[\"package\",\"me\"]]\n0\n500\n2020-01-01T00:00:00Z x y (3000), told by package\n0\n\
+         1 package, 1 taken in\n1 package, 1 taken in",
     );
 }
 

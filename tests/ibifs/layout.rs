@@ -412,6 +412,7 @@ fn outside_crates_stay_at_home() {
                 "formats::description",
                 "formats::citation",
                 "formats::history",
+                "formats::premis",
                 "formats::pronom",
                 "command::commands",
                 "command::json",

@@ -407,7 +407,7 @@ impl ReadAs<'_> {
 /// Mode, owner and group of a directory.
 type Rights = (u32, u32, u32);
 
-fn log_untold(kind: EventKind, told: Result<(), ArchiveError>) {
+pub(super) fn log_untold(kind: EventKind, told: Result<(), ArchiveError>) {
     if let Err(error) = told {
         log::warn!("history has no event '{}': {error}", kind.word());
     }
@@ -422,7 +422,7 @@ pub fn keeps_history(tree: &Tree) -> bool {
 /// nothing if the store keeps no history.
 pub fn leave_event(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
     if keeps_history(tree) {
-        let line = Teller::default().line(by, kind, item, note);
+        let line = Teller::default().line(by, kind, item, note, None);
         let left = log_files::leave(tree.root(), &line);
         log_untold(kind, left.map_err(ArchiveError::from));
     }

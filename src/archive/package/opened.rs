@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
+use std::io::Read as _;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,10 @@ use crate::formats::bag;
 use crate::formats::entry::stays_below;
 use crate::formats::fixity::Digest;
 use crate::formats::hex::Hex;
+use crate::formats::history::earlier::MOST_EARLIER;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::mtree::{self, MtreeEntry, MtreeKind};
+use crate::formats::premis;
 use crate::os::directory::{Directory, is_own};
 use crate::os::opening;
 use ibi::Ibi;
@@ -79,6 +82,23 @@ impl Package {
         self.names.as_ref()
     }
 
+    /// The events in its record for preservation systems; none if it has no such record, or one that is too long.
+    pub fn events(&self) -> Vec<String> {
+        let path = premis::PREMIS.as_bytes();
+        // A bag need not list it with its digest.
+        let content = self.contents.get(path);
+        let path = content.map_or(path, |content| &content.path);
+        let file = open_file(&self.root, path).ok();
+        let mut text = String::new();
+        let read = file.map(|file| file.take(LONGEST_RECORD + 1).read_to_string(&mut text));
+        match read {
+            Some(Ok(length)) if length as u64 <= LONGEST_RECORD => {
+                premis::events_in(&text, MOST_EARLIER)
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether an item's own directory has an entry of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         let mut paths = self.entries.iter().map(|entry| entry.path.as_slice());
@@ -88,6 +108,9 @@ impl Package {
         })
     }
 }
+
+/// The longest record of events that is read, in bytes.
+const LONGEST_RECORD: u64 = 32 << 20;
 
 /// Files that systems make in each directory.
 const SYSTEM_FILES: [&[u8]; 2] = [b".DS_Store", b"Thumbs.db"];

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use parking_lot::Mutex;
 
 use super::{By, Item, ItemId, Record, Store, StoreError, query, random_bytes, rows};
+use crate::formats::history::earlier::Earlier;
 use crate::formats::history::{Agent, Event, EventKind, SALT};
 use crate::formats::item::{Life, Names, State};
 use crate::os::clock::{Clock, SystemClock};
@@ -66,8 +67,15 @@ impl Teller {
         }
     }
 
-    /// The line of an event that happens now.
-    pub fn line(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) -> String {
+    /// The line of an event that happens now, perhaps one that tells that of another one.
+    pub fn line(
+        &self,
+        by: By,
+        kind: EventKind,
+        item: Option<&Names>,
+        note: &str,
+        earlier: Option<&Earlier>,
+    ) -> String {
         let event = Event {
             time: SystemClock.now(),
             kind,
@@ -76,6 +84,7 @@ impl Teller {
             program: &self.program,
             host: &self.host,
             note: note.chars().take(MOST_CHARACTERS).collect(),
+            earlier,
         };
         event.line()
     }
@@ -90,7 +99,7 @@ impl Teller {
         note: &str,
     ) -> Result<(), StoreError> {
         let salt = random_bytes::<SALT>()?;
-        let line = self.line(by, kind, item, note);
+        let line = self.line(by, kind, item, note, None);
         insert(connection, item.map(Names::key), &salt, &line)
     }
 
@@ -262,6 +271,26 @@ impl Store {
         };
         self.write(Sync::Later, |transaction| {
             teller.tell(transaction, by, kind, item, note)
+        })
+    }
+
+    /// Records events of an item that others tell. Does nothing if events are not recorded.
+    pub fn tell_earlier(
+        &self,
+        by: By,
+        item: &Names,
+        note: &str,
+        events: &[Earlier],
+    ) -> Result<(), StoreError> {
+        let Some(teller) = self.teller.get() else {
+            return Ok(());
+        };
+        self.write(Sync::Later, |transaction| {
+            events.iter().try_for_each(|event| {
+                let line = teller.line(by, EventKind::Told, Some(item), note, Some(event));
+                let salt = random_bytes::<SALT>()?;
+                insert(transaction, Some(item.key()), &salt, &line)
+            })
         })
     }
 

@@ -64,6 +64,9 @@ pub trait Destination {
         items.first().map(&mut receive).into_iter().collect()
     }
 
+    /// Takes what the source tells of an item that has arrived. Where this user may not enter the store, nothing is taken.
+    fn take_events(&self, _source: &Local, _names: &Names) {}
+
     /// Draws and records a one-time token for the transfer of an item of which it has a copy.
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError>;
 
@@ -119,6 +122,11 @@ impl Destination for Local {
         _progress: &mut ByteProgress<'_>,
     ) -> Vec<Result<Moved, TransferError>> {
         self.receive_batch(source, items, comparison)
+    }
+
+    fn take_events(&self, source: &Local, names: &Names) {
+        let events = source.events_to_tell(names, false);
+        self.tell_earlier(names, &source.service().preferred(), &events);
     }
 
     fn expect(&mut self, names: &Names, from: &Names) -> Result<String, TransferError> {

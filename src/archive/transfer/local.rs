@@ -152,6 +152,21 @@ impl Local {
         self.archive.tell(by, kind, Some(names), &other.preferred());
     }
 
+    /// The events of an item for those who get it; none where they cannot be read.
+    pub fn events_to_tell(&self, names: &Names, is_public: bool) -> Vec<String> {
+        let events = self.archive.events_to_tell(names, is_public);
+        events.unwrap_or_else(|error| {
+            log::warn!("what was done to {names} is not told: {error}");
+            Vec::new()
+        })
+    }
+
+    /// Records what the one from whom an item comes tells of it.
+    pub fn tell_earlier(&self, names: &Names, teller: &str, events: &[String]) {
+        let by = By::of(self.actor());
+        self.archive.tell_earlier(by, names, (teller, ""), events);
+    }
+
     /// Closes a store that is not mounted and was opened for changes.
     pub fn close(&self) {
         if self.mount_point.is_none() && self.lock.is_some() {

@@ -51,6 +51,7 @@ pub fn copy_first(
             Ok(names) => match received.next() {
                 Some(moved) => moved.inspect(|moved| {
                     if moved.files > 0 {
+                        destination.take_events(source, &names);
                         source.tell_of(EventKind::CopiedOut, &names, destination.service());
                     }
                 }),
@@ -184,6 +185,7 @@ fn give(
     }
     source.name_holder(names, destination.service())?;
     finish(source, names, &handover, destination)?;
+    destination.take_events(source, names);
     note_copies(source, std::slice::from_ref(names), destination, true);
     Ok(TransferOutcome::HandedOver(moved))
 }

@@ -15,7 +15,9 @@ use crate::command::cli::{Cosign, History, Prove, Verify};
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
+use crate::command::terminal::OneLine;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::history::earlier::{as_it_was, tellers};
 use crate::formats::history::{EventKind, Told, proved};
 use crate::formats::item::Names;
 use crate::formats::question::Line;
@@ -100,15 +102,22 @@ fn target(options: &History) -> Result<(StoreAccess, Option<Names>), Failure> {
 }
 
 fn line(told: &Told, has_item: bool) -> String {
-    let time = told.time.to_rfc3339();
-    let mut line = format!("{time:24} {:12} {}", told.event, told.agent);
+    let was = as_it_was(told);
+    let time = was.time.to_rfc3339();
+    let mut line = format!("{time:24} {:12} {}", was.event, was.agent);
     if has_item && !told.item.is_empty() {
         line.push_str(&format!(" {}", told.item));
     }
-    if !told.note.is_empty() {
-        line.push_str(&format!(" ({})", told.note));
+    if !was.note.is_empty() {
+        line.push_str(&format!(" ({})", was.note));
     }
-    line + "\n"
+    if let Some(tellers) = tellers(told) {
+        line.push_str(&format!(
+            ", {}",
+            localized(&message!("told by {tellers}", tellers))
+        ));
+    }
+    format!("{}\n", OneLine(line))
 }
 
 pub(super) fn prove(options: &Prove) -> Result<Exit, Failure> {

@@ -2,7 +2,12 @@
 //!
 //! The line is what the log of a store is about: its hash is there, so it never changes. Terms are those of PREMIS, with the
 //! codes of `id.loc.gov/vocabulary/preservation/eventType`.
+//!
+//! - [`earlier`]: events that others tell.
 
+pub mod earlier;
+
+use earlier::Earlier;
 use ibi::{Ibi, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -61,13 +66,13 @@ pub enum EventKind {
     Upgraded,
     /// The findings of a check were repaired.
     Repaired,
+    /// It was checked, and there was nothing to repair.
+    Checked,
     /// `archive.ibi` was changed.
     PolicyChanged,
     /// Its log has got another key.
     NewKey,
     /// Its files were read and compared with what is recorded of them; of the store, those of all items.
-    /// It was checked, and there was nothing to repair.
-    Checked,
     Scrubbed,
     /// Files in it are not what was recorded of them.
     Damaged,
@@ -79,10 +84,12 @@ pub enum EventKind {
     Audited,
     /// It was tried to get items back from a copy.
     Drilled,
+    /// Another Archive, or a package, tells what was done to the item before it arrived.
+    Told,
 }
 
 /// All kinds: the word, and code and term of PREMIS.
-const KINDS: [(EventKind, &str, &str, &str); 33] = [
+const KINDS: [(EventKind, &str, &str, &str); 34] = [
     (EventKind::Minted, "minted", "cre", "creation"),
     (EventKind::Arrived, "arrived", "ing", "ingestion"),
     (
@@ -137,6 +144,7 @@ const KINDS: [(EventKind, &str, &str, &str); 33] = [
     ),
     (EventKind::Upgraded, "upgraded", "", ""),
     (EventKind::Repaired, "repaired", "rec", "recovery"),
+    (EventKind::Checked, "checked", "val", "validation"),
     (
         EventKind::PolicyChanged,
         "policy",
@@ -144,13 +152,13 @@ const KINDS: [(EventKind, &str, &str, &str); 33] = [
         "policy assignment",
     ),
     (EventKind::NewKey, "new-key", "", ""),
-    (EventKind::Checked, "checked", "val", "validation"),
     (EventKind::Scrubbed, "scrubbed", "fix", "fixity check"),
     (EventKind::Damaged, "damaged", "fix", "fixity check"),
     (EventKind::Mended, "mended", "rec", "recovery"),
     (EventKind::BackedUp, "backed-up", "rep", "replication"),
     (EventKind::Audited, "audited", "fix", "fixity check"),
     (EventKind::Drilled, "drilled", "val", "validation"),
+    (EventKind::Told, "told", "", ""),
 ];
 
 impl EventKind {
@@ -250,6 +258,8 @@ pub struct Event<'a> {
     pub host: &'a str,
     /// More about it, such as the reason of a withdrawal; empty if there is no more.
     pub note: String,
+    /// The event of another one that it tells.
+    pub earlier: Option<&'a Earlier>,
 }
 
 impl Event<'_> {
@@ -281,6 +291,7 @@ impl Event<'_> {
         if !self.note.is_empty() {
             put("note", json!(self.note));
         }
+        line.extend(self.earlier.map(Earlier::fields).into_iter().flatten());
         Value::Object(line).to_string()
     }
 }
@@ -306,11 +317,15 @@ pub struct Told {
     pub outcome: String,
     /// More about it.
     pub note: String,
+    /// Those who tell another event, which this one is of: the one from whom it came first.
+    pub by: Vec<String>,
+    /// That event, as they say that it was.
+    pub earlier: Option<Box<Told>>,
 }
 
 /// The fields of a line that the public is told.
-const PUBLIC_FIELDS: [&str; 8] = [
-    "time", "event", "type", "item", "agent", "program", "outcome", "note",
+const PUBLIC_FIELDS: [&str; 9] = [
+    "time", "event", "type", "item", "agent", "program", "outcome", "note", "by",
 ];
 
 /// The kinds whose notes have nothing but what the public sees of an item anyway: dates, digests, names of items and reasons.
@@ -338,6 +353,19 @@ impl Told {
     #[must_use]
     pub fn parse(line: &str) -> Option<Told> {
         let value: Value = serde_json::from_str(line).ok()?;
+        let earlier = value.get("earlier").filter(|it| it.is_object());
+        // Which has none of its own.
+        let earlier = earlier.and_then(|it| {
+            let it = Told::of_value(it, &it.to_string())?;
+            Some(Box::new(it))
+        });
+        let told = Told::of_value(&value, line)?;
+        Some(Told { earlier, ..told })
+    }
+
+    fn of_value(value: &Value, line: &str) -> Option<Told> {
+        let by = value.get("by").and_then(Value::as_array);
+        let by = by.into_iter().flatten().filter_map(Value::as_str);
         let text = |name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default();
         let event = text("event").to_owned();
         Some(Told {
@@ -350,6 +378,8 @@ impl Told {
             note: text("note").to_owned(),
             line: line.to_owned(),
             event: (!event.is_empty()).then_some(event)?,
+            by: by.map(str::to_owned).collect(),
+            earlier: None,
         })
     }
 
@@ -359,12 +389,13 @@ impl Told {
         EventKind::of(&self.event)
     }
 
-    /// The items that it names, itself and in its note.
+    /// The items that it names, itself and in notes.
     pub fn named(&self) -> impl Iterator<Item = Ibi> {
         let is_around = |sign: char| !sign.is_alphanumeric();
-        let words = self
-            .note
-            .split([' ', ','])
+        let earlier = self.earlier.iter().map(|it| it.note.as_str());
+        let words = earlier
+            .chain([self.note.as_str()])
+            .flat_map(|note| note.split([' ', ',']))
             .map(move |word| word.trim_matches(is_around));
         let words = words.chain([self.item.as_str()]);
         words.filter_map(|word| Ibi::parse(word).ok())
@@ -386,6 +417,13 @@ impl Told {
         self.uid.is_some() || self.agent != PROGRAM
     }
 
+    /// The same by a user without a name.
+    fn by_some_user(&self) -> Option<Told> {
+        let mut fields: Map<String, Value> = serde_json::from_str(&self.line).ok()?;
+        fields.insert("agent".to_owned(), json!(SOME_USER));
+        Told::parse(&Value::Object(fields).to_string())
+    }
+
     /// The same for the public, without what may say who did it and where: names of users are personal data. None if the line
     /// is none of an event.
     #[must_use]
@@ -394,6 +432,16 @@ impl Told {
         fields.retain(|name, _| PUBLIC_FIELDS.contains(&name.as_str()));
         if self.uid.is_some() {
             fields.insert("agent".to_owned(), json!(SOME_USER));
+        }
+        if let Some(earlier) = &self.earlier {
+            let mut event = earlier.for_public()?;
+            if event.is_by_user() {
+                event = event.by_some_user()?;
+            }
+            fields.insert(
+                "earlier".to_owned(),
+                serde_json::from_str(&event.line).ok()?,
+            );
         }
         let is_public = self.kind().is_some_and(|kind| PUBLIC_NOTES.contains(&kind));
         if !is_public || self.kind() == Some(EventKind::Related) && !self.names_whole_items() {
@@ -442,6 +490,7 @@ mod tests {
             program: "ibifs 1",
             host: "a",
             note: "wrong \"data\"\n".to_owned(),
+            earlier: None,
         };
         let line = event.line();
         assert_eq!(

@@ -2,14 +2,19 @@
 //! intellectual entity, each file is an object that is part of it; what was done to the item, and the packing, are events by
 //! users and by ibifs.
 
+mod reading;
+
 use std::collections::BTreeMap;
 
 use quick_xml::escape::escape;
 
 use super::hex::Hex;
+use super::history::earlier::{as_it_was, tellers};
 use super::history::{EventKind, Told};
 use super::item::Names;
 use super::pronom::Formats;
+
+pub use reading::events_in;
 
 /// The file of a package in which preservation systems look for it (E-ARK CSIP, section 5.4).
 pub const PREMIS: &str = "metadata/preservation/premis.xml";
@@ -23,6 +28,8 @@ const XSI: &str = "http://www.w3.org/2001/XMLSchema-instance";
 const VOCABULARIES: &str = "http://id.loc.gov/vocabulary/preservation";
 /// The identifier of the event of packing.
 const PACKING: &str = "packing";
+/// The end of the identifier of an agent who tells events of others.
+const TELLS: &str = " (tells)";
 /// This program, as events name it.
 const PROGRAM: &str = concat!("ibifs ", env!("CARGO_PKG_VERSION"));
 
@@ -97,7 +104,7 @@ pub fn document<'a>(
 }
 
 fn of_event(event: &PremisEvent, item: &str, agents: &mut Agents) -> String {
-    let told = &event.told;
+    let told = as_it_was(&event.told);
     let kind = match told.kind().and_then(EventKind::premis) {
         Some((code, term)) => of_vocabulary("eventType", code, term),
         None => element("eventType", &told.event),
@@ -111,8 +118,12 @@ fn of_event(event: &PremisEvent, item: &str, agents: &mut Agents) -> String {
         outcome => element("eventOutcome", outcome),
     };
     let mut by = by_program(&told.program, agents);
+    let tellers = tellers(&event.told);
     if told.is_by_user() {
-        by = format!("{}\n    {by}", by_user(told, agents));
+        by = format!("{}\n    {by}", by_user(told, tellers.as_deref(), agents));
+    }
+    for teller in event.told.earlier.iter().flat_map(|_| &event.told.by) {
+        by = format!("{by}\n    {}", by_teller(teller, agents));
     }
     format!(
         "  <event>\n    {}\n    {kind}\n    {}\n    \
@@ -137,11 +148,19 @@ fn by_program(program: &str, agents: &mut Agents) -> String {
     identifier("linkingAgent", "local", program, &role)
 }
 
-/// The same of a user. Two may have had one name.
-fn by_user(told: &Told, agents: &mut Agents) -> String {
-    let id = match told.uid {
-        Some(uid) => format!("{} (uid {uid})", told.agent),
-        None => told.agent.clone(),
+/// The link to one who tells the event. It has no role, since that one did not do it.
+fn by_teller(teller: &str, agents: &mut Agents) -> String {
+    let about = element("agentName", teller) + "<agentType>organization</agentType>";
+    agents.insert(format!("{teller}{TELLS}"), about);
+    identifier("linkingAgent", "local", &format!("{teller}{TELLS}"), "")
+}
+
+/// The same of a user. Two may have had one name, also at others who tell of them.
+fn by_user(told: &Told, tellers: Option<&str>, agents: &mut Agents) -> String {
+    let id = match (told.uid, tellers) {
+        (Some(uid), _) => format!("{} (uid {uid})", told.agent),
+        (None, Some(tellers)) => format!("{} (at {tellers})", told.agent),
+        (None, None) => told.agent.clone(),
     };
     let about = element("agentName", &told.agent) + "<agentType>person</agentType>";
     agents.insert(id.clone(), about);

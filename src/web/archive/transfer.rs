@@ -154,6 +154,27 @@ async fn step(site: Arc<Site>, request: Request<Body>) -> Result<Response<Body>,
             let (from, body) = (from()?, whole(body).await?);
             blocking(move || complete(&receiver, &names, &from, &body)).await
         }
+        "events" => {
+            let teller = match (giver, from()?) {
+                (Giver::Trusted(service), from) if service.matches(&from) => service.preferred(),
+                (Giver::Asked(url), _) => url,
+                _ => {
+                    let sentence = "not-taken the token does not say whose it is";
+                    return Err(refuse(StatusCode::CONFLICT, sentence));
+                }
+            };
+            let body = whole(body).await?;
+            blocking(move || {
+                let text = String::from_utf8_lossy(&body);
+                let events: Vec<String> = text.lines().map(str::to_owned).collect();
+                receiver.with_store(|local| {
+                    local.tell_earlier(&local.item(&names)?.names, &teller, &events);
+                    Ok(())
+                })?;
+                Ok(one("told", Value::Word("yes".to_owned())))
+            })
+            .await
+        }
         "expect" => {
             let from = from()?;
             check_giver(&giver, &from)?;

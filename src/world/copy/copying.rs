@@ -19,6 +19,7 @@ use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, SystemClock};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::inventory::{FileEntry, Page};
+use crate::formats::query::encoded;
 use crate::http::client::Network;
 use crate::world::copy::download::download;
 use crate::world::copy::found::{CopyRequest, Digests, ItemToCopy, digest_of};
@@ -164,10 +165,14 @@ impl CopySource {
                 fetched => break fetched?,
             }
         };
+        let events = self.events_of(&found);
         let local = (to.open)()?.for_strangers();
         let from = found.sidecar().archive_service().unwrap_or(found.names());
         let (names, text) = (found.names(), found.text());
         let moved = incoming.complete(&local, names, from, &contents, text, &mut |_| ());
+        if moved.as_ref().is_ok_and(|moved| moved.files > 0) {
+            local.tell_earlier(names, found.base(), &events);
+        }
         local.close();
         let moved = moved?;
         Ok(match moved.files {
@@ -183,6 +188,26 @@ impl CopySource {
                 },
             }),
         })
+    }
+
+    /// What the Archive of an item says that was done to it; nothing if it keeps no history.
+    fn events_of(&self, found: &ItemToCopy) -> Vec<String> {
+        let url = format!(
+            "{}/{}?history",
+            found.base(),
+            encoded(found.names().preferred().as_bytes())
+        );
+        let text = self.remote.text(&url, Instant::now() + FIND_TIMEOUT);
+        match self.runtime.block_on(text) {
+            Ok(text) => String::from_utf8_lossy(&text)
+                .lines()
+                .map(str::to_owned)
+                .collect(),
+            Err(error) => {
+                log::debug!("{url}: {error}");
+                Vec::new()
+            }
+        }
     }
 
     /// Fetches the files that are neither here nor in the copy that the store has. Adds the bytes that have come.

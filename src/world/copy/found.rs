@@ -76,6 +76,11 @@ impl ItemToCopy {
         &self.sidecar
     }
 
+    /// The URL of its Archive.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// The URL of a file.
     pub(crate) fn url(&self, entry: &Entry) -> String {
         let below = content_url(self.names(), &entry.path);

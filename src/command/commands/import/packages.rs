@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::staging;
 use crate::archive::package::{self, Found, Package, PackageError, UnpackOptions};
+use crate::archive::store::By;
 use crate::archive::{Archive, ArchiveError, Process, SystemClock};
 use crate::command::cli;
 use crate::command::commands::access::StoreAccess;
@@ -22,6 +23,9 @@ use crate::formats::item::Names;
 use crate::os::directory::Directory;
 use ibi::message::Localize;
 use ibi::{message, plural};
+
+/// The one who tells the events in a package.
+const PACKAGE: &str = "package";
 
 pub(super) fn run(
     options: &cli::Import,
@@ -122,10 +126,13 @@ impl Import<'_> {
         let taken = found.map_err(Failure::from);
         let taken = taken.and_then(|found| self.take(found, path));
         let (word, names, sentence) = match &taken {
-            Ok(names) => {
+            Ok((names, events)) => {
                 self.taken += 1;
                 if !self.options.dry_run {
                     self.access.tell_imported(names, path);
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    let (by, teller) = (By::of(&Process), (PACKAGE, name.as_ref()));
+                    self.archive.tell_earlier(by, names, teller, events);
                 }
                 ("taken", Some(names), None)
             }
@@ -157,7 +164,8 @@ impl Import<'_> {
         self.progress.aside(|| say(&line))
     }
 
-    fn take(&mut self, found: Found, path: &Path) -> Result<Names, Failure> {
+    /// Imports a package. Returns the names of the item, and the events that the package tells of it.
+    fn take(&mut self, found: Found, path: &Path) -> Result<(Names, Vec<String>), Failure> {
         let mut count = |bytes: u64| {
             self.files += u64::from(bytes == 0);
             self.bytes += bytes;
@@ -178,8 +186,9 @@ impl Import<'_> {
         let package = package::open(root, &mut count)?;
         let names = package.names().ok_or(PackageError::Nameless)?.clone();
         self.archive.depositor(&Process).check_taking(&names)?;
+        let events = package.events();
         if self.options.dry_run {
-            return Ok(names);
+            return Ok((names, events));
         }
         match &self.access.mount_point {
             None => {
@@ -192,7 +201,7 @@ impl Import<'_> {
                 through_mount(&package, &names, &item, options, &mut count)?;
             }
         }
-        Ok(names)
+        Ok((names, events))
     }
 }
 

@@ -8,6 +8,7 @@ use super::words::ArchiveWords;
 use super::{both_names, fact, files, section, time};
 use crate::formats::citation::short_styles;
 use crate::formats::description::DescriptionFormat;
+use crate::formats::history::earlier::{as_it_was, tellers};
 use crate::formats::metadata::{BibliographicRecord, DublinCore, Element, License};
 use crate::http::server::page::html::link;
 
@@ -292,9 +293,13 @@ fn history(words: &ArchiveWords, item: &ItemView) -> Markup {
             summary { (words.show_here) }
             ul {
                 @for event in &item.history {
+                    @let was = as_it_was(event);
                     li {
-                        (time(&event.time)) " " (words.of_event(event))
-                        @if !event.note.is_empty() { ": " bdi { (event.note) } }
+                        (time(&was.time)) " " (words.of_event(was))
+                        @if !was.note.is_empty() { ": " bdi { (was.note) } }
+                        @if let Some(tellers) = tellers(event) {
+                            ", " (words.told_by) " " bdi { (tellers) }
+                        }
                     }
                 }
             }

@@ -39,6 +39,7 @@ pub(super) struct ArchiveWords {
     pub(super) claims: &'static str,
     pub(super) claims_sentence: &'static str,
     pub(super) history: &'static str,
+    pub(super) told_by: &'static str,
     pub(super) all_events: &'static str,
     events: [(EventKind, &'static str); 24],
     pub(super) metadata: &'static str,
@@ -183,6 +184,7 @@ static ENGLISH: ArchiveWords = ArchiveWords {
     claims: "Claimed by",
     claims_sentence: "These items declare a relation to this item; this item does not declare it.",
     history: "History",
+    told_by: "told by",
     all_events: "All events",
     events: [
         (EventKind::Minted, "Identified"),
@@ -323,6 +325,7 @@ static PORTUGUESE: ArchiveWords = ArchiveWords {
     claims: "Afirmado por",
     claims_sentence: "Estes itens afirmam uma relação com este item; este item não a afirma.",
     history: "Histórico",
+    told_by: "contado por",
     all_events: "Todos os eventos",
     events: [
         (EventKind::Minted, "Identificado"),
