@@ -387,7 +387,7 @@ fn read_here(
 ) -> Result<Option<ItemDigests>, TransferError> {
     let place = Place::of(names);
     match answered_digests(tree, place.as_str(), before, &mut |_, bytes| {
-        progress(bytes)
+        progress(bytes);
     }) {
         Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok(None),
         found => Ok(Some(found?)),

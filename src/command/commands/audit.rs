@@ -45,7 +45,7 @@ struct End<'a> {
 
 /// The other place.
 enum Other<'a> {
-    Store(End<'a>),
+    Store(Box<End<'a>>),
     /// An Archive, which mends its own files.
     Archive(&'a str),
 }
@@ -98,7 +98,7 @@ pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
     audit(
         options,
         &store,
-        (&here, &Other::Store(end)),
+        (&here, &Other::Store(Box::new(end))),
         &names,
         &mut peer,
     )
@@ -167,7 +167,7 @@ fn audit(
     let mut mend = |side: Side, names: &Names| {
         let (to, peer) = match (side, there) {
             (Side::Here, _) => (here, None),
-            (Side::There, Other::Store(there)) => (there, Some(there.name)),
+            (Side::There, Other::Store(there)) => (&**there, Some(there.name)),
             (Side::There, Other::Archive(_)) => return Ok(Some(message!("its Archive mends it"))),
         };
         if let Some(why) = to.why_not(names)? {

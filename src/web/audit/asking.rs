@@ -257,9 +257,10 @@ async fn receive(
             Ok(_) => Err(AuditError::Line(1).into()),
         };
     }
-    let most = match request.wants_files {
-        true => LONGEST_ANSWER,
-        false => LONGEST_HEAD + LONGEST_LINE * request.items.len(),
+    let most = if request.wants_files {
+        LONGEST_ANSWER
+    } else {
+        LONGEST_HEAD + LONGEST_LINE * request.items.len()
     };
     let (mut body, mut bytes, mut passed) = (response.into_body(), Vec::new(), 0);
     let mut asked = request.items.iter().peekable();

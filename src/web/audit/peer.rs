@@ -53,9 +53,10 @@ impl ArchivePeer {
             };
             address == peer.name()
         });
-        let holder = match is_its_own {
-            true => head.service.preferred(),
-            false => name.clone(),
+        let holder = if is_its_own {
+            head.service.preferred()
+        } else {
+            name.clone()
         };
         Ok(ArchivePeer {
             archive,
@@ -181,9 +182,10 @@ impl AuditPeer for ArchivePeer {
                 (ItemAnswer::Read(sent), Some(here)) => {
                     let of = |role| head.challenge.of_item(role, item, &here.answers);
                     shown.push((item.clone(), of(Role::Asker)));
-                    match sent == of(Role::Answerer) && is_whole(&here) {
-                        true => Comparison::Same(here),
-                        false => Comparison::Open,
+                    if sent == of(Role::Answerer) && is_whole(&here) {
+                        Comparison::Same(here)
+                    } else {
+                        Comparison::Open
                     }
                 }
                 (ItemAnswer::Missing, _) => Comparison::Missing,
