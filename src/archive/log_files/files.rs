@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -253,7 +253,12 @@ impl LogFiles {
 /// Files that are being written: each is on disk when it has its name, and the names are when all are synced.
 pub(super) struct Writing<'a> {
     files: &'a LogFiles,
+    /// Paths whose names this process knows to be on disk.
+    pub(super) known: BTreeSet<String>,
+    /// Those in which a name may be new.
     directories: BTreeSet<String>,
+    /// Files that are complete and may not be on disk.
+    unsynced: Vec<(String, OwnedFd)>,
     tiles: Vec<Tile>,
 }
 
@@ -261,7 +266,9 @@ impl<'a> Writing<'a> {
     pub(super) fn to(files: &'a LogFiles) -> Writing<'a> {
         Writing {
             files,
-            directories: BTreeSet::from([String::new()]),
+            known: BTreeSet::new(),
+            directories: BTreeSet::new(),
+            unsynced: Vec::new(),
             tiles: Vec::new(),
         }
     }
@@ -272,6 +279,7 @@ impl<'a> Writing<'a> {
         let mut opened = opened.map_err(failed(Action::Open, LOG_DIRECTORY))?;
         let mut at = String::new();
         for name in path.split('/').filter(|name| !name.is_empty()) {
+            let above = at.clone();
             at = if at.is_empty() {
                 name.to_owned()
             } else {
@@ -279,13 +287,34 @@ impl<'a> Writing<'a> {
             };
             let made = make_directory(&opened, name, mode);
             opened = made.map_err(failed(Action::Make, &shown(&at)))?;
-            self.directories.insert(at.clone());
+            // One that is there may be of a process that was killed before it was on disk.
+            if self.known.insert(at.clone()) {
+                self.directories.insert(above);
+            }
         }
         Ok(opened)
     }
 
-    /// Writes a file in place of what is there.
+    /// Notes a file that is complete, in a directory.
+    pub(super) fn written(&mut self, above: &str, path: String, file: OwnedFd) {
+        if self.known.insert(path.clone()) {
+            self.directories.insert(above.to_owned());
+        }
+        self.unsynced.push((path, file));
+    }
+
+    /// Writes a file in place of what is there, which is on disk before its name is.
     pub(super) fn file(&mut self, path: &str, bytes: &[u8], mode: u32) -> Result<(), LogFileError> {
+        self.put(path, bytes, mode, Durability::Synced).map(drop)
+    }
+
+    fn put(
+        &mut self,
+        path: &str,
+        bytes: &[u8],
+        mode: u32,
+        durability: Durability,
+    ) -> Result<OwnedFd, LogFileError> {
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
         let directory = self.directory(above, PUBLIC_DIRECTORY)?;
         let temporary = format!("{name}.new");
@@ -293,8 +322,10 @@ impl<'a> Writing<'a> {
         let _ = directory.remove_file(&temporary);
         let written = writing::create(&directory, &temporary, bytes, mode, None).and_then(|file| {
             let (from, to) = ((&directory, temporary.as_str()), (&directory, name));
-            writing::rename_into_place(&file, from, to, Durability::Synced)
+            writing::rename_into_place(&file, from, to, durability)?;
+            Ok(file)
         });
+        self.directories.insert(above.to_owned());
         written.map_err(failed(Action::Write, &shown(path)))
     }
 
@@ -309,14 +340,22 @@ impl<'a> Writing<'a> {
                 .collect(),
         };
         self.tiles.push(tile);
-        self.file(&tile.to_string(), &bytes, PUBLIC)
+        let path = tile.to_string();
+        // No checkpoint counts what it has, so that its name may come first.
+        let file = self.put(&path, &bytes, PUBLIC, Durability::Unsynced)?;
+        self.unsynced.push((path, file));
+        Ok(())
     }
 
-    /// Waits until all names are on disk. Returns the tiles that were written.
-    pub(super) fn sync(self) -> Result<Vec<Tile>, LogFileError> {
+    /// Waits until all is on disk. Returns the tiles that were written, and the paths that are known to be there.
+    pub(super) fn sync(self) -> Result<(Vec<Tile>, BTreeSet<String>), LogFileError> {
+        // One after the other when all are written: the first one takes the names and places of the others along.
+        for (path, file) in &self.unsynced {
+            rustix::fs::fsync(file).map_err(failed(Action::Sync, &shown(path)))?;
+        }
         let mut directories = self.directories.iter();
         directories.try_for_each(|path| self.files.sync(path))?;
-        Ok(self.tiles)
+        Ok((self.tiles, self.known))
     }
 }
 

@@ -3,6 +3,7 @@
 //! Lines, tiles and bundles are on disk before the checkpoint that counts them. At an error and after a crash the log is what
 //! its checkpoint says: lines beyond it are cut off, and tiles beyond it are written again.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
@@ -16,6 +17,9 @@ use crate::formats::tlog::merkle::Hash;
 use crate::formats::tlog::note::{Note, SignerKey, VerifierKey};
 use crate::formats::tlog::tile::{Edge, Tile, WIDTH};
 
+/// The most paths that are remembered to be on disk.
+const MOST_KNOWN: usize = 1_000;
+
 /// The log of a store, open for writing. One process has it.
 #[derive(Debug)]
 pub struct LogWriter {
@@ -24,6 +28,8 @@ pub struct LogWriter {
     edge: Edge,
     /// The entries of the last bundle, where it is not whole.
     bundle: Vec<Hash>,
+    /// Paths whose names are on disk.
+    known: BTreeSet<String>,
     /// Whether the files may be other than the edge, after an error.
     pub(super) is_unsure: bool,
 }
@@ -41,6 +47,7 @@ impl LogWriter {
             files,
             edge: Edge::default(),
             bundle: Vec::new(),
+            known: BTreeSet::new(),
             is_unsure: false,
         };
         if is_new {
@@ -85,12 +92,15 @@ impl LogWriter {
         }
         self.is_unsure = true;
         let mut writing = Writing::to(&self.files);
+        if self.known.len() < MOST_KNOWN {
+            writing.known = std::mem::take(&mut self.known);
+        }
         months::append(&self.files, &mut writing, month, (self.size(), lines))?;
         let (edge, bundle) = self.grow(&mut writing, lines)?;
-        let written = writing.sync()?;
+        let (written, known) = writing.sync()?;
         self.sign(&edge)?;
         let before = self.partial_tiles();
-        (self.edge, self.bundle, self.is_unsure) = (edge, bundle, false);
+        (self.edge, self.bundle, self.known, self.is_unsure) = (edge, bundle, known, false);
         self.files.remove_replaced(&before, &written);
         Ok(())
     }
