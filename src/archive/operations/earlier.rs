@@ -29,9 +29,12 @@ impl Archive {
             as_it_was(told).kind() != Some(EventKind::Related)
                 || told.named().all(|it| Names::from(it).matches(names))
         };
-        let lines = events.into_iter().filter_map(|event| match is_public {
-            true => event.told.for_public().filter(is_of_item),
-            false => Some(event.told),
+        let lines = events.into_iter().filter_map(|event| {
+            if is_public {
+                event.told.for_public().filter(is_of_item)
+            } else {
+                Some(event.told)
+            }
         });
         Ok(lines.map(|told| told.line).collect())
     }
