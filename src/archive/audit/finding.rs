@@ -12,7 +12,7 @@ findings! {
         Lost "lost" Error
             "is missing, though it was not removed"
         Differs "differs" Error
-            "has not the same content in both places, and neither is damaged according to its record; bring the copy up to date with 'ibifs copy'"
+            "has not the same content in both places, and neither is damaged according to its record; bring the copy up to date with 'ibifs copy --verify'"
         WrongRecord "wrong-record" Error
             "both places have the same content, so the recorded digest is the wrong one; nothing is changed; accept the file with 'ibifs scrub --accept'"
         Unread "unread" Error

@@ -373,8 +373,14 @@ impl Audit<'_> {
             left.iter()
                 .map(|it| format!("{} {}", it.code.word(), shown(&it.path))),
         );
+        let is_good = left.iter().all(|it| it.code == AuditCode::Older);
+        let kind = if is_good {
+            EventKind::Audited
+        } else {
+            EventKind::Differs
+        };
         let (by, archive) = (By::of(&Process), self.store.archive());
-        archive.tell(by, EventKind::Audited, Some(names), &notes.join(", "));
+        archive.tell(by, kind, Some(names), &notes.join(", "));
     }
 }
 

@@ -82,6 +82,8 @@ pub enum EventKind {
     BackedUp,
     /// A copy of an item in another place was compared with the item here.
     Audited,
+    /// It was compared with a copy, and one of them is not what it should be.
+    Differs,
     /// It was tried to get items back from a copy.
     Drilled,
     /// Another Archive, or a package, tells what was done to the item before it arrived.
@@ -89,7 +91,7 @@ pub enum EventKind {
 }
 
 /// All kinds: the word, and code and term of PREMIS.
-const KINDS: [(EventKind, &str, &str, &str); 34] = [
+const KINDS: [(EventKind, &str, &str, &str); 35] = [
     (EventKind::Minted, "minted", "cre", "creation"),
     (EventKind::Arrived, "arrived", "ing", "ingestion"),
     (
@@ -157,6 +159,7 @@ const KINDS: [(EventKind, &str, &str, &str); 34] = [
     (EventKind::Mended, "mended", "rec", "recovery"),
     (EventKind::BackedUp, "backed-up", "rep", "replication"),
     (EventKind::Audited, "audited", "fix", "fixity check"),
+    (EventKind::Differs, "differs", "fix", "fixity check"),
     (EventKind::Drilled, "drilled", "val", "validation"),
     (EventKind::Told, "told", "", ""),
 ];
@@ -197,7 +200,11 @@ impl EventKind {
     pub fn is_of_fixity(self) -> bool {
         matches!(
             self,
-            EventKind::Scrubbed | EventKind::Damaged | EventKind::Mended | EventKind::Audited
+            EventKind::Scrubbed
+                | EventKind::Damaged
+                | EventKind::Mended
+                | EventKind::Audited
+                | EventKind::Differs
         )
     }
 
@@ -221,7 +228,7 @@ impl EventKind {
     /// The outcome of what it tells.
     fn outcome(self) -> &'static str {
         match self {
-            EventKind::Damaged => "failure",
+            EventKind::Damaged | EventKind::Differs => "failure",
             _ => "success",
         }
     }
