@@ -66,7 +66,7 @@ pub enum EventKind {
     Upgraded,
     /// The findings of a check were repaired.
     Repaired,
-    /// It was checked, and there was nothing to repair.
+    /// It was checked, and nothing is wrong.
     Checked,
     /// `archive.ibi` was changed.
     PolicyChanged,

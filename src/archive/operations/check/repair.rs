@@ -32,9 +32,12 @@ impl Archive {
         let lock = lock::Lock::take(&tree)?;
         let mut report = check_once(path, StoreUse::Idle, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {
-            let codes: BTreeSet<&str> = report.findings.iter().map(|it| it.code.word()).collect();
-            let note = codes.into_iter().collect::<Vec<_>>().join(" ");
-            leave_event(&tree, By::of(&Process), EventKind::Checked, None, &note);
+            if !report.findings.iter().any(CheckFinding::is_left) {
+                let codes = report.findings.iter().map(|it| it.code.word());
+                let codes: BTreeSet<&str> = codes.collect();
+                let note = codes.into_iter().collect::<Vec<_>>().join(" ");
+                leave_event(&tree, By::of(&Process), EventKind::Checked, None, &note);
+            }
             return Ok(report);
         }
         repair_store_files(path, &report)?;
