@@ -737,7 +737,7 @@ mod tests {
         assert_eq!(answer.items, vec![(digest, files)]);
         // No files were asked for.
         let opened = AuditAnswer::open(&text, &request(false));
-        assert_eq!(opened, Err(AuditError::Line(8)));
+        assert_eq!(opened, Err(AuditError::Line(9)));
     }
 
     #[test]
