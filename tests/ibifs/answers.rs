@@ -449,7 +449,9 @@ fn refusals_have_their_status() {
 fn status_shows_how_a_store_is() {
     let env = TestEnv::new().with_a();
     env.sh("mint A one > one; mint A two > two; mint A three; rmdir A/$(cat two)/doc; rmdir A/$(cat two)
-              mkdir -p A/b.example.org/b/1999/01.01.01.01");
+              mkdir -p A/b.example.org/b/1999/01.01.01.01
+              # Another process sees an item that has arrived a moment later.
+              for i in $(seq 100); do ibifs status A --json | jq -e '.[0].items.copies == 1' > seen && break; sleep 0.05; done");
     let is = |place: &str, expected: &str| {
         env.prints(
             &format!("ibifs status {place} --json | jq -e '.[0] | {expected}'"),

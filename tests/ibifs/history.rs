@@ -188,7 +188,10 @@ fn what_commands_do_is_told() {
         &format!(
             r#"{HISTORY}
             one=$(minted root one); echo x > A/$one/doc/x; counted $one; mkdir bags unnamed; echo y > unnamed/y
-            ibifs copy A/$one B.store > out; ibifs copy $U/$one C.store > out 2>&1; ibifs copy A/$one D > out; ibifs copy A/$one D > out
+            ibifs copy A/$one B.store > out
+            # The service tells what the daemon has taken to the log.
+            for i in $(seq 100); do [ -n "$(ls A.store/log/told)" ] || break; sleep 0.1; done; logged
+            ibifs copy $U/$one C.store > out 2>&1; ibifs copy A/$one D > out; ibifs copy A/$one D > out
             ibifs export --bagit A/$one bags > out; ibifs export --ocfl A/$one ocfl > out; sleep 1.5; ibifs export --ocfl A/$one ocfl | tail -n 1
             ibifs backup A E > out; ibifs import F.store bags > out; ibifs import F.store bags --dry-run > out || true
             two=$(ibifs import --mint D unnamed | head -n 1); ibifs umount A; ibifs umount D; ls A.store/log/told D.store/log/told F.store/log/told
@@ -200,7 +203,7 @@ fn what_commands_do_is_told() {
         "1 item: 0 written, 1 unchanged\nA.store/log/told:\n\nD.store/log/told:\n\nF.store/log/told:\n\
          A:\nminted root\ncopied-out root (B)\ncopied-out root (D)\nexported root (ONE)\nexported root (OBJECT)\n\
          B:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\nC:\narrived ibifs (Copy)\ncopied-in ibifs (A)\n\
-         minted user, told by URL\nD:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\ncopied-out root (B), told by A\n\
+         minted user, told by URL\ncopied-out user (B), told by URL\nD:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\ncopied-out root (B), told by A\n\
          F:\narrived root (Copy)\nminted root, told by package\ncopied-out root (B), told by package\ncopied-out root (D), told by package\nimported root (LAST)\n\
          minted root\nimported root (unnamed)\nbacked-up root (HERE/E: 2 items: 11 files copied, N bytes; 0 unchanged, 0 removed)\n\
          2 items, 0 findings",
