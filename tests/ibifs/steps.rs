@@ -23,7 +23,7 @@ mod supervisor;
 
 use crate::support::switch;
 
-/// The distance from one step that is tried to the next.
-fn stride(usually: usize) -> usize {
-    switch("IBIFS_TEST_STEPS").map_or(usually, |_| 1)
+/// The distance from one step that is tried to the next: 1 in the long form, else twice this number.
+fn stride(half: usize) -> usize {
+    switch("IBIFS_TEST_STEPS").map_or(2 * half, |_| 1)
 }

@@ -50,10 +50,10 @@ pub fn stop_at(
     Ended { reached, step }
 }
 
-/// Calls `stops_at` with every so manieth step, until it returns that the command ended before.
+/// Calls `stops_at` with one step after the other, [`stride`] apart, until it returns that the command ended before.
 #[track_caller]
-pub fn at_steps(usually: usize, least: usize, stops_at: impl Fn(usize) -> bool) {
-    let steps = (1..MANY).step_by(stride(usually));
+pub fn at_steps(half: usize, least: usize, stops_at: impl Fn(usize) -> bool) {
+    let steps = (1..MANY).step_by(stride(half));
     let count = steps.take_while(|at| stops_at(*at)).count();
     println!("stopped at {count} steps");
     assert!(count > least, "it has steps");

@@ -29,9 +29,9 @@ fn of_each_step(arguments: &[&str], prepare: &str, ways: &[What], check: &str) {
     let fixture = Fixture::new(&format!("{older}; {prepare}"));
     let environment = fixture.environment();
     let mut in_log = 0;
-    for at in (1..MANY).step_by(stride(2)) {
+    for at in (1..MANY).step_by(stride(1)) {
         fixture.put_back();
-        let way = ways[at / stride(2) % ways.len()];
+        let way = ways[at / stride(1) % ways.len()];
         let (supervised, output) = fixture.supervised(arguments, at, way);
         let (reached, step) = (supervised.reached(), supervised.step());
         supervised.wait();
