@@ -2,11 +2,12 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use ibifs::outside::archive::{Archive, CheckReport, SystemClock};
 
+use super::command::command;
 use super::supervisor::{Supervised, What};
 use crate::support::TestEnv;
 
@@ -76,7 +77,6 @@ impl Fixture {
 
     /// A command of ours that works in the environment's directory; the argument `{1}` is the first rep.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
         let named = |argument: &&str| {
             match argument.strip_prefix('{') {
                 Some(number) => self.rep(number.trim_end_matches('}').parse().expect("a number")),
@@ -84,15 +84,9 @@ impl Fixture {
             }
             .to_owned()
         };
-        command
-            .args(arguments.iter().map(named))
-            .current_dir(self.env.root())
-            .env_remove("IBIFS_STORE")
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        let named: Vec<String> = arguments.iter().map(named).collect();
+        let arguments: Vec<&str> = named.iter().map(String::as_str).collect();
+        command(&self.env, &arguments)
     }
 
     /// Runs a command of ours, whatever comes of it.

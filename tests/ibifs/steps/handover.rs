@@ -3,8 +3,9 @@
 //! brings the original to the other Archive, once.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Output};
 
+use super::command::command;
 use super::stride;
 use super::supervisor::{Supervised, What};
 use crate::support::TestEnv;
@@ -81,16 +82,7 @@ impl Pair {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ibifs"));
-        command
-            .args(arguments)
-            .current_dir(self.env.root())
-            .env_remove("IBIFS_STORE")
-            .env_remove("RUST_LOG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        command
+        command(&self.env, arguments)
     }
 
     /// The hand-over, to a store, a mount or a URL.
