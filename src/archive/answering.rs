@@ -67,7 +67,7 @@ impl From<AuditError> for NotAudited {
     }
 }
 
-/// What is known of an Archive that asks.
+/// The requests of an Archive, as far as they are known.
 #[derive(Debug, Default)]
 struct Asked {
     /// The time of its last request.

@@ -5,7 +5,7 @@ use crate::copies::KNOWN;
 use crate::repair::{TOOLS, environment};
 use crate::support::{Disk, Format, TestEnv};
 
-/// What an audit says, without paths before the file, what follows the codes, and the bytes.
+/// The output of an audit, without paths before the file, texts after the codes, and the bytes.
 const AUDITS: &str = r#"
 audits() { ibifs audit "$@" > said || echo "status $?"; sed -E 's/: .*\/(doc\/[^:]*): /: \1: /; s/^([^ ]*: [^ ]*): .*/\1/; s/, [0-9]* bytes?//' said; }
 "#;
@@ -277,7 +277,7 @@ fn mounted_stores_are_audited() {
     );
 }
 
-/// What a stranger who owns the other store puts in the place of its files and of its ledger, while root audits, leads nowhere.
+/// A stranger who owns the other store puts links and pipes in the place of its files and ledger: they lead root nowhere.
 #[test]
 fn a_stranger_owns_the_other_store() {
     let env = environment();

@@ -313,7 +313,7 @@ fn an_item_brings_its_events_along() {
     );
 }
 
-/// What a package tells may be anything: it is bounded, stays in its line, and is nobody else's word.
+/// A package may tell anything: it is bounded, stays in its line, and is told as the word of the package alone.
 #[test]
 fn a_package_that_lies_is_only_told_by() {
     let env = TestEnv::new();

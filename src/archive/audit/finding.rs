@@ -1,10 +1,10 @@
-//! What an audit finds: words for scripts and sentences for people.
+//! Findings of an audit: words for scripts and sentences for people.
 
 use crate::archive::finding::{findings, with_detail};
 use ibi::message::Message;
 
 findings! {
-    /// What is wrong with a file, or with an item.
+    /// The kind of a fault of a file, or of an item.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum AuditCode {
         Damaged "damaged" Error
@@ -29,7 +29,7 @@ findings! {
 pub struct AuditFinding {
     /// The kind of finding.
     pub code: AuditCode,
-    /// Where it is so; None for the store here.
+    /// The place where it is so; None for the store here.
     pub peer: Option<String>,
     /// The place of the item, relative to the store here.
     pub item: String,

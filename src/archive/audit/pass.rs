@@ -59,7 +59,7 @@ struct Compared {
     /// None of an item that is not there.
     here: Option<ItemDigests>,
     there: Option<ItemDigests>,
-    /// What is wrong besides damage that can be mended.
+    /// The findings besides damage that can be mended.
     findings: Vec<AuditFinding>,
     /// Paths that are not what was recorded of them, or are lost; here and there.
     damaged: [BTreeSet<Vec<u8>>; 2],

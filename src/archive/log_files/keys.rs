@@ -16,7 +16,7 @@ use crate::os::random;
 /// The seed of the key that signs checkpoints, in hexadecimal digits.
 const KEY: &str = "key";
 
-/// That of the key with which they are signed later.
+/// The seed of the key that signs them later.
 pub(super) const NEXT_KEY: &str = "key.next";
 
 /// The keys with which they were signed before.

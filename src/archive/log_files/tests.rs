@@ -660,7 +660,7 @@ fn a_log_gets_another_key() {
     store.assert_whole(6);
 }
 
-/// Who has an old key of a log cannot sign for it any more.
+/// A thief of an old key of a log cannot sign for it any more.
 #[test]
 fn an_old_key_says_nothing_more() {
     let store = Fixture::new(5);

@@ -60,7 +60,7 @@ pub struct PreservationReport {
     pub short: u64,
     /// When the last scrub of all was completed.
     pub scrubbed: Option<Timestamp>,
-    /// When an item was last compared with a copy of it elsewhere.
+    /// The time when an item was last compared with a copy elsewhere.
     pub audited: Option<Timestamp>,
     /// The backup that was made last.
     pub backup: Option<BackupNote>,

@@ -49,7 +49,7 @@ pub(super) struct FileDigests {
     pub(super) whole: Digest,
     /// Those of its pieces, of a file that has several, where they are wanted.
     pub(super) pieces: Vec<Digest>,
-    /// That of other bytes and the whole, where there are such bytes.
+    /// The digest of other bytes and the whole, where there are such bytes.
     pub(super) answer: Option<Digest>,
 }
 

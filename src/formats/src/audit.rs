@@ -3,7 +3,7 @@
 //! A request, an answer and a proof are lines, signed as C2SP signed-note has it, and begin with what they are. Both sides draw
 //! a nonce. The digest of a file is over both nonces, the keys of both Archives, the item, the path, the size, and then the
 //! content, so that it cannot be computed without the content, before the nonces are known, or for another pair of Archives.
-//! What is sent is a digest over that and the role of the sender, so that the other side cannot send it back as its own.
+//! A side sends a digest over that and its role, so that the other side cannot send it back as its own.
 
 use std::collections::BTreeMap;
 
@@ -274,7 +274,7 @@ pub struct AnswerHead {
     pub challenge: Challenge,
     /// The service of the Archive that answers.
     pub service: Names,
-    /// Where it says that it is.
+    /// The place that it says it is in.
     pub place: Vec<String>,
 }
 
@@ -354,7 +354,7 @@ pub enum AnswerLine {
 }
 
 impl AnswerLine {
-    /// Parses a line, without its end. None if it is none.
+    /// Parses a line, without its end. None of any other text.
     #[must_use]
     pub fn parse(line: &str) -> Option<AnswerLine> {
         if line == READING {

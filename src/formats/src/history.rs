@@ -326,7 +326,7 @@ pub struct Told {
     pub note: String,
     /// Those who tell another event, which this one is of: the one from whom it came first.
     pub by: Vec<String>,
-    /// That event, as they say that it was.
+    /// The event, as they say that it was.
     pub earlier: Option<Box<Told>>,
 }
 

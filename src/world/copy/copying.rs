@@ -190,7 +190,7 @@ impl CopySource {
         })
     }
 
-    /// What the Archive of an item says that was done to it; nothing if it keeps no history.
+    /// Returns the events that the Archive of an item tells of it; none if it keeps no history.
     fn events_of(&self, found: &ItemToCopy) -> Vec<String> {
         let url = format!(
             "{}/{}?history",

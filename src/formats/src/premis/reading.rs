@@ -19,7 +19,7 @@ const LONGEST: usize = 8 << 10;
 /// The most links of an event to agents.
 const MOST_AGENTS: usize = 16;
 
-/// What was read of an event, by the names of elements.
+/// The texts of an event, by the names of elements.
 #[derive(Debug, Default)]
 struct Found {
     texts: HashMap<String, String>,
