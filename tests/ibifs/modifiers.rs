@@ -95,8 +95,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
 
 #[track_caller]
 fn prints(env: &TestEnv, script: &str, expected: &str) {
-    let printed = sh(env, script);
-    assert_eq!(printed, expected, "printed by: {script}");
+    env.prints(&format!("{TOOLS}\n{script}"), expected);
 }
 
 /// Declares, replaces and takes back one kind of relation in every way, and asks everybody after

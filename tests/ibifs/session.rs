@@ -91,7 +91,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
 
 #[track_caller]
 fn prints(env: &TestEnv, script: &str, expected: &str) {
-    assert_eq!(sh(env, script), expected, "printed by: {script}");
+    env.prints(&format!("{TOOLS}\n{script}"), expected);
 }
 
 /// An item reads the same by its rep and by its IBIp, in lower and in upper case: content, names of any bytes, links,

@@ -12,7 +12,7 @@ mod tree;
 mod trouble;
 
 use crate::http::served::Served;
-use crate::support::TestEnv;
+use crate::support::{TestEnv, assert_printed};
 use proxy::Proxy;
 
 /// An Archive with some items, which is served, and mounted at `M` by way of a proxy.
@@ -98,6 +98,6 @@ impl World {
     #[track_caller]
     pub fn prints(&self, script: &str, expected: &str) {
         let printed = self.sh(script);
-        assert_eq!(printed, expected, "printed by: {script}");
+        assert_printed(&printed, expected, script);
     }
 }

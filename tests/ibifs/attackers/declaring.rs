@@ -22,8 +22,7 @@ fn environment() -> TestEnv {
 
 #[track_caller]
 fn prints(env: &TestEnv, script: &str, expected: &str) {
-    let printed = env.sh(&format!("{USERS}{script}"));
-    assert_eq!(printed, expected, "printed by: {script}");
+    env.prints(&format!("{USERS}{script}"), expected);
 }
 
 #[test]

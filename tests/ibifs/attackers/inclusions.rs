@@ -68,8 +68,7 @@ is_at() { ibifs resolver list --db r.db --json | jq -r '.[].address'; }
 "#;
 
 fn prints(env: &TestEnv, resolver: &Served, script: &str, expected: &str) {
-    let printed = resolver.sh(env, &format!("{TOOLS}{script}"));
-    assert_eq!(printed, expected, "printed by: {script}");
+    resolver.prints(env, &format!("{TOOLS}{script}"), expected);
 }
 
 const KEPT: &str = "status.archive included status.confirmation unsuccessful 200";

@@ -31,8 +31,7 @@ fn sh(env: &TestEnv, script: &str) -> String {
 
 #[track_caller]
 fn prints(env: &TestEnv, script: &str, expected: &str) {
-    let printed = sh(env, script);
-    assert_eq!(printed, expected, "printed by: {script}");
+    env.prints(&format!("{SCENE}{script}"), expected);
 }
 
 /// Asserts that nothing that root's items say has changed, and that nothing leads to mallory's.

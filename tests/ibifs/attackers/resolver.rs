@@ -28,7 +28,7 @@ fn sh(env: &TestEnv, resolver: &Served, script: &str) -> String {
 
 #[track_caller]
 fn prints(env: &TestEnv, resolver: &Served, script: &str, expected: &str) {
-    assert_eq!(sh(env, resolver, script), expected, "printed by: {script}");
+    resolver.prints(env, &format!("{TOOLS}{script}"), expected);
 }
 
 /// The protocol is off unless it is switched on: it is refused in its own words, and what was registered

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Stdio};
 use ibifs::resolver::registry::{Registry, RegistryPlace};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::TestEnv;
+use crate::support::{TestEnv, assert_printed};
 
 /// The database of a resolver in the environment: a file, or one in PostgreSQL with `IBIFS_TEST_INDEX=postgres`.
 #[track_caller]
@@ -115,7 +115,7 @@ impl Served {
     #[track_caller]
     pub fn prints(&self, env: &TestEnv, script: &str, expected: &str) {
         let printed = self.sh(env, script);
-        assert_eq!(printed, expected, "printed by: {script}");
+        assert_printed(&printed, expected, script);
     }
 }
 
@@ -155,7 +155,7 @@ impl Fixture {
     /// Runs a script that must print exactly this.
     #[track_caller]
     pub fn prints(&self, script: &str, expected: &str) {
-        assert_eq!(self.sh(script), expected, "printed by: {script}");
+        assert_printed(&self.sh(script), expected, script);
     }
 }
 

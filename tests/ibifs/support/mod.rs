@@ -29,6 +29,18 @@ pub fn switch(name: &str) -> Option<u64> {
     )
 }
 
+/// Panics unless a script printed exactly this. Its text comes last: reports of failures are cut off at their ends.
+#[track_caller]
+pub fn assert_printed(printed: &str, expected: &str, script: &str) {
+    let lines = printed.lines().zip(expected.lines());
+    let same = lines.take_while(|(printed, expected)| printed == expected).count();
+    assert!(
+        printed == expected,
+        "line {} differs\n--- printed\n{printed}\n--- expected\n{expected}\n--- script\n{script}",
+        same + 1
+    );
+}
+
 /// A port on loopback that is free, and stays so while its server is stopped: the kernel gives none of these to clients.
 fn free_port() -> u16 {
     static NEXT_PORT: AtomicU32 = AtomicU32::new(0);
@@ -260,10 +272,10 @@ impl TestEnv {
         let output = self.run(script);
         assert!(
             output.status.success(),
-            "script failed ({})\n{script}\n--- printed\n{}\n--- complained\n{}",
+            "script failed ({})\n--- complained\n{}\n--- printed\n{}\n--- script\n{script}",
             output.status,
-            String::from_utf8_lossy(&output.stdout),
-            String::from_utf8_lossy(&output.stderr)
+            String::from_utf8_lossy(&output.stderr),
+            String::from_utf8_lossy(&output.stdout)
         );
         let printed = String::from_utf8_lossy(&output.stdout).into_owned();
         printed.strip_suffix('\n').unwrap_or(&printed).to_owned()
@@ -278,7 +290,7 @@ impl TestEnv {
     #[track_caller]
     pub fn prints(&self, script: &str, expected: &str) {
         let printed = self.sh(script);
-        assert_eq!(printed, expected, "printed by: {script}");
+        assert_printed(&printed, expected, script);
     }
 
     /// Runs a script that must fail, complaining of this in some line.
