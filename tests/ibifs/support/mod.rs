@@ -33,7 +33,9 @@ pub fn switch(name: &str) -> Option<u64> {
 #[track_caller]
 pub fn assert_printed(printed: &str, expected: &str, script: &str) {
     let lines = printed.lines().zip(expected.lines());
-    let same = lines.take_while(|(printed, expected)| printed == expected).count();
+    let same = lines
+        .take_while(|(printed, expected)| printed == expected)
+        .count();
     assert!(
         printed == expected,
         "line {} differs\n--- printed\n{printed}\n--- expected\n{expected}\n--- script\n{script}",
