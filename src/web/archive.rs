@@ -16,6 +16,7 @@ pub(crate) mod pages;
 mod pictures;
 mod searches;
 mod service;
+mod signers;
 mod tlog;
 mod transfer;
 mod witness;
@@ -392,23 +393,16 @@ async fn within(handle: SiteHandle, mut request: Request<Body>) -> Response<Body
         if transfer::is_of(path) {
             return Box::pin(transfer::answer(handle.site, request)).await;
         }
-        if witness::is_of(path) {
+        if path == witness::PATHS.0 {
             return Box::pin(witness::answer(handle.site, request)).await;
         }
-        if audit::is_of(path) {
+        if path == audit::PATHS.0 {
             return Box::pin(audit::answer(handle.site, request)).await;
         }
         return answer::no_method(request.method(), "GET, HEAD");
     }
-    if let Some(witness) = &handle.site.witness
-        && witness::is_key(path)
-    {
-        return witness::key(witness);
-    }
-    if let Some(audits) = &handle.site.audits
-        && audit::is_key(path)
-    {
-        return audit::key(audits);
+    if let Some(response) = signers::answer(&handle.site, path, request.method()) {
+        return response;
     }
     let query = uri.query().unwrap_or("");
     if service::is_of(&handle.site, path) && query.contains("servicesubject=") {

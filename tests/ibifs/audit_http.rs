@@ -240,8 +240,8 @@ fn only_a_listed_archive_has_something_read() {
     }
     served.prints(
         &env,
-        "status $U/audit; status -X PUT -d x $U/audit",
-        "404\n405",
+        "status $U/audit; status -I $U/audit; status -X PUT -d x $U/audit; curl -sSi $U/audit | tr -d '\\r' | sed -n 's/^allow: //p'",
+        "405\n405\n405\nPOST",
     );
     // One that was sent before is not answered again.
     let (status, text) = post(&served, &env, &good.signed(&key_a()));

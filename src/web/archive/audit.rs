@@ -25,20 +25,8 @@ const ASK_AGAIN: u16 = 5;
 const MOST_PARTS: usize = 4;
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Whether a path is that of requests.
-pub(super) fn is_of(path: &str) -> bool {
-    path == PATH
-}
-
-/// Whether a path is that of the public key.
-pub(super) fn is_key(path: &str) -> bool {
-    path == KEY_PATH
-}
-
-/// Returns the public key.
-pub(super) fn key(service: &AuditService) -> Response<Body> {
-    no_store(whole(StatusCode::OK, TEXT, format!("{}\n", service.key())))
-}
+/// The paths of requests and of the public key.
+pub(super) const PATHS: (&str, &str) = (PATH, KEY_PATH);
 
 /// Answers a request.
 pub(super) async fn answer(site: Arc<Site>, request: Request<Body>) -> Response<Body> {

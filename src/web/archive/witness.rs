@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 
 use super::Site;
-use crate::archive::witness::{NotCosigned, Witness};
+use crate::archive::witness::NotCosigned;
 use crate::formats::tlog::witness::{AddCheckpoint, PATH, SIZE_TYPE};
 use crate::http::server::answer::{self, Refusal, no_store, refusal, whole};
 use crate::http::server::form;
@@ -21,20 +21,8 @@ const LONGEST_BODY: usize = 64 << 10;
 const ASK_AGAIN: u16 = 5;
 const TEXT: &str = "text/plain; charset=utf-8";
 
-/// Whether a path is that of requests.
-pub(super) fn is_of(path: &str) -> bool {
-    path == PATH
-}
-
-/// Whether a path is that of the public key.
-pub(super) fn is_key(path: &str) -> bool {
-    path == KEY_PATH
-}
-
-/// Returns the public key.
-pub(super) fn key(witness: &Witness) -> Response<Body> {
-    no_store(whole(StatusCode::OK, TEXT, format!("{}\n", witness.key())))
-}
+/// The paths of requests and of the public key.
+pub(super) const PATHS: (&str, &str) = (PATH, KEY_PATH);
 
 /// Answers a request.
 pub(super) async fn answer(site: Arc<Site>, request: Request<Body>) -> Response<Body> {

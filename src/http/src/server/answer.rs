@@ -126,7 +126,8 @@ fn with(mut response: Response<Body>, name: HeaderName, value: HeaderValue) -> R
 
 /// Refuses a method, and lists those that are allowed.
 pub fn no_method(method: &Method, allowed: &'static str) -> Response<Body> {
-    let sentence = format!("{method} is not a method of this service; use GET");
+    let other = if allowed == "POST" { "POST" } else { "GET" };
+    let sentence = format!("{method} is not a method of this service; use {other}");
     let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &sentence);
     let allowed = HeaderValue::from_static(allowed);
     response.headers_mut().insert(header::ALLOW, allowed);
