@@ -23,6 +23,7 @@
 //! - [`repair`]: damaged files get the content that was recorded of them.
 //! - [`mod@drill`]: a restore that is tried.
 //! - [`audit`]: items are compared with their copies in another place.
+//! - [`learned`]: what the service for audits learns, for the ledger of copies.
 //! - [`answering`]: audits by other Archives.
 //! - [`witness`]: cosigns checkpoints of the logs of others.
 
@@ -33,6 +34,7 @@ pub(crate) mod copies;
 pub(crate) mod deposit;
 pub(crate) mod drill;
 pub(crate) mod finding;
+pub(crate) mod learned;
 pub(crate) mod lock_order;
 pub(crate) mod log_files;
 pub(crate) mod manifest;

@@ -12,28 +12,32 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::learned::{AUDIT, LearnedFile};
 use super::signing_key::{KeyError, key, key_directory};
 use super::tree::Tree;
-use super::{Facts, ReadAgain, ReadAs};
+use super::{Clock, Facts, ReadAgain, ReadAs, SystemClock};
 use crate::formats::audit::{
     AnswerHead, AnswerLine, AuditAnswer, AuditError, AuditProof, AuditRequest, Challenge,
-    ItemAnswer, LONGEST_ANSWER, Role, SentFiles,
+    ItemAnswer, LONGEST_ANSWER, Role, SaidOfItself, SentFiles,
 };
 use crate::formats::fixity::Digest;
 use crate::formats::item::Names;
+use crate::formats::learned::{Learned, LearnedFrom};
 use crate::formats::tlog::note::{KeyKind, SignerKey, VerifierKey};
 use crate::os::random;
-use ibi::Ibi;
+use ibi::{Ibi, Timestamp};
 use rustix::io::Errno;
 
-/// The directory of the key in the store.
-const AUDIT: &str = "audit";
 /// The most microseconds between the time of a request and now.
 const FARTHEST: u64 = 15 * 60 * 1_000_000;
 /// The interval at which an Archive that waits sees that it goes on.
 const SHOWN_EVERY: Duration = Duration::from_secs(5);
 /// The time for which lines wait for others, with which they are sent.
 const SENT_EVERY: Duration = Duration::from_millis(50);
+/// The time for which files are read without a rest.
+const READ_AT_ONCE: Duration = Duration::from_millis(50);
+/// The most damaged files of an answer that are remembered.
+const MOST_DAMAGED: usize = 1_000;
 
 /// Opens the key with which an Archive audits others and answers their audits. It is made where there is none.
 ///
@@ -73,8 +77,18 @@ struct Asked {
     /// The time of its last request.
     time: u64,
     is_busy: bool,
-    /// The last answer: the digests that the Archive has computed itself if it has the same.
-    expected: Option<(Challenge, Vec<(Ibi, Digest)>)>,
+    /// The last answer.
+    expected: Option<(Challenge, Vec<Expected>)>,
+}
+
+/// An item that was read.
+#[derive(Debug)]
+struct Expected {
+    item: Ibi,
+    /// The digest that the Archive which has asked computes if it has the same.
+    digest: Digest,
+    /// Whether the files here are what was recorded of them, as far as that is known.
+    is_whole: bool,
 }
 
 /// Answers the audits of listed Archives.
@@ -82,6 +96,10 @@ struct Asked {
 pub struct AuditService {
     key: SignerKey,
     known: Vec<VerifierKey>,
+    /// What is learned of each, by its key, where that can be kept.
+    learned: BTreeMap<String, LearnedFile>,
+    /// The percentage of the time for which files are read, for all together.
+    share: u8,
     asked: Mutex<BTreeMap<String, Asked>>,
 }
 
@@ -106,17 +124,28 @@ pub struct SharedProof {
 }
 
 impl AuditService {
-    /// Opens the service of an Archive. None if it lists no Archive.
+    /// Opens the service of an Archive, which reads files for at most this percentage of the time. None if it lists no Archive.
     ///
     /// # Errors
     /// There is no key, and none can be made.
-    pub fn open(store: &Tree, facts: &Facts) -> Result<Option<AuditService>, KeyError> {
+    pub fn open(store: &Tree, facts: &Facts, share: u8) -> Result<Option<AuditService>, KeyError> {
         if facts.audits.is_empty() {
             return Ok(None);
         }
+        let own = audit_key(store, facts)?;
+        let known: Vec<VerifierKey> = facts.audits.iter().map(|(_, key)| key.clone()).collect();
+        let learned = known.iter().filter_map(|key| {
+            let opened = LearnedFile::open(store, key);
+            let opened = opened.inspect_err(|error| {
+                log::warn!("what audits by {} show is not noted: {error}", key.name());
+            });
+            Some((key.to_string(), opened.ok()?))
+        });
         Ok(Some(AuditService {
-            key: audit_key(store, facts)?,
-            known: facts.audits.iter().map(|(_, key)| key.clone()).collect(),
+            key: own,
+            learned: learned.collect(),
+            share,
+            known,
             asked: Mutex::default(),
         }))
     }
@@ -164,8 +193,10 @@ impl AuditService {
             request,
             head: AnswerHead {
                 challenge,
-                service: facts.service.clone(),
-                place: facts.place.clone(),
+                said: SaidOfItself {
+                    service: facts.service.clone(),
+                    place: facts.place.clone(),
+                },
             },
             began: Instant::now(),
         })
@@ -187,16 +218,47 @@ impl AuditService {
             last.filter(|(challenge, _)| *challenge == proof.challenge)
         };
         let (_, expected) = expected.ok_or(NotAudited::NotExpected)?;
-        let is_same = |(item, digest): &&(Ibi, Digest)| {
-            let here = expected.iter().find(|(here, _)| here == item);
-            here.is_some_and(|(_, here)| here == digest)
-        };
+        let of = |item: &Ibi| expected.iter().find(|here| here.item == *item);
+        let is_same =
+            |(item, digest): &&(Ibi, Digest)| of(item).is_some_and(|here| here.digest == *digest);
         let (same, other): (Vec<_>, Vec<_>) = proof.items.iter().partition(is_same);
+        // Of a file that is damaged here nothing shows what the other Archive has.
+        let whole = proof.items.iter().filter_map(|(item, digest)| {
+            let here = of(item).filter(|here| here.is_whole)?;
+            Some(Learned::Compared(item.clone(), here.digest == *digest))
+        });
+        let said = Some(&proof.said);
+        self.learn(&asker, said, &whole.collect::<Vec<_>>());
         Ok(SharedProof {
             asker,
             same: same.len() as u64,
             other: other.into_iter().map(|(item, _)| item.clone()).collect(),
         })
+    }
+}
+
+impl AuditService {
+    /// Rests after files were read since an instant, so that readers have the disk and the processors. Archives that ask at a
+    /// time share what is read for audits.
+    fn rest(&self, reading: &mut Instant) {
+        let read = reading.elapsed();
+        if read >= READ_AT_ONCE {
+            let asking = self.asked.lock().values().filter(|it| it.is_busy).count();
+            std::thread::sleep(rest_after(read, self.share, asking));
+            *reading = Instant::now();
+        }
+    }
+
+    /// Leaves what was learned for a process that may note it.
+    fn learn(&self, of: &VerifierKey, said: Option<&SaidOfItself>, lines: &[Learned]) {
+        let from = LearnedFrom {
+            at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
+            service: said.map(|said| said.service.preferred()),
+            place: said.map(|said| said.place.clone()).unwrap_or_default(),
+        };
+        if let Some(file) = self.learned.get(&of.to_string()) {
+            file.add(&from, lines);
+        }
     }
 }
 
@@ -210,8 +272,12 @@ impl AuditTurn {
             last: Instant::now(),
             send,
         };
-        let mut expected = Vec::new();
-        if sending.add(&self.head.to_string()) && self.items(reader, &mut sending, &mut expected) {
+        let (mut expected, mut damaged) = (Vec::new(), Vec::new());
+        let is_complete = sending.add(&self.head.to_string())
+            && self.items(reader, &mut sending, (&mut expected, &mut damaged));
+        let asker = &self.request.parties.asker;
+        self.service.learn(asker, None, &damaged);
+        if is_complete {
             let signature = AuditAnswer::signature(&sending.text, &self.service.key);
             sending.text.push_str(&signature);
             let mut asked = self.service.asked.lock();
@@ -234,15 +300,18 @@ impl AuditTurn {
         &self,
         reader: &ReadAs<'_>,
         sending: &mut Sending<'_>,
-        expected: &mut Vec<(Ibi, Digest)>,
+        (expected, damaged): (&mut Vec<Expected>, &mut Vec<Learned>),
     ) -> bool {
         let most = Duration::from_secs(self.request.seconds);
+        let mut reading = Instant::now();
         for item in &self.request.items {
             let is_late = self.began.elapsed() >= most;
             if is_late {
                 return sending.add(&AnswerLine::End(false).to_string());
             }
-            let Some((answer, files)) = self.item(reader, item, sending) else {
+            let before = damaged.len();
+            let read = self.item(reader, item, (sending, &mut reading), damaged);
+            let Some((answer, files)) = read else {
                 return false;
             };
             let mut lines = String::new();
@@ -262,7 +331,12 @@ impl AuditTurn {
                 sending.text.push_str(&lines);
             }
             let digest = challenge.of_item(Role::Asker, item, &files);
-            expected.push((item.clone(), digest));
+            expected.push(Expected {
+                item: item.clone(),
+                digest,
+                is_whole: damaged.len() == before,
+            });
+            damaged.truncate(MOST_DAMAGED);
             if !sending.add(&AnswerLine::Item(item.clone(), answer).to_string()) {
                 return false;
             }
@@ -275,7 +349,8 @@ impl AuditTurn {
         &self,
         reader: &ReadAs<'_>,
         ibi: &Ibi,
-        sending: &mut Sending<'_>,
+        (sending, reading): (&mut Sending<'_>, &mut Instant),
+        damaged: &mut Vec<Learned>,
     ) -> Option<(ItemAnswer, SentFiles)> {
         let challenge = &self.head.challenge;
         let names = Names::from(ibi.clone());
@@ -287,11 +362,23 @@ impl AuditTurn {
             let Some(item) = item else {
                 return Ok(Some((ItemAnswer::Missing, SentFiles::new())));
             };
-            let mut reading = ReadAgain {
+            let mut again = ReadAgain {
                 before: &|path, size| challenge.before(ibi, path, size),
-                goes_on: &mut || sending.goes_on(),
+                goes_on: &mut || {
+                    self.service.rest(reading);
+                    let waiting = Instant::now();
+                    let goes_on = sending.goes_on();
+                    // It may have waited for the other Archive.
+                    *reading += waiting.elapsed();
+                    goes_on
+                },
+                damaged: &mut |path, found| {
+                    damaged.push(Learned::Damaged(ibi.clone(), path.to_vec(), found));
+                },
             };
-            let files = reader.read_again(&item, &mut reading)?;
+            let files = reader.read_again(&item, &mut again)?;
+            drop(again);
+            self.service.rest(reading);
             Ok(files.map(|files| {
                 let digest = challenge.of_item(Role::Answerer, ibi, &files);
                 (ItemAnswer::Read(digest), files)
@@ -305,6 +392,15 @@ impl AuditTurn {
             Some((ItemAnswer::Unread, SentFiles::new()))
         })
     }
+}
+
+/// The rest after files were read for a time, of Archives that ask at a time and have this percentage together.
+fn rest_after(read: Duration, share: u8, asking: usize) -> Duration {
+    let (share, asking) = (
+        u32::from(share.max(1)),
+        u32::try_from(asking).unwrap_or(u32::MAX),
+    );
+    read * asking.saturating_mul(100).saturating_sub(share) / share
 }
 
 impl Drop for AuditTurn {
@@ -362,6 +458,21 @@ mod tests {
     use crate::formats::audit::Parties;
 
     #[test]
+    fn archives_that_ask_share_the_time() {
+        let read = Duration::from_millis(60);
+        for (share, asking, rest) in [
+            (100, 1, 0),
+            (50, 1, 60),
+            (50, 3, 300),
+            (100, 2, 60),
+            (1, 1, 5_940),
+        ] {
+            assert_eq!(rest_after(read, share, asking), Duration::from_millis(rest));
+        }
+        assert!(rest_after(read, 0, 0).is_zero());
+    }
+
+    #[test]
     fn a_listed_archive_has_one_request_at_a_time_and_each_once() {
         let archive = TestArchive::new();
         let asker = SignerKey::new("b.example.net", KeyKind::Ed25519, &[1; 32]).expect("a key");
@@ -369,10 +480,12 @@ mod tests {
         let text = archive.facts().to_text() + &listed;
         let facts = Facts::parse(text.as_bytes()).expect("facts");
         assert!(facts.to_text().ends_with(&listed));
-        assert!(AuditService::open(archive.tree(), archive.facts()).is_ok_and(|it| it.is_none()));
-        let opened = AuditService::open(archive.tree(), &facts).expect("a key");
+        assert!(
+            AuditService::open(archive.tree(), archive.facts(), 50).is_ok_and(|it| it.is_none())
+        );
+        let opened = AuditService::open(archive.tree(), &facts, 50).expect("a key");
         let service = Arc::new(opened.expect("a service"));
-        let again = AuditService::open(archive.tree(), &facts).expect("a key");
+        let again = AuditService::open(archive.tree(), &facts, 50).expect("a key");
         assert_eq!(again.expect("a service").key(), service.key());
         let request = |time| {
             let request = AuditRequest {

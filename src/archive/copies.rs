@@ -80,14 +80,23 @@ impl CopyLedger<'_> {
         Ok(CopyLedger { tree, _lock: lock })
     }
 
-    /// Notes a copy of an item. It is not waited for the disk: what a power cut loses is to be proved again.
+    /// Notes a copy of an item.
     pub fn note(&self, place: &Place, copy: KnownCopy) -> Result<(), ScrubError> {
+        self.change(place, |copies| note_copy(copies, copy))
+    }
+
+    /// Changes the known copies of an item. It is not waited for the disk: what a power cut loses is to be proved again.
+    pub fn change(
+        &self,
+        place: &Place,
+        act: impl FnOnce(&mut Vec<KnownCopy>),
+    ) -> Result<(), ScrubError> {
         scrub::take_over(self.tree, place.as_str())?;
         let directory = format!("{DIRECTORY}/{}", place.as_str());
         self.tree.make_directories(&directory)?;
         let before = noted_copies(self.tree, place)?;
         let mut copies = before.clone();
-        note_copy(&mut copies, copy);
+        act(&mut copies);
         if copies == before {
             return Ok(());
         }

@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use crate::archive::finding::Severity;
+use crate::archive::learned::keep_taking_in;
 use crate::archive::store::By;
 use crate::archive::tree::SIDECAR;
 use crate::archive::{
@@ -147,6 +148,7 @@ pub fn serve(
         if archive.facts().history {
             keep_log(&archive).map_err(failed)?;
         }
+        keep_taking_in(&archive).map_err(failed)?;
     }
     let socket = DaemonSocket::start(Asked {
         changes,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use ibifs::formats::audit::{
     AnswerHead, AnswerLine, AuditAnswer, AuditProof, AuditRequest, Challenge, ItemAnswer, Parties,
-    Role, SentFiles,
+    Role, SaidOfItself, SentFiles,
 };
 use ibifs::formats::fixity::Digest;
 use ibifs::formats::tlog::note::{KeyKind, SignerKey};
@@ -94,6 +94,13 @@ fn refused(served: &Served, env: &TestEnv, text: &str, expected: &str) {
     assert!(!answer.contains("item "), "{answer}");
 }
 
+fn said_by_a(service: &str) -> SaidOfItself {
+    SaidOfItself {
+        service: Ibi::parse(service).expect("a name").into(),
+        place: vec!["br".to_owned(), "sp".to_owned()],
+    }
+}
+
 /// The digests that a side keeps of the files of an item.
 fn kept(answer: &AuditAnswer, item: &Ibi, files: &[(&str, &str)]) -> SentFiles {
     let digest = |path: &str, content: &str| {
@@ -120,7 +127,7 @@ fn an_answer_is_over_the_content_that_is_there_now() {
     assert_eq!(status, "200", "{text}");
     let answer = AuditAnswer::open(&text, &asked).expect("an answer");
     assert!(
-        answer.head.service.to_string().contains("archive-b"),
+        answer.head.said.service.to_string().contains("archive-b"),
         "{text}"
     );
     let challenge = &answer.head.challenge;
@@ -146,6 +153,7 @@ fn an_answer_is_over_the_content_that_is_there_now() {
     let proof = |items| {
         AuditProof {
             challenge: challenge.clone(),
+            said: said_by_a("example.org/archive-a/2026/01.01.00.00"),
             items,
         }
         .signed(&key_a())
@@ -404,8 +412,10 @@ fn head_for(request: &AuditRequest) -> AnswerHead {
             parties: request.parties.clone(),
             nonces: (request.nonce, Digest([8; 32])),
         },
-        service: service.into(),
-        place: Vec::new(),
+        said: SaidOfItself {
+            service: service.into(),
+            place: Vec::new(),
+        },
     }
 }
 
@@ -584,4 +594,105 @@ fn items_that_are_not_public_are_not_named_to_others() {
     let (items, seen) = (items(&env), seen.lock().expect("a lock"));
     let is_named = [0, 1].map(|number: usize| seen.contains(&items[number].to_string()));
     assert_eq!(is_named, [false, true], "{seen:?}");
+}
+
+/// The known copies of an item, and the damaged files of it.
+const LEARNED: &str = r#"
+learned() { ibifs copies $1 $2 --json | jq -c '[.copies[1:][] | .holder, .place, .outcome]' | sed -E 's,/20[^"]*,,; s,http://[0-9.:]*,URL,'; }
+damaged() { ibifs show --store $1 $2 --json | jq -c '[.damaged[].path]'; }
+"#;
+
+/// The service that answers has given up its rights, and its side learns of the copy all the same, and of damage that was read.
+#[test]
+fn the_archive_that_is_asked_learns_as_well() {
+    let env = pair(2);
+    let b = serve(&env, "B");
+    list(&env, "A", &b.url);
+    let audit = format!("ibifs audit A --with {}", b.url);
+    let sh = |script: &str, expected: &str| {
+        prints(
+            &env,
+            &format!("{LEARNED}\naudit() {{ {audit} > said || echo \"status $?\"; }}\n{script}"),
+            expected,
+        );
+    };
+    env.sh("echo 'history yes' >> B/archive.ibi; echo 'place {br sp}' >> A/archive.ibi; ibifs scrub B > said; rm B/fixity/col/*/*/*/*/copies");
+    sh(
+        "learned B $one; audit; learned B $one; learned B $(tail -n 1 items); find B/audit -name 'learned-*' -size +0",
+        "[\"example.org/archive-a\",[],null]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]",
+    );
+    // A file here is not what was recorded of it: nothing is learned of the copy, and the file is marked.
+    sh("flip B/col/$one/doc/file; audit; ibifs status B --json | jq -c '[.[0].damaged[].files]'; damaged B $one; learned B $one
+        ibifs history B --type damaged --json | jq -r '.note'; ibifs repair B $one --from A > said; damaged B $one; audit",
+       "status 1\n[1]\n[\"doc/file\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\ndamaged doc/file\n[]");
+    // The copy there is another one, until it is mended.
+    sh("flip A/col/$one/doc/file; audit; learned B $one; cp -p B/col/$one/doc/file A/col/$one/doc/file; audit; learned B $one
+        ibifs history --store B $one --json | jq -r 'select(.event == \"differs\" or .event == \"audited\") | .event'",
+       "status 1\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"bad\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\ndiffers\naudited");
+    env.prints("grep -vc 'has other content than is here' log || true", "0");
+}
+
+/// A listed Archive that lies, asks all the time or sends what it has sent before fills neither the ledger nor the disk; nothing
+/// is taken in that the service could not know.
+#[test]
+fn what_is_learned_is_bounded() {
+    let env = pair(2);
+    let b = serve(&env, "B");
+    let items = items(&env);
+    // A request of A for the first item, and the proof that belongs to it.
+    let proof = |service: &str| {
+        let asked = request(&env, items[..1].to_vec());
+        let (status, text) = post(&b, &env, &asked.signed(&key_a()));
+        assert_eq!(status, "200", "{text}");
+        let answer = AuditAnswer::open(&text, &asked).expect("an answer");
+        let challenge = answer.head.challenge;
+        let kept = files_of(&items[0], |path, size| {
+            challenge.before(&items[0], path, size)
+        });
+        let digest = challenge.of_item(Role::Asker, &items[0], &kept);
+        let proof = AuditProof {
+            challenge,
+            said: said_by_a(service),
+            items: vec![(items[0].clone(), digest), (items[1].clone(), digest)],
+        };
+        proof.signed(&key_a())
+    };
+    env.sh("ibifs scrub B > said; rm B/fixity/col/*/*/*/*/copies");
+    for (service, holder) in [
+        (
+            "example.org/archive-a/2020/01.01.00.00",
+            "example.org/archive-a",
+        ),
+        // A service of another Archive is not taken for it.
+        ("example.com/archive-c/2026/01.01.00.00", "URL"),
+        (
+            "example.org/archive-a/2020/01.01.00.01",
+            "example.org/archive-a",
+        ),
+    ] {
+        let text = proof(service);
+        let (status, said) = post(&b, &env, &text);
+        assert_eq!((&*status, &*said), ("200", "same 1 other 1\n"));
+        refused(&b, &env, &text, "409");
+        // The item of the archive's original is known by its sidecar as well.
+        let shown = env.sh(&format!("{FLIP}{LEARNED}\nlearned B $one | grep -o '\"{holder}\",\\[\"br\",\"sp\"\\],\"good\"' | wc -l; wc -l < B/fixity/col/$one/copies; test ! -e B/fixity/col/$(tail -n 1 items)/copies"));
+        assert_eq!(shown.trim_end(), "1\n1", "{service}");
+    }
+    // What is not public any more is not noted, nor is what is noted already.
+    let text = proof("example.org/archive-a/2020/01.01.00.00");
+    post(&b, &env, &text);
+    env.sh("chmod 700 B/col/$(head -n 1 items); cp B/audit/learned-* kept; cp B/fixity/col/$(head -n 1 items)/copies before; ibifs copies B > said; cmp before B/fixity/col/$(head -n 1 items)/copies
+        chmod 755 B/col/$(head -n 1 items); test ! -s B/audit/learned-*; cat kept > B/audit/learned-*; ibifs copies B > said; cp B/fixity/col/$(head -n 1 items)/copies once
+        cat kept > B/audit/learned-*; ibifs copies B > said; cmp once B/fixity/col/$(head -n 1 items)/copies; ! cmp -s before once");
+    // The file is full; it is another user's, or has another name.
+    env.sh("truncate -s 4194304 B/audit/learned-*");
+    let text = proof("example.org/archive-a/2020/01.01.00.00");
+    assert_eq!(post(&b, &env, &text).0, "200");
+    env.prints(
+        "stat -c %s B/audit/learned-*; ibifs copies B > said; stat -c %s B/audit/learned-*",
+        "4194304\n0",
+    );
+    env.sh("cat kept > B/audit/learned-*; ln B/audit/learned-* other; rm B/fixity/col/$(head -n 1 items)/copies; ibifs copies B > said 2> why; grep -q 'not permitted' why; test -s other
+        test ! -e B/fixity/col/$(head -n 1 items)/copies; rm other; chown 60001 B/audit/learned-*; ibifs copies B > said 2> why; grep -q 'not permitted' why
+        chown 0 B/audit/learned-*; sed -i '/^audit/d' B/archive.ibi; ibifs copies B > said; test ! -e B/fixity/col/$(head -n 1 items)/copies");
 }

@@ -9,8 +9,9 @@ use rustix::io::Errno;
 
 use super::digests::ItemDigests;
 use super::finding::ScrubError;
+use super::reading::written;
 use super::records::{DIRECTORY, recorded};
-use crate::archive::tree::{Action, Area, DeepEntry, Tree};
+use crate::archive::tree::{Action, Area, DeepEntry, Tree, joined};
 use crate::formats::fixity::{Digest, Mark, Marks, marks_text, parse_marks};
 use crate::os::writing::Durability;
 use ibi::Timestamp;
@@ -135,6 +136,27 @@ fn remember(tree: &Tree, item: &str, found: &ItemDigests) -> Result<(), ScrubErr
             }
         }
     })
+}
+
+/// Marks a file of which another process has read a digest that is not the recorded one, unless the file was written since it
+/// was recorded. Returns whether that was not known.
+pub fn mark_found(tree: &Tree, item: &str, path: &[u8], found: Digest) -> Result<bool, ScrubError> {
+    let old = recorded(tree, item)?;
+    let note = old.notes.get(path).and_then(|note| note.written);
+    let (Some(known), Some(note)) = (old.manifest.get(path), note) else {
+        return Ok(false);
+    };
+    let file = tree.open_far(
+        &joined(item.as_bytes(), path),
+        OFlags::PATH | OFlags::NOFOLLOW,
+    );
+    let now = file.and_then(rustix::fs::fstat);
+    let is_as_recorded = now.is_ok_and(|now| written(&now) == note);
+    if !is_as_recorded || *known == found || marks_of(tree, item)?.contains_key(path) {
+        return Ok(false);
+    }
+    change_marks(tree, item, |marks| mark(marks, path, *known, Some(found)))?;
+    Ok(true)
 }
 
 /// The same for a user who may not be allowed to write it.

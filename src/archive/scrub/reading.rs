@@ -190,7 +190,7 @@ impl<'a> ItemReader<'a> {
 }
 
 /// Size and modification time as the system reports them.
-fn written(stat: &rustix::fs::Stat) -> Written {
+pub(super) fn written(stat: &rustix::fs::Stat) -> Written {
     Written {
         size: u64::try_from(stat.st_size).unwrap_or_default(),
         seconds: stat.st_mtime,

@@ -11,6 +11,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::daemon;
+use crate::archive::learned::take_in;
 use crate::archive::store::By;
 use crate::archive::tree::{Place, Tree};
 use crate::archive::{
@@ -183,6 +184,14 @@ impl StoreAccess {
     /// The Archive, for reading.
     pub(super) fn read(&self) -> Result<Archive, Failure> {
         Ok(Archive::open_read_only(&self.store)?)
+    }
+
+    /// Takes in what the service of the store has learned in audits by other Archives, if this user may write it.
+    pub(super) fn learn(&self) {
+        let is_fixed = self.is_shut() || Archive::is_generation(&self.store);
+        if !is_fixed && let Ok(archive) = self.read() {
+            take_in(&archive);
+        }
     }
 
     /// Tells the history of the store what this command does, if this user may enter it.

@@ -25,6 +25,7 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
+use crate::formats::audit::SaidOfItself;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::shown;
 use crate::formats::history::EventKind;
@@ -53,6 +54,7 @@ enum Other<'a> {
 pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
     refuse_shut(&access)?;
+    access.learn();
     let store = Local::reading(&access.store)?;
     let Some(with) = options.with.as_deref().filter(|_| !options.key) else {
         let key = own_key(&store)?;
@@ -121,11 +123,15 @@ fn archive_peer(with: &str, store: &Local, options: &cli::Audit) -> Result<Archi
             url = with
         ))
     })?;
-    let own = (store.service(), own_key(store)?);
+    let facts = store.archive().facts();
+    let said = SaidOfItself {
+        service: facts.service.clone(),
+        place: facts.place.clone(),
+    };
     Ok(ArchivePeer::new(
         url,
         key,
-        own,
+        (&said, own_key(store)?),
         &network(&options.network)?,
     )?)
 }

@@ -23,6 +23,7 @@ const DAY: i64 = 86_400;
 
 pub(super) fn run(options: &Copies) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
+    access.learn();
     let now = SystemClock.now();
     let mut print = |known: &ItemCopies, policy: &CopyPolicy| {
         if options.short && known.count.is_enough {

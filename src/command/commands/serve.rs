@@ -48,10 +48,11 @@ pub(super) fn run(options: &Serve) -> Result<Exit, Failure> {
     )?;
     let facts = facts.clone();
     let witness = witness(options, &archive)?;
-    let audits = AuditService::open(archive.tree(), &facts).unwrap_or_else(|error| {
-        log::warn!("audits by other Archives are not answered: {error}");
-        None
-    });
+    let audits =
+        AuditService::open(archive.tree(), &facts, options.audit_share).unwrap_or_else(|error| {
+            log::warn!("audits by other Archives are not answered: {error}");
+            None
+        });
     let mut receiver = receiver(options)?;
     let mut refused = None;
     let is_json = options.output.json;

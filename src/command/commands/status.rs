@@ -53,6 +53,7 @@ pub(super) fn run(options: &cli::Status) -> Result<Exit, Failure> {
         Some(_) if !worlds.is_empty() => Vec::new(),
         Some(path) => {
             let access = StoreAccess::at(path)?;
+            access.learn();
             let mounted =
                 ours().find(|mount| Some(&mount.mount_point) == access.mount_point.as_ref());
             vec![mounted.map_or_else(|| StoreReport::unmounted(access.store), StoreReport::from)]

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use ring::digest::{SHA256, digest};
 
+use crate::base_url::BaseUrl;
 use crate::copies::decoded_words;
 use crate::fixity::Digest;
 use crate::item::Names;
@@ -33,6 +34,8 @@ pub const LONGEST_REQUEST: usize = 256 << 10;
 pub const LONGEST_ANSWER: usize = 64 << 20;
 /// The most files of an item that an answer lists.
 pub const MOST_FILES: usize = 100_000;
+/// The longest service and place of an Archive, in bytes.
+const LONGEST_SAID: usize = 512;
 
 /// The first lines, which keep the signatures of texts apart, also from those of other texts.
 const REQUEST: &str = "ibifs-audit-1 request";
@@ -267,15 +270,86 @@ fn sha256(bytes: &[u8]) -> Digest {
     )
 }
 
+/// An Archive, as it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaidOfItself {
+    /// Its service.
+    pub service: Names,
+    /// The place that it is in.
+    pub place: Vec<String>,
+}
+
+impl SaidOfItself {
+    fn parse(lines: &mut Lines<'_>) -> Result<SaidOfItself, AuditError> {
+        let value = |lines: &mut Lines<'_>, name: &str| {
+            let line = lines
+                .next()
+                .and_then(|line| Pairs::parse(line.as_bytes()).ok());
+            line.and_then(|pairs| pairs.get(name).cloned())
+        };
+        let service = value(lines, "service");
+        let service = service.and_then(|value| Names::from_value(&value).ok());
+        let service = service.ok_or(AuditError::Line(lines.at))?;
+        if service.preferred().len() > LONGEST_SAID {
+            return Err(AuditError::Line(lines.at));
+        }
+        let place = value(lines, "place").map(|place| decoded_words(&place));
+        // It comes into the ledger of each item.
+        let length = |place: &Vec<String>| place.iter().map(String::len).sum::<usize>();
+        let place = place.filter(|place| length(place) <= LONGEST_SAID);
+        Ok(SaidOfItself {
+            service,
+            place: place.ok_or(AuditError::Line(lines.at))?,
+        })
+    }
+
+    /// The name of the holder in a ledger: its service, if that is at the address of its key, and else its URL. Another Archive
+    /// than that of the key is not taken for the holder, whatever it says.
+    #[must_use]
+    pub fn holder(service: Option<&str>, url: &BaseUrl, key: &VerifierKey) -> String {
+        let service = service.filter(|service| is_at_address_of(service, key));
+        service.map_or_else(|| url.to_string(), str::to_owned)
+    }
+}
+
+impl std::fmt::Display for SaidOfItself {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place: Vec<String> = self.place.iter().map(percent_encode).collect();
+        write!(
+            f,
+            "service {}\nplace {{{}}}\n",
+            self.service,
+            place.join(" ")
+        )
+    }
+}
+
+/// Whether the identifier of a service has the address of a key.
+fn is_at_address_of(service: &str, key: &VerifierKey) -> bool {
+    let names = Ibi::parse(service).ok().map(Names::from);
+    let rep = names.as_ref().and_then(Names::rep);
+    rep.is_some_and(|rep| {
+        let address = match rep.port() {
+            80 => rep.host(),
+            port => format!("{}:{port}", rep.host()),
+        };
+        address == key.name()
+    })
+}
+
+/// Whether a ledger names the Archive at a URL with a key so: it had another service, or had said none.
+#[must_use]
+pub fn is_name_of(holder: &str, url: &BaseUrl, key: &VerifierKey) -> bool {
+    holder == url.to_string() || is_at_address_of(holder, key)
+}
+
 /// The first lines of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerHead {
     /// The nonces, of which the first is that of the request.
     pub challenge: Challenge,
-    /// The service of the Archive that answers.
-    pub service: Names,
-    /// The place that it says it is in.
-    pub place: Vec<String>,
+    /// The Archive that answers.
+    pub said: SaidOfItself,
 }
 
 impl AnswerHead {
@@ -296,20 +370,9 @@ impl AnswerHead {
         if parties != request.parties || nonces.0 != request.nonce {
             return Err(AuditError::OtherRequest);
         }
-        let value = |lines: &mut Lines<'_>, name: &str| {
-            let line = lines
-                .next()
-                .and_then(|line| Pairs::parse(line.as_bytes()).ok());
-            line.and_then(|pairs| pairs.get(name).cloned())
-        };
-        let service = value(lines, "service");
-        let service = service.and_then(|value| Names::from_value(&value).ok());
-        let service = service.ok_or(AuditError::Line(lines.at))?;
-        let place = value(lines, "place").ok_or(AuditError::Line(lines.at))?;
         Ok(AnswerHead {
             challenge: Challenge { parties, nonces },
-            service,
-            place: decoded_words(&place),
+            said: SaidOfItself::parse(lines)?,
         })
     }
 }
@@ -317,14 +380,10 @@ impl AnswerHead {
 impl std::fmt::Display for AnswerHead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Challenge { parties, nonces } = &self.challenge;
-        let place: Vec<String> = self.place.iter().map(percent_encode).collect();
         write!(
             f,
-            "{ANSWER}\n{parties}asked {}\nnonce {}\nservice {}\nplace {{{}}}\n",
-            nonces.0,
-            nonces.1,
-            self.service,
-            place.join(" ")
+            "{ANSWER}\n{parties}asked {}\nnonce {}\n{}",
+            nonces.0, nonces.1, self.said
         )
     }
 }
@@ -466,6 +525,8 @@ impl AuditAnswer {
 pub struct AuditProof {
     /// Nonces and Archives.
     pub challenge: Challenge,
+    /// The Archive that has asked.
+    pub said: SaidOfItself,
     /// The items, in the order of the request.
     pub items: Vec<(Ibi, Digest)>,
 }
@@ -497,6 +558,7 @@ impl AuditProof {
         note.check(&parties.asker)?;
         let nonces = (lines.value("asked", hash)?, lines.value("nonce", hash)?);
         let challenge = Challenge { parties, nonces };
+        let said = SaidOfItself::parse(&mut lines)?;
         let items = lines.rest(|lines| {
             lines.value("item", |line| {
                 let (item, digest) = line.split_once(' ')?;
@@ -504,7 +566,11 @@ impl AuditProof {
             })
         })?;
         match items.len() {
-            0..=MOST_ITEMS => Ok(AuditProof { challenge, items }),
+            0..=MOST_ITEMS => Ok(AuditProof {
+                challenge,
+                said,
+                items,
+            }),
             _ => Err(AuditError::Line(lines.at)),
         }
     }
@@ -515,8 +581,8 @@ impl std::fmt::Display for AuditProof {
         let Challenge { parties, nonces } = &self.challenge;
         write!(
             f,
-            "{PROOF}\n{parties}asked {}\nnonce {}\n",
-            nonces.0, nonces.1
+            "{PROOF}\n{parties}asked {}\nnonce {}\n{}",
+            nonces.0, nonces.1, self.said
         )?;
         let mut items = self.items.iter();
         items.try_for_each(|(item, digest)| writeln!(f, "item {item} {digest}"))
@@ -633,8 +699,10 @@ mod tests {
                 parties: request(false).parties,
                 nonces: (Digest([3; 32]), Digest([4; 32])),
             },
-            service: Names::from_value(&service.expect("a value")).expect("names"),
-            place: vec!["br".to_owned(), "s\u{e3}o paulo".to_owned()],
+            said: SaidOfItself {
+                service: Names::from_value(&service.expect("a value")).expect("names"),
+                place: vec!["br".to_owned(), "s\u{e3}o paulo".to_owned()],
+            },
         }
     }
 
@@ -792,6 +860,7 @@ mod tests {
         let items = items().into_iter().map(|item| (item, Digest([7; 32])));
         let proof = AuditProof {
             challenge: head().challenge,
+            said: head().said,
             items: items.collect(),
         };
         let text = proof.signed(&asker());
@@ -801,6 +870,27 @@ mod tests {
         assert_eq!(AuditProof::open(&text, &[]), Err(AuditError::Unknown));
         let changed = text.replacen("07", "08", 1);
         assert!(AuditProof::open(&changed, &known).is_err());
+    }
+
+    #[test]
+    fn a_holder_is_at_the_address_of_its_key() {
+        let url = BaseUrl::parse("https://b.example.org/x").expect("a URL");
+        let key = answerer();
+        let holder = |service| SaidOfItself::holder(service, &url, key.verifier());
+        let service = "example.org/b@8080/2026/01.01.00.00";
+        assert_eq!(holder(Some(service)), service);
+        for other in ["example.org/b/2026/01.01.00.00", "8JMKD3MGP8W/34PGRBS", ""] {
+            assert_eq!(holder(Some(other)), url.to_string(), "{other}");
+            assert!(!is_name_of(other, &url, key.verifier()), "{other}");
+        }
+        assert_eq!(holder(None), url.to_string());
+        for known in [
+            service,
+            "example.org/b@8080/2025/01.01.00.00",
+            &*url.to_string(),
+        ] {
+            assert!(is_name_of(known, &url, key.verifier()), "{known}");
+        }
     }
 
     #[test]

@@ -212,7 +212,8 @@ pub fn decoded_words(value: &Value) -> Vec<String> {
     value.words().iter().map(|word| decoded(word)).collect()
 }
 
-fn decoded(word: &str) -> String {
+/// A word without percent-encoding.
+pub(crate) fn decoded(word: &str) -> String {
     String::from_utf8_lossy(&percent_decode(word)).into_owned()
 }
 
@@ -301,6 +302,16 @@ pub fn note_copy(copies: &mut Vec<KnownCopy>, copy: KnownCopy) {
         }
         None => copies.push(copy),
     }
+}
+
+/// Notes a copy of an Archive of which `is_its` knows all names by which it may be noted: it has one line.
+pub fn note_copy_of(
+    copies: &mut Vec<KnownCopy>,
+    copy: KnownCopy,
+    is_its: &dyn Fn(&KnownCopy) -> bool,
+) {
+    copies.retain(|known| known.holder == copy.holder || !is_its(known));
+    note_copy(copies, copy);
 }
 
 #[cfg(test)]

@@ -32,6 +32,7 @@
 //! - [`oai`]: OAI-PMH: arguments to requests, answers to XML.
 //! - [`tlog`]: transparency logs: signed notes, checkpoints, tiles and proofs.
 //! - [`audit`]: audits among Archives.
+//! - [`learned`]: what the service for audits leaves for the ledger of copies.
 //! - [`timestamping`]: time stamps of others (RFC 3161).
 //! - [`history`]: what was done to an item or a store, as a line.
 //! - [`premis`]: what preservation systems record of a package, and what was done to an item, in PREMIS.
@@ -53,6 +54,7 @@ pub mod hex;
 pub mod history;
 pub mod inventory;
 pub mod item;
+pub mod learned;
 pub mod level;
 pub mod links;
 pub mod metadata;

@@ -13,7 +13,7 @@ use crate::archive::transfer::TransferError;
 use crate::archive::{Clock, SystemClock};
 use crate::formats::audit::{
     AnswerHead, AnswerLine, AuditAnswer, AuditError, AuditProof, AuditRequest, Challenge,
-    ItemAnswer, LONGEST_ANSWER, PATH, Parties,
+    ItemAnswer, LONGEST_ANSWER, PATH, Parties, SaidOfItself,
 };
 use crate::formats::base_url::BaseUrl;
 use crate::formats::fixity::Digest;
@@ -89,6 +89,7 @@ pub struct AuditedArchive {
     runtime: Runtime,
     asking: Asking,
     key: SignerKey,
+    own: SaidOfItself,
     parties: Parties,
 }
 
@@ -101,14 +102,14 @@ struct Asking {
 }
 
 impl AuditedArchive {
-    /// The Archive at a URL with a key, which this Archive asks with its own one.
+    /// The Archive at a URL with a key, which this Archive asks with its own one, and to which it says `own` of itself.
     ///
     /// # Errors
     /// The system has no thread for it.
     pub fn new(
         url: &BaseUrl,
         peer: &VerifierKey,
-        key: SignerKey,
+        (own, key): (SaidOfItself, SignerKey),
         network: &Network,
     ) -> Result<AuditedArchive, AuditFailure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -129,6 +130,7 @@ impl AuditedArchive {
                 answerer: peer.clone(),
             },
             key,
+            own,
         })
     }
 
@@ -193,6 +195,7 @@ impl AuditedArchive {
     pub fn show(&self, head: &AnswerHead, items: Vec<(Ibi, Digest)>) -> Result<(), AuditFailure> {
         let proof = AuditProof {
             challenge: head.challenge.clone(),
+            said: self.own.clone(),
             items,
         };
         let text = proof.signed(&self.key);

@@ -6,7 +6,7 @@ use super::asking::{AuditFailure, AuditedArchive};
 use crate::archive::audit::{AuditPeer, Comparison, ReadHere};
 use crate::archive::scrub::ItemDigests;
 use crate::archive::transfer::TransferError;
-use crate::formats::audit::{Challenge, ItemAnswer, MOST_ITEMS, MOST_SECONDS, Role};
+use crate::formats::audit::{Challenge, ItemAnswer, MOST_ITEMS, MOST_SECONDS, Role, SaidOfItself};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::copies::{CopyKind, KnownCopy};
 use crate::formats::fixity::Digest;
@@ -25,46 +25,35 @@ pub struct ArchivePeer {
 }
 
 impl ArchivePeer {
-    /// The Archive at a URL with a key, which is asked with the key of this Archive, whose service is `own`.
+    /// The Archive at a URL with a key, which is asked with the key of this Archive, which says `own` of itself.
     ///
     /// # Errors
     /// It is not reached, or does not answer as that Archive.
     pub fn new(
         url: &BaseUrl,
         peer: &VerifierKey,
-        (own, key): (&Names, SignerKey),
+        (own, key): (&SaidOfItself, SignerKey),
         network: &Network,
     ) -> Result<ArchivePeer, TransferError> {
         let name = url.to_string();
-        let archive = AuditedArchive::new(url, peer, key, network);
+        let archive = AuditedArchive::new(url, peer, (own.clone(), key), network);
         let archive = archive.map_err(|error| failed(&name, &error))?;
         // Its service and its place are in each answer.
         let mut nothing = |_: &Challenge, _: &Ibi| Ok(());
-        let asked = archive.ask(vec![ibi_of(own)?], false, 1, &mut nothing);
+        let asked = archive.ask(vec![ibi_of(&own.service)?], false, 1, &mut nothing);
         let (head, _) = asked.map_err(|error| failed(&name, &error))?.into_parts();
-        if head.service.matches(own) {
+        let SaidOfItself { service, place } = head.said;
+        if service.matches(&own.service) {
             return Err(TransferError::SameArchive);
         }
-        // Another Archive than that of the key is not taken for the holder, whatever it says.
-        let is_its_own = head.service.rep().is_some_and(|rep| {
-            let address = match rep.port() {
-                80 => rep.host(),
-                port => format!("{}:{port}", rep.host()),
-            };
-            address == peer.name()
-        });
-        let holder = if is_its_own {
-            head.service.preferred()
-        } else {
-            name.clone()
-        };
+        let service = service.preferred();
         Ok(ArchivePeer {
             archive,
             name,
             copy: KnownCopy {
                 kind: CopyKind::Archive,
-                holder,
-                place: head.place,
+                holder: SaidOfItself::holder(Some(&service), url, peer),
+                place,
                 proof: None,
             },
         })

@@ -7,14 +7,17 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use crate::archive::operations::{ArchiveError, ReadAs};
+use crate::archive::scrub::RecordedDigests;
 use crate::archive::store::Item;
-use crate::archive::tree::{Action, Published, SIDECAR};
+use crate::archive::tree::{Action, Place, Published, SIDECAR};
 use crate::formats::audit::{MOST_FILES, SentFiles};
-use crate::formats::fixity::Digest;
+use crate::formats::fixity::{Digest, Written};
 use crate::formats::inventory::{EntryKind, MOST_ENTRIES};
 
 /// The bytes of a file that are read at a time.
 const PART: usize = 1 << 18;
+/// The longest record that is read of an item, in bytes: that of some 100,000 files.
+const LONGEST_RECORD: i64 = 16 << 20;
 
 /// The reading of items again.
 #[allow(missing_debug_implementations, reason = "it holds closures")]
@@ -23,6 +26,8 @@ pub struct ReadAgain<'a> {
     pub before: &'a dyn Fn(&[u8], u64) -> Vec<u8>,
     /// Returns whether it goes on. It is asked after each part of a file.
     pub goes_on: &'a mut dyn FnMut() -> bool,
+    /// Receives the paths of files that are not what was recorded of them, with the digests that they have.
+    pub damaged: &'a mut dyn FnMut(&[u8], Digest),
 }
 
 impl ReadAs<'_> {
@@ -37,6 +42,12 @@ impl ReadAs<'_> {
     ) -> Result<Option<SentFiles>, ArchiveError> {
         let (mut files, mut after) = (SentFiles::new(), Vec::new());
         let mut buffer = vec![0; PART];
+        let place = Place::of(&item.names);
+        let recorded = RecordedDigests::of(&self.tree, place.as_str(), LONGEST_RECORD);
+        let recorded = recorded.unwrap_or_else(|error| {
+            log::debug!("{}: {error}", item.names);
+            RecordedDigests::default()
+        });
         loop {
             let page = self.inventory(item, &after, MOST_ENTRIES)?;
             for entry in page.entries {
@@ -57,7 +68,8 @@ impl ReadAs<'_> {
                     }
                     EntryKind::File(_) => {
                         let found = self.open_content(item, &path)?;
-                        content(&found, &path, reading, &mut buffer).map_err(failed)?
+                        let known = recorded_of(&found, &path, &recorded);
+                        content(&found, (&path, known), reading, &mut buffer).map_err(failed)?
                     }
                     _ => continue,
                 };
@@ -74,10 +86,22 @@ impl ReadAs<'_> {
     }
 }
 
-/// The digest of a file; None if it does not go on.
+/// The digest that was recorded of a file, if it has not been written since and is no other one to which a link leads.
+fn recorded_of(found: &Published, path: &[u8], recorded: &RecordedDigests) -> Option<Digest> {
+    let nanoseconds = found.changed().as_nanoseconds().rem_euclid(1_000_000_000);
+    let written = Written {
+        size: found.length(),
+        seconds: found.changed().seconds(),
+        nanoseconds: u32::try_from(nanoseconds).ok()?,
+    };
+    let is_itself = found.led_to().is_none_or(|led_to| led_to == path);
+    recorded.get(path, &written).filter(|_| is_itself)
+}
+
+/// The digest of a file; None if it does not go on. One that was recorded of it is compared with that of the content alone.
 fn content(
     found: &Published,
-    path: &[u8],
+    (path, known): (&[u8], Option<Digest>),
     reading: &mut ReadAgain<'_>,
     buffer: &mut [u8],
 ) -> Result<Option<Digest>, Errno> {
@@ -87,10 +111,16 @@ fn content(
     };
     forget();
     let mut hasher = Sha256::new_with_prefix((reading.before)(path, found.length()));
+    let mut alone = known.map(|_| Sha256::new());
     let goes_on = loop {
         match (&found.file).read(buffer) {
             Ok(0) => break true,
-            Ok(count) => hasher.update(&buffer[..count]),
+            Ok(count) => {
+                hasher.update(&buffer[..count]);
+                if let Some(alone) = &mut alone {
+                    alone.update(&buffer[..count]);
+                }
+            }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO)),
         }
@@ -101,7 +131,13 @@ fn content(
     forget();
     match found.is_unchanged()? {
         _ if !goes_on => Ok(None),
-        true => Ok(Some(Digest(hasher.finalize().into()))),
+        true => {
+            let alone = alone.map(|alone| Digest(alone.finalize().into()));
+            if let Some(alone) = alone.filter(|alone| known != Some(*alone)) {
+                (reading.damaged)(path, alone);
+            }
+            Ok(Some(Digest(hasher.finalize().into())))
+        }
         false => Err(Errno::AGAIN),
     }
 }
