@@ -158,6 +158,29 @@ fn a_copy_by_url_is_known_to_the_sender() {
     );
 }
 
+/// A copy that is fetched from a URL is noted by the Archive that fetches it, with the URL where nothing shows which Archive
+/// answers there; one that was not compared is not.
+#[test]
+fn a_copy_from_a_url_is_known_to_the_receiver() {
+    let env = pair();
+    env.sh("ibifs scrub A > said; ibifs scrub B > said");
+    let a = Served::start(&env, "A");
+    let url = &a.url;
+    prints(
+        &env,
+        &format!(
+            r#"holders() {{ ibifs copies B $(< one) --json | jq -c '.copies[1:][] | [.holder, .outcome]' | sed -E 's,{url},URL,; s,/20[^"]*,,'; }}
+               ibifs copy --from {url} $(< one) B --allow-private > said; holders; cp B/fixity/col/$(< one)/copies noted
+               rm B/fixity/col/$(< one)/copies; ibifs copy --from {url} $(< one) B --allow-private > said; holders
+               ibifs copy --from {url} $(< one) B --allow-private --verify > said; holders
+               rm B/fixity/col/$(< one)/copies; key=$(ibifs audit A --key); echo "audit {{{url} $key}}" >> B/archive.ibi
+               ibifs copy --from {url} $(< one) B --allow-private --verify > said; holders"#
+        ),
+        "[\"URL\",\"good\"]\n[\"example.org/archive-a\",null]\n[\"example.org/archive-a\",null]\n[\"URL\",\"good\"]\n\
+         [\"example.org/archive-a\",null]\n[\"example.org/archive-a\",\"good\"]",
+    );
+}
+
 /// A file that a scrub finds damaged makes the copy here a bad one, until it is put back.
 #[test]
 fn damage_here_does_not_count() {

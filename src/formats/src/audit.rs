@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use ring::digest::{SHA256, digest};
 
-use crate::base_url::BaseUrl;
+use crate::base_url::{BaseUrl, Scheme};
 use crate::copies::decoded_words;
 use crate::fixity::Digest;
 use crate::item::Names;
@@ -307,7 +307,18 @@ impl SaidOfItself {
     /// than that of the key is not taken for the holder, whatever it says.
     #[must_use]
     pub fn holder(service: Option<&str>, url: &BaseUrl, key: &VerifierKey) -> String {
-        let service = service.filter(|service| is_at_address_of(service, key));
+        let service = service.filter(|service| is_at(service, key.name()));
+        service.map_or_else(|| url.to_string(), str::to_owned)
+    }
+
+    /// The same of an Archive that has shown no key: its service, if that is at the address of its URL.
+    #[must_use]
+    pub fn holder_at(service: Option<&str>, url: &BaseUrl) -> String {
+        let address = match url.address().strip_suffix(":80") {
+            Some(host) if url.scheme() == Scheme::Http => host,
+            _ => url.address(),
+        };
+        let service = service.filter(|service| is_at(service, address));
         service.map_or_else(|| url.to_string(), str::to_owned)
     }
 }
@@ -324,8 +335,8 @@ impl std::fmt::Display for SaidOfItself {
     }
 }
 
-/// Whether the identifier of a service has the address of a key.
-fn is_at_address_of(service: &str, key: &VerifierKey) -> bool {
+/// Whether the identifier of a service has an address.
+fn is_at(service: &str, of: &str) -> bool {
     let names = Ibi::parse(service).ok().map(Names::from);
     let rep = names.as_ref().and_then(Names::rep);
     rep.is_some_and(|rep| {
@@ -333,14 +344,14 @@ fn is_at_address_of(service: &str, key: &VerifierKey) -> bool {
             80 => rep.host(),
             port => format!("{}:{port}", rep.host()),
         };
-        address == key.name()
+        address == of
     })
 }
 
 /// Whether a ledger names the Archive at a URL with a key so: it had another service, or had said none.
 #[must_use]
 pub fn is_name_of(holder: &str, url: &BaseUrl, key: &VerifierKey) -> bool {
-    holder == url.to_string() || is_at_address_of(holder, key)
+    holder == url.to_string() || is_at(holder, key.name())
 }
 
 /// The first lines of an answer.
@@ -890,6 +901,26 @@ mod tests {
             &*url.to_string(),
         ] {
             assert!(is_name_of(known, &url, key.verifier()), "{known}");
+        }
+    }
+
+    #[test]
+    fn a_holder_without_a_key_is_at_the_address_of_its_url() {
+        let (on_80, on_8080) = (
+            "example.org/b/2026/01.01.00.00",
+            "example.org/b@8080/2026/01.01.00.00",
+        );
+        for (url, service, is_it) in [
+            ("http://b.example.org", on_80, true),
+            ("https://b.example.org", on_80, true),
+            ("http://b.example.org:8080", on_8080, true),
+            ("http://b.example.org:8080", on_80, false),
+            ("http://c.example.org", on_80, false),
+        ] {
+            let url = BaseUrl::parse(url).expect("a URL");
+            let holder = SaidOfItself::holder_at(Some(service), &url);
+            assert_eq!(holder == service, is_it, "{url} {holder}");
+            assert!(is_it || holder == url.to_string());
         }
     }
 

@@ -17,8 +17,11 @@ use crate::archive::transfer::{
 };
 use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, SystemClock};
+use crate::formats::audit::SaidOfItself;
 use crate::formats::base_url::BaseUrl;
+use crate::formats::copies::{CopyKind, KnownCopy, Proof};
 use crate::formats::inventory::{FileEntry, Page};
+use crate::formats::item::Names;
 use crate::formats::query::encoded;
 use crate::http::client::Network;
 use crate::world::copy::download::download;
@@ -31,6 +34,7 @@ use crate::world::remote::inventory::Position;
 use crate::world::remote::items::ask;
 use crate::world::remote::requests::{RemoteServers, SentPage};
 use crate::world::remote::sources::SourceOrder;
+use ibi::Timestamp;
 use ibi::message::{Localize, Message};
 
 /// The time that it waits until a server says where an item is.
@@ -87,6 +91,27 @@ fn skip_of(trouble: ForeignError) -> TransferError {
         other => Skip::Unread(other.message()),
     }
     .into()
+}
+
+/// Notes that an Archive has what was fetched from it. By its URL and the sidecar it is not proved which one that is: it is noted
+/// by its service only if that is at this address, or if `archive.ibi` says so for audits.
+fn note_source(store: &Local, names: &Names, said: &Names, base: &BaseUrl) {
+    let said = said.preferred();
+    let mut listed = store.archive().facts().audits.iter();
+    let holder = match listed.find(|(url, _)| url == base) {
+        Some((url, key)) => SaidOfItself::holder(Some(&said), url, key),
+        None => SaidOfItself::holder_at(Some(&said), base),
+    };
+    let copy = KnownCopy {
+        kind: CopyKind::Archive,
+        holder,
+        place: Vec::new(),
+        proof: Some(Proof {
+            at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
+            is_good: true,
+        }),
+    };
+    store.note_copy(std::slice::from_ref(names), &copy);
 }
 
 impl CopySource {
@@ -172,6 +197,12 @@ impl CopySource {
         let moved = incoming.complete(&local, names, from, &contents, text, &mut |_| ());
         if moved.as_ref().is_ok_and(|moved| moved.files > 0) {
             local.tell_earlier(names, found.base(), &events);
+        }
+        // All that is there was compared with the digests in the inventory.
+        if moved.is_ok()
+            && let Ok(base) = BaseUrl::parse(found.base())
+        {
+            note_source(&local, names, from, &base);
         }
         local.close();
         let moved = moved?;
