@@ -75,6 +75,18 @@ fn a_copy_that_was_compared_is_known_on_both_sides() {
     }
 }
 
+/// A list has the number of copies that count of each item, but of that of the service.
+#[test]
+fn a_list_has_what_counts() {
+    let env = pair();
+    env.prints(
+        "ibifs scrub A > said; ibifs copy --store A $(< one) B > said; ibifs remove --store B $(< one) --force
+         for store in A B; do ibifs ls $store --copies | awk '{ print $1, $4 }' | sort; done
+         ibifs ls A --copies --json | jq -c 'map(.copies) | sort'; ibifs ls A --json | grep -c copies || true",
+        "Original -\nOriginal 2\nDeleted 1\nOriginal -\n[null,2]\n0",
+    );
+}
+
 /// A store without a policy has no finding; one with it has a notice, which does not fail; pairs that are not valid are named.
 #[test]
 fn a_policy_is_checked() {

@@ -124,6 +124,12 @@ impl Archive {
         }
     }
 
+    /// The number of known copies of an item that count. None of the item of the service, which stays in its Archive.
+    pub fn copies_counted(&self, item: &Item, backups: &[BackupNote]) -> Option<u32> {
+        let is_service = item.names.matches(&self.facts.service);
+        (!is_service).then(|| self.copies_of(item, backups).count.copies)
+    }
+
     /// The Archives that had a good copy of an item when it was last compared.
     pub(super) fn copies_elsewhere(&self, names: &Names) -> Vec<String> {
         let good = self.noted(names).into_iter().filter(|copy| {

@@ -348,6 +348,9 @@ pub struct List {
     /// Print titles, too, for which each description is read
     #[arg(long)]
     pub titles: bool,
+    /// Print the number of known copies that count, too, for which the records of each item are read
+    #[arg(long)]
+    pub copies: bool,
     /// The options of the output.
     #[command(flatten)]
     pub output: Output,

@@ -17,14 +17,16 @@ pub(super) struct ListedItem {
     pub(super) title: Option<Option<String>>,
     /// Whether it is a draft, if that is wanted.
     pub(super) is_draft: bool,
+    /// The number of its copies that count, if that is wanted. None of the item of the service.
+    pub(super) copies: Option<Option<u32>>,
 }
 
-/// The facts that a list has of its items.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
-    Names,
-    Drafts,
-    DraftsAndTitles,
+/// The facts that a list has of its items, besides their names and states.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) drafts: bool,
+    pub(super) titles: bool,
+    pub(super) copies: bool,
 }
 
 fn failed(mounted: &Mounted, error: &AskError) -> Failure {
@@ -82,21 +84,27 @@ pub(super) fn list(
     prefix: Option<&str>,
     wanted: Wanted,
 ) -> Result<(Vec<ListedItem>, Names), Failure> {
-    let has_titles = wanted == Wanted::DraftsAndTitles;
     let question = Line::new("list").with_all("state", state);
     let question = question.with_all("prefix", prefix);
-    let question = question.with_all("titles", has_titles.then_some("yes"));
-    let question = question.with_all("drafts", (wanted != Wanted::Names).then_some("yes"));
+    let question = question.with_all("titles", wanted.titles.then_some("yes"));
+    let question = question.with_all("drafts", wanted.drafts.then_some("yes"));
+    let question = question.with_all("copies", wanted.copies.then_some("yes"));
     let (mut items, mut facts) = (Vec::new(), Line::new("facts"));
     each_line(mounted, &question, |line| {
         if line.word() == "facts" {
             facts = line.clone();
         }
-        let title = has_titles.then(|| line.get("title").map(str::to_owned));
+        let title = wanted
+            .titles
+            .then(|| line.get("title").map(str::to_owned));
+        let copies = wanted
+            .copies
+            .then(|| line.get("copies").and_then(|it| it.parse().ok()));
         items.extend(record_in(line).map(|(id, record)| ListedItem {
             item: record.item(id),
             title,
             is_draft: line.get("draft").is_some(),
+            copies,
         }));
     })?;
     items.sort_by_cached_key(|listed: &ListedItem| listed.item.names.key());

@@ -144,10 +144,10 @@ fn own_description(archive: &Archive, item: &Item) -> DublinCore {
 pub(super) fn list(options: &List) -> Result<Exit, Failure> {
     let state = options.state.map(State::from);
     let access = StoreAccess::named(options.place.as_deref())?;
-    let wanted = if options.titles {
-        Wanted::DraftsAndTitles
-    } else {
-        Wanted::Drafts
+    let wanted = Wanted {
+        drafts: true,
+        titles: options.titles,
+        copies: options.copies,
     };
     let (items, _) = items(&access, state, options.prefix.as_deref(), wanted)?;
     say(&if options.output.json {
@@ -178,16 +178,24 @@ pub(super) fn items(
                 item: item.clone(),
                 title: None,
                 is_draft: false,
+                copies: None,
             });
         }
         Ok(())
     })?;
+    let backups = if wanted.copies {
+        archive.backups()?
+    } else {
+        Vec::new()
+    };
     for listed in &mut items {
         // The directory of one may be missing.
-        listed.is_draft =
-            wanted != Wanted::Names && archive.is_draft(&listed.item).unwrap_or(false);
-        if wanted == Wanted::DraftsAndTitles {
+        listed.is_draft = wanted.drafts && archive.is_draft(&listed.item).unwrap_or(false);
+        if wanted.titles {
             listed.title = Some(title(&archive, &listed.item));
+        }
+        if wanted.copies {
+            listed.copies = Some(archive.copies_counted(&listed.item, &backups));
         }
     }
     Ok((items, archive.facts().service.clone()))

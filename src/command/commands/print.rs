@@ -382,13 +382,16 @@ pub(super) fn list_json(items: &[ListedItem]) -> String {
         if let Some(title) = &listed.title {
             object.insert("title".into(), json!(title));
         }
+        if let Some(copies) = listed.copies {
+            object.insert("copies".into(), json!(copies));
+        }
         Value::Object(object)
     });
     json::pretty(&Value::Array(items.collect()))
 }
 
-/// State, rep and IBIp, with `-` for an unknown form, whether the item is withdrawn or a draft, and the title if it is wanted
-/// and there is one.
+/// State, rep and IBIp, with `-` for an unknown form, the number of copies if it is wanted, whether the item is withdrawn or a
+/// draft, and the title if it is wanted and there is one.
 pub(super) fn list_line(listed: &ListedItem) -> String {
     let item = &listed.item;
     let or_dash = |name: Option<String>| name.unwrap_or_else(|| "-".to_owned());
@@ -399,8 +402,11 @@ pub(super) fn list_line(listed: &ListedItem) -> String {
     };
     let title = listed.title.clone().flatten();
     let title = title.map_or(String::new(), |title| format!("  {}", OneLine(title)));
+    let copies = listed.copies.map_or(String::new(), |copies| {
+        format!(" {}", or_dash(copies.map(|count| count.to_string())))
+    });
     format!(
-        "{:<8} {} {}{mark}{title}\n",
+        "{:<8} {} {}{copies}{mark}{title}\n",
         item.state.to_string(),
         or_dash(item.names.rep().map(ToString::to_string)),
         or_dash(item.names.ibip().map(ToString::to_string)),

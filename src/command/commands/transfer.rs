@@ -417,7 +417,7 @@ pub(super) fn held_items(
     year: Option<u32>,
     state: Option<State>,
 ) -> Result<Vec<Names>, Failure> {
-    let (items, service) = items(access, state, prefix, Wanted::Names)?;
+    let (items, service) = items(access, state, prefix, Wanted::default())?;
     let year = year.map(|year| format!("{year:04}"));
     let is_meant = |item: &Item| {
         item.state != State::Deleted

@@ -128,6 +128,10 @@ fn list(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(),
         .get("state")
         .and_then(|state| state.parse::<State>().ok());
     let prefix = question.get("prefix");
+    let backups = match question.get("copies") {
+        Some(_) => Some(archive.backups()?),
+        None => None,
+    };
     let peer = Arc::clone(&to.peer);
     let act = |read: &mut dyn FnMut()| peer.read(read);
     let reader = archive.read_as(&act);
@@ -151,6 +155,9 @@ fn list(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(),
                 question.get("drafts").is_some() && archive.is_draft(item).unwrap_or(false);
             let line = line_of("item", item.id, &bare(item));
             let line = line.with_all("draft", is_draft.then_some("yes"));
+            let counted = backups.as_ref();
+            let counted = counted.and_then(|all| archive.copies_counted(item, all));
+            let line = line.with_all("copies", counted);
             to.send(&match question.get("titles") {
                 Some(_) => line.with_all("title", reader.title(item).ok().flatten()),
                 None => line,
