@@ -124,7 +124,7 @@ pub use search::{
     PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE, SEARCH_FILE, SearchCache, SearchIndexes, SearchPage,
     SearchScope, SearchStop, TEXT_FILE, WrittenFiles,
 };
-pub use seen::{attribute_of, line_of, lines, names_in_mount, record_in};
+pub use seen::{attribute_of, line_of, line_of_mark, lines, mark_in, names_in_mount, record_in};
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
 pub use status::{IndexState, PendingTransfer, Status};

@@ -49,6 +49,38 @@ fn the_answers_are_those_of_the_store() {
     );
 }
 
+/// The damaged and lost files of an item are named to a user who may list the directories that they are in, and what counts of the
+/// copies is in the list.
+#[test]
+fn damage_and_copies_are_told() {
+    let env = two_users();
+    env.prints(
+        &format!(
+            r#"{AS}
+            first=$(< first); item=A.store/col/$first; hidden=A.store/col/$(< hidden)
+            as 60001 sh -c "mkdir A/$first/closed; echo more > A/$first/closed/file; chmod 711 A/$first/closed; echo more > A/$(< hidden)/doc/file"
+            as 60002 sh -c "echo more > A/$(< theirs)/doc/file"
+            find A.store/col -name file -exec touch -d '1 hour ago' {{}} +; ibifs scrub A > said
+            for file in $item/doc/file $item/closed/file $hidden/doc/file; do
+                cp -a $file good; printf X | dd of=$file conv=notrunc status=none; touch -r good $file
+            done
+            ! ibifs scrub A > said
+            # What else is lost: in a directory that is there, in one that is not, and in one that may not be listed.
+            marks=A.store/fixity/damaged/col/$first; line=$(sed -n '$s/ [0-9a-f]* / - /p' $marks)
+            for path in doc/lost away/lost closed/lost; do echo "${{line%  *}}  $path" >> $marks; done
+            shown() {{ "$@" --json | jq -c '[.damaged[] | .path, .lost]'; }}
+            shown ibifs show A/$first; for user in 60001 60002; do shown as $user ibifs show A/$first; done
+            as 60002 ibifs show A/$first | sed -n 's/^damaged *\(.*\); .*/\1/p'
+            shown as 60001 ibifs show A/$(< hidden); as 60002 ibifs show --store A $(< hidden) --json > seen 2>&1 || grep -c damaged seen || true
+            counts() {{ "$@" ibifs ls A --copies | grep -vF "$(< hidden) " | awk '{{ print $4 }}' | sort | tr -d '\n'; }}; counts env; counts as 60002"#
+        ),
+        "[\"away/lost\",true,\"closed/file\",false,\"closed/lost\",true,\"doc/file\",false,\"doc/lost\",true]\n\
+         [\"away/lost\",true,\"closed/file\",false,\"closed/lost\",true,\"doc/file\",false,\"doc/lost\",true]\n\
+         [\"away/lost\",true,\"doc/file\",false,\"doc/lost\",true]\n\
+         away/lost, lost\ndoc/file, damaged\ndoc/lost, lost\n[\"doc/file\",false]\n0\n-001-001",
+    );
+}
+
 /// What concerns items that a user may not enter is not told, by whatever name they are asked for.
 #[test]
 fn what_is_hidden_stays_so() {

@@ -6,12 +6,17 @@
 use std::collections::{HashSet, VecDeque};
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::{Archive, ArchiveError, Facts, ReadAs, SystemClock};
+use crate::archive::scrub::marks_of;
 use crate::archive::store::{Item, ItemId, Record, Speaker, Store};
-use crate::archive::tree::Tree;
-use crate::formats::item::{Names, Sidecar};
+use crate::archive::tree::{OpenItem, Place, Tree};
+use crate::formats::fixity::{Mark, Marks, marks_text, parse_marks};
+use crate::formats::item::{Names, Sidecar, State};
 use crate::formats::name_spaces::NameSpaces;
 use crate::formats::question::Line;
+use ibi::pairs::{percent_decode, percent_encode};
 use ibi::{AliasPair, Ibi};
 
 /// The most items of one answer.
@@ -19,6 +24,9 @@ const MOST_NEAR: usize = 2_000;
 
 /// The most declarations by other items that are followed from one.
 const MOST_DECLARATIONS: usize = 1_000;
+
+/// The most damaged files of an item that are told.
+const MOST_DAMAGED: usize = 1_000;
 
 /// An item of an index in a line.
 #[must_use]
@@ -81,6 +89,19 @@ pub fn record_in(line: &Line) -> Option<(ItemId, Record)> {
     Some((id, record))
 }
 
+/// A damaged or lost file in a line.
+#[must_use]
+pub fn line_of_mark((path, mark): (Vec<u8>, Mark)) -> Line {
+    let text = marks_text(&Marks::from([(path, mark)]));
+    Line::new("damaged").with("mark", percent_encode(text))
+}
+
+/// The file of a line; None for another one.
+#[must_use]
+pub fn mark_in(line: &Line) -> Option<(Vec<u8>, Mark)> {
+    parse_marks(&percent_decode(line.get("mark")?)).pop_first()
+}
+
 /// The lines of a conversation that are items or events, read and written again: for the fuzz targets in `tests/fuzz`.
 pub mod lines {
     use super::super::Happened;
@@ -116,6 +137,19 @@ pub fn attribute_of(path: &Path, attribute: &str) -> Option<String> {
     String::from_utf8(buffer).ok()
 }
 
+/// Whether the nearest directory above a path that is there can be read.
+fn may_list_above(open: &OpenItem, path: &[u8]) -> bool {
+    let mut above = path;
+    loop {
+        let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        above = &above[..cut];
+        match open.publish(above) {
+            Err(error) if error.errno() == Errno::NOENT && !above.is_empty() => {}
+            found => return found.is_ok(),
+        }
+    }
+}
+
 impl ReadAs<'_> {
     /// The record of an item, with those of its relations whose other end the reader may see.
     ///
@@ -123,6 +157,24 @@ impl ReadAs<'_> {
     /// The index cannot be read.
     pub fn record_shown(&self, item: &Item) -> Result<Record, ArchiveError> {
         self.record_with(item, |target| self.is_shown(target))
+    }
+
+    /// The damaged and lost files of an item that are in directories that the reader may list.
+    ///
+    /// # Errors
+    /// It cannot be found out whether the reader may see the item.
+    pub fn marks_shown(&self, item: &Item) -> Result<Marks, ArchiveError> {
+        let place = Place::of(&item.names);
+        let mut marks = marks_of(&self.tree, place.as_str()).unwrap_or_default();
+        if marks.is_empty() || item.state == State::Deleted || !self.is_public(item)? {
+            return Ok(Marks::new());
+        }
+        self.acting(|| {
+            let open = self.tree.open_for_reader(&place)?;
+            marks.retain(|path, _| may_list_above(&open, path));
+            Ok::<(), ArchiveError>(())
+        })?;
+        Ok(marks.into_iter().take(MOST_DAMAGED).collect())
     }
 
     /// Calls `visit` with the items of some names and all that are connected with them, as far as the reader may see them.

@@ -3,8 +3,9 @@
 
 use super::usage;
 use crate::archive::store::{Item, ItemId, Record};
-use crate::archive::{Archive, Facts, record_in};
+use crate::archive::{Archive, Facts, mark_in, record_in};
 use crate::command::exit::{Exit, Failure};
+use crate::formats::fixity::Marks;
 use crate::formats::item::{Names, State};
 use crate::formats::question::{LONGEST_QUESTION, Line};
 use crate::fuse::mount::{AskError, Mounted, ask};
@@ -94,9 +95,7 @@ pub(super) fn list(
         if line.word() == "facts" {
             facts = line.clone();
         }
-        let title = wanted
-            .titles
-            .then(|| line.get("title").map(str::to_owned));
+        let title = wanted.titles.then(|| line.get("title").map(str::to_owned));
         let copies = wanted
             .copies
             .then(|| line.get("copies").and_then(|it| it.parse().ok()));
@@ -110,6 +109,14 @@ pub(super) fn list(
     items.sort_by_cached_key(|listed: &ListedItem| listed.item.names.key());
     let text = facts.get("text").unwrap_or_default();
     Ok((items, Facts::parse(text.as_bytes())?.service))
+}
+
+/// The damaged and lost files of an item, as far as this user may list them.
+pub(super) fn marks(mounted: &Mounted, names: &Names) -> Result<Marks, Failure> {
+    let mut marks = Marks::new();
+    let question = Line::new("damage").with_names("item", names);
+    each_line(mounted, &question, |line| marks.extend(mark_in(line)))?;
+    Ok(marks)
 }
 
 /// The completions of an identifier among the items of a mount.

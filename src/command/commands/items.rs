@@ -109,8 +109,11 @@ fn show_from_index(
     let claims = archive.claims(&item)?;
     let aliases = archive.store().aliases_of(item.id)?;
     let own = own_description(archive, &item);
-    // A user who may not read the store is not told.
-    let damaged = marks_of(archive.tree(), Place::of(&item.names).as_str()).unwrap_or_default();
+    let damaged = match named.access.asked() {
+        // The daemon may be of a version that does not say.
+        Some(mounted) => daemon::marks(&mounted, &item.names).unwrap_or_default(),
+        None => marks_of(archive.tree(), Place::of(&item.names).as_str()).unwrap_or_default(),
+    };
     print(&print::ItemDetails {
         item: &item,
         draft: archive.is_draft(&item)?,

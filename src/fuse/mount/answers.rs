@@ -11,7 +11,7 @@ use super::conversation::{Asked, Conversation};
 use super::level_works;
 use crate::archive::store::{EventRow, Item, ItemId, Record, StoreError};
 use crate::archive::{
-    ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, present,
+    ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, line_of_mark, present,
 };
 use crate::formats::item::{State, period};
 use crate::formats::metadata::Element;
@@ -81,6 +81,7 @@ pub(super) fn answer(
         "find" => find(asked, question, to),
         "events" => events(asked, question, to),
         "copies" => copies(asked, question, to),
+        "damage" => damage(asked, question, to),
         "history" => history(asked, question, to),
         "prove" => prove(asked, question, to),
         "new-key" => new_key(asked, to),
@@ -281,6 +282,22 @@ fn copies(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(
         }
         Ok(())
     })
+}
+
+/// Sends the marks of the damaged and lost files of an item.
+fn damage(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<(), Stop> {
+    let archive = asked.changes.archive();
+    let peer = Arc::clone(&to.peer);
+    let act = |read: &mut dyn FnMut()| peer.read(read);
+    let names = question.names("item");
+    let item = names.map(|names| archive.store().find_by_names(&names));
+    let Some(item) = item.transpose()?.flatten() else {
+        return Ok(());
+    };
+    for mark in archive.read_as(&act).marks_shown(&item)? {
+        to.send(&line_of_mark(mark))?;
+    }
+    Ok(())
 }
 
 /// Sends the events of an item, or of all items and the store.
