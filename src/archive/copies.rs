@@ -54,11 +54,24 @@ pub fn note_backup(tree: &Tree, made: BackupNote) -> Result<(), TreeError> {
 
 /// Notes that a backup that is noted was proved by a drill.
 pub fn note_drill(tree: &Tree, directory: &str, proof: Proof) -> Result<(), TreeError> {
+    change_backup(tree, directory, |known| known.proof = Some(proof))
+}
+
+/// Notes where a backup is that is noted.
+pub fn note_place(tree: &Tree, directory: &str, place: Vec<String>) -> Result<(), TreeError> {
+    change_backup(tree, directory, |known| known.place = place)
+}
+
+fn change_backup(
+    tree: &Tree,
+    directory: &str,
+    change: impl FnOnce(&mut BackupNote),
+) -> Result<(), TreeError> {
     let mut backups = noted_backups(tree)?;
     let Some(known) = backups.iter_mut().find(|it| it.directory == directory) else {
         return Ok(());
     };
-    known.proof = Some(proof);
+    change(known);
     tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
 }
 

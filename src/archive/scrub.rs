@@ -55,7 +55,7 @@ pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};
 pub use reading::BytesBefore;
 pub use recording::take_over;
-pub use records::{DIRECTORY, manifest_digest, scrubbed_at};
+pub use records::{DIRECTORY, manifest_digest, recorded_change, scrubbed_at};
 pub use state::{Scrub, ScrubOptions};
 
 #[cfg(test)]

@@ -218,6 +218,21 @@ fn a_backup_is_known_and_does_not_count() {
     );
 }
 
+/// A backup counts in the place that was said of it once, if it was tried after it was made, and not for an item that has changed since.
+#[test]
+fn a_backup_counts_in_its_place() {
+    let env = pair();
+    prints(
+        &env,
+        "file=A/col/$(< one)/doc/file; touch -d '1 hour ago' $file; sleep 1.1; ibifs scrub A > said; try() { ibifs backup --drill saved --store A > said; known A $(< one); }
+         ibifs backup A saved --place 'de bonn' > said; ibifs backup A saved > said; known A $(< one); try
+         echo more >> $file; touch -d '30 minutes ago' $file; sleep 1.1; ibifs scrub A > said; known A $(< one); try; ibifs backup A saved > said; try",
+        "archive br sp good, backup de bonn null; 1 1 false\narchive br sp good, backup de bonn good; 2 2 true\n\
+         archive br sp good, backup de bonn null; 1 1 false\narchive br sp good, backup de bonn null; 1 1 false\n\
+         archive br sp good, backup de bonn good; 2 2 true",
+    );
+}
+
 /// A report is a page that a browser and an XML parser read, whatever the store is called.
 #[test]
 fn a_report_is_a_page() {

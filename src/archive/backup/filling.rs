@@ -118,6 +118,7 @@ pub(super) fn note_in_store(from: &Archive, to: &Path, made: Timestamp, items: u
         directory: to.to_string_lossy().into_owned(),
         made,
         items,
+        place: Vec::new(),
         proof: None,
     };
     if let Err(error) = note_backup(from.tree(), made) {

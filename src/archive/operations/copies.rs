@@ -2,7 +2,7 @@
 
 use super::{Archive, ArchiveError, Facts};
 use crate::archive::copies::{noted_backups, noted_copies};
-use crate::archive::scrub::{marks_of, scrubbed_at};
+use crate::archive::scrub::{marks_of, recorded_change, scrubbed_at};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
 use crate::formats::copies::{BackupNote, CopyCount, CopyKind, CopyPolicy, KnownCopy, Proof};
@@ -102,18 +102,27 @@ impl Archive {
         }
         let born = self.tree.born(&place);
         let had_it = |backup: &&BackupNote| born.is_some_and(|born| born < backup.made.seconds());
+        let changed = match backups {
+            [] => None,
+            _ => recorded_change(&self.tree, place.as_str()),
+        };
         copies.extend(backups.iter().filter(had_it).map(|backup| {
+            // A drill proves what the backup has, which is an earlier content if it was made before the item changed.
+            let drilled = backup.proof.clone();
+            let drilled = drilled.filter(|_| Some(backup.made.seconds()) >= changed);
             KnownCopy {
                 kind: CopyKind::Backup,
                 holder: backup.directory.clone(),
-                place: Vec::new(),
-                // An audit of the item, or a drill of all; what was proved before the item was there proves nothing of it.
+                place: backup.place.clone(),
+                // An audit of the item, or a drill of all; what was proved before the item was there, or was what it is now, proves
+                // nothing of it.
                 proof: audited
                     .iter()
                     .filter(|copy| copy.holder == backup.directory)
                     .filter_map(|copy| copy.proof.clone())
-                    .chain(backup.proof.clone())
+                    .chain(drilled)
                     .filter(|proof| Some(proof.at.seconds()) > born)
+                    .filter(|proof| Some(proof.at.seconds()) >= changed)
                     .max_by(|one, other| one.at.cmp(&other.at)),
             }
         }));

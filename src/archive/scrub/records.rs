@@ -79,6 +79,15 @@ pub fn manifest_digest(tree: &Tree, item: &str) -> Option<Digest> {
     Some(Digest(Sha256::digest(&bytes).into()))
 }
 
+/// The time at which another content of an item was last recorded, in seconds since 1970: it has not changed after that, as far
+/// as scrubs know.
+#[must_use]
+pub fn recorded_change(tree: &Tree, item: &str) -> Option<i64> {
+    let path = format!("{DIRECTORY}/{item}/{}", fixity::MANIFEST);
+    let file = tree.open_far(path.as_bytes(), OFlags::PATH).ok()?;
+    Some(rustix::fs::fstat(file).ok()?.st_mtime)
+}
+
 /// The time at which an item was last scrubbed, in seconds and nanoseconds since 1970.
 #[must_use]
 pub fn scrubbed_at(tree: &Tree, item: &str) -> Option<(i64, u32)> {

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 
 use super::access::{self, StoreAccess};
 use super::{say, usage};
-use crate::archive::SystemClock;
 use crate::archive::backup::{self, BackupFinding, BackupTally, GenerationChanges};
+use crate::archive::copies::note_place;
+use crate::archive::{ArchiveError, SystemClock};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -72,6 +73,11 @@ fn make(options: &cli::Backup, place: &Path, destination: &Path) -> Result<Exit,
     let (tally, changes) =
         made.map_err(|error| Failure::from(error).before(&format!("'{shown_destination}'")))?;
     drop(progress);
+    if let Some(words) = &options.words {
+        let place = words.split_whitespace().map(str::to_owned).collect();
+        let noted = note_place(archive.tree(), &noted_directory(destination), place);
+        noted.map_err(ArchiveError::from)?;
+    }
     access.tell(EventKind::BackedUp, None, &told(&tally, destination));
     say(&if options.output.json {
         tally_json(&tally, changes.as_ref())

@@ -195,14 +195,20 @@ impl KnownCopy {
             self.kind.word(),
             percent_encode(&self.holder)
         );
-        if !self.place.is_empty() {
-            let place: Vec<String> = self.place.iter().map(percent_encode).collect();
-            line.push_str(&format!(" place {{{}}}", place.join(" ")));
-        }
+        line.push_str(&place_pair(&self.place));
         if let Some(proof) = &self.proof {
             line.push_str(&proof.to_pairs());
         }
         line + "\n"
+    }
+}
+
+/// The pair of a place; nothing of one that is not known.
+fn place_pair(place: &[String]) -> String {
+    let words: Vec<String> = place.iter().map(percent_encode).collect();
+    match words.as_slice() {
+        [] => String::new(),
+        words => format!(" place {{{}}}", words.join(" ")),
     }
 }
 
@@ -226,6 +232,8 @@ pub struct BackupNote {
     pub made: Timestamp,
     /// The number of items that it had then.
     pub items: u64,
+    /// Where it is, in words; empty if that was never said.
+    pub place: Vec<String>,
     /// The last proof, by a drill.
     pub proof: Option<Proof>,
 }
@@ -238,15 +246,17 @@ impl BackupNote {
             directory: decoded(word("directory")?),
             made: Timestamp::parse_rfc3339(word("made")?).ok()?,
             items: word("items")?.parse().ok()?,
+            place: pairs.get("place").map(decoded_words).unwrap_or_default(),
             proof: Proof::of(&pairs),
         })
     }
 
     fn to_line(&self) -> String {
         let (directory, made) = (percent_encode(&self.directory), self.made.to_rfc3339());
+        let place = place_pair(&self.place);
         let proof = self.proof.as_ref().map(Proof::to_pairs).unwrap_or_default();
         format!(
-            "directory {directory} made {made} items {}{proof}\n",
+            "directory {directory} made {made} items {}{place}{proof}\n",
             self.items
         )
     }
@@ -265,13 +275,20 @@ pub fn backups_text(backups: &[BackupNote]) -> String {
     backups.iter().map(BackupNote::to_line).collect()
 }
 
-/// Notes that a backup was made. What it was proved by is of the content that it had before, and counts until it is too old.
+/// Notes that a backup was made. What it was proved by is of the content that it had before, and counts until it is too old;
+/// its place stays.
 pub fn note_backup(backups: &mut Vec<BackupNote>, made: BackupNote) {
     let is_it = |known: &&mut BackupNote| known.directory == made.directory;
     match backups.iter_mut().find(is_it) {
         Some(known) => {
-            let proof = made.proof.clone().or(known.proof.take());
-            *known = BackupNote { proof, ..made };
+            let (proof, place) = (known.proof.take(), std::mem::take(&mut known.place));
+            *known = BackupNote {
+                proof: made.proof.clone().or(proof),
+                place: Some(made.place.clone())
+                    .filter(|it| !it.is_empty())
+                    .unwrap_or(place),
+                ..made
+            };
         }
         None => backups.push(made),
     }

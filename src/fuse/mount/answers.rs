@@ -11,7 +11,8 @@ use super::conversation::{Asked, Conversation};
 use super::level_works;
 use crate::archive::store::{EventRow, Item, ItemId, Record, StoreError};
 use crate::archive::{
-    ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, line_of_mark, present,
+    ArchiveError, Happened, SystemClock, Taken, catch_up, line_of, line_of_event, line_of_mark,
+    present,
 };
 use crate::formats::item::{State, period};
 use crate::formats::metadata::Element;
