@@ -1,7 +1,8 @@
 //! The ledger of the copies of items: a file `copies` beside the records of a scrub, in `fixity/`, for each item, and a
 //! file `backups.ibi` for the store, which no backup has.
 //!
-//! A command that compares a copy with its item notes it here: a copy to or from another store, a transfer. The records belong to
+//! A command that compares a copy with its item notes it here: a copy to or from another store, a transfer; and one that writes
+//! a package. The records belong to
 //! the store, not to the item, survive a reindex and the removal of the item, and are in backups.
 
 use std::os::fd::OwnedFd;
@@ -13,10 +14,11 @@ use rustix::io::Errno;
 use crate::archive::scrub::{self, DIRECTORY, ScrubError};
 use crate::archive::tree::{Action, Place, Tree, TreeError};
 use crate::formats::copies::{
-    self, BackupNote, KnownCopy, Proof, backups_text, copies_text, note_copy, parse_backups,
-    parse_copies,
+    self, BackupNote, CopyKind, KnownCopy, Proof, backups_text, copies_text, note_copy,
+    parse_backups, parse_copies,
 };
 use crate::os::writing::Durability;
+use ibi::Timestamp;
 
 /// The file of an item, and that of the store.
 const COPIES: &str = "copies";
@@ -73,6 +75,26 @@ fn change_backup(
     };
     change(known);
     tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
+}
+
+/// Notes that a package of an item was written, at the path by which the user calls it.
+///
+/// # Errors
+/// The ledger cannot be written, or another process holds it.
+pub fn note_export(
+    tree: &Tree,
+    place: &Place,
+    path: &str,
+    made: Timestamp,
+) -> Result<(), ScrubError> {
+    let copy = KnownCopy {
+        kind: CopyKind::Export,
+        holder: path.to_owned(),
+        made: Some(made),
+        place: Vec::new(),
+        proof: None,
+    };
+    CopyLedger::of(tree)?.note(place, copy)
 }
 
 impl CopyLedger<'_> {

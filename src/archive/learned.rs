@@ -251,6 +251,7 @@ impl Taking<'_> {
         let copy = KnownCopy {
             kind: CopyKind::Archive,
             holder: holder.clone(),
+            made: None,
             place: from.place.clone(),
             proof: Some(Proof {
                 at: Timestamp::from_unix(from.at.seconds(), 0),

@@ -233,6 +233,23 @@ fn a_backup_counts_in_its_place() {
     );
 }
 
+/// A package is listed by the path that the user gave, also when it is written again, and proves nothing; a user who may not enter
+/// the store is not told where.
+#[test]
+fn a_package_is_known_and_does_not_count() {
+    let env = pair();
+    prints(
+        &env,
+        "ibifs scrub A > said; ibifs export --ocfl --store A $(< one) out/objects > said; ibifs export --ocfl --store A $(< one) out/objects > said
+         ibifs export --bagit --store A $(< one) bags > said; known A $(< one); no ibifs export --bagit --store A $(< one) A > said 2>&1
+         holders() { jq -r '.copies[] | select(.made) | .holder' | sed 's;\\(objects\\|bags\\)/.*;\\1;'; }
+         ibifs copies A $(< one) --json | holders; ls -d $(ibifs copies A $(< one) --json | jq -r '.copies[2].holder') | wc -l
+         mkdir M; ibifs mount A M; chmod 755 .
+         setpriv --reuid=60001 --regid=60001 --clear-groups env HOME=/nonexistent ibifs copies M $(< one) --json | holders",
+        "archive br sp good, export  null, export  null; 1 1 false\nout/objects\nbags\n1\n-\n-",
+    );
+}
+
 /// A report is a page that a browser and an XML parser read, whatever the store is called.
 #[test]
 fn a_report_is_a_page() {

@@ -359,6 +359,7 @@ impl Audit<'_> {
         let copy = KnownCopy {
             kind: CopyKind::Archive,
             holder: facts.service.preferred(),
+            made: None,
             place: facts.place.clone(),
             proof: proof(here),
         };

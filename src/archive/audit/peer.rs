@@ -133,6 +133,7 @@ impl AuditPeer for StorePeer {
         KnownCopy {
             kind,
             holder,
+            made: None,
             place,
             proof: None,
         }

@@ -33,13 +33,13 @@ impl ItemCopies {
         (Some(left) < facts.policy.minimum).then_some(left)
     }
 
-    /// The line in which a daemon tells them, without the directories of backups.
+    /// The line in which a daemon tells them, without the paths of backups and packages.
     #[must_use]
     pub fn to_line(&self) -> Line {
         let copies = self.copies.iter().map(|copy| {
-            let is_backup = copy.kind == CopyKind::Backup;
+            let is_shown = copy.kind == CopyKind::Archive;
             let told = KnownCopy {
-                holder: if is_backup { "-" } else { &copy.holder }.to_owned(),
+                holder: if is_shown { &copy.holder } else { "-" }.to_owned(),
                 ..copy.clone()
             };
             told.to_line()
@@ -76,6 +76,7 @@ impl Archive {
         let archive = |holder, place, proof| KnownCopy {
             kind: CopyKind::Archive,
             holder,
+            made: None,
             place,
             proof,
         };
@@ -113,6 +114,7 @@ impl Archive {
             KnownCopy {
                 kind: CopyKind::Backup,
                 holder: backup.directory.clone(),
+                made: Some(backup.made.clone()),
                 place: backup.place.clone(),
                 // An audit of the item, or a drill of all; what was proved before the item was there, or was what it is now, proves
                 // nothing of it.

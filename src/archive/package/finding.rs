@@ -28,6 +28,18 @@ pub enum ExportOutcome {
     Unchanged(String),
 }
 
+impl ExportOutcome {
+    /// The path of the package below the destination.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        match self {
+            ExportOutcome::New(path)
+            | ExportOutcome::Version(path, _)
+            | ExportOutcome::Unchanged(path) => path,
+        }
+    }
+}
+
 findings! {
     /// A problem with a file of an item.
     #[derive(Clone, Debug, PartialEq, Eq)]

@@ -78,6 +78,7 @@ fn note_copies(source: &Local, items: &[Names], destination: &dyn Destination, i
     let copy = |service: &Names, place: &[String]| KnownCopy {
         kind: CopyKind::Archive,
         holder: service.preferred(),
+        made: None,
         place: place.to_vec(),
         proof: Some(Proof {
             at: Timestamp::from_unix(SystemClock.now().seconds(), 0),

@@ -132,12 +132,16 @@ fn text(known: &ItemCopies, now: &Timestamp) -> String {
                 message!("{word} {at}, {age}", word, at, age = age(now, &proof.at))
             }
         };
+        let said = match &copy.made {
+            Some(made) => message!("{proof}; made {at}", proof, at = made.to_rfc3339()),
+            None => proof,
+        };
         let line = format!(
             "  {:8} {}  {}  {}",
             copy.kind.word(),
             copy.holder,
             place(copy),
-            localized(&proof)
+            localized(&said)
         );
         text.push_str(&format!("{}\n", OneLine(line)));
     }
@@ -195,6 +199,7 @@ fn value(known: &ItemCopies) -> Value {
             "kind": copy.kind.word(),
             "holder": copy.holder,
             "place": copy.place,
+            "made": copy.made.as_ref().map(Timestamp::to_rfc3339),
             "proved": copy.proof.as_ref().map(|proof| proof.at.to_rfc3339()),
             "outcome": copy.proof.as_ref().map(|proof| proof.word()),
         })

@@ -7,8 +7,11 @@ use serde_json::json;
 use super::access::{self, Named, StoreAccess};
 use super::transfer::{held_items, split};
 use super::{say, usage};
+use crate::archive::copies::note_export;
 use crate::archive::package::{ExportOutcome, Exporter, Format};
-use crate::archive::{ArchiveError, SystemClock};
+use crate::archive::scrub::ScrubError;
+use crate::archive::tree::{Place, Tree};
+use crate::archive::{Archive, ArchiveError, Clock, SystemClock};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -16,7 +19,7 @@ use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::formats::history::EventKind;
 use ibi::message::Message;
-use ibi::{message, plural};
+use ibi::{Timestamp, message, plural};
 
 pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let (items, destination) = split(&options.paths)?;
@@ -41,6 +44,7 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
     let mut exporter = Exporter::new(format, destination, &SystemClock, &mut count)
         .map_err(|error| Failure::from(error).before(&shown))?;
     let mut tally = ExportCounts::default();
+    let mut is_noting = true;
     let mut exit = Exit::Done;
     for named in &named {
         let result = one(&mut exporter, named);
@@ -48,6 +52,12 @@ pub(super) fn run(options: &cli::Export) -> Result<Exit, Failure> {
             named
                 .access
                 .tell(EventKind::Exported, Some(&named.names), name);
+        }
+        if let Ok(outcome) = &result
+            && is_noting
+        {
+            // One that cannot be written is not waited for again.
+            is_noting = note(named, &destination.join(outcome.path()));
         }
         tally.count(&result);
         if let Err(failure) = &result
@@ -111,6 +121,25 @@ fn refuse_inside(access: &StoreAccess, destination: &Path) -> Result<(), Failure
     } else {
         Ok(())
     }
+}
+
+/// Notes in the store, if this user may write there, that a package of an item is at a path. Returns whether that could be done.
+fn note(named: &Named, path: &Path) -> bool {
+    let store = &named.access.store;
+    if named.access.asked().is_some() || Archive::is_generation(store) {
+        return true;
+    }
+    let now = Timestamp::from_unix(SystemClock.now().seconds(), 0);
+    let noted = Tree::open_as_it_is(store)
+        .map_err(ScrubError::from)
+        .and_then(|tree| {
+            let place = Place::of(&named.names);
+            note_export(&tree, &place, &path.to_string_lossy(), now)
+        });
+    if let Err(error) = &noted {
+        log::info!("the store does not note a package: {error}");
+    }
+    noted.is_ok()
 }
 
 fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<ExportOutcome, Failure> {

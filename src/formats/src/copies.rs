@@ -13,6 +13,9 @@ use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 /// The largest number of copies or places that an Archive may want.
 const MOST: u32 = 100;
 
+/// The most packages of an item that are noted; the oldest are forgotten.
+const MOST_EXPORTS: usize = 10;
+
 /// The copies of each item that an Archive wants, its own one among them. None of what it does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyPolicy {
@@ -113,6 +116,8 @@ pub enum CopyKind {
     Archive,
     /// A part of a backup.
     Backup,
+    /// A package that was written for others.
+    Export,
 }
 
 impl CopyKind {
@@ -122,11 +127,12 @@ impl CopyKind {
         match self {
             CopyKind::Archive => "archive",
             CopyKind::Backup => "backup",
+            CopyKind::Export => "export",
         }
     }
 
     fn from_word(word: &str) -> Option<CopyKind> {
-        let kinds = [CopyKind::Archive, CopyKind::Backup];
+        let kinds = [CopyKind::Archive, CopyKind::Backup, CopyKind::Export];
         kinds.into_iter().find(|kind| kind.word() == word)
     }
 }
@@ -165,8 +171,10 @@ impl Proof {
 pub struct KnownCopy {
     /// Its kind.
     pub kind: CopyKind,
-    /// The identifier of the Archive's service, its URL where that is not known, or the directory of a backup.
+    /// The identifier of the Archive's service, its URL where that is not known, the directory of a backup, or the path of a package.
     pub holder: String,
+    /// When it was made, of a backup and a package.
+    pub made: Option<Timestamp>,
     /// The place that its Archive says; empty if none is known.
     pub place: Vec<String>,
     /// The last proof; None if it was never compared.
@@ -182,6 +190,7 @@ impl KnownCopy {
         Some(KnownCopy {
             kind: CopyKind::from_word(word("kind")?)?,
             holder: decoded(word("holder")?),
+            made: word("made").and_then(|made| Timestamp::parse_rfc3339(made).ok()),
             place: pairs.get("place").map(decoded_words).unwrap_or_default(),
             proof: Proof::of(&pairs),
         })
@@ -195,6 +204,9 @@ impl KnownCopy {
             self.kind.word(),
             percent_encode(&self.holder)
         );
+        if let Some(made) = &self.made {
+            line.push_str(&format!(" made {}", made.to_rfc3339()));
+        }
         line.push_str(&place_pair(&self.place));
         if let Some(proof) = &self.proof {
             line.push_str(&proof.to_pairs());
@@ -316,8 +328,16 @@ pub fn note_copy(copies: &mut Vec<KnownCopy>, copy: KnownCopy) {
                 known.place = copy.place;
             }
             known.proof = copy.proof.or(known.proof.take());
+            known.made = copy.made.or(known.made.take());
         }
         None => copies.push(copy),
+    }
+    let exports = copies.iter().filter(|copy| copy.kind == CopyKind::Export);
+    if exports.clone().count() > MOST_EXPORTS {
+        let oldest = exports.min_by(|one, other| one.made.cmp(&other.made));
+        let oldest = oldest.map(|copy| copy.holder.clone());
+        copies
+            .retain(|copy| copy.kind != CopyKind::Export || Some(&copy.holder) != oldest.as_ref());
     }
 }
 
@@ -343,6 +363,7 @@ mod tests {
         KnownCopy {
             kind: CopyKind::Archive,
             holder: holder.to_owned(),
+            made: None,
             place: place.split_whitespace().map(str::to_owned).collect(),
             proof: proved.map(|(at, is_good)| Proof {
                 at: Timestamp::parse_rfc3339(at).expect("a time"),
@@ -434,5 +455,43 @@ mod tests {
         assert_eq!(copies.len(), 2);
         assert_eq!(copies[0].place, ["br", "são"]);
         assert_eq!(copies[0].proof.as_ref().map(Proof::word), Some("bad"));
+    }
+
+    /// Of packages that are made again and again in new places, the newest are known, and copies stay.
+    #[test]
+    fn packages_are_forgotten() {
+        let mut copies = vec![copy("a", "br sp", None)];
+        for day in (10..30).chain([10, 29]) {
+            let made = Timestamp::parse_rfc3339(&format!("2026-11-{day}T00:00:00Z")).ok();
+            let package = KnownCopy {
+                kind: CopyKind::Export,
+                made,
+                ..copy(&format!("bags {day}"), "", None)
+            };
+            note_copy(&mut copies, package);
+        }
+        assert_eq!(copies.len(), 1 + MOST_EXPORTS);
+        let holders: Vec<&str> = copies.iter().map(|copy| copy.holder.as_str()).collect();
+        assert_eq!(
+            (holders[0], holders[1], holders[10]),
+            ("a", "bags 20", "bags 29")
+        );
+        assert_eq!(parse_copies(copies_text(&copies).as_bytes()), copies);
+        let made = Timestamp::parse_rfc3339("2026-11-29T00:00:00Z").expect("a time");
+        let mut backups = Vec::new();
+        for place in [vec!["de".to_owned(), "köln".to_owned()], Vec::new()] {
+            let (directory, made) = ("/a b".to_owned(), made.clone());
+            let note = BackupNote {
+                directory,
+                made,
+                items: 1,
+                place,
+                proof: None,
+            };
+            note_backup(&mut backups, note);
+        }
+        assert_eq!(backups.len(), 1);
+        assert_eq!(backups[0].place, ["de", "köln"]);
+        assert_eq!(parse_backups(backups_text(&backups).as_bytes()), backups);
     }
 }

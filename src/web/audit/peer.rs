@@ -53,6 +53,7 @@ impl ArchivePeer {
             copy: KnownCopy {
                 kind: CopyKind::Archive,
                 holder: SaidOfItself::holder(Some(&service), url, peer),
+                made: None,
                 place,
                 proof: None,
             },

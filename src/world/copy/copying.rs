@@ -105,6 +105,7 @@ fn note_source(store: &Local, names: &Names, said: &Names, base: &BaseUrl) {
     let copy = KnownCopy {
         kind: CopyKind::Archive,
         holder,
+        made: None,
         place: Vec::new(),
         proof: Some(Proof {
             at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
