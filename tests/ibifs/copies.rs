@@ -225,8 +225,9 @@ fn a_backup_counts_in_its_place() {
     prints(
         &env,
         "file=A/col/$(< one)/doc/file; touch -d '1 hour ago' $file; sleep 1.1; ibifs scrub A > said; try() { ibifs backup --drill saved --store A > said; known A $(< one); }
-         ibifs backup A saved --place 'de bonn' > said; ibifs backup A saved > said; known A $(< one); try
-         echo more >> $file; touch -d '30 minutes ago' $file; sleep 1.1; ibifs scrub A > said; known A $(< one); try; ibifs backup A saved > said; try",
+         ibifs backup A saved --place 'de bonn' > said; ibifs backup A saved > said; known A $(< one); try; ibifs audit A --with saved > said
+         echo more >> $file; touch -d '30 minutes ago' $file; sleep 1.1; ibifs scrub A > said; known A $(< one); try; ibifs backup A saved > said; try
+         ibifs copies A $(< one) --json | jq -r '.copies[1].made' > made; grep -qf made A/backups.ibi",
         "archive br sp good, backup de bonn null; 1 1 false\narchive br sp good, backup de bonn good; 2 2 true\n\
          archive br sp good, backup de bonn null; 1 1 false\narchive br sp good, backup de bonn null; 1 1 false\n\
          archive br sp good, backup de bonn good; 2 2 true",
@@ -247,6 +248,37 @@ fn a_package_is_known_and_does_not_count() {
          mkdir M; ibifs mount A M; chmod 755 .
          setpriv --reuid=60001 --regid=60001 --clear-groups env HOME=/nonexistent ibifs copies M $(< one) --json | holders",
         "archive br sp good, export  null, export  null; 1 1 false\nout/objects\nbags\n1\n-\n-",
+    );
+}
+
+/// What is wanted of a part of the items counts there, for lists, checks and removals, and for users of a mount.
+#[test]
+fn a_collection_has_a_policy_of_its_own() {
+    let env = pair();
+    env.sh("ibifs scrub A > said; dirname $(< one) > year; cp A/archive.ibi kept");
+    let script = |pairs: &str| {
+        format!(
+            "(cat kept; for pair in {pairs}; do echo \"collection {{$pair}}\"; done) > A/archive.ibi
+             ibifs copies A --short | sed 's/.*: //'; ibifs fsck A | tail -n 1; ibifs report A --json | jq -c .short; ! ibifs remove --store A $(< one) 2>&1 | grep -o 'of the .* proved'"
+        )
+    };
+    env.prints(
+        &script("\"$(< year)/ copies 1 places 1\" \"elsewhere copies 9 minimum 9\""),
+        "2 items, 0 findings\n0\nof the 1 proved",
+    );
+    env.prints(
+        &script(
+            "\"$(cut -d/ -f1 year) copies 1 places 1 minimum 1\" \"$(< year) copies 5 minimum 4\"",
+        ),
+        "1 of 5 copies, 1 of 2 places\n2 items, 1 finding\n1\nof the 4 proved",
+    );
+    env.prints(
+        "mkdir M; ibifs mount A M; chmod 755 .; setpriv --reuid=60001 --regid=60001 --clear-groups env HOME=/nonexistent ibifs copies M --short | sed 's/.*: //'; ibifs umount M",
+        "1 of 5 copies, 1 of 2 places",
+    );
+    env.complains(
+        "echo 'collection {a.example copies}' >> A/archive.ibi; ibifs copies A",
+        "'a.example copies' is not a valid value of 'collection': it is the beginning of identifiers and pairs",
     );
 }
 

@@ -5,7 +5,7 @@ use crate::archive::copies::{noted_backups, noted_copies};
 use crate::archive::scrub::{marks_of, recorded_change, scrubbed_at};
 use crate::archive::store::Item;
 use crate::archive::tree::Place;
-use crate::formats::copies::{BackupNote, CopyCount, CopyKind, CopyPolicy, KnownCopy, Proof};
+use crate::formats::copies::{BackupNote, CopyCount, CopyKind, KnownCopy, Proof};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
 use ibi::Timestamp;
@@ -29,8 +29,9 @@ impl ItemCopies {
         let own = facts.service.preferred();
         let others = self.copies.iter().filter(|copy| copy.holder != own);
         let others: Vec<KnownCopy> = others.cloned().collect();
-        let left = facts.policy.count(&others, now).copies;
-        (Some(left) < facts.policy.minimum).then_some(left)
+        let policy = facts.policy_of(&self.names);
+        let left = policy.count(&others, now).copies;
+        (Some(left) < policy.minimum).then_some(left)
     }
 
     /// The line in which a daemon tells them, without the paths of backups and packages.
@@ -50,11 +51,12 @@ impl ItemCopies {
 
     /// Reads a line, and counts at an instant what it tells.
     #[must_use]
-    pub fn of_line(line: &Line, policy: &CopyPolicy, now: &Timestamp) -> Option<ItemCopies> {
+    pub fn of_line(line: &Line, facts: &Facts, now: &Timestamp) -> Option<ItemCopies> {
         let copies: Vec<KnownCopy> = line.all("copy").filter_map(KnownCopy::parse).collect();
+        let names = line.names("item")?;
         Some(ItemCopies {
-            names: line.names("item")?,
-            count: policy.count(&copies, now),
+            count: facts.policy_of(&names).count(&copies, now),
+            names,
             copies,
         })
     }
@@ -130,7 +132,10 @@ impl Archive {
         }));
         ItemCopies {
             names: item.names.clone(),
-            count: self.facts.policy.count(&copies, &self.clock.now()),
+            count: self
+                .facts
+                .policy_of(&item.names)
+                .count(&copies, &self.clock.now()),
             copies,
         }
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use super::ArchiveError;
 use crate::formats::base_url::BaseUrl;
-use crate::formats::copies::{CopyPolicy, decoded_words};
+use crate::formats::copies::{COLLECTION, CollectionPolicy, CopyPolicy, decoded_words};
 use crate::formats::item::{Names, Seal, Sidecar, period, period_text};
 use crate::formats::search::Searched;
 use crate::formats::tlog::note::{KeyKind, VerifierKey};
@@ -58,6 +58,8 @@ pub struct Facts {
     pub threats: Vec<String>,
     /// The copies of each item that it wants.
     pub policy: CopyPolicy,
+    /// Those of parts of the items.
+    pub collections: Vec<CollectionPolicy>,
     /// Whether an audit mends originals, too.
     pub repairs_originals: bool,
     /// The index in a database server; None if it is a file in the store.
@@ -69,6 +71,18 @@ impl Facts {
     pub(super) fn seal_after(&self, now: &Timestamp) -> Option<Seal> {
         let at = Timestamp::from_unix(now.seconds() + self.sealed_after?, 0);
         Some(Seal { at, digest: None })
+    }
+
+    /// The copies that the Archive wants of an item.
+    #[must_use]
+    pub fn policy_of(&self, names: &Names) -> CopyPolicy {
+        CollectionPolicy::choose(&self.collections, names, self.policy)
+    }
+
+    /// Whether it wants anything of the copies of any item.
+    #[must_use]
+    pub fn has_policy(&self) -> bool {
+        self.policy.is_any() || !self.collections.is_empty()
     }
 
     /// The prefix of the reps minted here.
@@ -163,6 +177,7 @@ impl Facts {
                 place: Vec::new(),
                 threats: Vec::new(),
                 policy: CopyPolicy::default(),
+                collections: Vec::new(),
                 repairs_originals: false,
                 index: None,
                 ..facts.clone()
@@ -290,6 +305,14 @@ impl Facts {
             };
             ArchiveError::Facts { what }
         })?;
+        let collections = CollectionPolicy::all_of(&pairs, policy);
+        let collections = collections.map_err(|value| ArchiveError::Facts {
+            what: message!(
+                "'{value}' is not a valid value of '{name}': it is the beginning of identifiers and pairs of 'copies', 'minimum', 'places' and 'proved'",
+                value,
+                name = COLLECTION
+            ),
+        })?;
         let index = match pairs.get("index") {
             None => None,
             Some(_) => {
@@ -330,6 +353,7 @@ impl Facts {
             place: words("place"),
             threats: words("threat"),
             policy,
+            collections,
             repairs_originals,
             index,
         };
@@ -391,19 +415,8 @@ impl Facts {
                 text.push_str(&format!("{name} {{{}}}\n", words.join(" ")));
             }
         }
-        let policy = &self.policy;
-        for (name, number) in [
-            ("copies", policy.copies),
-            ("minimum", policy.minimum),
-            ("places", policy.places),
-        ] {
-            if let Some(number) = number {
-                text.push_str(&format!("{name} {number}\n"));
-            }
-        }
-        if let Some(seconds) = policy.proved {
-            text.push_str(&format!("proved {}\n", period_text(seconds)));
-        }
+        text.push_str(&self.policy.to_text());
+        text.extend(self.collections.iter().map(CollectionPolicy::to_text));
         if self.repairs_originals {
             text.push_str("repair {original yes}\n");
         }

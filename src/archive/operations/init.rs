@@ -138,6 +138,7 @@ impl Archive {
             place: Vec::new(),
             threats: Vec::new(),
             policy: CopyPolicy::default(),
+            collections: Vec::new(),
             repairs_originals: false,
             index: setup.index.clone(),
         };

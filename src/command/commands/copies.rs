@@ -40,8 +40,8 @@ pub(super) fn run(options: &Copies) -> Result<Exit, Failure> {
     }
     for item in &options.items {
         let named = named(item, &options.place, &access.store)?;
-        let policy = named.archive()?.facts().policy;
-        print(&copies_of(&named.access, &named.names)?, &policy)?;
+        let known = copies_of(&named.access, &named.names)?;
+        print(&known, &named.archive()?.facts().policy_of(&known.names))?;
     }
     Ok(Exit::Done)
 }
@@ -68,11 +68,13 @@ fn each(
     visit: &mut dyn FnMut(&ItemCopies, &CopyPolicy) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     if access.asked().is_some() {
-        let (told, policy) = told(access, None)?;
-        return told.iter().try_for_each(|known| visit(known, &policy));
+        let (told, facts) = told(access, None)?;
+        let policy = |names| facts.as_ref().map(|facts| facts.policy_of(names));
+        let mut told = told.iter();
+        return told.try_for_each(|known| visit(known, &policy(&known.names).unwrap_or_default()));
     }
     let archive: Archive = access.read()?;
-    archive.each_copies(|known| visit(&known, &archive.facts().policy))
+    archive.each_copies(|known| visit(&known, &archive.facts().policy_of(&known.names)))
 }
 
 /// The known copies of an item.
@@ -90,13 +92,13 @@ pub(super) fn copies_of(access: &StoreAccess, names: &Names) -> Result<ItemCopie
     Ok(archive.copies_of(&item, &archive.backups()?))
 }
 
-/// The copies that the daemon of a mount tells, and what the Archive wants.
+/// The copies that the daemon of a mount tells, and the facts of the Archive.
 fn told(
     access: &StoreAccess,
     names: Option<&Names>,
-) -> Result<(Vec<ItemCopies>, CopyPolicy), Failure> {
+) -> Result<(Vec<ItemCopies>, Option<Facts>), Failure> {
     let Some(mounted) = access.asked() else {
-        return Ok((Vec::new(), CopyPolicy::default()));
+        return Ok((Vec::new(), None));
     };
     let question = Line::new("copies");
     let question = match names {
@@ -108,11 +110,12 @@ fn told(
         "facts" => facts = line.get("text").map(|text| Facts::parse(text.as_bytes())),
         _ => lines.push(line.clone()),
     })?;
-    let policy = facts.transpose()?.map(|facts| facts.policy);
-    let (policy, now) = (policy.unwrap_or_default(), SystemClock.now());
-    let told = lines.iter();
-    let told = told.filter_map(|line| ItemCopies::of_line(line, &policy, &now));
-    Ok((told.collect(), policy))
+    let (facts, now) = (facts.transpose()?, SystemClock.now());
+    let told = lines.iter().filter_map(|line| {
+        let facts = facts.as_ref()?;
+        ItemCopies::of_line(line, facts, &now)
+    });
+    Ok((told.collect(), facts))
 }
 
 fn place(copy: &KnownCopy) -> String {

@@ -168,7 +168,7 @@ pub(super) fn remove(options: &Remove) -> Result<Exit, Failure> {
 /// Refuses to remove a copy if fewer are left than the Archive wants at least.
 fn check_copies(named: &Named) -> Result<(), Failure> {
     let facts = named.archive()?.facts();
-    let Some(minimum) = facts.policy.minimum else {
+    let Some(minimum) = facts.policy_of(&named.names).minimum else {
         return Ok(());
     };
     let known = copies_of(&named.access, &named.names)?;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::item::period;
+use crate::item::{Names, period, period_text};
 use ibi::Timestamp;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
 
@@ -58,12 +58,50 @@ impl CopyPolicy {
                 Some(text) => Some(period(text).ok_or("proved")?),
             },
         };
-        let most = policy.copies.unwrap_or(MOST);
-        match () {
-            () if policy.minimum > Some(most) => Err("minimum"),
-            () if policy.places > Some(most) => Err("places"),
-            () => Ok(policy),
+        if policy.is_sound() {
+            Ok(policy)
+        } else if policy.minimum > policy.copies {
+            Err("minimum")
+        } else {
+            Err("places")
         }
+    }
+
+    /// The same, with what another one says where this one says nothing.
+    #[must_use]
+    pub fn or(self, other: CopyPolicy) -> CopyPolicy {
+        CopyPolicy {
+            copies: self.copies.or(other.copies),
+            minimum: self.minimum.or(other.minimum),
+            places: self.places.or(other.places),
+            proved: self.proved.or(other.proved),
+        }
+    }
+
+    /// Whether no number is larger than that of the copies.
+    fn is_sound(&self) -> bool {
+        let most = Some(self.copies.unwrap_or(MOST));
+        self.minimum <= most && self.places <= most
+    }
+
+    /// The pairs, a line each.
+    fn pairs(&self) -> impl Iterator<Item = String> {
+        let numbers = [
+            ("copies", self.copies),
+            ("minimum", self.minimum),
+            ("places", self.places),
+        ];
+        let numbers = numbers
+            .into_iter()
+            .filter_map(|(name, number)| Some(format!("{name} {}", number?)));
+        let proved = self.proved.map(|it| format!("proved {}", period_text(it)));
+        numbers.chain(proved)
+    }
+
+    /// The text of `archive.ibi`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.pairs().map(|pair| pair + "\n").collect()
     }
 
     /// Whether the Archive wants anything of its copies.
@@ -95,6 +133,65 @@ impl CopyPolicy {
                 && self.minimum.is_none_or(|wanted| copies >= wanted)
                 && self.places.is_none_or(|wanted| places >= wanted),
         }
+    }
+}
+
+/// What an Archive wants of the copies of items whose rep or IBIp begins in a way: the name of the pair of `archive.ibi`.
+pub const COLLECTION: &str = "collection";
+
+/// The copies that an Archive wants of a part of its items: `collection {example.org/archive/ copies 4 places 3}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectionPolicy {
+    /// The beginning of the reps or IBIps of these items.
+    pub prefix: String,
+    /// What it wants there; what this does not say is as for all items.
+    pub policy: CopyPolicy,
+}
+
+impl CollectionPolicy {
+    /// Reads the pairs of `archive.ibi`, which may have one for each collection.
+    ///
+    /// # Errors
+    /// The value of the pair that is not valid.
+    pub fn all_of(pairs: &Pairs, all: CopyPolicy) -> Result<Vec<CollectionPolicy>, String> {
+        let named = pairs.iter().filter(|(name, _)| *name == COLLECTION);
+        let read = |(_, value): (&str, &Value)| {
+            CollectionPolicy::parse(value, all).ok_or_else(|| value.words().join(" "))
+        };
+        named.map(read).collect()
+    }
+
+    fn parse(value: &Value, all: CopyPolicy) -> Option<CollectionPolicy> {
+        let (prefix, words) = value.words().split_first()?;
+        let pairs = Pairs::parse(words.join(" ").as_bytes()).ok()?;
+        let is_known = |name| ["copies", "minimum", "places", "proved"].contains(&name);
+        if words.is_empty() || !pairs.iter().all(|(name, _)| is_known(name)) {
+            return None;
+        }
+        let policy = CopyPolicy::of(&pairs).ok()?;
+        let prefix = decoded(prefix);
+        policy
+            .or(all)
+            .is_sound()
+            .then_some(CollectionPolicy { prefix, policy })
+    }
+
+    /// The text of `archive.ibi`.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let words: Vec<String> = [percent_encode(&self.prefix)]
+            .into_iter()
+            .chain(self.policy.pairs())
+            .collect();
+        format!("{COLLECTION} {{{}}}\n", words.join(" "))
+    }
+
+    /// The policy for an item, by the longest beginning of a name of it.
+    #[must_use]
+    pub fn choose(collections: &[CollectionPolicy], names: &Names, all: CopyPolicy) -> CopyPolicy {
+        let meant = collections.iter().filter(|it| names.begin_with(&it.prefix));
+        let longest = meant.max_by_key(|it| it.prefix.len());
+        longest.map_or(all, |it| it.policy.or(all))
     }
 }
 
@@ -388,6 +485,51 @@ mod tests {
             ("proved 90", "proved"),
         ] {
             assert_eq!(policy(text), Err(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn policies_of_collections() {
+        let read = |text: &str| {
+            let pairs = Pairs::parse(text.as_bytes()).expect("pairs");
+            let all = CopyPolicy::of(&pairs).expect("valid");
+            CollectionPolicy::all_of(&pairs, all).map(|found| (found, all))
+        };
+        let text = "copies 3 minimum 2
+            collection {example.org/archive/ copies 4 proved 1d}
+            collection {example.org/archive/2026/ minimum 1}
+            collection {8JMKD3MGP8W/ places 3}";
+        let (found, all) = read(text).expect("valid");
+        let names = |text| Names::from(ibi::Ibi::parse(text).expect(text));
+        let of = |text| {
+            let it = CollectionPolicy::choose(&found, &names(text), all);
+            (it.copies, it.minimum, it.places, it.proved)
+        };
+        assert_eq!(
+            of("example.com/archive/2026/11.22.10.15"),
+            (Some(3), Some(2), None, None)
+        );
+        assert_eq!(
+            of("example.org/archive/2025/11.22.10.15"),
+            (Some(4), Some(2), None, Some(86_400))
+        );
+        assert_eq!(
+            of("example.org/archive/2026/11.22.10.15"),
+            (Some(3), Some(1), None, None)
+        );
+        assert_eq!(of("8JMKD3MGP8W/34PGRBS"), (Some(3), Some(2), Some(3), None));
+        let again: String = found.iter().map(CollectionPolicy::to_text).collect();
+        assert_eq!(read(&format!("{}{again}", all.to_text())), Ok((found, all)));
+        for wrong in [
+            "collection example.org",
+            "collection {}",
+            "collection {example.org copies}",
+            "collection {example.org copies 0}",
+            "collection {example.org copy 2}",
+            "copies 3 collection {example.org minimum 4}",
+            "minimum 2 collection {example.org copies 1}",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
         }
     }
 

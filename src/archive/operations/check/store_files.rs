@@ -209,7 +209,7 @@ pub(super) fn check_copies(
     archive: &Archive,
     report: &mut CheckReport,
 ) -> Result<(), ArchiveError> {
-    if !archive.facts().policy.is_any() {
+    if !archive.facts().has_policy() {
         return Ok(());
     }
     let mut count = 0_u64;
