@@ -69,7 +69,9 @@ use destination::{Closed, closed_directory};
 use filling::{AREAS, fill, note_in_store};
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use generations::GENERATIONS;
-pub use generations::{Generation, GenerationChanges, find, list, make_generation, own_size};
+pub use generations::{
+    Generation, GenerationChanges, find, generations_at, list, make_generation, own_size,
+};
 pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED, write_sidecar};
 pub use keep::Keep;
 pub use metadata::{SET_IDS, UserAttributes, attributes_of, file as copy_metadata};

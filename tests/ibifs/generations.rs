@@ -77,6 +77,27 @@ fn generations_share_what_has_not_changed() {
     );
 }
 
+/// A check of the directory checks the newest generation, one that is named by its date, or each of them, and repairs none.
+#[test]
+fn generations_are_checked_by_their_directory() {
+    let env = environment();
+    prints(
+        &env,
+        r#"(back; dated 1; back) > said; rm -r G/2026-01*/col/$(item 1); named() { sed "s;.*/$(basename $(newest)):;newest:;; s;.*/2026-01.*:;old:;"; }
+        ibifs fsck G | named; (no ibifs fsck G --all) > said; named < said | sed 's/^not-in-tree: .*/lost/'
+        (no ibifs fsck G --all --json) | jq '.errors > 0'; (no ibifs fsck G@2026-01-01 --json) | jq -r .store | sed 's;.*/;;'; no ibifs fsck G@2025"#,
+        "newest:\n4 items, 0 findings\nold:\nlost\n3 items, 1 finding\nnewest:\n4 items, 0 findings\ntrue\nfalse\n2026-01-01T000000Z",
+    );
+    for (command, status) in [
+        ("ibifs fsck S --all", 2),
+        ("ibifs fsck G --all --repair", 2),
+        ("ibifs fsck G --repair", 4),
+        ("rm -r G/2*; ibifs fsck G", 4),
+    ] {
+        env.exits(command, status);
+    }
+}
+
 /// Three generations over removals and renames, in a mounted store: each has what there was.
 #[test]
 fn a_generation_has_what_was_removed_or_renamed_later() {

@@ -329,6 +329,32 @@ impl Container<'_> {
     }
 }
 
+/// The finished generations in a directory, or only the newest one. None of a directory that is not one of generations, also of a
+/// path that names nothing.
+///
+/// # Errors
+/// There are none that are finished, or they cannot be read.
+pub fn generations_at(path: &Path, all: bool) -> Result<Option<Vec<PathBuf>>, BackupError> {
+    let is_dated =
+        path.symlink_metadata().is_err() && path.to_str().is_some_and(|it| it.contains('@'));
+    if is_dated {
+        return find(path).map(|found| Some(vec![found]));
+    }
+    let Ok(Some(found)) = list(path) else {
+        return Ok(None);
+    };
+    let dated = found.into_iter().filter(|it| it.date.is_some());
+    let mut paths: Vec<PathBuf> = dated.map(|it| path.join(it.name)).collect();
+    if !all {
+        paths.drain(..paths.len().saturating_sub(1));
+    }
+    if paths.is_empty() {
+        let (path, date) = (path.to_owned(), String::new());
+        return Err(BackupError::NoGeneration { path, date });
+    }
+    Ok(Some(paths))
+}
+
 /// The path of a finished backup: a directory, or one of the generations in it, whose date begins with what follows an `@`,
 /// else the newest one.
 pub fn find(text: &Path) -> Result<PathBuf, BackupError> {

@@ -25,7 +25,8 @@ pub struct Reindex {
 /// `ibifs fsck`
 #[derive(Debug, Args)]
 pub struct Fsck {
-    /// Directory of the store
+    /// Directory of the store, or of a backup
+    #[arg(value_name = "STORE")]
     pub store: PathBuf,
     /// Repair what can be repaired
     #[arg(long)]
@@ -36,6 +37,9 @@ pub struct Fsck {
     /// Show what --repair would repair, and repair nothing
     #[arg(long, conflicts_with = "repair")]
     pub dry_run: bool,
+    /// Check all generations of a backup, not only the newest
+    #[arg(long, conflicts_with_all = ["repair", "dry_run", "with"])]
+    pub all: bool,
     /// Also report originals that another Archive claims: its store, mount point or service URL
     #[arg(long, value_name = "OTHER")]
     pub with: Option<String>,

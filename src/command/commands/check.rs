@@ -1,11 +1,15 @@
 //! `ibifs fsck` and `ibifs reindex`.
 
+use std::path::Path;
+
 use super::access::StoreAccess;
-use super::{counting, print, say, start, transfer};
-use crate::archive::{Archive, ArchiveError, CheckFinding, SystemClock};
+use super::{counting, print, say, start, transfer, usage};
+use crate::archive::backup;
+use crate::archive::{Archive, ArchiveError, CheckFinding, CheckReport, SystemClock};
 use crate::command::cli::{Fsck, Reindex};
 use crate::command::exit::{Exit, Failure};
 use crate::command::language::localized;
+use crate::command::terminal::OneLine;
 use ibi::{message, plural};
 
 pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
@@ -50,7 +54,58 @@ pub(super) fn reindex(options: &Reindex) -> Result<Exit, Failure> {
 }
 
 pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
-    let store = &StoreAccess::of_mount_point(&options.store)?.unwrap_or(options.store.clone());
+    let Some(generations) = backup::generations_at(&options.store, options.all)? else {
+        if options.all {
+            let path = options.store.display();
+            return Err(usage(message!(
+                "'{path}' has no generations of a backup",
+                path
+            )));
+        }
+        let store = StoreAccess::of_mount_point(&options.store)?.unwrap_or(options.store.clone());
+        let report = checked(&store, options)?;
+        say(&if options.output.json {
+            print::report_json(&store, &report)
+        } else {
+            print::report_text(&report, repairs(options))
+        })?;
+        return Ok(exit_of(&report));
+    };
+    // Each is told before the next one is read.
+    let mut exit = Exit::Done;
+    for store in &generations {
+        let report = checked(store, options)?;
+        say(&if options.output.json {
+            print::report_json(store, &report)
+        } else {
+            format!(
+                "{}:\n{}",
+                OneLine(store.display()),
+                print::report_text(&report, repairs(options))
+            )
+        })?;
+        if exit_of(&report) != Exit::Done {
+            exit = Exit::Failed;
+        }
+    }
+    Ok(exit)
+}
+
+fn repairs(options: &Fsck) -> print::Repairs {
+    if options.dry_run {
+        print::Repairs::Planned
+    } else {
+        print::Repairs::Made
+    }
+}
+
+fn exit_of(report: &CheckReport) -> Exit {
+    let left = report.findings.iter().any(CheckFinding::is_left);
+    if left { Exit::Failed } else { Exit::Done }
+}
+
+/// Checks one store, and repairs it if that is wanted.
+fn checked(store: &Path, options: &Fsck) -> Result<CheckReport, Failure> {
     Archive::refuse_unfinished(store)?;
     if options.clock_is_right {
         let archive = Archive::open(store, Box::new(SystemClock))?;
@@ -75,16 +130,5 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
         let found = transfer::claimed_by_both(store, other, &options.network)?;
         report.findings.extend(found);
     }
-    let repairs = if options.dry_run {
-        print::Repairs::Planned
-    } else {
-        print::Repairs::Made
-    };
-    say(&if options.output.json {
-        print::report_json(store, &report)
-    } else {
-        print::report_text(&report, repairs)
-    })?;
-    let left = report.findings.iter().any(CheckFinding::is_left);
-    Ok(if left { Exit::Failed } else { Exit::Done })
+    Ok(report)
 }
