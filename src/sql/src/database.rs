@@ -11,7 +11,7 @@
 )]
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -210,12 +210,21 @@ fn guard() {
     type Open = unsafe extern "C" fn(*const c_char, c_int, c_int) -> c_int;
     type Look = unsafe extern "C" fn(*const c_char, *mut libc::stat) -> c_int;
     type Remove = unsafe extern "C" fn(*const c_char) -> c_int;
+    type Map = unsafe extern "C" fn(
+        *mut c_void,
+        libc::size_t,
+        c_int,
+        c_int,
+        c_int,
+        libc::off_t,
+    ) -> *mut c_void;
     // SAFETY: SQLite knows the type of each call by its name, and these are those types.
     let calls = unsafe {
         [
             (c"open", std::mem::transmute::<Open, Call>(open)),
             (c"lstat", std::mem::transmute::<Look, Call>(libc::stat)),
             (c"unlink", std::mem::transmute::<Remove, Call>(unlink)),
+            (c"mmap", std::mem::transmute::<Map, Call>(map)),
         ]
     };
     // SAFETY: the names end with a NUL, and the default VFS lives as long as the process.
@@ -362,6 +371,30 @@ fn open_found(found: c_int, flags: c_int) -> c_int {
         Ok(path) => unsafe { libc::open(path.as_ptr(), flags | libc::O_NONBLOCK) },
         Err(_) => refuse(libc::EINVAL),
     }
+}
+
+/// Maps a part of the file that has the index of a log. SQLite has written one byte of each page of it, which is one block of
+/// several where these are smaller than pages. A write to a block that the disk has no room for would end the process (SIGBUS).
+unsafe extern "C" fn map(
+    address: *mut c_void,
+    length: libc::size_t,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    if protection & libc::PROT_WRITE != 0 {
+        let whole = libc::off_t::try_from(length).unwrap_or(libc::off_t::MAX);
+        // SAFETY: takes no pointer. A filesystem that cannot do it says so.
+        let made = unsafe { libc::fallocate(file, libc::FALLOC_FL_KEEP_SIZE, offset, whole) };
+        let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
+        if made != 0 && [libc::ENOSPC, libc::EDQUOT].contains(&errno) {
+            refuse(errno);
+            return libc::MAP_FAILED;
+        }
+    }
+    // SAFETY: the arguments are those of SQLite, which checks the result.
+    unsafe { libc::mmap(address, length, protection, flags, file, offset) }
 }
 
 unsafe extern "C" fn unlink(path: *const c_char) -> c_int {

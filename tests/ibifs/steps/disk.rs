@@ -48,6 +48,35 @@ fn a_full_disk_is_named_and_can_be_emptied() {
     }
 }
 
+/// Where blocks are smaller than pages, and there is room for some of those of the file beside the index and not for all, a command
+/// says that the disk is full. SQLite writes one byte a page, and a write to a block without room ended the process (SIGBUS).
+#[test]
+fn a_full_disk_with_small_blocks_ends_no_command() {
+    let env = TestEnv::new();
+    let disk = Disk::made_with(
+        env.root(),
+        "disk",
+        Format::Ext4,
+        20,
+        &["-b", "1024", "-m", "0"],
+    );
+    env.sh("ibifs init disk/S --host archive-a.example.org; ibifs mint disk/S; head -c 65536 /dev/zero > disk/spare
+         cat /dev/zero > disk/filler 2> /dev/null || true");
+    env.run("for i in $(seq 300); do echo x > disk/s$i || break; done; sync -f disk");
+    env.prints(
+        "for spare in 56 48 40 32 8; do
+             truncate -s ${spare}K disk/spare; sync -f disk
+             for command in ls mint; do
+                 status=0; ibifs $command disk/S > said 2>&1 || status=$?
+                 test $status = 0 || { test $status = 1 && grep -q 'No space left\\|disk is full' said; } || { echo $spare $command $status; cat said; }
+             done
+         done",
+        "",
+    );
+    env.sh("rm disk/filler; ibifs mint disk/S; ibifs fsck disk/S");
+    drop(disk);
+}
+
 /// A filesystem that turns read-only under the daemon, a quota that is used up, a store that may not
 /// be written any more: each change is refused with that errno, reading goes on, and when writing
 /// works again all changes do.
