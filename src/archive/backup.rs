@@ -59,14 +59,14 @@ use rustix::io::Errno;
 
 use crate::archive::finding::Reporter;
 use crate::archive::store::Store;
-use crate::archive::tree::{Tree, TreeError};
+use crate::archive::tree::{Place, Tree, TreeError};
 use crate::archive::{Archive, Clock};
 use crate::formats::item::State;
 use crate::os::directory::Directory;
 use crate::os::opening::by_descriptor;
 pub use content::copy_content;
 use destination::{Closed, closed_directory};
-use filling::{AREAS, fill, note_in_store};
+use filling::{AREAS, fill, fill_some, note_in_store};
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use generations::GENERATIONS;
 pub use generations::{
@@ -122,6 +122,18 @@ pub fn make_unnoted(
     let (tally, _) = fill(from, &to, None, clock, report, progress)?;
     note.finish(&clock.now().to_rfc3339(), tally.items, None)?;
     Ok(tally)
+}
+
+/// Copies some items of a store to a new directory, with its index, to read them there.
+pub fn make_of_some(
+    from: &Archive,
+    destination: &Path,
+    places: &[Place],
+    report: &mut Reporter<'_, BackupFinding>,
+) -> Result<BackupTally, BackupError> {
+    let to = prepare(from, destination)?;
+    let _lock = Archive::hold(&to)?;
+    fill_some(from, &to, places, report)
 }
 
 /// Rejects a destination that cannot hold a backup of one generation, and makes the directory.

@@ -69,7 +69,7 @@ pub struct DrillTally {
     pub took: Duration,
 }
 
-/// Restores a backup to a scratch directory below another one, and compares all of its items, or so many.
+/// Restores all items of a backup, or so many, to a scratch directory below another one, and compares them.
 pub fn drill(
     path: &Path,
     scratch: &Path,
@@ -121,17 +121,20 @@ fn restored(
         }
         Ok(())
     };
-    let made = backup::make_unnoted(backup.archive(), place, clock, &mut note, &mut |_| ())?;
+    let mut places = places_of(backup.archive().store())?;
+    let made = match sample {
+        None => backup::make_unnoted(backup.archive(), place, clock, &mut note, &mut |_| ())?,
+        Some(count) => {
+            choose(&mut places, count)?;
+            backup::make_of_some(backup.archive(), place, &places, &mut note)?
+        }
+    };
     (drill.tally.items, drill.tally.bytes) = (made.items, made.bytes);
     for (path, why) in left {
         drill.found(DrillCode::NotRestored, path, Some(why))?;
     }
     // As one who goes on with it would.
     let again = Archive::open(place, Box::new(SystemClock))?;
-    let mut places = places_of(backup.archive().store())?;
-    if let Some(count) = sample {
-        choose(&mut places, count)?;
-    }
     for place in &places {
         drill.compare(backup.archive(), &again, place)?;
     }

@@ -153,10 +153,10 @@ fn a_drill_finds_a_planted_fault() {
     env.prints(
         &script(
             "mkdir T; export TMPDIR=$PWD/T; ibifs backup --drill G | sed 's/.*: //; s/; [0-9.]* s$//'; ls T
-             ibifs backup --drill G@2 --sample 1 --json | jq -c '[.items, .compared, .found]'
+             ibifs backup --drill G@2 --sample 1 --json | jq -c '[.items, .compared, .found]'; ls T
              ibifs backup A D > /dev/null; ibifs backup --drill D | grep -o '[0-9]* findings'",
         ),
-        "4 items restored; compared 4 items, 5 files, 5 with a recorded digest; 0 findings\n[4,1,0]\n0 findings",
+        "4 items restored; compared 4 items, 5 files, 5 with a recorded digest; 0 findings\n[1,1,0]\n0 findings",
     );
     env.sh(&script(
         "find G D -type f | xargs sha256sum > sums; file=$(ls G/2*/col/$(item 1)/doc/sub/set); touch -r $file time

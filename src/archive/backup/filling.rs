@@ -6,14 +6,14 @@ use super::copier::Copier;
 use super::earlier::Earlier;
 use super::finding::{BackupError, BackupFinding, BackupTally};
 use super::note::Sharing;
-use super::settling;
+use super::settling::{self, LEDGER};
 use super::unit::Vanished;
 use crate::archive::copies::{BACKUPS, note_backup};
 use crate::archive::finding::Reporter;
 use crate::archive::log_files::LOG_DIRECTORY;
-use crate::archive::scrub::MARKS;
+use crate::archive::scrub::{DIRECTORY, MARKS};
 use crate::archive::store::{self, StoreError};
-use crate::archive::tree::{DAMAGED, RESERVE, Tree};
+use crate::archive::tree::{DAMAGED, Place, RESERVE, Tree};
 use crate::archive::{
     Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
     SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
@@ -106,6 +106,36 @@ pub(super) fn fill(
     to.sync_all()?;
     let sharing = copier.earlier.as_ref().map(|earlier| earlier.sharing);
     Ok((copier.tally, sharing))
+}
+
+/// Copies some items of a store, with what is recorded of them and the index of all, so that they can be read there.
+pub(super) fn fill_some(
+    from: &Archive,
+    to: &Tree,
+    places: &[Place],
+    report: &mut Reporter<'_, BackupFinding>,
+) -> Result<BackupTally, BackupError> {
+    for name in [FACTS, LEDGER] {
+        let text = from.tree().read_small(name)?.unwrap_or_default();
+        to.write_small(".", name, &without_server(&text), None)?;
+    }
+    let mut progress = |_| ();
+    let mut copier = Copier::new(from.tree(), to, report, &mut progress)?;
+    for place in places {
+        for path in [
+            place.as_str().to_owned(),
+            format!("{DIRECTORY}/{}", place.as_str()),
+        ] {
+            if from.tree().is_directory(&path) {
+                copier.unit(path.as_bytes())?;
+                copier.set_metadata_above(path.as_bytes())?;
+            }
+        }
+        copier.tally.items += 1;
+    }
+    from.store().copy_to(to.root())?;
+    to.sync_all()?;
+    Ok(copier.tally)
 }
 
 /// Notes in the store that it has a backup. What cannot be noted does not make the backup fail; a generation is not written.

@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// claims what the item may not have.
 const SETTLED: Duration = Duration::from_secs(2);
 
-const LEDGER: &str = "ledger";
+pub(super) const LEDGER: &str = "ledger";
 
 /// The index is copied to here first.
 const STAGING: &str = "staging";

@@ -190,7 +190,7 @@ pub struct Backup {
     /// Restore a backup to a scratch directory, and compare it
     #[arg(long, value_name = "DEST[@DATE]", conflicts_with_all = ["place", "destination", "keep", "list"])]
     pub drill: Option<PathBuf>,
-    /// Compare only so many items, chosen by chance
+    /// Restore and compare only so many items, chosen by chance
     #[arg(long, value_name = "N", requires = "drill")]
     pub sample: Option<usize>,
     /// Tell the history of this store, of which the backup is, that it was tried
