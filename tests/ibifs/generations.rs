@@ -250,6 +250,36 @@ fn a_full_disk_leaves_the_earlier_generations() {
     drop(disk);
 }
 
+/// Where the filesystem shares blocks, generations share those of files that have not changed: they take the room once, and a
+/// change of one leaves the others. A drill finds it, and the other one is restored.
+#[test]
+fn generations_share_blocks() {
+    let env = environment();
+    let disk = Disk::new(env.root(), "disk", Format::Xfs, 300);
+    sh(
+        &env,
+        "ln -s disk/G G; head -c 20000000 /dev/urandom > S/col/$(item 1)/doc/large; touch -d '1 hour ago' S/col/$(item 1)/doc/large
+         ibifs scrub S; ibifs backup S disk/G --keep 9d,9m; dated 1; state G/2026-01* > before; sync -f disk
+         df --output=used -B1 disk | tail -n 1 > used; sleep .05; echo new > S/col/$(item 2)/doc/file; ibifs backup S disk/G --keep 9d,9m; sync -f disk",
+    );
+    let large =
+        "old=G/2026-01-01T000000Z/col/$(item 1)/doc/large; new=$(newest)/col/$(item 1)/doc/large";
+    prints(
+        &env,
+        &format!(
+            "{large}; echo $(( $(df --output=used -B1 disk | tail -n 1) - $(< used) < 5000000 )); no test $old -ef $new; stat -c %h $old $new
+             for file in $old $new; do filefrag -v $file | grep -q shared && echo shared; done; ibifs backup --list G/ | grep -c 'of its own' || true
+             ibifs backup --drill G/ | grep -o '[0-9]* findings'; state G/2026-01* | diff before -
+             touch -r $new time; printf X | dd of=$new conv=notrunc status=none; touch -r time $new; cmp -s $new S/col/$(item 1)/doc/large || echo changed
+             state G/2026-01* | diff before -; {{ ibifs backup --drill G/ || true; }} | cut -d: -f1 | head -n 1
+             ibifs backup --drill G/@2026-01-01 | grep -o '[0-9]* findings'
+             no ibifs restore $(item 1) --from G/ --to none 2> said; ibifs restore $(item 1) --from G/@2026-01-01 --to there > /dev/null; cmp there/doc/large $old"
+        ),
+        "1\n1\n1\nshared\nshared\n0\n0 findings\nchanged\ndamaged\n0 findings",
+    );
+    drop(disk);
+}
+
 /// Nothing that a stranger has put in the place of a generation is followed, read for long, or removed; and what is no
 /// directory of generations, or one of others, is left alone.
 #[test]
