@@ -70,7 +70,8 @@ use filling::{AREAS, fill, fill_some, note_in_store};
 pub use finding::{BackupError, BackupFinding, BackupTally};
 use generations::GENERATIONS;
 pub use generations::{
-    Generation, GenerationChanges, find, generations_at, list, make_generation, own_size,
+    Generation, GenerationChanges, find, generations_at, list, make_generation, other_generations,
+    own_size,
 };
 pub use item::{DEPOSIT_MARK, ItemCopier, SeenFiles, UNCOMPARED, write_sidecar};
 pub use keep::Keep;

@@ -109,6 +109,7 @@ pub use lock::{holder, is_held_by};
 pub use lookup::{read_written, reader_of};
 pub use mint::{Begun, Relative};
 pub use name_spaces::{change_name_spaces, name_spaces};
+pub use open::StoreLock;
 pub use own_files::{BACKUP_NOTE, DATABASE, FACTS};
 pub use ownership_transfer::{OwnershipTransfer, Role, TransferLock, TransferRecord};
 pub use peers::watch_peers;

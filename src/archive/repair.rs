@@ -5,6 +5,9 @@
 //! replaced, by one rename, by a file with its owner, mode, times and attributes. So at each step the item has one of the two,
 //! and the same command goes on after a crash.
 //!
+//! An item that is lost as a whole comes back from a backup, or from another store that has it as it was recorded. A generation of a
+//! backup shares files with others: nothing is recorded in it, and each that has a damaged file gets the one new file.
+//!
 //! The directory of an item may be another user's, who exchanges names in it: the file that was found damaged is held open, and a
 //! file that has a name outside the item is not taken for one of it.
 //!

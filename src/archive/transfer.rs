@@ -57,7 +57,7 @@ pub use local::Local;
 pub use not_sent::{NotSent, Way};
 pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
 pub use part::Part;
-pub use restoring::{restore, restore_to};
+pub use restoring::{bring_back, restore, restore_to};
 pub use sending::{copy_first, hand_over, may_arrive};
 pub use skip::Skip;
 pub use token::{Giver, Tokens};

@@ -237,7 +237,7 @@ fn a_backup_is_audited() {
 #[test]
 fn both_histories_tell_of_it() {
     let env = environment();
-    let events = "told() { for store in S D; do ibifs history $store --json | jq -r 'select(.event | test(\"audited|differs|damaged|mended\")) | .event + \" \" + (if .item then .note | sub(\"^[^ ]*/[^ ]*, \"; \"\") | sub(\": .*\"; \"\") | sub(\"^example.org.*\"; \"S\") else \"pass\" end)' | tr '\\n' ,; echo; done; }";
+    let events = "told() { for store in S D; do ibifs history $store --json | jq -r 'select(.event | test(\"audited|differs|damaged|mended\")) | .event + \" \" + (if .item then .note | sub(\"^[^ ]*/[^ ]*, \"; \"\") | sub(\": .*\"; \"\") | sub(\"^example.org.*\"; \"S\") | sub(\"^example.net.*\"; \"D\") else \"pass\" end)' | tr '\\n' ,; echo; done; }";
     prints(
         &env,
         &format!(
@@ -251,8 +251,8 @@ fn both_histories_tell_of_it() {
          audited pass,audited pass,audited pass,\naudited pass,audited pass,mended doc/one,audited pass,\n\
          audited pass,audited pass,audited pass,damaged damaged doc/one,audited pass,audited pass,\n\
          audited pass,audited pass,mended doc/one,audited pass,differs damaged doc/one,audited pass,audited pass,\n\
-         audited pass,audited pass,audited pass,damaged damaged doc/one,audited pass,audited pass,mended doc/one,audited pass,\n\
-         audited pass,audited pass,mended doc/one,audited pass,differs damaged doc/one,audited pass,audited pass,audited S,audited pass,",
+         audited pass,audited pass,audited pass,damaged damaged doc/one,audited pass,audited pass,mended doc/one,audited D,audited pass,\n\
+         audited pass,audited pass,mended doc/one,audited pass,differs damaged doc/one,audited pass,audited pass,audited pass,",
     );
 }
 

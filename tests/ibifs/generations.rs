@@ -280,6 +280,36 @@ fn generations_share_blocks() {
     drop(disk);
 }
 
+/// A damaged file of a generation is mended in all generations that share it, by one new file; what they have besides stays as it
+/// was. The next backup would only take the damaged file over. A generation in which the file was another one is not changed.
+#[test]
+fn a_damaged_file_is_mended_in_all_generations() {
+    let env = environment();
+    sh(
+        &env,
+        "touch -d '2 hours ago' S/col/$(item 1)/doc/file; ibifs scrub S > /dev/null; back; dated 1
+         echo text4 > S/col/$(item 1)/doc/file; touch -d '1 hour ago' S/col/$(item 1)/doc/file; ibifs scrub S > /dev/null; sleep .05
+         back; dated 2; back; dated 3; for n in 1 2 3; do state G/2026-0$n* > before$n; done
+         file=$(newest)/col/$(item 1)/doc/file; touch -r $file time; printf X | dd of=$file conv=notrunc status=none; touch -r time $file
+         sleep .05; back; head -c 1 $(newest)/col/$(item 1)/doc/file > damaged",
+    );
+    let mend = r#"mends() { ibifs repair "$@" > said || true; sed 's/: col[^ ]*\/2[0-9]*\/[0-9.]*\//: /; s/ again, from .*/ again/; s/;.*//' said; }"#;
+    prints(
+        &env,
+        &format!(
+            "{mend}\n cat damaged; {{ ibifs audit S --with G || true; }} | grep -o \"ibifs repair.*/2.*--all --from STORE\" | sed 's/ [^ ]*G.2[^ ]*/ G/' | uniq
+             mends G@2026-03 --all --from S; own=nothing; for n in 1 2 3; do test $n != 3 || own='^[.] d \\|[.]/damaged\\|[.]/handover'; state G/2026-0$n* | grep -v \"$own\" > now; grep -v \"$own\" before$n | diff - now;  done
+             cat G/2*/col/$(item 1)/doc/file; stat -c %h $(newest)/col/$(item 1)/doc/file; cat G/2026-03*/damaged/$(item 1)/doc/*
+             ibifs audit S --with G | tail -n 1 | sed 's/.*: //'; for it in G/2*; do ibifs fsck $it | tail -n 1; mends $it --all --from S; done"
+        ),
+        &format!(
+            "Xibifs repair G --all --from STORE\nmended: doc/again: has the recorded content again\n4 items: 1 file mended, 0 left damaged\n\
+             text1\ntext4\ntext4\ntext4\n6\nXext4\n0 files mended, 0 left to see to\n{}",
+            ["4 items, 0 findings\n4 items: 0 files mended, 0 left damaged"; 4].join("\n")
+        ),
+    );
+}
+
 /// Nothing that a stranger has put in the place of a generation is followed, read for long, or removed; and what is no
 /// directory of generations, or one of others, is left alone.
 #[test]

@@ -184,8 +184,14 @@ fn a_damaged_file_is_not_served() {
     drop(served);
     prints(
         &env,
-        "mkdir M; ibifs mount S M; ibifs umount M; ibifs history --store S $item --json | jq -r .event | tail -n 2",
-        "damaged\nmended",
+        "mkdir M; ibifs mount S M; ibifs umount M; ibifs history --store S $item --json | jq -r .event | tail -n 3",
+        "damaged\nmended\naudited",
+    );
+    // No path of this machine.
+    prints(
+        &env,
+        "ibifs history --store S $item --json | jq -r 'select(.event == \"mended\").note' | sed 's/2[0-9]*.[0-9.]*$/REP/'",
+        "doc/one: mended from example.net/b/REP",
     );
 }
 
@@ -296,6 +302,85 @@ P
             rm -r D/fixity; cp -a record D/fixity; ibifs repair D $item --from S > /dev/null || true; cat $d/doc/deep/two
         done 2> /dev/null | uniq -c | sed 's/^ *//'; cat aim/*; ls aim"#,
         "8 two\naim\ntwo",
+    );
+}
+
+/// A file that the disk cannot read is marked, and mended from a copy by repair and audit; the file itself is kept. One reading
+/// that fails is none, and too many files that cannot be read are not marked. Both ledgers have the proof.
+#[test]
+fn a_file_that_the_disk_cannot_read() {
+    let env = environment();
+    let sick = "sick() { n=$1; shift; strace -f -qq -o log -P $PWD/$d/doc/one -e trace=read,pread64 \
+                    -e inject=read,pread64:error=EIO:when=1..$n \"$@\" || true; }
+                looks() { ibifs show --store D $item --json | jq -c '[.damaged[] | .path, .lost, .unreadable]'; }";
+    let shows = |script: &str, expected: &str| prints(&env, &format!("{sick}\n{script}"), expected);
+    shows(
+        "sick 1 ibifs scrub D; looks; sick 2 ibifs scrub D | cut -d: -f1; looks; ibifs show --store D $item | grep -o ', unreadable'
+         { ibifs fsck D || true; } | cut -d: -f1 | head -n 1; ibifs scrub D; looks",
+        "2 items, 2 files, 8 bytes\n[]\nunreadable\n2 items, 1 file, 4 bytes, 1 unreadable\n[\"doc/one\",false,true]\n, unreadable\n\
+         damaged-files\n2 items, 2 files, 8 bytes\n[]",
+    );
+    shows(
+        "rm S/fixity/col/$item/copies D/fixity/col/$item/copies; stat -c '%i %U %a %y' $d/doc/one > before
+         sick 3 ibifs repair D --all --from S | cut -d: -f1; looks; cat $d/doc/one; stat -c '%i %U %a %y' D/damaged/$item/doc/one | diff before -
+         cat S/fixity/col/$item/copies D/fixity/col/$item/copies | grep -c 'outcome good'; ibifs scrub D",
+        "mended\n2 items\n[]\none\n\
+         2\n2 items, 2 files, 8 bytes",
+    );
+    shows(
+        "sick 5 ibifs audit S --with D $item | sed 's/: .*//'; cat $d/doc/one; ls D/damaged/$item/doc",
+        "mended\n1 item compared, 4 files, 28 bytes\none\none\none.1",
+    );
+    shows(
+        "mkdir -p D/fixity/damaged/col/a/b/c/2020; o=D/fixity/damaged/col/a/b/c/2020/01.01.01.01
+         for n in $(seq 100); do echo \"$(printf 0%.0s $(seq 64)) ! 2026-01-01T00:00:00Z  doc/$n\"; done > $o
+         sick 2 ibifs scrub D $item | grep -o 'not marked'; looks; sick 2 ibifs repair D $item --from S | sed 's/: col.*one//'
+         sed -i 1d $o; sick 2 ibifs scrub D $item > /dev/null; looks",
+        "not marked\n[]\nnot-replaced: is left as it is: cannot be read: Input/output error (os error 5); it is not marked as damaged, as too many files cannot be read\n\
+         1 item: 0 files mended, 1 left damaged\n[\"doc/one\",false,true]",
+    );
+}
+
+/// An item whose directory is lost comes back as it was, from a copy, from a backup and in a mount; not one that was removed, and
+/// not with other content than was recorded.
+#[test]
+fn a_lost_item_is_brought_back() {
+    let env = environment();
+    let look = "look() { (cd $1/col/$item; find . ! -name .ibi -printf '%P %y %m %U %G %T@ %l\\n' | sort; cat .ibi; getfattr -R -d . | sort); }";
+    let shows = |script: &str, expected: &str| prints(&env, &format!("{look}\n{script}"), expected);
+    shows(
+        "ibifs backup D B > /dev/null; rm {S,D}/fixity/col/$item/copies; for store in S D; do look $store > was.$store; done",
+        "",
+    );
+    for (to, from) in [("D", "S"), ("D", "B"), ("S", "D")] {
+        for named in ["--all", "$item"] {
+            let script = format!(
+                "rm -r {to}/col/$item; mends {to} {named} --from {from} | cut -d: -f1,3; look {to} | diff was.{to} -; ibifs scrub {to}
+                 ls -A {to}/fixity/damaged; ibifs fsck {to} | tail -n 1; grep -c 'outcome good' {to}/fixity/col/$item/copies"
+            );
+            let count = if named == "--all" { 2 } else { 1 };
+            let items = if count == 1 { "1 item" } else { "2 items" };
+            shows(
+                &script,
+                &format!(
+                    "brought-back: the item was lost, and is here again\n{items}\n2 items, 2 files, 8 bytes\n2 items, 0 findings\n{}",
+                    if from == "B" { 2 } else { 1 }
+                ),
+            );
+        }
+    }
+    // In a mounted store, and one that the index does not have any more.
+    shows(
+        "mkdir M; ibifs mount D M; rm -r $d; mends M --all --from S | cut -d: -f1; grep -o 'unmount the store' said; ibifs umount M
+         mends D $item --from S | cut -d: -f1; look D | diff was.D -; rm -r $d; ibifs scrub D > /dev/null || true; ibifs reindex D > /dev/null; mends D --all --from S > /dev/null; grep -o \"known here; copy it with 'ibifs copy'\" said
+         mends D --all --from B | cut -d: -f1; look D | diff was.D -",
+        "lost-item\n2 items\nunmount the store\nbrought-back\n1 item\nknown here; copy it with 'ibifs copy'\nbrought-back\n2 items",
+    );
+    shows(
+        "rm -r $d; echo new > $s/doc/one; mends D --all --from S --from B | cut -d: -f1; look D | diff was.D -
+         rm -r $d; mends D $item --from S | cut -d: -f1; no ls $d; { ibifs repair D $item --from S || true; } | grep -o 'lost-item'
+         ibifs repair D $item --from B > /dev/null; ibifs remove --force --store D $item > /dev/null; mends D $item --from B; mends D --all --from B; no ls $d",
+        "brought-back\n2 items\nlost-item\n1 item\nlost-item\n1 item: 0 files mended, 0 left damaged\n1 item: 0 files mended, 0 left damaged",
     );
 }
 

@@ -191,9 +191,13 @@ impl Audit<'_> {
             match (self.mend)(side, names)? {
                 None => is_tried = true,
                 Some(why) => left.extend(damaged.iter().map(|path| {
-                    let is_there = found.as_ref().is_some_and(|it| it.damaged.contains(path));
-                    let code = if is_there {
+                    let is_in = |paths: fn(&ItemDigests) -> &Vec<Vec<u8>>| {
+                        found.as_ref().is_some_and(|it| paths(it).contains(path))
+                    };
+                    let code = if is_in(|it| &it.damaged) {
                         AuditCode::Damaged
+                    } else if is_in(|it| &it.unreadable) {
+                        AuditCode::Unread
                     } else {
                         AuditCode::Lost
                     };
@@ -270,7 +274,9 @@ impl Audit<'_> {
                 compared.is_good[at] = false;
                 continue;
             };
-            for (path, why) in &found.unread {
+            // What can be mended is not told twice.
+            let is_left = |it: &&(Vec<u8>, _)| !compared.damaged[at].contains(&it.0);
+            for (path, why) in found.unread.iter().filter(is_left) {
                 let why = Some(why.clone());
                 let unread = self.finding(AuditCode::Unread, *side, names, path, why);
                 compared.findings.push(unread);
@@ -290,7 +296,7 @@ impl Audit<'_> {
             let is_same = here.get(path) == there.get(path);
             let wrong = both.map(|it| it.damaged.contains(path));
             let altered = both.map(|it| it.altered.contains(path));
-            let lost = both.map(|it| it.absent.contains(path));
+            let lost = both.map(|it| it.absent.contains(path) || it.unreadable.contains(path));
             let sides = [Side::Here, Side::There].into_iter().enumerate();
             if is_same {
                 for (at, side) in sides.filter(|(at, _)| wrong[*at] || altered[*at]) {

@@ -187,7 +187,8 @@ pub(super) fn remember(store: &Local, names: &Names, found: &ItemDigests, is_tol
     };
     let place = Place::of(&item.names);
     let known = marks_of(archive.tree(), place.as_str()).unwrap_or_default();
-    if known.is_empty() && found.damaged.is_empty() && found.absent.is_empty() {
+    let wrong = [&found.damaged, &found.absent, &found.unreadable];
+    if known.is_empty() && wrong.iter().all(|it| it.is_empty()) {
         return;
     }
     remember_if_possible(archive.tree(), place.as_str(), found);

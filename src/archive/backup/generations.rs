@@ -19,7 +19,7 @@ use super::keep::{Keep, date_of, name_of};
 use super::note::{self, BackupNote, Sharing};
 use crate::archive::finding::Reporter;
 use crate::archive::tree::{Action, Tree};
-use crate::archive::{Archive, BACKUP_NOTE, Clock, FACTS};
+use crate::archive::{Archive, BACKUP_NOTE, Clock, FACTS, StoreLock};
 use crate::formats::item::Names;
 use crate::os::deep::walk_noting;
 use crate::os::directory::Directory;
@@ -353,6 +353,36 @@ pub fn generations_at(path: &Path, all: bool) -> Result<Option<Vec<PathBuf>>, Ba
         return Err(BackupError::NoGeneration { path, date });
     }
     Ok(Some(paths))
+}
+
+/// The other finished generations of the backup of which one is, and a lock, without which no generation is made or removed.
+pub fn other_generations(one: &Path) -> Result<(Vec<Tree>, StoreLock), BackupError> {
+    let resolved = std::fs::canonicalize(one).unwrap_or_else(|_| one.to_owned());
+    let (path, own) = match (resolved.parent(), resolved.file_name()) {
+        (Some(path), Some(own)) => (path, own),
+        _ => (one, one.as_os_str()),
+    };
+    let open = || {
+        let directory = Directory::open(path)?;
+        let above = Tree::over(path.to_owned(), directory.again()?.into());
+        Ok::<_, Errno>((directory, above))
+    };
+    let (directory, above) = open().map_err(|_| BackupError::NotABackup {
+        path: path.to_owned(),
+    })?;
+    let failed =
+        |name: &str, errno| BackupError::Archive(above.error(Action::Open, name, errno).into());
+    let lock = Archive::hold(&above)?;
+    let all = list(path).map_err(|errno| failed(".", errno))?;
+    let mut others = Vec::new();
+    for it in all.unwrap_or_default() {
+        if it.date.is_some() && it.name.as_str() != own {
+            let opened = directory.directory(&it.name);
+            let opened = opened.map_err(|errno| failed(&it.name, errno))?;
+            others.push(Tree::over(path.join(&it.name), opened.into()));
+        }
+    }
+    Ok((others, lock))
 }
 
 /// The path of a finished backup: a directory, or one of the generations in it, whose date begins with what follows an `@`,

@@ -9,6 +9,8 @@ findings! {
     pub enum RepairCode {
         Mended(from: String) "mended" Notice
             "has the recorded content again, from {from}"
+        BroughtBack(from: String) "brought-back" Notice
+            "the item was lost, and is here again, from {from}"
         WrongRecord "wrong-record" Error
             "all copies that were asked are like the file here, so the recorded digest is the wrong one; nothing is changed; accept the file with 'ibifs scrub --accept'"
         NoCopy "no-copy" Error
@@ -16,7 +18,7 @@ findings! {
         NotReplaced(why: Message) "not-replaced" Error
             "is left as it is: {why}"
         LostItem "lost-item" Error
-            "the item is missing, though it was not removed; copy it from another Archive with 'ibifs copy', or restore it from a backup"
+            "the item is missing, though it was not removed; name a place that has it with --from, copy it from another Archive with 'ibifs copy', or restore it from a backup"
     }
 }
 
@@ -31,6 +33,8 @@ pub struct RepairFinding {
     pub path: Vec<u8>,
     /// Where the damaged file is kept, relative to the store.
     pub kept: Option<Vec<u8>>,
+    /// The place from which it was mended, as others know it: an Archive, or a backup of one.
+    pub source: Option<String>,
     /// The content that the places have instead.
     pub detail: Option<Message>,
 }
@@ -39,6 +43,15 @@ impl RepairFinding {
     /// A sentence: what became of it, and what can be done.
     pub fn sentence(&self) -> Message {
         with_detail(&self.code, self.detail.as_ref())
+    }
+
+    /// The place from which it was mended, by the name that the user called it.
+    #[must_use]
+    pub fn from(&self) -> Option<&str> {
+        match &self.code {
+            RepairCode::Mended(from) | RepairCode::BroughtBack(from) => Some(from),
+            _ => None,
+        }
     }
 
     /// Whether it is damaged or lost still.

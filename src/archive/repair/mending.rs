@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use rustix::fs::{FileType, OFlags, Stat};
 use rustix::io::Errno;
@@ -13,15 +14,17 @@ use super::replacing::{directory_of, like_damaged, like_lost, link, place};
 use crate::archive::finding::Reporter;
 use crate::archive::manifest::read_digest;
 use crate::archive::scrub::{
-    Scrub, ScrubFinding, ScrubOptions, change_marks, marks_of, recorded_digests, recorded_writing,
+    Scrub, ScrubFinding, ScrubOptions, change_marks, damage, damage_found, item_digests, marks_of,
+    recorded_digests, recorded_writing,
 };
 use crate::archive::store::{Item, ItemId};
 use crate::archive::transfer::{Incoming, Local, TransferError};
 use crate::archive::tree::{Action, DeepEntry, Place, Tree};
-use crate::formats::fixity::{Digest, Mark, Marks, shown};
+use crate::formats::fixity::{Digest, Found, Mark, Marks, shown};
 use crate::formats::item::{Names, State};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, Entry, is_same_file};
+use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -46,6 +49,8 @@ pub struct Repair<'a> {
     pub progress: &'a mut dyn FnMut(u64, u64),
     /// The items so far.
     pub items: u64,
+    /// The other generations of a backup, if the store is one. They share files, and each that has a damaged one is mended.
+    pub generations: Option<&'a [Tree]>,
 }
 
 /// An item that is mended.
@@ -56,8 +61,8 @@ struct Patient<'a> {
     marks: &'a Marks,
 }
 
-/// A damaged file as it was found; None for a lost one.
-type Found = Option<(OwnedFd, Stat)>;
+/// A damaged file as it was opened; None for a lost one.
+type Opened = Option<(OwnedFd, Stat)>;
 
 impl Repair<'_> {
     /// Reads all items of the store, and mends them.
@@ -66,13 +71,27 @@ impl Repair<'_> {
         loop {
             let items = self.store.archive().store().items_after(after, PAGE)?;
             let Some(last) = items.last() else {
-                return Ok(());
+                return self.unknown();
             };
             after = last.id;
             for item in items.iter().filter(|item| item.state != State::Deleted) {
                 self.item(&item.names)?;
             }
         }
+    }
+
+    /// Lost items that the index does not have any more.
+    fn unknown(&mut self) -> Result<(), TransferError> {
+        let archive = self.store.archive();
+        for (at, _) in damage(archive.tree()) {
+            let name = at.split_once('/').map(|(_, name)| Ibi::parse(name));
+            if let Some(names) = name.and_then(Result::ok).map(Names::from)
+                && archive.store().find_by_names(&names)?.is_none()
+            {
+                self.item(&names)?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads an item, and mends it.
@@ -83,8 +102,24 @@ impl Repair<'_> {
         let names = item.as_ref().map_or(names, |item| &item.names);
         let at = Place::of(names);
         let tree = archive.tree();
+        if self.generations.is_some() {
+            return self.item_of_generation(names, &at);
+        }
         let before = marks_of(tree, at.as_str())?;
-        let altered = self.scrub(&at)?;
+        if let Some(item) = &item
+            && self.store.is_for_changes()
+            && tree.read_tombstone(&at)?.is_none()
+            && self.store.is_lost(item)?
+        {
+            if !tree.is_directory(at.as_str()) {
+                // It is marked, by which a run after a crash knows that nothing was removed.
+                self.scrub(&at)?;
+            }
+            if !self.is_brought_back(names, &at)? {
+                return Ok(());
+            }
+        }
+        let (altered, unread) = self.scrub(&at)?;
         let marks = marks_of(tree, at.as_str())?;
         // A run that was interrupted may not have come to it.
         let whole: Vec<Vec<u8>> = before
@@ -94,19 +129,86 @@ impl Repair<'_> {
         if !whole.is_empty() {
             (self.renewed)(names, &whole);
         }
+        for (path, why) in unread.iter().filter(|(path, _)| !marks.contains_key(path)) {
+            self.tell(at.as_str(), path, RepairCode::NotReplaced(why.clone()))?;
+        }
         if marks.is_empty() && altered.is_empty() {
             return Ok(());
         }
         if !tree.is_directory(at.as_str()) {
-            return self.tell(at.as_str(), b"", RepairCode::LostItem);
+            if !self.store.is_for_changes() {
+                return self.tell(at.as_str(), b"", RepairCode::LostItem);
+            }
+            if self.is_brought_back(names, &at)? {
+                self.scrub(&at)?;
+            }
+            return Ok(());
         }
         self.patient(names, at.as_str(), item.as_ref(), &marks, &altered)
     }
 
-    /// Scrubs an item. Returns the paths whose recorded digests were altered.
-    fn scrub(&mut self, at: &Place) -> Result<BTreeSet<Vec<u8>>, TransferError> {
-        let mut altered = BTreeSet::new();
+    /// Reads an item of a generation, in which nothing is recorded, and mends it.
+    fn item_of_generation(&mut self, names: &Names, at: &Place) -> Result<(), TransferError> {
+        let tree = self.store.archive().tree();
+        if !tree.is_directory(at.as_str()) {
+            return self.tell(at.as_str(), b"", RepairCode::LostItem);
+        }
+        let (number, progress) = (self.items, &mut self.progress);
+        let mut count = |_, bytes| progress(number, bytes);
+        let found = item_digests(tree, at.as_str(), &mut count)?;
+        let marks = damage_found(tree, at.as_str(), &found)?;
+        for (path, why) in &found.unread {
+            if !marks.contains_key(path) {
+                self.tell(at.as_str(), path, RepairCode::NotReplaced(why.clone()))?;
+            }
+        }
+        let altered: BTreeSet<Vec<u8>> = found.altered.into_iter().collect();
+        if marks.is_empty() && altered.is_empty() {
+            return Ok(());
+        }
+        self.patient(names, at.as_str(), None, &marks, &altered)
+    }
+
+    /// Puts a lost item back, and reports what became of it.
+    fn is_brought_back(&mut self, names: &Names, at: &Place) -> Result<bool, TransferError> {
+        let mut said = Vec::new();
+        // The daemon of a mount takes it for one that is there.
+        let is_mounted = !self.store.is_held();
+        if is_mounted {
+            said.push(message!("unmount the store, and run the command again"));
+        }
+        for place in self.places.iter_mut().filter(|_| !is_mounted) {
+            let name = place.name().to_owned();
+            said.push(match place.bring_back(names, self.store) {
+                Ok(true) => {
+                    let source = Some(place.holder());
+                    let code = RepairCode::BroughtBack(name);
+                    self.tell_all(at.as_str(), b"", code, (source, None))?;
+                    return Ok(true);
+                }
+                Ok(false) => message!("'{name}' does not have it", name),
+                Err(TransferError::Skip(why)) => {
+                    message!("'{name}': {why}", name, why = why.sentence())
+                }
+                Err(error) => return Err(error),
+            });
+        }
+        let detail = (None, Message::joined(said));
+        self.tell_all(at.as_str(), b"", RepairCode::LostItem, detail)?;
+        Ok(false)
+    }
+
+    /// Scrubs an item. Returns the paths whose recorded digests were altered, and those that cannot be read.
+    #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
+    fn scrub(
+        &mut self,
+        at: &Place,
+    ) -> Result<(BTreeSet<Vec<u8>>, Vec<(Vec<u8>, Message)>), TransferError> {
+        let (mut altered, mut unread) = (BTreeSet::new(), Vec::new());
         let mut report = |finding: &ScrubFinding| {
+            if finding.is_of_unread() {
+                unread.push((finding.path.clone(), finding.sentence()));
+            }
             if finding.is_of_altered_digest() {
                 altered.insert(finding.path.clone());
             }
@@ -117,7 +219,7 @@ impl Repair<'_> {
         let tree = self.store.archive().tree();
         let scrub = Scrub::new(tree, ScrubOptions::default(), &mut report, &mut count)?;
         scrub.some(std::slice::from_ref(at))?;
-        Ok(altered)
+        Ok((altered, unread))
     }
 
     fn patient(
@@ -144,7 +246,11 @@ impl Repair<'_> {
         let mut is_cut = false;
         for (path, mark) in marks {
             // A further name of a file that was mended before it.
-            if !marks_of(tree, at)?.contains_key(path) {
+            let is_mended = match self.generations {
+                None => !marks_of(tree, at)?.contains_key(path),
+                Some(_) => is_whole(&patient.directory, path, &mark.recorded),
+            };
+            if is_mended {
                 continue;
             }
             let found = match self.file(&patient, path, mark, &incoming, &mut is_cut) {
@@ -153,6 +259,7 @@ impl Repair<'_> {
                     item: at.to_owned(),
                     path: path.clone(),
                     kept: None,
+                    source: None,
                     detail: None,
                 },
                 found => found?,
@@ -189,12 +296,23 @@ impl Repair<'_> {
     }
 
     fn tell(&mut self, item: &str, path: &[u8], code: RepairCode) -> Result<(), TransferError> {
+        self.tell_all(item, path, code, (None, None))
+    }
+
+    fn tell_all(
+        &mut self,
+        item: &str,
+        path: &[u8],
+        code: RepairCode,
+        (source, detail): (Option<String>, Option<Message>),
+    ) -> Result<(), TransferError> {
         let found = RepairFinding {
             code,
             item: item.to_owned(),
             path: path.to_vec(),
             kept: None,
-            detail: None,
+            source,
+            detail,
         };
         (self.report)(&found).map_err(not_told)
     }
@@ -213,6 +331,7 @@ impl Repair<'_> {
             item: patient.place.to_owned(),
             path: path.to_vec(),
             kept,
+            source: None,
             detail,
         };
         let left = |why: Message| finding(RepairCode::NotReplaced(why), None, None);
@@ -220,9 +339,10 @@ impl Repair<'_> {
             Ok(damaged) => damaged,
             Err(why) => return Ok(left(why)),
         };
-        let now = damaged
-            .as_ref()
-            .and_then(|(file, _)| read_digest(file).ok());
+        let now = match &damaged {
+            None => Found::Nothing,
+            Some((file, _)) => read_digest(file).map_or(Found::Unreadable, Found::Content),
+        };
         if now != mark.found {
             return Ok(left(changed()));
         }
@@ -231,12 +351,19 @@ impl Repair<'_> {
             path,
             digest: mark.recorded,
         };
-        let (from, template) = match self.fetch(&wanted, now, incoming, is_cut)? {
+        let here = match now {
+            Found::Content(digest) => Some(digest),
+            Found::Unreadable | Found::Nothing => None,
+        };
+        let (from, source, template) = match self.fetch(&wanted, here, incoming, is_cut)? {
             Ok(arrived) => arrived,
             Err((code, detail)) => return Ok(finding(code, None, detail)),
         };
         match self.replace(patient, path, mark, (damaged, &template), incoming) {
-            Ok(Ok(kept)) => Ok(finding(RepairCode::Mended(from), kept, None)),
+            Ok(Ok(kept)) => Ok(RepairFinding {
+                source: Some(source),
+                ..finding(RepairCode::Mended(from), kept, None)
+            }),
             Ok(Err(why)) => Ok(left(why)),
             // What another user may cause, who exchanges names in the item.
             Err(
@@ -247,7 +374,9 @@ impl Repair<'_> {
                 | Errno::NOTEMPTY
                 | Errno::LOOP
                 | Errno::INVAL
-                | Errno::STALE),
+                | Errno::STALE
+                // It cannot be read, and cannot be kept without that.
+                | Errno::IO),
             ) => Ok(left(std::io::Error::from(errno).message())),
             Err(errno) => {
                 let path = shown(&[patient.place.as_bytes(), path].join(&b'/'));
@@ -257,7 +386,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Fetches content from the first place that has it, and returns the name of that, or what there is instead. `here` is the
+    /// Fetches content from the first place that has it, and returns its name and that by which others know it, or what there is instead. `here` is the
     /// digest of the file here.
     #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
     fn fetch(
@@ -266,12 +395,15 @@ impl Repair<'_> {
         here: Option<Digest>,
         incoming: &Incoming<'_>,
         is_cut: &mut bool,
-    ) -> Result<Result<(String, Template), (RepairCode, Option<Message>)>, TransferError> {
+    ) -> Result<Result<(String, String, Template), (RepairCode, Option<Message>)>, TransferError>
+    {
         let (mut others, mut said) = (Vec::new(), Vec::new());
         for place in self.places.iter_mut() {
             let name = place.name().to_owned();
             said.push(match place.fetch(wanted, incoming)? {
-                FetchOutcome::Arrived(template) => return Ok(Ok((name, *template))),
+                FetchOutcome::Arrived(template) => {
+                    return Ok(Ok((name, place.holder(), *template)));
+                }
                 FetchOutcome::Other(digest) => {
                     others.push(digest);
                     message!("'{name}' has other content there", name)
@@ -296,7 +428,7 @@ impl Repair<'_> {
         patient: &Patient<'_>,
         path: &[u8],
         mark: &Mark,
-        (damaged, template): (Found, &Template),
+        (damaged, template): (Opened, &Template),
         incoming: &Incoming<'_>,
     ) -> Result<Result<Option<Vec<u8>>, Message>, Errno> {
         let tree = self.store.archive().tree();
@@ -319,9 +451,11 @@ impl Repair<'_> {
                 let identifier = patient.names.preferred();
                 let made = Kept::keep(tree, &identifier, path, (file, stat))?;
                 names = names_of(&patient.directory, path, stat);
+                let others = self.names_in_others(patient, path, stat);
+                let known = names.len() + others.len() + usize::from(made.is_linked);
                 let after = rustix::fs::fstat(file)?;
                 let is_there = to.entry(last).is_ok_and(|it| is_same_file(it.stat(), stat));
-                let why = if after.st_nlink as usize > names.len() + usize::from(made.is_linked) {
+                let why = if after.st_nlink as usize > known {
                     Some(message!(
                         "it has another name (a hard link) outside the item; remove that first"
                     ))
@@ -333,6 +467,17 @@ impl Repair<'_> {
                 if let Some(why) = why {
                     made.discard();
                     return Ok(Err(why));
+                }
+                // The one by which the damage was found is the last, so that the same command goes on after a crash.
+                for (other, path, recorded) in &others {
+                    if *recorded == Some(mark.recorded) {
+                        let to = directory_of(other, path)?;
+                        link(
+                            (&staging, name.as_bytes()),
+                            (&to, split(path).1),
+                            (&staging, "link"),
+                        )?;
+                    }
                 }
                 if let Err(errno) = place((&staging, &name), (&to, last)) {
                     let is_there = |it: Entry| is_same_file(it.stat(), stat);
@@ -372,6 +517,30 @@ impl Repair<'_> {
         Ok(Ok(kept))
     }
 
+    /// The names that a damaged file has in other generations, with the directory of the item there, and the digest that is
+    /// recorded there.
+    fn names_in_others(
+        &self,
+        patient: &Patient<'_>,
+        path: &[u8],
+        stat: &Stat,
+    ) -> Vec<(Rc<Tree>, Vec<u8>, Option<Digest>)> {
+        let mut found = Vec::new();
+        for tree in self.generations.unwrap_or_default() {
+            let Ok(item) = tree.open_item_alone(&Place::of(patient.names)) else {
+                continue;
+            };
+            let item = Rc::new(item);
+            let recorded = recorded_digests(tree, patient.place).unwrap_or_default();
+            let names = names_of(&item, path, stat).into_iter();
+            found.extend(names.filter(|it| is_same_at(&item, it, stat)).map(|it| {
+                let recorded = recorded.get(&it).copied();
+                (Rc::clone(&item), it, recorded)
+            }));
+        }
+        found
+    }
+
     fn link(
         &self,
         patient: &Patient<'_>,
@@ -398,7 +567,7 @@ fn written(stat: &Stat) -> (i64, i64, u64) {
 }
 
 /// Finds a damaged file with O_PATH; None for a lost one.
-fn read_damaged(item: &Tree, path: &[u8]) -> Result<Found, Message> {
+fn read_damaged(item: &Tree, path: &[u8]) -> Result<Opened, Message> {
     let other = || message!("something else is in its place; see to it, and run the command again");
     let file = match item.open_far(path, OFlags::PATH | OFlags::NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(None),
@@ -425,12 +594,22 @@ fn names_of(item: &Tree, path: &[u8], stat: &Stat) -> Vec<Vec<u8>> {
             }
         });
         if walked.is_ok() {
-            names.extend(paths.into_iter().filter(|other| {
-                let found = item.open_far(other, OFlags::PATH | OFlags::NOFOLLOW);
-                let found = found.and_then(rustix::fs::fstat);
-                found.is_ok_and(|found| is_same_file(&found, stat))
-            }));
+            let is_same = |other: &Vec<u8>| is_same_at(item, other, stat);
+            names.extend(paths.into_iter().filter(is_same));
         }
     }
     names
+}
+
+/// Whether a path of an item leads to a file.
+fn is_same_at(item: &Tree, path: &[u8], stat: &Stat) -> bool {
+    let found = item.open_far(path, OFlags::PATH | OFlags::NOFOLLOW);
+    let found = found.and_then(rustix::fs::fstat);
+    found.is_ok_and(|found| is_same_file(&found, stat))
+}
+
+/// Whether a file has a content.
+fn is_whole(item: &Tree, path: &[u8], wanted: &Digest) -> bool {
+    let found = read_damaged(item, path).ok().flatten();
+    found.is_some_and(|(file, _)| read_digest(&file).as_ref() == Ok(wanted))
 }

@@ -5,9 +5,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
+use crate::archive::BACKUP_NOTE;
 use crate::archive::manifest::read_digest;
 use crate::archive::scrub::recorded_paths;
-use crate::archive::transfer::{Incoming, Local, TransferError};
+use crate::archive::transfer::{Incoming, Local, TransferError, bring_back};
 use crate::archive::tree::{Place, Tree};
 use crate::formats::entry::EntryStat;
 use crate::formats::fixity::Digest;
@@ -55,6 +56,15 @@ pub trait CopyPlace {
     /// The name by which the user called it.
     fn name(&self) -> &str;
 
+    /// The place as others know it: an Archive, or a backup of one.
+    fn holder(&self) -> String;
+
+    /// Puts a lost item back whole. False where it is not there.
+    ///
+    /// # Errors
+    /// It cannot be put back.
+    fn bring_back(&mut self, names: &Names, to: &Local) -> Result<bool, TransferError>;
+
     /// Fetches content, which comes under its digest.
     ///
     /// # Errors
@@ -87,6 +97,24 @@ impl StorePlace {
 impl CopyPlace for StorePlace {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn holder(&self) -> String {
+        let archive = self.store.archive();
+        let service = archive.facts().service.preferred();
+        if archive.tree().path().join(BACKUP_NOTE).is_file() {
+            format!("a backup of {service}")
+        } else {
+            service
+        }
+    }
+
+    fn bring_back(&mut self, names: &Names, to: &Local) -> Result<bool, TransferError> {
+        if self.store.archive().held(names)?.is_none() {
+            return Ok(false);
+        }
+        bring_back(&self.store, names, to, &mut |_| ())?;
+        Ok(true)
     }
 
     fn fetch(

@@ -4,7 +4,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
-use super::reading::{BytesBefore, ItemReader, ReadOutcome};
+use super::reading::{BytesBefore, ItemReader, ReadOutcome, is_damage};
 use super::records::{DIRECTORY, Recorded, recorded};
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Verdict, Written};
@@ -31,6 +31,8 @@ pub struct ItemDigests {
     pub absent: Vec<Vec<u8>>,
     /// The paths that cannot be read, or changed during each attempt, with the reason.
     pub unread: Vec<(Vec<u8>, Message)>,
+    /// Those of them that have a recorded digest, and that the disk cannot read.
+    pub unreadable: Vec<Vec<u8>>,
 }
 
 /// The digest that a scrub recorded of a file of an item, if the file has not been written since. None where the
@@ -159,7 +161,12 @@ pub fn answered_digests(
             }
             ReadOutcome::NoFile => continue,
             ReadOutcome::Unsteady => message!("it was written each time that it was read"),
-            ReadOutcome::Unreadable(errno) => std::io::Error::from(errno).message(),
+            ReadOutcome::Unreadable(errno) => {
+                if old.manifest.contains_key(&path) && is_damage(tree, item, errno) {
+                    digests.unreadable.push(path.clone());
+                }
+                std::io::Error::from(errno).message()
+            }
         };
         digests.unread.push((path, why));
     }

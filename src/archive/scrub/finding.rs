@@ -65,6 +65,11 @@ pub struct ScrubFinding {
 }
 
 impl ScrubFinding {
+    /// Whether a file or a directory cannot be read.
+    pub fn is_of_unread(&self) -> bool {
+        self.code == ScrubCode::Unreadable
+    }
+
     /// Whether the recorded digest of a file was altered, and not the file.
     pub fn is_of_altered_digest(&self) -> bool {
         self.code == ScrubCode::BrokenManifest && !self.path.is_empty()

@@ -5,14 +5,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::io::Errno;
 
 use super::finding::{ScrubCode, ScrubError};
-use super::marks::{change_marks, mark, marks_of};
-use super::reading::ReadOutcome;
+use super::marks::{change_marks, mark, marks_of, room_for_unreadable};
+use super::reading::{ReadOutcome, is_damage};
 use super::recording::take_over;
 use super::records::Recorded;
 use super::state::Scrub;
 use crate::archive::manifest::{read_digest, sealed_files};
 use crate::archive::tree::{DeepEntry, SIDECAR, joined};
-use crate::formats::fixity::{self, Digest, Note, Verdict};
+use crate::formats::fixity::{self, Digest, Found, Marks, Note, Verdict};
 use crate::formats::item::Sidecar;
 use ibi::message;
 use ibi::message::Localize;
@@ -154,7 +154,16 @@ impl Scrub<'_> {
             }
             ReadOutcome::Unreadable(errno) => {
                 self.keep(path, old, new);
-                let why = std::io::Error::from(errno).message();
+                let mut why = std::io::Error::from(errno).message();
+                if let Some(known) = old.manifest.get(path)
+                    && is_damage(self.tree, item, errno)
+                    && !self.mark_unreadable(&mut new.marks, path, *known)
+                {
+                    why = message!(
+                        "{why}; it is not marked as damaged, as too many files cannot be read",
+                        why
+                    );
+                }
                 self.found(ScrubCode::Unreadable, item, path, Some(why))?;
                 return Ok(FileOutcome::Doubtful);
             }
@@ -185,7 +194,7 @@ impl Scrub<'_> {
                 self.keep(path, old, new);
                 match known {
                     Some(known) if verdict == Verdict::Damaged => {
-                        mark(&mut new.marks, path, *known, Some(found));
+                        mark(&mut new.marks, path, *known, Found::Content(found));
                     }
                     _ => drop(new.marks.remove(path)),
                 }
@@ -205,6 +214,22 @@ impl Scrub<'_> {
             }
         }
         Ok(FileOutcome::Right(found))
+    }
+
+    /// Marks a file that the disk cannot read. False where there are too many of them.
+    fn mark_unreadable(&mut self, marks: &mut Marks, path: &[u8], known: Digest) -> bool {
+        if !marks.contains_key(path) {
+            let tree = self.tree;
+            let room = self
+                .unreadable
+                .get_or_insert_with(|| room_for_unreadable(tree));
+            let Some(left) = room.checked_sub(1) else {
+                return false;
+            };
+            *room = left;
+        }
+        mark(marks, path, known, Found::Unreadable);
+        true
     }
 
     fn keep(&self, path: &[u8], old: &Recorded, new: &mut Recorded) {
@@ -230,7 +255,7 @@ impl Scrub<'_> {
         } else {
             self.keep(path, old, new);
             if let Some(known) = old.manifest.get(path) {
-                mark(&mut new.marks, path, *known, None);
+                mark(&mut new.marks, path, *known, Found::Nothing);
             }
         }
         let code = if was_removed {

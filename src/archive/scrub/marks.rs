@@ -12,12 +12,16 @@ use super::finding::ScrubError;
 use super::reading::written;
 use super::records::{DIRECTORY, recorded};
 use crate::archive::tree::{Action, Area, DeepEntry, Tree, joined};
-use crate::formats::fixity::{Digest, Mark, Marks, marks_text, parse_marks};
+use crate::formats::fixity::{Digest, Found, Manifest, Mark, Marks, marks_text, parse_marks};
 use crate::os::writing::Durability;
 use ibi::Timestamp;
 
 /// The directory of the store that holds the marks.
 pub const MARKS: &str = "fixity/damaged";
+
+/// The most files of a store that are marked as unreadable at a time. More of them are not those of a few bad sectors, but of a
+/// disk or a network that is away, and are whole when it is back.
+const MOST_UNREADABLE: usize = 100;
 
 /// The marks of an item, by its place.
 pub fn marks_of(tree: &Tree, item: &str) -> Result<Marks, ScrubError> {
@@ -46,6 +50,14 @@ fn marked_items(tree: &Tree) -> Vec<String> {
     }
     items.sort();
     items
+}
+
+/// The number of files that may be marked as unreadable still.
+pub(super) fn room_for_unreadable(tree: &Tree) -> usize {
+    let marks = marked_items(tree).into_iter();
+    let marks = marks.flat_map(|item| marks_of(tree, &item).unwrap_or_default());
+    let is_unreadable = |(_, mark): &(_, Mark)| mark.found == Found::Unreadable;
+    MOST_UNREADABLE.saturating_sub(marks.filter(is_unreadable).count())
 }
 
 /// The items that have damaged or lost files, by their places, with the number of these. Without those that were removed since.
@@ -111,7 +123,7 @@ fn remove_empty(tree: &Tree, directory: &str) {
 }
 
 /// Adds a mark; one of the same damage keeps its time.
-pub(super) fn mark(marks: &mut Marks, path: &[u8], recorded: Digest, found: Option<Digest>) {
+pub(super) fn mark(marks: &mut Marks, path: &[u8], recorded: Digest, found: Found) {
     let is_known = |it: &Mark| (it.recorded, it.found) == (recorded, found);
     if !marks.get(path).is_some_and(is_known) {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -125,16 +137,45 @@ pub(super) fn mark(marks: &mut Marks, path: &[u8], recorded: Digest, found: Opti
     }
 }
 
+/// Adds marks of what a reading of all files of an item has found damaged, of at most so many that cannot be read.
+fn add(marks: &mut Marks, known: &Manifest, found: &ItemDigests, mut room: usize) {
+    for path in found.damaged.iter().chain(&found.absent) {
+        if let Some(recorded) = known.get(path) {
+            let digest = found.manifest.get(path);
+            let now = digest.map_or(Found::Nothing, |it| Found::Content(*it));
+            mark(marks, path, *recorded, now);
+        }
+    }
+    for path in &found.unreadable {
+        let is_marked = marks.contains_key(path);
+        if (is_marked || room > 0)
+            && let Some(recorded) = known.get(path)
+        {
+            room -= usize::from(!is_marked);
+            mark(marks, path, *recorded, Found::Unreadable);
+        }
+    }
+}
+
+/// The marks of what a reading of all files of an item has found damaged, where none are written.
+pub fn damage_found(tree: &Tree, item: &str, found: &ItemDigests) -> Result<Marks, ScrubError> {
+    let mut marks = Marks::new();
+    let known = recorded(tree, item)?.manifest;
+    add(&mut marks, &known, found, usize::MAX);
+    Ok(marks)
+}
+
 /// Remembers what a reading of all files of an item has found damaged, and forgets what it has found whole.
 fn remember(tree: &Tree, item: &str, found: &ItemDigests) -> Result<(), ScrubError> {
     let known = recorded(tree, item)?.manifest;
+    let room = if found.unreadable.is_empty() {
+        0
+    } else {
+        room_for_unreadable(tree)
+    };
     change_marks(tree, item, |marks| {
         marks.retain(|path, _| !found.manifest.contains_key(path) || found.damaged.contains(path));
-        for path in found.damaged.iter().chain(&found.absent) {
-            if let Some(recorded) = known.get(path) {
-                mark(marks, path, *recorded, found.manifest.get(path).copied());
-            }
-        }
+        add(marks, &known, found, room);
     })
 }
 
@@ -155,7 +196,9 @@ pub fn mark_found(tree: &Tree, item: &str, path: &[u8], found: Digest) -> Result
     if !is_as_recorded || *known == found || marks_of(tree, item)?.contains_key(path) {
         return Ok(false);
     }
-    change_marks(tree, item, |marks| mark(marks, path, *known, Some(found)))?;
+    change_marks(tree, item, |marks| {
+        mark(marks, path, *known, Found::Content(found));
+    })?;
     Ok(true)
 }
 

@@ -5,6 +5,7 @@ use super::marks::{change_marks, mark};
 use super::records::DIRECTORY;
 use super::state::Scrub;
 use crate::archive::tree::{Area, Place};
+use crate::formats::fixity::Found;
 use crate::os::writing::Durability;
 
 impl Scrub<'_> {
@@ -110,7 +111,7 @@ impl Scrub<'_> {
         change_marks(self.tree, item, |marks| {
             marks.retain(|_, _| is_left);
             for (path, recorded) in old.manifest.iter().filter(|_| is_left) {
-                mark(marks, path, *recorded, None);
+                mark(marks, path, *recorded, Found::Nothing);
             }
         })?;
         if is_lost && self.options.accept {

@@ -5,12 +5,12 @@ use std::io::Read;
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Advice, FileType};
+use rustix::fs::{Advice, FileType, OFlags};
 use rustix::io::Errno;
 use sha2::Digest as _;
 
 use crate::archive::piece_hasher::PieceHasher;
-use crate::archive::tree::Tree;
+use crate::archive::tree::{Tree, each_entry_of};
 use crate::formats::fixity::{Digest, Written};
 use crate::formats::inventory::CHUNK;
 
@@ -25,6 +25,19 @@ fn block(rate: Option<u64>) -> usize {
 
 /// The number of times that a file is read that changes meanwhile.
 const TRIES: usize = 3;
+
+/// Whether an error is one of the disk, and not of rights or of the moment: a sector that is not read, or a checksum of the
+/// filesystem that is wrong.
+fn is_of_disk(errno: Errno) -> bool {
+    [Errno::IO, Errno::BADMSG, Errno::UCLEAN, Errno::ILSEQ].contains(&errno)
+}
+
+/// Whether a file that cannot be read for this reason is damaged, and not its item, or its filesystem, out of reach.
+pub(super) fn is_damage(tree: &Tree, item: &str, errno: Errno) -> bool {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let directory = || tree.open_far(item.as_bytes(), flags);
+    is_of_disk(errno) && directory().is_ok_and(|it| each_entry_of(&it, |_, _| ()).is_ok())
+}
 
 /// The time lost in a pause that may be made up for.
 const CREDIT: Duration = Duration::from_millis(100);
@@ -91,17 +104,20 @@ impl<'a> ItemReader<'a> {
 
     /// The digest of the file at a path below the store.
     pub(super) fn digest(&mut self, path: &[u8]) -> ReadOutcome {
+        let mut failed = None;
         for _ in 0..TRIES {
             match self.try_once(path) {
                 Ok(Some(seen)) => return seen,
                 Ok(None) => {}
+                // The next reading may succeed.
+                Err(errno) if is_of_disk(errno) && failed.is_none() => failed = Some(errno),
                 Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV) => {
                     return ReadOutcome::NoFile;
                 }
                 Err(errno) => return ReadOutcome::Unreadable(errno),
             }
         }
-        ReadOutcome::Unsteady
+        failed.map_or(ReadOutcome::Unsteady, ReadOutcome::Unreadable)
     }
 
     /// None where the file was written or replaced meanwhile.

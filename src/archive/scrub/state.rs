@@ -35,6 +35,8 @@ pub struct Scrub<'a> {
     pub(super) position: Option<ScrubPosition>,
     pub(super) tally: ScrubTally,
     pub(super) unsynced: bool,
+    /// The number of files that may be marked as unreadable still, where it was counted.
+    pub(super) unreadable: Option<usize>,
     /// Files for the program that identifies formats.
     pub(super) unidentified: Vec<Unidentified>,
 }
@@ -71,6 +73,7 @@ impl<'a> Scrub<'a> {
             position,
             tally: ScrubTally::default(),
             unsynced: false,
+            unreadable: None,
             unidentified: Vec::new(),
         })
     }

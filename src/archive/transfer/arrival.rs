@@ -524,7 +524,7 @@ pub(super) fn mark(item: &Directory) -> Result<(), Errno> {
     rustix::fs::fsync(&marked)
 }
 
-fn unmark(item: &Directory) -> Result<(), Errno> {
+pub(super) fn unmark(item: &Directory) -> Result<(), Errno> {
     let removed = match item.remove_file(UNCOMPARED) {
         Err(Errno::ISDIR) => {
             item.directory(UNCOMPARED)?.clear()?;

@@ -50,6 +50,21 @@ impl SentItem<'_> {
         })
     }
 
+    /// With another sidecar than it has at the source.
+    pub(super) fn with_sidecar(
+        source: &Local,
+        item: Item,
+        sidecar: Vec<u8>,
+    ) -> Result<SentItem<'_>, TransferError> {
+        Ok(SentItem {
+            source,
+            directory: source.directory(&item)?,
+            sidecar: Some(sidecar),
+            is_as_it_is: false,
+            item,
+        })
+    }
+
     /// Calls `act` with the item as one that arrives.
     pub(super) fn with<T>(&self, act: impl FnOnce(&Arrival<'_>) -> T) -> T {
         act(&Arrival {

@@ -174,6 +174,12 @@ impl Local {
         }
     }
 
+    /// Whether this was opened for changes.
+    #[must_use]
+    pub fn is_for_changes(&self) -> bool {
+        self.lock.is_some()
+    }
+
     /// Whether this holds the store's lock and changes the store itself.
     pub fn is_held(&self) -> bool {
         self.mount_point.is_none() && self.lock.is_some()

@@ -5,20 +5,23 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::arrival::{is_marked, mark};
+use super::arrival::{is_marked, unmark};
 use super::batch::SentItem;
 use super::holder::opened;
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
-use crate::archive::backup::{BackupFinding, ItemCopier, Staging};
+use crate::archive::backup::{BackupFinding, ItemCopier, Staging, UNCOMPARED};
 use crate::archive::store::Item;
-use crate::archive::tree::{Action, Place, Tree};
+use crate::archive::tree::{Action, Place, SIDECAR, Tree};
 use crate::archive::{ArchiveError, scrub};
-use crate::formats::fixity::shown;
+use crate::formats::fixity::{Found, shown};
 use crate::formats::item::Names;
 use crate::os::directory::Directory;
 use ibi::message;
+
+/// The text of the mark of an item that is being put back.
+const PUT_BACK: &[u8; 9] = b"put back\n";
 
 /// Puts an item of a backup back into the store that it is of, where it was removed or lost. One that is there is refused.
 pub fn restore(
@@ -34,14 +37,62 @@ pub fn restore(
         );
         return Err(Skip::NotTaken(why).into());
     }
-    if names.matches(to.service()) {
-        return Err(Skip::Service.into());
+    put_back(&SentItem::of(backup, names, None)?, to, progress)
+}
+
+/// Puts a lost item back as it is recorded, from a backup of its store, or from a copy of it in another one. It gets the sidecar
+/// that was accepted here last: who has a copy may have changed that.
+pub fn bring_back(
+    from: &Local,
+    names: &Names,
+    to: &Local,
+    progress: &mut ByteProgress<'_>,
+) -> Result<Moved, TransferError> {
+    let item = from.item(names)?;
+    let found = from.sound_manifest(&item, progress)?;
+    let recorded = scrub::recorded_digests(to.archive().tree(), Place::of(names).as_str())?;
+    let mut paths = found.keys().chain(recorded.keys());
+    // Of an item without a record everything is taken.
+    if !recorded.is_empty()
+        && let Some(path) = paths.find(|path| found.get(*path) != recorded.get(*path))
+    {
+        return Err(Skip::NotTaken(message!(
+            "'{path}' is not there as it was recorded here",
+            path = shown(path)
+        ))
+        .into());
     }
-    let sent = SentItem::of(backup, names, None)?;
+    if from.service().matches(to.service()) {
+        return restore(from, names, to, progress);
+    }
+    // Who has the copy does not say which item it is.
+    let known = to.archive().held(names)?;
+    let known = known.filter(|known| known.names == item.names);
+    let accepted = match &known {
+        Some(known) => to.archive().store().sidecar(known.id)?,
+        None => None,
+    };
+    let Some(accepted) = accepted else {
+        return Err(Skip::NotTaken(message!(
+            "its description is not known here; copy it with 'ibifs copy'"
+        ))
+        .into());
+    };
+    put_back(&SentItem::with_sidecar(from, item, accepted)?, to, progress)
+}
+
+fn put_back(
+    sent: &SentItem<'_>,
+    to: &Local,
+    progress: &mut ByteProgress<'_>,
+) -> Result<Moved, TransferError> {
     sent.with(|arrival| {
+        if arrival.names.matches(to.service()) {
+            return Err(Skip::Service.into());
+        }
         let held = to.archive().held(arrival.names)?;
         if let Some(item) = held
-            && !to.has_lost(&item)
+            && !to.is_lost(&item)?
             && !is_begun(to, &item)?
         {
             return Err(ArchiveError::Exists(item.names.into()).into());
@@ -52,7 +103,7 @@ pub fn restore(
         let directory = to.directory_to_change(&item)?;
         // The same command finishes what is interrupted.
         opened(&directory)
-            .and_then(|marked| mark(&marked))
+            .and_then(|marked| mark_put_back(&marked))
             .map_err(|errno| directory.error(Action::Mark, ".", errno))?;
         to.copy_in(arrival, CompareWhen::Always, progress)
     })
@@ -67,6 +118,45 @@ fn is_begun(to: &Local, item: &Item) -> Result<bool, TransferError> {
     let there = to.directory_to_change(item)?;
     let begun = opened(&there).and_then(|it| Ok(is_marked(&it) || it.entries()?.is_empty()));
     Ok(begun.map_err(|errno| there.error(Action::Open, ".", errno))?)
+}
+
+impl Local {
+    /// Whether an item of the index was lost, or was lost and was not put back to its end. Its sidecar may be there again: what ends
+    /// an interrupted change writes it. Marks say that nothing of it was removed.
+    pub fn is_lost(&self, item: &Item) -> Result<bool, TransferError> {
+        if self.has_lost(item) {
+            return Ok(true);
+        }
+        let place = Place::of(&item.names);
+        let marks = scrub::marks_of(self.archive().tree(), place.as_str())?;
+        let is_all_lost = !marks.is_empty() && marks.values().all(|it| it.found == Found::Nothing);
+        let there = self.directory(item)?;
+        let entries = opened(&there).and_then(|it| Ok((is_put_back(&it), it.entries()?)));
+        let (is_put_back, entries) =
+            entries.map_err(|errno| there.error(Action::Open, ".", errno))?;
+        let own = [SIDECAR.as_bytes(), UNCOMPARED.as_bytes()];
+        let is_empty = entries.iter().all(|(name, _)| own.contains(&&name[..]));
+        Ok(is_put_back || is_all_lost && is_empty)
+    }
+}
+
+/// Marks an item as one that is being put back.
+fn mark_put_back(item: &Directory) -> Result<(), Errno> {
+    if is_put_back(item) {
+        return Ok(());
+    }
+    // What another user has put there may be a further name of any file.
+    unmark(item)?;
+    let marked = item.create(UNCOMPARED, 0o600)?;
+    rustix::io::pwrite(&marked, PUT_BACK, 0)?;
+    rustix::fs::fsync(&marked)
+}
+
+fn is_put_back(item: &Directory) -> bool {
+    let mut text = [0; PUT_BACK.len()];
+    let read = item.file(UNCOMPARED);
+    let read = read.and_then(|it| rustix::io::pread(&it, &mut text, 0));
+    read == Ok(PUT_BACK.len()) && text == *PUT_BACK
 }
 
 /// Writes an item of a backup to a new directory, as it is in the backup.

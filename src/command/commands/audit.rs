@@ -1,20 +1,18 @@
 //! `ibifs audit`: its arguments and its output.
 
 use std::cell::Cell;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::access::StoreAccess;
 use super::backup::noted_directory;
-use super::repair::{self, archive_place};
+use super::repair::{self, archive_place, place_of};
 use super::scrub::item_in;
 use super::transfer::{is_same, refuse_shut};
 use super::{network, put_out, say, usage};
 use crate::archive::answering::audit_key;
 use crate::archive::audit::{Audit, AuditFinding, AuditPeer, AuditTally, Side, StorePeer};
-use crate::archive::backup;
 use crate::archive::finding::Severity;
 use crate::archive::repair::{CopyPlace, Repair, RepairFinding, StorePlace};
 use crate::archive::transfer::{Local, TransferError};
@@ -136,12 +134,6 @@ fn archive_peer(with: &str, store: &Local, options: &cli::Audit) -> Result<Archi
     )?)
 }
 
-/// The path of a store, or of the generation of a backup that is meant.
-fn place_of(with: &str) -> PathBuf {
-    let path = PathBuf::from(with);
-    backup::find(&path).unwrap_or(path)
-}
-
 fn audit(
     options: &cli::Audit,
     store: &Local,
@@ -251,7 +243,8 @@ impl End<'_> {
     fn why_not(&self, names: &Names) -> Result<Option<Message>, TransferError> {
         if Archive::is_generation(&self.access.store) {
             return Ok(Some(message!(
-                "a generation of a backup stays as it is; remove the file from it, so that the next one gets it again"
+                "it is in a generation of a backup; mend it in all of them with 'ibifs repair {path} --all --from STORE'",
+                path = json::path(&self.access.store)
             )));
         }
         if self.is_backup || self.facts.repairs_originals {
@@ -309,6 +302,7 @@ impl End<'_> {
             renewed: &|names, paths| repair::renewed(self.access, names, paths),
             progress: &mut |_, _| (),
             items: 0,
+            generations: None,
         };
         let done = repair.item(names);
         store.close();

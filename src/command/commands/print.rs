@@ -14,7 +14,7 @@ use crate::archive::{
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
-use crate::formats::fixity::{Marks, shown};
+use crate::formats::fixity::{Found, Marks, shown};
 use crate::formats::item::{Names, Seal, State};
 use crate::http::server::MetricsSocket;
 use crate::resolver::registry::{ListedActor, ListedDocument, RegisteredArchive};
@@ -267,7 +267,8 @@ pub(super) fn item_json(details: &ItemDetails<'_>) -> String {
     let damaged = damaged.iter().map(|(path, mark)| {
         json!({
             "path": shown(path),
-            "lost": mark.found.is_none(),
+            "lost": mark.found == Found::Nothing,
+            "unreadable": mark.found == Found::Unreadable,
             "since": mark.since.to_rfc3339(),
         })
     });
@@ -344,8 +345,9 @@ pub(super) fn item_text(details: &ItemDetails<'_>) -> String {
         let path = shown(path);
         let since = mark.since.to_rfc3339();
         let said = match mark.found {
-            Some(_) => message!("{path}, damaged; found on {since}", path, since),
-            None => message!("{path}, lost; found on {since}", path, since),
+            Found::Content(_) => message!("{path}, damaged; found on {since}", path, since),
+            Found::Unreadable => message!("{path}, unreadable; found on {since}", path, since),
+            Found::Nothing => message!("{path}, lost; found on {since}", path, since),
         };
         add("damaged", Some(localized(&said)));
     }

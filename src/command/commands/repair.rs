@@ -1,18 +1,22 @@
 //! `ibifs repair`: its arguments and its output.
 
+use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::XattrFlags;
 use serde_json::json;
 
 use super::access::StoreAccess;
+use super::backup::noted_directory;
 use super::scrub::{item_in, names_of};
 use super::transfer::{changing, is_same};
 use super::{network, put_out, say, usage};
+use crate::archive::audit::{Audit, AuditTally, StorePeer};
 use crate::archive::repair::{CopyPlace, Repair, RepairFinding, StorePlace};
 use crate::archive::transfer::Local;
-use crate::archive::tree::{SIDECAR, joined};
+use crate::archive::tree::{SIDECAR, Tree, joined};
+use crate::archive::{Archive, backup};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
@@ -41,17 +45,51 @@ pub(super) fn run(options: &cli::Repair) -> Result<Exit, Failure> {
     for from in &options.from {
         places.push(copy_place(from, &access, options)?);
     }
+    let is_json = options.output.json;
+    if Archive::is_generation(&access.store) {
+        let store = Local::reading(&access.store)?;
+        let (others, _lock) = backup::other_generations(&access.store)?;
+        let told = options.from.iter().find_map(|it| origin(&store, it));
+        let told = told.as_ref();
+        return mend(
+            &store,
+            &access,
+            (told, Some(&others)),
+            &names,
+            &mut places,
+            is_json,
+        );
+    }
     let store = changing(&access)?;
-    let done = mend(&store, &access, &names, &mut places, options.output.json);
+    let told = (Some(&access), None);
+    let done = mend(&store, &access, told, &names, &mut places, is_json);
     store.close();
     done
+}
+
+/// The path of a store, or of the generation of a backup that is meant.
+pub(super) fn place_of(text: &str) -> PathBuf {
+    let path = PathBuf::from(text);
+    backup::find(&path).unwrap_or(path)
+}
+
+/// The store of which a backup is, if it is the one at this place.
+fn origin(backup: &Local, place: &str) -> Option<StoreAccess> {
+    let access = StoreAccess::at(Path::new(place)).ok()?;
+    let is_its_own = backup
+        .service()
+        .matches(&access.read().ok()?.facts().service);
+    is_its_own.then_some(access)
 }
 
 /// The store, which is the first argument without --store, and the items.
 fn store_and_items(options: &cli::Repair) -> Result<(StoreAccess, &[String]), Failure> {
     match (&options.store, options.paths.split_first()) {
-        (Some(store), _) => Ok((StoreAccess::at(store)?, &options.paths)),
-        (None, Some((store, items))) => Ok((StoreAccess::at(Path::new(store))?, items)),
+        (Some(store), _) => Ok((
+            StoreAccess::at(&backup::find(store).unwrap_or_else(|_| store.clone()))?,
+            &options.paths,
+        )),
+        (None, Some((store, items))) => Ok((StoreAccess::at(&place_of(store))?, items)),
         (None, None) => Err(usage(message!("name the store"))),
     }
 }
@@ -76,7 +114,7 @@ fn copy_place(
     if is_url(from) {
         return archive_place(from, &options.network);
     }
-    let other = StoreAccess::at(Path::new(from))?;
+    let other = StoreAccess::at(&place_of(from))?;
     if is_same(&other.store, &access.store) {
         return Err(usage(message!(
             "'{from}' is the store itself; name another place that has copies",
@@ -92,6 +130,7 @@ fn copy_place(
 fn mend(
     store: &Local,
     access: &StoreAccess,
+    (told, generations): (Option<&StoreAccess>, Option<&[Tree]>),
     names: &[Names],
     places: &mut [Box<dyn CopyPlace>],
     is_json: bool,
@@ -101,12 +140,23 @@ fn mend(
         some => u64::try_from(some).ok(),
     });
     let (mut mended, mut left) = (0, 0);
+    let mut proofs: BTreeMap<String, Vec<Names>> = BTreeMap::new();
     let mut report = |finding: &RepairFinding| {
         if finding.is_left() {
             left += 1;
         } else {
             mended += 1;
-            tell(access, finding);
+            if let Some(told) = told {
+                tell(told, finding);
+            }
+            if let Some(from) = finding.from()
+                && let Some(names) = names_of(&finding.item)
+            {
+                let of_place = proofs.entry(from.to_owned()).or_default();
+                if of_place.last() != Some(&names) {
+                    of_place.push(names);
+                }
+            }
         }
         let text = if is_json {
             finding_json(finding)
@@ -122,6 +172,7 @@ fn mend(
         renewed: &|names, paths| renewed(access, names, paths),
         progress: &mut |items, bytes| progress.at_bytes(items, bytes),
         items: 0,
+        generations,
     };
     match names {
         [] => repair.all()?,
@@ -129,6 +180,15 @@ fn mend(
     }
     let items = repair.items;
     drop(progress);
+    // A generation keeps no ledger.
+    for (from, items) in proofs.iter().filter(|_| generations.is_none()) {
+        if let Err(failure) = prove(access, from, items) {
+            log::warn!(
+                "what was mended from '{from}' is not proved: {}",
+                failure.message
+            );
+        }
+    }
     say(&if is_json {
         json::line(&json!({ "items": items, "mended": mended, "left": left }))
     } else {
@@ -147,10 +207,39 @@ fn mend(
     Ok(if left > 0 { Exit::Failed } else { Exit::Done })
 }
 
+/// Compares items that were mended with the store from which they were; the ledgers of both note it. An Archive compares by its
+/// own audits.
+fn prove(access: &StoreAccess, from: &str, items: &[Names]) -> Result<(), Failure> {
+    if is_url(from) {
+        return Ok(());
+    }
+    let other = StoreAccess::at(&place_of(from))?;
+    // The history is told as by an audit.
+    let store = Local::reading(&access.store)?;
+    let there = Local::reading(&other.store)?;
+    let is_backup = there.service().matches(store.service());
+    let directory = is_backup.then(|| noted_directory(&other.store));
+    let mut audit = Audit {
+        store: &store,
+        peer: &mut StorePeer::new(there, from, directory),
+        report: &mut |_| Ok(()),
+        mend: &mut |_, _| Ok(Some(message!("its Archive mends it"))),
+        progress: &mut |_, _| (),
+        tally: AuditTally::default(),
+    };
+    Ok(audit.some(items)?)
+}
+
 /// Tells the history of a store that a file was mended.
 pub(super) fn tell(access: &StoreAccess, finding: &RepairFinding) {
     if !finding.is_left() {
-        let note = format!("{}: {}", shown(&finding.path), finding.code);
+        // Without the path by which the user called the place.
+        let source = finding.source.as_deref().unwrap_or_default();
+        let said = [finding.code.word(), "from", source].join(" ");
+        let note = match &finding.path[..] {
+            [] => said,
+            path => format!("{}: {said}", shown(path)),
+        };
         access.tell(EventKind::Mended, names_of(&finding.item).as_ref(), &note);
     }
 }

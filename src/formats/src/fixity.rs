@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 pub use judge::{Verdict, judge};
-pub use marks::{Mark, Marks, marks_text, parse_marks};
+pub use marks::{Found, Mark, Marks, marks_text, parse_marks};
 
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest-sha256.txt";

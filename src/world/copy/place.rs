@@ -4,11 +4,12 @@ use super::copying::CopySource;
 use super::download::download;
 use super::found::{CopyRequest, ItemToCopy, digest_of};
 use crate::archive::repair::{CopyPlace, FetchOutcome, MissingContent, Template};
-use crate::archive::transfer::{Incoming, Skip, TransferError};
+use crate::archive::transfer::{Incoming, Local, Skip, TransferError};
 use crate::formats::inventory::{Entry, EntryKind};
 use crate::formats::item::Names;
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::fetching::Stopped;
+use ibi::message;
 use ibi::message::Localize;
 
 /// An Archive that is asked by its URL.
@@ -83,6 +84,19 @@ impl ArchivePlace {
 impl CopyPlace for ArchivePlace {
     fn name(&self) -> &str {
         &self.url
+    }
+
+    fn holder(&self) -> String {
+        self.url.clone()
+    }
+
+    fn bring_back(&mut self, _names: &Names, _to: &Local) -> Result<bool, TransferError> {
+        let url = &self.url;
+        Err(Skip::NotTaken(message!(
+            "copy it with 'ibifs copy ITEM STORE --from {url}'",
+            url
+        ))
+        .into())
     }
 
     fn fetch(

@@ -1,18 +1,29 @@
 //! Marks of damaged and lost files, as a text: a line for each, `<recorded digest> <digest found> <time>  <path>`. The
-//! digest that was found is `-` where the file is lost.
+//! digest that was found is `-` where the file is lost, and `!` where it cannot be read.
 
 use std::collections::BTreeMap;
 
 use super::{Digest, decode, encode, lines};
 use ibi::Timestamp;
 
+/// A file that is not what was recorded of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It has other content.
+    Content(Digest),
+    /// It is on a disk that cannot read it.
+    Unreadable,
+    /// It is lost.
+    Nothing,
+}
+
 /// A file that is damaged or lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// The digest that is recorded of it.
     pub recorded: Digest,
-    /// The digest that it has; None where it is lost.
-    pub found: Option<Digest>,
+    /// The finding in its place.
+    pub found: Found,
     /// The time at which that was found.
     pub since: Timestamp,
 }
@@ -35,8 +46,9 @@ fn mark_line(line: &[u8]) -> Option<(Vec<u8>, Mark)> {
     let mark = Mark {
         recorded: Digest::parse(digest)?,
         found: match found {
-            "-" => None,
-            found => Some(Digest::parse(found.as_bytes())?),
+            "-" => Found::Nothing,
+            "!" => Found::Unreadable,
+            found => Found::Content(Digest::parse(found.as_bytes())?),
         },
         since: Timestamp::parse_rfc3339(since).ok()?,
     };
@@ -47,7 +59,11 @@ fn mark_line(line: &[u8]) -> Option<(Vec<u8>, Mark)> {
 pub fn marks_text(marks: &Marks) -> Vec<u8> {
     let mut text = Vec::new();
     for (path, mark) in marks {
-        let found = mark.found.map_or("-".to_owned(), |it| it.to_string());
+        let found = match mark.found {
+            Found::Content(digest) => digest.to_string(),
+            Found::Unreadable => "!".to_owned(),
+            Found::Nothing => "-".to_owned(),
+        };
         let since = mark.since.to_rfc3339();
         text.extend_from_slice(format!("{} {found} {since}  ", mark.recorded).as_bytes());
         text.extend_from_slice(&encode(path));
@@ -68,8 +84,9 @@ mod tests {
             since: Timestamp::from_unix(1_700_000_000, 0),
         };
         let marks = Marks::from([
-            (b"doc/a  b".to_vec(), mark(Some(Digest([2; 32])))),
-            (b"lost\n%".to_vec(), mark(None)),
+            (b"doc/a  b".to_vec(), mark(Found::Content(Digest([2; 32])))),
+            (b"lost\n%".to_vec(), mark(Found::Nothing)),
+            (b"sick".to_vec(), mark(Found::Unreadable)),
         ]);
         let mut text = marks_text(&marks);
         assert_eq!(parse_marks(&text), marks);
