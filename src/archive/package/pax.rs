@@ -124,35 +124,25 @@ impl Sparse {
 
 /// The map that is in front of the content in format 1.0: lines with numbers, the first with how many pairs follow.
 fn map_in_content(stored: &mut impl Read, length: &mut u64) -> Result<Vec<u64>, Message> {
-    let mut text = Vec::new();
-    loop {
+    let (mut numbers, mut line) = (Vec::<u64>::new(), Vec::new());
+    for _ in 0..LONGEST_MAP / BLOCK {
         let mut block = [0; BLOCK];
         stored.read_exact(&mut block).map_err(|_| not_valid())?;
         *length = length.checked_sub(BLOCK as u64).ok_or_else(not_valid)?;
-        text.extend(block);
-        let end = text
-            .iter()
-            .rposition(|byte| *byte == b'\n')
-            .map_or(0, |end| end + 1);
-        let lines = text[..end]
-            .split(|byte| *byte == b'\n')
-            .filter(|line| !line.is_empty());
-        let lines = lines.map_while(|line| std::str::from_utf8(line).ok()?.parse::<u64>().ok());
-        let mut numbers: Vec<u64> = lines.collect();
-        if let Some(pairs) = numbers.first().copied() {
-            let wanted = usize::try_from(pairs)
-                .ok()
-                .and_then(|pairs| pairs.checked_mul(2))
-                .ok_or_else(not_valid)?;
-            if numbers.len() > wanted {
-                numbers.truncate(wanted + 1);
-                return Ok(numbers.split_off(1));
+        for byte in block {
+            if byte != b'\n' {
+                line.push(byte);
+            } else if !line.is_empty() {
+                let number = std::str::from_utf8(&line).ok().and_then(|it| it.parse().ok());
+                numbers.push(number.ok_or_else(not_valid)?);
+                line.clear();
+                if numbers.len() as u64 > numbers[0].checked_mul(2).ok_or_else(not_valid)? {
+                    return Ok(numbers.split_off(1));
+                }
             }
         }
-        if text.len() > LONGEST_MAP {
-            return Err(not_valid());
-        }
     }
+    Err(not_valid())
 }
 
 /// A sparse file with zeros where it has no data.
