@@ -24,6 +24,9 @@ use ibi::Timestamp;
 const COPIES: &str = "copies";
 pub const BACKUPS: &str = "backups.ibi";
 
+/// The directory with the same record of the backups for services. Only the owner of the store and root may enter the one above it.
+pub const SHOWN_BACKUPS: &str = "fixity/backups";
+
 /// The time for which another process may write, and the interval at which it is looked whether it does.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const TURN: Duration = Duration::from_millis(10);
@@ -43,15 +46,46 @@ pub fn noted_copies(tree: &Tree, place: &Place) -> Result<Vec<KnownCopy>, TreeEr
 
 /// The backups of a store that are noted in it.
 pub fn noted_backups(tree: &Tree) -> Result<Vec<BackupNote>, TreeError> {
-    let text = tree.read_small(BACKUPS)?;
-    Ok(parse_backups(&text.unwrap_or_default()))
+    let text = match tree.read_small(BACKUPS) {
+        Err(error) if error.errno() == Errno::ACCESS => {
+            tree.read_small(&format!("{SHOWN_BACKUPS}/{BACKUPS}"))
+        }
+        read => read,
+    };
+    Ok(parse_backups(&text?.unwrap_or_default()))
+}
+
+/// Writes the backups of a store, also where a service reads them that has given up root and may not enter the store.
+fn write_backups(tree: &Tree, backups: &[BackupNote]) -> Result<(), TreeError> {
+    let text = backups_text(backups);
+    tree.write_small(".", BACKUPS, text.as_bytes(), None)?;
+    if tree.is_directory(SHOWN_BACKUPS) {
+        show_backups(tree, &text)?;
+    }
+    Ok(())
+}
+
+fn show_backups(tree: &Tree, text: &str) -> Result<(), TreeError> {
+    let unsynced = Durability::Unsynced;
+    tree.write_beside(SHOWN_BACKUPS, BACKUPS, text.as_bytes(), unsynced)
+}
+
+/// Makes what a service needs that opens the store as root and gives that up: the records of later scrubs, copies and backups are
+/// found from there.
+///
+/// # Errors
+/// The store cannot be written.
+pub fn prepare_for_service(tree: &Tree) -> Result<(), ScrubError> {
+    scrub::prepare(tree)?;
+    tree.make_directories(SHOWN_BACKUPS)?;
+    Ok(show_backups(tree, &backups_text(&noted_backups(tree)?))?)
 }
 
 /// Notes a backup in a store. Of two that end at once one may be missing until it is made again.
 pub fn note_backup(tree: &Tree, made: BackupNote) -> Result<(), TreeError> {
     let mut backups = noted_backups(tree)?;
     copies::note_backup(&mut backups, made);
-    tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
+    write_backups(tree, &backups)
 }
 
 /// Notes that a backup that is noted was proved by a drill.
@@ -74,7 +108,7 @@ fn change_backup(
         return Ok(());
     };
     change(known);
-    tree.write_small(".", BACKUPS, backups_text(&backups).as_bytes(), None)
+    write_backups(tree, &backups)
 }
 
 /// Notes that a package of an item was written, at the path by which the user calls it.

@@ -94,7 +94,7 @@ pub use crate::os::clock::{Clock, SystemClock};
 pub use actor::{Actor, OwnerOnDisk, Process, Stranger, may_replace};
 pub use check::{CheckCode, CheckFinding, CheckReport, ItemProgress, Severity, metadata_problems};
 pub use content::{ContentChange, watch_content};
-pub use copies::ItemCopies;
+pub use copies::{CopyFigures, ItemCopies};
 pub use describe::{FileList, RunAs};
 pub use directory::PublicDirectory;
 pub use drafts::{closed, is_draft, opened};

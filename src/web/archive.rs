@@ -4,6 +4,7 @@ mod audit;
 mod cache;
 pub(crate) mod conditions;
 mod content;
+mod copies;
 mod crawlers;
 mod damage;
 mod dav;
@@ -34,8 +35,9 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::archive::answering::AuditService;
+use crate::archive::copies::prepare_for_service;
 use crate::archive::witness::Witness;
-use crate::archive::{Archive, ReadAs, scrub};
+use crate::archive::{Archive, ReadAs};
 use crate::formats::base_url::BaseUrl;
 use crate::http::server::metrics::Monitored;
 use crate::http::server::share::{Proxies, Share, Shares, client_of};
@@ -87,10 +89,15 @@ pub struct Site {
     gauges: measure::Gauges,
 }
 
+/// An Archive as the public reads it.
+fn public(archive: &Archive) -> ReadAs<'_> {
+    archive.read_as(&act).numbered(NOBODY.acts_as())
+}
+
 impl Site {
     /// The Archive as the public reads it.
     fn public(&self) -> ReadAs<'_> {
-        self.archive.read_as(&act).numbered(NOBODY.acts_as())
+        public(&self.archive)
     }
 
     /// The site of an Archive that is reached at this URL, with its administrator's e-mail address.
@@ -98,7 +105,7 @@ impl Site {
     pub fn new(archive: Archive, url: BaseUrl, email: String, clock: SiteClock) -> Site {
         // The records of a later scrub are found from what is opened now.
         if rustix::process::geteuid().is_root()
-            && let Err(error) = scrub::prepare(archive.tree())
+            && let Err(error) = prepare_for_service(archive.tree())
         {
             log::debug!("what scrubs record is found after the next start: {error}");
         }

@@ -8,7 +8,7 @@ use super::finding::{BackupError, BackupFinding, BackupTally};
 use super::note::Sharing;
 use super::settling::{self, LEDGER};
 use super::unit::Vanished;
-use crate::archive::copies::{BACKUPS, note_backup};
+use crate::archive::copies::{BACKUPS, SHOWN_BACKUPS, note_backup};
 use crate::archive::finding::Reporter;
 use crate::archive::log_files::LOG_DIRECTORY;
 use crate::archive::scrub::{DIRECTORY, MARKS};
@@ -62,10 +62,11 @@ fn is_left_or_facts(path: &[u8]) -> bool {
     is_left(path) || path == FACTS.as_bytes()
 }
 
-/// Within an area the positions of scrubs are not copied, nor the marks of damaged files: a damaged file is not copied
-/// over its good copy, which is not damaged.
+/// Within an area the positions of scrubs and the record of backups are not copied, nor the marks of damaged files: a damaged file
+/// is not copied over its good copy, which is not damaged.
 fn is_left_below(path: &[u8]) -> bool {
-    path.starts_with(b"fixity/progress") || path == MARKS.as_bytes()
+    let left = [MARKS.as_bytes(), SHOWN_BACKUPS.as_bytes()];
+    path.starts_with(b"fixity/progress") || left.contains(&path)
 }
 
 /// Copies the store to a directory, and waits until all is on disk.

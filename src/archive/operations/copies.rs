@@ -1,9 +1,11 @@
 //! The copies of items that this Archive knows of, and whether they are as many as it wants.
 
+use std::time::Instant;
+
 use super::{Archive, ArchiveError, Facts};
 use crate::archive::copies::{noted_backups, noted_copies};
 use crate::archive::scrub::{marks_of, recorded_change, scrubbed_at};
-use crate::archive::store::Item;
+use crate::archive::store::{Item, ItemId, Store};
 use crate::archive::tree::Place;
 use crate::formats::copies::{BackupNote, CopyCount, CopyKind, KnownCopy, Proof};
 use crate::formats::item::{Names, State};
@@ -62,7 +64,87 @@ impl ItemCopies {
     }
 }
 
+/// The number of items that are read at a time when all are counted.
+const PAGE: usize = 500;
+
+/// The figures of the copies of all items, at an instant.
+#[derive(Clone, Debug)]
+pub struct CopyFigures {
+    /// When they were counted.
+    pub at: Timestamp,
+    /// The originals with fewer copies than the Archive wants.
+    pub short_originals: u64,
+    /// The copies of other Archives' items of which there are fewer.
+    pub short_copies: u64,
+    /// When an item was last compared with a copy elsewhere.
+    pub audited: Option<Timestamp>,
+    /// The first of those that are short and may be named.
+    pub named: Vec<ItemCopies>,
+}
+
+impl CopyFigures {
+    fn add(&mut self, state: State, known: ItemCopies, may_be_named: impl FnOnce(usize) -> bool) {
+        let others = known.copies.iter().skip(1);
+        let proved = others.filter_map(|copy| copy.proof.as_ref().map(|proof| &proof.at));
+        self.audited = proved.chain(&self.audited).max().cloned();
+        if known.count.is_enough {
+            return;
+        }
+        match state {
+            State::Copy => self.short_copies += 1,
+            _ => self.short_originals += 1,
+        }
+        if may_be_named(self.named.len()) {
+            self.named.push(known);
+        }
+    }
+}
+
 impl Archive {
+    /// Counts the copies of all items by a connection to the index that nothing else waits for. It rests as long as it works.
+    /// `may_be_named` decides whether an item that is short is named beside so many others.
+    ///
+    /// # Errors
+    /// The index cannot be read.
+    pub fn copy_figures(
+        &self,
+        index: &Store,
+        may_be_named: impl Fn(&Item, usize) -> bool,
+    ) -> Result<CopyFigures, ArchiveError> {
+        let backups = self.backups_or_none();
+        let mut figures = CopyFigures {
+            at: self.clock.now(),
+            short_originals: 0,
+            short_copies: 0,
+            audited: None,
+            named: Vec::new(),
+        };
+        let mut after = ItemId(0);
+        loop {
+            let begun = Instant::now();
+            let items = index.items_after(after, PAGE)?;
+            let Some(last) = items.last() else {
+                return Ok(figures);
+            };
+            after = last.id;
+            for item in &items {
+                if item.state != State::Deleted && !item.names.matches(&self.facts.service) {
+                    let known = self.copies_of(item, &backups);
+                    figures.add(item.state, known, |count| may_be_named(item, count));
+                }
+            }
+            std::thread::sleep(begun.elapsed());
+        }
+    }
+
+    /// The backups of this store; none where these are not known.
+    pub fn backups_or_none(&self) -> Vec<BackupNote> {
+        self.backups().unwrap_or_else(|error| {
+            log::debug!("the backups are not known: {error}");
+            Vec::new()
+        })
+    }
+
     /// The backups of this store that it knows of.
     ///
     /// # Errors

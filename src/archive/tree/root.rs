@@ -53,13 +53,14 @@ const ROOT: OFlags = OFlags::RDONLY
 pub const DIRECTORIES: [&str; 4] = ["col", "ibip", "deleted", "staging"];
 
 /// The directories that [`Tree::keep_open`] keeps open.
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 7] = [
     "col",
     "ibip",
     "deleted",
     "fixity/col",
     "fixity/ibip",
     "fixity/damaged",
+    "fixity/backups",
 ];
 
 impl Tree {

@@ -1,15 +1,17 @@
 //! The reports of an Archive's service about itself.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::http::Method;
+use axum::http::{HeaderMap, Method};
 use parking_lot::Mutex;
 use rustix::fs::fstatvfs;
 
+use super::copies::{self, CopyCounter};
 use super::{Site, dav, oai, transfer};
-use crate::archive::Archive;
 use crate::archive::scrub::{self, LastScrub};
 use crate::archive::store::{ChangeCounts, ChangeNumber, Counts, ItemId, Store, StoreError};
+use crate::archive::{Archive, CopyFigures};
 use crate::http::server::metrics::{MetricKind, MetricsText, Monitored, RequestKinds};
 
 /// The shortest time between two counts of the items, which read the whole index.
@@ -42,12 +44,13 @@ pub(super) fn kinds(site: &Site) -> RequestKinds {
 #[derive(Debug, Default)]
 pub(super) struct Gauges {
     state: Mutex<State>,
+    copies: CopyCounter,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// A connection to the index besides that of the requests, which a count would delay.
-    index: Option<Store>,
+    index: Option<Arc<Store>>,
     scrub: Option<LastScrub>,
     counted: Option<(Instant, Counts)>,
     changes: Changes,
@@ -90,11 +93,17 @@ impl Gauges {
                 if let Err(error) = state.changes.follow(&index) {
                     log::debug!("changes are counted later: {}", error.cause());
                 }
-                state.index = Some(index);
+                state.index = Some(Arc::new(index));
             }
             Err(error) => log::warn!("items are not counted: {}", error.cause()),
         }
         state.scrub = LastScrub::open(archive.tree());
+    }
+
+    /// The figures of the copies of all items, as they were last counted.
+    fn copies(&self, archive: &Arc<Archive>) -> Option<CopyFigures> {
+        let index = self.state.lock().index.clone()?;
+        self.copies.figures(archive, &index)
     }
 }
 
@@ -140,6 +149,15 @@ impl Monitored for Site {
             Ok(_) => None,
             Err(errno) => Some(format!("the store cannot be reached: {errno}")),
         }
+    }
+
+    fn page(&self, path: &str, headers: &HeaderMap) -> Option<String> {
+        if path != "/copies" {
+            return None;
+        }
+        let (archive, figures) = (&self.archive, self.gauges.copies(&self.archive));
+        let backups = archive.backups_or_none();
+        Some(copies::page(archive, figures.as_ref(), &backups, headers))
     }
 
     fn measure(&self, text: &mut MetricsText) {
@@ -191,6 +209,8 @@ impl Monitored for Site {
             );
         }
         drop(state);
+        let figures = self.gauges.copies(&self.archive);
+        copies::measure(figures.as_ref(), &self.archive.backups_or_none(), text);
         let damaged = scrub::damage(self.archive.tree()).into_iter();
         text.single(
             "ibifs_damaged_files",

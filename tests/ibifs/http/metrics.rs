@@ -216,6 +216,51 @@ fn an_archive_reports_of_itself() {
     );
 }
 
+/// The copies of items are counted beside the requests, by a service that has given up root, and what is known of backups is
+/// read each time; the administrator's page is not at the public address.
+#[test]
+fn an_archive_reports_of_copies() {
+    let env = TestEnv::new();
+    env.sh(
+        "ibifs init A --host archive-a.example.org > said; printf 'place {br sp}\ncopies 2\n' >> A/archive.ibi; chmod 700 A
+         ibifs mint A | head -n 1 > one; echo text > A/col/$(< one)/doc/file; ibifs scrub A > said; sleep 1.1; date +%s > before
+         ibifs backup A saved --place '<de> bonn' > said; ibifs backup --drill saved --store A > said; sleep 1.1; ibifs mint A | head -n 1 > two
+         ibifs mint A | head -n 1 > three; chmod 700 A/col/$(< three)",
+    );
+    let mut served = Served::start(&env, "A --metrics 127.0.0.1:0");
+    let at = reported_at(&mut served);
+    env.sh(&format!("for try in $(seq 200); do curl -s {at}/metrics | grep -q ^ibifs_copies_counted && break; sleep .05; done"));
+    let found = metrics(&env, &at);
+    let short = |state: &str| found[&format!("ibifs_items_short_of_copies{{state=\"{state}\"}}")];
+    assert_eq!((short("original"), short("copy")), (2.0, 0.0));
+    let before: f64 = env.sh("cat before").trim().parse().expect("a number");
+    for what in ["copies_counted", "last_audit", "last_backup", "last_drill"] {
+        let instant = found[&format!("ibifs_{what}_timestamp_seconds")];
+        assert!(instant >= before && instant < before + 600.0, "{what}");
+    }
+    env.sh(&format!("sleep 1.1; ibifs backup A saved > said; for try in 1 2 3 4 5; do curl -s {at}/metrics > said; sleep .05; done"));
+    let later = metrics(&env, &at);
+    let (backup, counted) = (
+        "ibifs_last_backup_timestamp_seconds",
+        "ibifs_copies_counted_timestamp_seconds",
+    );
+    assert!(later[backup] > found[backup]);
+    assert_eq!(later[counted], found[counted]);
+    served.prints(
+        &env,
+        &format!(
+            r#"status $U/copies; status {at}/other; curl -s {at}/copies > page; curl -s -H 'Accept-Language: pt-BR' {at}/copies | grep -c '<h1>Cópias'
+            python3 -c "
+import xml.etree.ElementTree as xml; x = '{{http://www.w3.org/1999/xhtml}}'
+cells = [it.text for it in xml.parse('page').getroot().iter(x + 'td')]; print(cells[0], cells[1], cells[3].split()[1], len(cells))"; grep -c "$(< two)<" page; grep -c -e saved -e "$(< three)<" page || true; grep -c "<code>copies 2</code>" page"#
+        ),
+        "404\n404\n1\n<de> bonn 4 good 7\n1\n0\n1",
+    );
+    // The other copy of the record is for services alone.
+    env.exits("setpriv --reuid=60001 --regid=60001 --clear-groups cat A/fixity/backups/backups.ibi 2> said", 1);
+    env.sh("test ! -e saved/fixity/backups");
+}
+
 #[test]
 fn a_resolver_reports_of_itself() {
     let env = TestEnv::new();

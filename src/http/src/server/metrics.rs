@@ -13,6 +13,8 @@ mod text;
 
 use std::sync::Arc;
 
+use axum::http::HeaderMap;
+
 pub use listen::MetricsSocket;
 pub use listen::{Reporter, serve};
 pub use requests::{RequestCounts, RequestKinds};
@@ -25,6 +27,12 @@ pub trait Monitored: Send + Sync {
 
     /// Adds what it knows. It may wait for the disk.
     fn measure(&self, text: &mut MetricsText);
+
+    /// A page for the administrator, in the language that the headers ask for. None where there is none of this path. It may
+    /// wait for the disk.
+    fn page(&self, _path: &str, _headers: &HeaderMap) -> Option<String> {
+        None
+    }
 }
 
 /// A service, for the threads that answer and the one that reports.

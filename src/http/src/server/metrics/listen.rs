@@ -1,4 +1,4 @@
-//! The address at which a service reports of itself: `/healthz`, `/readyz` and `/metrics`. It has no TLS and knows no
+//! The address at which a service reports of itself: `/healthz`, `/readyz`, `/metrics` and pages for the administrator. It has no TLS and knows no
 //! users; it is for this machine, or a network of the administrator.
 
 use std::convert::Infallible;
@@ -109,9 +109,18 @@ async fn answered<B>(reporter: Reporter, request: &Request<B>) -> Response<Body>
                 Err(refusal) => refusal,
             }
         }
-        _ => {
-            let sentence = "there is only /healthz, /readyz and /metrics";
-            answer::refusal(StatusCode::NOT_FOUND, sentence)
+        path => {
+            let (path, headers) = (path.to_owned(), request.headers().clone());
+            let page = answer::aside(move || reporter.service.page(&path, &headers)).await;
+            match page {
+                Ok(Some(page)) => answer::whole(StatusCode::OK, "text/html; charset=utf-8", page),
+                Ok(None) => {
+                    let sentence =
+                        "there is only /healthz, /readyz, /metrics and, of an Archive, /copies";
+                    answer::refusal(StatusCode::NOT_FOUND, sentence)
+                }
+                Err(refusal) => refusal,
+            }
         }
     };
     answer::no_store(response)
