@@ -85,8 +85,8 @@ fn generations_are_checked_by_their_directory() {
         &env,
         r#"(back; dated 1; back) > said; rm -r G/2026-01*/col/$(item 1); named() { sed "s;.*/$(basename $(newest)):;newest:;; s;.*/2026-01.*:;old:;"; }
         ibifs fsck G | named; (no ibifs fsck G --all) > said; named < said | sed 's/^not-in-tree: .*/lost/'
-        (no ibifs fsck G --all --json) | jq '.errors > 0'; (no ibifs fsck G@2026-01-01 --json) | jq -r .store | sed 's;.*/;;'; no ibifs fsck G@2025"#,
-        "newest:\n4 items, 0 findings\nold:\nlost\n3 items, 1 finding\nnewest:\n4 items, 0 findings\ntrue\nfalse\n2026-01-01T000000Z",
+        (no ibifs fsck G --all --json) | jq '.errors > 0'; (no ibifs fsck G --all --json) | wc -l; (no ibifs fsck G@2026-01-01 --json) | jq -r .store | sed 's;.*/;;'; no ibifs fsck G@2025"#,
+        "newest:\n4 items, 0 findings\nold:\nlost\n3 items, 1 finding\nnewest:\n4 items, 0 findings\ntrue\nfalse\n2\n2026-01-01T000000Z",
     );
     for (command, status) in [
         ("ibifs fsck S --all", 2),

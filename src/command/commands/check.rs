@@ -76,7 +76,7 @@ pub(super) fn fsck(options: &Fsck) -> Result<Exit, Failure> {
     for store in &generations {
         let report = checked(store, options)?;
         say(&if options.output.json {
-            print::report_json(store, &report)
+            print::report_line(store, &report)
         } else {
             format!(
                 "{}:\n{}",

@@ -416,6 +416,15 @@ pub(super) fn list_line(listed: &ListedItem) -> String {
 }
 
 pub(super) fn report_json(store: &Path, report: &CheckReport) -> String {
+    json::pretty(&report_value(store, report))
+}
+
+/// The same in one line, for a list of reports.
+pub(super) fn report_line(store: &Path, report: &CheckReport) -> String {
+    json::line(&report_value(store, report))
+}
+
+fn report_value(store: &Path, report: &CheckReport) -> Value {
     let findings: Vec<Value> = report
         .findings
         .iter()
@@ -431,7 +440,7 @@ pub(super) fn report_json(store: &Path, report: &CheckReport) -> String {
             })
         })
         .collect();
-    json::pretty(&json!({
+    json!({
         "store": json::path(store),
         "in_use": report.in_use,
         "items": report.items,
@@ -439,7 +448,7 @@ pub(super) fn report_json(store: &Path, report: &CheckReport) -> String {
         "warnings": report.count(Severity::Warning),
         "notices": report.count(Severity::Notice),
         "findings": findings,
-    }))
+    })
 }
 
 /// The kind of report: of a run that repairs, or of what one would repair.
