@@ -273,9 +273,12 @@ impl AuditTurn {
             send,
         };
         let (mut expected, mut damaged) = (Vec::new(), Vec::new());
+        let gone = self.request.gone.iter().cloned();
+        let gone = gone.map(|(item, gone)| Learned::Gone(item, gone));
+        let asker = &self.request.parties.asker;
+        self.service.learn(asker, None, &gone.collect::<Vec<_>>());
         let is_complete = sending.add(&self.head.to_string())
             && self.items(reader, &mut sending, (&mut expected, &mut damaged));
-        let asker = &self.request.parties.asker;
         self.service.learn(asker, None, &damaged);
         if is_complete {
             let signature = AuditAnswer::signature(&sending.text, &self.service.key);
@@ -303,7 +306,7 @@ impl AuditTurn {
         (expected, damaged): (&mut Vec<Expected>, &mut Vec<Learned>),
     ) -> bool {
         let most = Duration::from_secs(self.request.seconds);
-        let mut reading = Instant::now();
+        let (mut reading, mut is_first) = (Instant::now(), true);
         for item in &self.request.items {
             let is_late = self.began.elapsed() >= most;
             if is_late {
@@ -323,7 +326,7 @@ impl AuditTurn {
                 }
             }
             let is_long = sending.text.len() + lines.len() > LONGEST_ANSWER / 2;
-            if is_long && !expected.is_empty() {
+            if is_long && !is_first {
                 return sending.add(&AnswerLine::End(false).to_string());
             }
             let answer = if is_long { ItemAnswer::Unread } else { answer };
@@ -331,11 +334,14 @@ impl AuditTurn {
                 sending.text.push_str(&lines);
             }
             let digest = challenge.of_item(Role::Asker, item, &files);
-            expected.push(Expected {
-                item: item.clone(),
-                digest,
-                is_whole: damaged.len() == before,
-            });
+            if matches!(answer, ItemAnswer::Read(_)) {
+                expected.push(Expected {
+                    item: item.clone(),
+                    digest,
+                    is_whole: damaged.len() == before,
+                });
+            }
+            is_first = false;
             damaged.truncate(MOST_DAMAGED);
             if !sending.add(&AnswerLine::Item(item.clone(), answer).to_string()) {
                 return false;
@@ -360,7 +366,10 @@ impl AuditTurn {
         });
         let read = shown.and_then(|item| {
             let Some(item) = item else {
-                return Ok(Some((ItemAnswer::Missing, SentFiles::new())));
+                let known = reader.store().find_by_names(&names)?;
+                let gone = known.map(|item| reader.gone(&item)).transpose()?.flatten();
+                let answer = gone.map_or(ItemAnswer::Missing, ItemAnswer::Gone);
+                return Ok(Some((answer, SentFiles::new())));
             };
             let mut again = ReadAgain {
                 before: &|path, size| challenge.before(ibi, path, size),
@@ -497,6 +506,7 @@ mod tests {
                 nonce: Digest([1; 32]),
                 seconds: 1,
                 wants_files: true,
+                gone: Vec::new(),
                 items: vec![Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("a name")],
             };
             request.signed(&asker)

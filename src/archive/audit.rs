@@ -10,13 +10,16 @@
 //! Each module uses modules above it in this list, never one below.
 //!
 //! - [`finding`]: what differs, and counts.
+//! - [`gone`]: what was withdrawn or removed on a side.
 //! - [`peer`]: a place with which items are compared.
 //! - [`pass`]: items, one after the other.
 
 mod finding;
+mod gone;
 mod pass;
 mod peer;
 
 pub use finding::{AuditFinding, AuditTally};
+pub use gone::note_gone;
 pub use pass::{Audit, Side};
 pub use peer::{AuditPeer, Comparison, ReadHere, StorePeer};

@@ -20,6 +20,10 @@ use crate::formats::copies::{
 use crate::os::writing::Durability;
 use ibi::Timestamp;
 
+/// The directory with a file for each copy whose original was said to be withdrawn or removed, so that they are found without a
+/// walk through all ledgers.
+const GONE: &str = "fixity/gone";
+
 /// The file of an item, and that of the store.
 const COPIES: &str = "copies";
 pub const BACKUPS: &str = "backups.ibi";
@@ -122,13 +126,23 @@ pub fn note_export(
     made: Timestamp,
 ) -> Result<(), ScrubError> {
     let copy = KnownCopy {
-        kind: CopyKind::Export,
-        holder: path.to_owned(),
         made: Some(made),
-        place: Vec::new(),
-        proof: None,
+        ..KnownCopy::new(CopyKind::Export, path.to_owned())
     };
     CopyLedger::of(tree)?.note(place, copy)
+}
+
+/// Marks a copy whose original is said to be withdrawn or removed.
+pub fn mark_gone(tree: &Tree, place: &Place) -> Result<(), TreeError> {
+    let path = format!("{GONE}/{}", place.as_str());
+    let (directory, name) = path.rsplit_once('/').unwrap_or_default();
+    tree.make_directories(directory)?;
+    tree.write_beside(directory, name, b"", Durability::Unsynced)
+}
+
+/// The places of copies that were marked so, whatever was decided since.
+pub fn marked_gone(tree: &Tree) -> Vec<String> {
+    scrub::marked_items(tree, GONE)
 }
 
 impl CopyLedger<'_> {

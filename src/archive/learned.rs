@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
+use super::audit::note_gone;
 use super::copies::{CopyLedger, noted_copies};
 use super::operations::{Archive, Clock, SystemClock};
 use super::scrub::{ScrubError, mark_found};
@@ -216,6 +217,14 @@ impl Taking<'_> {
 
     fn line(&mut self, from: &LearnedFrom, line: &Learned) -> Result<(), TransferError> {
         let names = Names::from(line.item().clone());
+        if let Learned::Gone(_, gone) = line {
+            let is_it = |holder: &str| is_name_of(holder, self.url, self.key);
+            let is_told = self.events < MOST_EVENTS;
+            let is_new = gone.at <= SystemClock.now()
+                && note_gone(self.archive, &names, gone, &is_it, is_told)?;
+            self.events += usize::from(is_new);
+            return Ok(());
+        }
         let Some(item) = self.archive.held(&names)? else {
             return Ok(());
         };
@@ -227,6 +236,7 @@ impl Taking<'_> {
         match line {
             Learned::Compared(_, is_good) => Ok(self.compared(from, &item, *is_good)?),
             Learned::Damaged(_, path, digest) => Ok(self.damaged(&item, path, *digest)?),
+            Learned::Gone(..) => Ok(()),
         }
     }
 
@@ -249,14 +259,12 @@ impl Taking<'_> {
         }
         let holder = SaidOfItself::holder(from.service.as_deref(), self.url, self.key);
         let copy = KnownCopy {
-            kind: CopyKind::Archive,
-            holder: holder.clone(),
-            made: None,
             place: from.place.clone(),
             proof: Some(Proof {
                 at: Timestamp::from_unix(from.at.seconds(), 0),
                 is_good,
             }),
+            ..KnownCopy::new(CopyKind::Archive, holder.clone())
         };
         CopyLedger::of(tree)?.change(&place, |copies| note_copy_of(copies, copy, &is_its))?;
         // As an audit from here does it.

@@ -50,7 +50,8 @@ pub use digests::{
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};
 pub use marks::{
-    MARKS, change_marks, damage, damage_found, mark_found, marks_of, remember_if_possible,
+    MARKS, change_marks, damage, damage_found, mark_found, marked_items, marks_of,
+    remember_if_possible,
 };
 pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::archive::store::Item;
+use crate::formats::copies::Gone;
 use crate::formats::item::{Names, State};
 use ibi::Ibi;
 use ibi::relation::RelationKind;
@@ -32,6 +33,14 @@ fn escaped(json: &str) -> String {
         }
     }
     text
+}
+
+/// What became of an item, by the word of its Archive.
+pub(super) fn gone(gone: Option<&Gone>) -> Value {
+    gone.map_or(
+        Value::Null,
+        |gone| json!({"what": gone.word(), "at": gone.at.to_rfc3339(), "reason": gone.reason}),
+    )
 }
 
 /// The identifiers of an item: `rep` and `ibip`, null for an unknown form.

@@ -130,7 +130,7 @@ fn nothing_is_overwritten_without_the_recorded_content() {
         "mv $d away; audits S --with D | sed 's;D/.*;D;'; mv away $d; audits S --with D > /dev/null
          ibifs remove --store D $item; audits S --with D | sed 's;D/.*;D;'; audits S --with D",
         "status 1\ngone: D\n1 item compared, 2 files: 0 files mended, 1 left to see to\n\
-         status 1\ngone: D\n1 item compared, 2 files: 0 files mended, 1 left to see to\n\
+         status 1\ngone: D\n0 items compared, 0 files: 0 files mended, 1 left to see to\n\
          0 items compared, 0 files: 0 files mended, 0 left to see to",
     );
 }
@@ -333,4 +333,34 @@ fn a_full_disk_keeps_the_ledger() {
         "1\n0 files mended, 0 left to see to\n1\n1 item compared, 2 files: 0 files mended, 0 left to see to\n0",
     );
     drop(disk);
+}
+
+/// What one store has withdrawn or removed is said to the other one, whichever side audits; it is changed by neither.
+#[test]
+fn the_other_store_learns_what_is_gone() {
+    for (here, there) in [("S", "D"), ("D", "S")] {
+        let env = environment();
+        prints(
+            &env,
+            &format!(
+                r#"gone() {{ ibifs copies D $item --json | jq -c '[.copies[1:][] | .gone.what, .outcome]'; ibifs status D --json | jq -c '[.[0].originals_gone[].gone.reason]'; }}
+                   ibifs audit S --with D > said; ibifs withdraw --store S $item --reason why 2> /dev/null; audits {here} --with {there} | sed 's;S/.*;S;'; gone
+                   ibifs restore --store S $item; audits {here} --with {there} | sed 's;S/.*;S;'; gone
+                   ibifs remove --store S $item 2> /dev/null; audits {here} --with {there} | sed 's;S/.*;S;'; gone; test -e $d/doc/one; audits {here} --with {there} | sed 's;S/.*;S;'; ibifs fsck D | tail -n 1"#
+            ),
+            &if here == "S" {
+                "1 item compared, 2 files: 0 files mended, 0 left to see to\n[\"withdrawn\",\"good\"]\n[\"why\"]\n\
+                 1 item compared, 2 files: 0 files mended, 0 left to see to\n[null,\"good\"]\n[]\n\
+                 0 items compared, 0 files: 0 files mended, 0 left to see to\n[\"removed\",\"good\"]\n[\"\"]\n\
+                 0 items compared, 0 files: 0 files mended, 0 left to see to\n2 items, 0 findings"
+                    .to_owned()
+            } else {
+                "withdrawn: S\n1 item compared, 2 files: 0 files mended, 0 left to see to\n[\"withdrawn\",\"good\"]\n[\"why\"]\n\
+                 1 item compared, 2 files: 0 files mended, 0 left to see to\n[null,\"good\"]\n[]\n\
+                 removed: S\n0 items compared, 0 files: 0 files mended, 0 left to see to\n[\"removed\",\"good\"]\n[\"\"]\n\
+                 removed: S\n0 items compared, 0 files: 0 files mended, 0 left to see to\n2 items, 0 findings"
+                    .to_owned()
+            },
+        );
+    }
 }

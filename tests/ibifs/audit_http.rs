@@ -10,6 +10,7 @@ use ibifs::formats::audit::{
     AnswerHead, AnswerLine, AuditAnswer, AuditProof, AuditRequest, Challenge, ItemAnswer, Parties,
     Role, SaidOfItself, SentFiles,
 };
+use ibifs::formats::copies::Gone;
 use ibifs::formats::fixity::Digest;
 use ibifs::formats::tlog::note::{KeyKind, SignerKey};
 use ibifs::ibi::Ibi;
@@ -71,6 +72,7 @@ fn request(env: &TestEnv, items: Vec<Ibi>) -> AuditRequest {
         nonce: Digest([9; 32]),
         seconds: 60,
         wants_files: true,
+        gone: Vec::new(),
         items,
     }
 }
@@ -695,4 +697,114 @@ fn what_is_learned_is_bounded() {
     env.sh("cat kept > B/audit/learned-*; ln B/audit/learned-* other; rm B/fixity/col/$(head -n 1 items)/copies; ibifs copies B > said 2> why; grep -q 'not permitted' why; test -s other
         test ! -e B/fixity/col/$(head -n 1 items)/copies; rm other; chown 60001 B/audit/learned-*; ibifs copies B > said 2> why; grep -q 'not permitted' why
         chown 0 B/audit/learned-*; sed -i '/^audit/d' B/archive.ibi; ibifs copies B > said; test ! -e B/fixity/col/$(head -n 1 items)/copies");
+}
+
+/// What each side knows to be gone, what its status and its history say of that, and the files of an item.
+const GONE: &str = r#"
+gone() { ibifs copies $1 $2 --json | jq -c '[.copies[1:][] | .gone | select(.) | .what, .reason]'; }
+state() { ibifs status $1 --json | jq -c '[.[0].originals_gone[] | .gone.what]'; }
+told() { ibifs history $1 --json | jq -r 'select(.event == "told") | "\(.earlier.event) \(.earlier.note) \(.by[0])"' | sed 's,/20.*,,'; }
+item() { sed -n ${1}p items; }
+files() { find $1/col/*/*/20* -type f | sort | xargs sha256sum; }
+"#;
+
+/// An Archive learns, by an audit from either side, what the other one has withdrawn and removed, and decides itself. Of what the
+/// public did not see nothing is said.
+#[test]
+fn withdrawals_and_removals_reach_the_archives_of_copies() {
+    for asks_a in [true, false] {
+        let env = pair(4);
+        let served = serve(&env, if asks_a { "B" } else { "A" });
+        let (here, there) = if asks_a { ("A", "B") } else { ("B", "A") };
+        list(&env, here, &served.url);
+        let audit = format!("ibifs audit {here} --with {}", served.url);
+        let sh =
+            |script: &str, expected: &str| prints(&env, &format!("{GONE}\n{script}"), expected);
+        sh(
+            "echo 'history yes' >> B/archive.ibi; files B > before; chmod 700 A/col/$(item 3); rm -r A/col/$(item 3)/doc
+             ibifs withdraw --store A $(item 1) --reason 'a wrong {table}' 2>&1 | sed 's/, in .*;/;/'
+             ibifs remove --store A $(item 2) --reason 'a duplicate' 2>&1 | sed '/WARN/d; s/, in .*;/;/'
+             ibifs remove --store A $(item 3) 2>&1 | sed '/WARN/d'",
+            "ibifs: 1 known copy; its Archive learns of it at the next 'ibifs audit' of the two, and decides\n\
+             ibifs: 1 known copy; its Archive learns of it at the next 'ibifs audit' of the two, and decides",
+        );
+        let said = if asks_a {
+            "1 item compared"
+        } else {
+            "removed: a duplicate\nwithdrawn: a wrong {table}\n2 items compared"
+        };
+        // Removed as a draft, the third one is missing, and that is all.
+        sh(
+            &format!(
+                "{audit} > said || true; sed -nE '/^gone/d; s/^(withdrawn|removed): .* for this reason: /\\1: /p' said | sort; tail -n 1 said | cut -d, -f1"
+            ),
+            said,
+        );
+        sh(
+            "gone B $(item 1); gone B $(item 2); gone B $(item 3); gone B $(item 4); state B; told B; files B | cmp - before; ibifs fsck B | tail -n 1
+             ibifs copies B $(item 2) | grep -c 'removed there 20.*Z: a duplicate'; ibifs status B | grep -c '^gone     2 copies whose originals'",
+            "[\"withdrawn\",\"a wrong {table}\"]\n[\"removed\",\"a duplicate\"]\n[]\n[]\n[\"withdrawn\",\"removed\"]\n\
+             withdrawn a wrong {table} example.org/archive-a\nremoved a duplicate example.org/archive-a\n5 items, 0 findings\n1\n1",
+        );
+        // It is told once, and what is decided, or is shown again, is over.
+        sh(
+            &format!(
+                "{audit} > said || true; told B | wc -l; ibifs remove --store B $(item 2) 2> /dev/null; state B; ibifs restore --store A $(item 1); {audit} > said || true
+                 gone B $(item 1); state B"
+            ),
+            "2\n[\"withdrawn\"]\n[]\n[]",
+        );
+        drop(served);
+        let _ = there;
+    }
+}
+
+/// What a listed Archive says is gone counts only of what it is known to have, and fills nothing.
+#[test]
+fn what_is_said_to_be_gone_is_bounded() {
+    let env = pair(2);
+    env.sh("ibifs mint B | grep /20 > own; echo x > B/col/$(< own)/doc/file; echo 'history yes' >> B/archive.ibi; ibifs scrub B > said");
+    let b = serve(&env, "B");
+    let items = items(&env);
+    let own = Ibi::parse(env.sh("cat own").trim()).expect("a name");
+    let at = |text: &str| ibifs::ibi::Timestamp::parse_rfc3339(text).expect("a time");
+    let past = at("2026-01-01T00:00:00Z");
+    let tell = |gone: Vec<(Ibi, Gone)>| {
+        let mut asked = request(&env, items[1..].to_vec());
+        asked.gone = gone;
+        let text = asked.signed(&key_a());
+        (post(&b, &env, &text).0, text)
+    };
+    let sh = |script: &str, expected: &str| prints(&env, &format!("{GONE}\n{script}"), expected);
+    // Of an original of B of which A has nothing, of what nobody has, and of what is to come.
+    let unknown = Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("a name");
+    let removed = Gone::new(true, &past, "mine");
+    let (status, text) = tell(vec![
+        (own, removed.clone()),
+        (unknown, removed.clone()),
+        (
+            items[0].clone(),
+            Gone::new(true, &at("2999-01-01T00:00:00Z"), "later"),
+        ),
+    ]);
+    assert_eq!(status, "200");
+    sh(
+        "gone B $(< own); gone B $(item 1); state B; told B; test ! -e B/fixity/gone",
+        "[]\n[]\n[]",
+    );
+    refused(&b, &env, &text, "403");
+    assert_eq!(tell(vec![(items[0].clone(), removed.clone()); 51]).0, "400");
+    // It says another thing each time: one line, and a limited number of events.
+    for number in 0..60 {
+        let gone = Gone::new(
+            number % 2 == 0,
+            &past,
+            &format!("{number} {}", "x".repeat(300)),
+        );
+        assert_eq!(tell(vec![(items[0].clone(), gone); 50]).0, "200");
+    }
+    sh(
+        "gone B $(item 1) | cut -c1-19; state B; wc -l < B/fixity/col/$(item 1)/copies; told B | wc -l; find B/fixity/gone -type f | wc -l",
+        "[\"withdrawn\",\"59 xx\n[\"withdrawn\"]\n1\n20\n1",
+    );
 }

@@ -19,6 +19,10 @@ findings! {
             "cannot be read"
         Gone "gone" Error
             "is not there; copy the item again with 'ibifs copy'"
+        Withdrawn "withdrawn" Notice
+            "was withdrawn by its Archive; 'ibifs withdraw' does the same on the other side"
+        Removed "removed" Notice
+            "was removed by its Archive; 'ibifs remove' does the same on the other side, and 'ibifs claim' makes the copy the original"
         Older "older" Notice
             "was written, added or removed since the backup was made"
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 
 use super::finding::{AuditCode, AuditFinding, AuditTally};
+use super::gone::{gone_here, note_gone, note_told};
 use super::peer::{AuditPeer, Comparison, remember};
 use crate::archive::copies::{CopyLedger, noted_copies};
 use crate::archive::finding::Reporter;
@@ -15,7 +16,7 @@ use crate::archive::store::{By, ItemId};
 use crate::archive::transfer::{Local, TransferError};
 use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, Process, SystemClock};
-use crate::formats::copies::{CopyKind, KnownCopy, Proof};
+use crate::formats::copies::{CopyKind, Gone, KnownCopy, Proof};
 use crate::formats::fixity::shown;
 use crate::formats::history::EventKind;
 use crate::formats::item::{Names, State};
@@ -74,6 +75,7 @@ impl Audit<'_> {
     /// A store cannot be read, the ledger cannot be written, or the place does not answer.
     pub fn all(&mut self, budget: Option<Duration>) -> Result<(), TransferError> {
         let started = Instant::now();
+        self.tell_gone();
         let items = self.oldest_first()?;
         self.tally.wanted = items.len() as u64;
         let mut rest = &items[..];
@@ -117,18 +119,71 @@ impl Audit<'_> {
                     self.tally.good += 1;
                     self.tally.files += here.manifest.len() as u64;
                     remember(self.store, names, here, true);
-                    self.note(names, [true, true])?;
+                    self.note(names, [true, true], [None, None])?;
                     if last.is_some_and(|it| !it.is_good) {
                         self.tell(names, &[]);
                     }
                 }
                 // It was never known to be there.
                 Comparison::Missing if !was_good => self.tally.wanted -= 1,
+                Comparison::Gone(gone) => {
+                    self.tally.wanted -= 1;
+                    self.gone(names, gone)?;
+                }
                 Comparison::Missing | Comparison::Open => self.item(names, false)?,
             }
         }
         self.tally.bytes += bytes;
         Ok(compared.len())
+    }
+
+    /// Tells the place what was withdrawn or removed here, where it is known to have a copy.
+    fn tell_gone(&mut self) {
+        let archive = self.store.archive();
+        let is_it = |holder: &str| self.peer.is_named(holder);
+        let told = gone_here(archive, &is_it).and_then(|gone| {
+            let own = self.store.service().preferred();
+            self.peer.tell_gone(&own, &gone)?;
+            let is_it = |holder: &str| self.peer.is_named(holder);
+            gone.iter()
+                .try_for_each(|(names, gone)| note_told(archive, (names, &gone.at), &is_it))
+        });
+        if let Err(error) = told {
+            log::warn!(
+                "{} is told at the next time what was withdrawn or removed here: {error}",
+                self.peer.name()
+            );
+        }
+    }
+
+    /// Notes that the place says that it has withdrawn or removed an item. Nothing is changed in the item.
+    fn gone(&mut self, names: &Names, gone: &Gone) -> Result<(), TransferError> {
+        let is_it = |holder: &str| self.peer.is_named(holder);
+        let is_new = note_gone(self.store.archive(), names, gone, &is_it, true)?;
+        let item = self.store.item(names)?;
+        let is_copy = item.state == State::Copy
+            && item
+                .service
+                .is_some_and(|service| is_it(&service.preferred()));
+        let code = match gone.is_removed {
+            true if is_copy => AuditCode::Removed,
+            // A copy that was there is missed once.
+            true if is_new => AuditCode::Gone,
+            false if is_copy || is_new => AuditCode::Withdrawn,
+            _ => return Ok(()),
+        };
+        let at = gone.at.to_rfc3339();
+        let detail = match &*gone.reason {
+            "" => Message::foreign(at),
+            reason => message!("{at}, for this reason: {reason}", at, reason),
+        };
+        let finding = self.finding(code, Side::There, names, b"", Some(detail));
+        self.report(&finding)
+    }
+
+    fn report(&mut self, finding: &AuditFinding) -> Result<(), TransferError> {
+        let printed = (self.report)(finding);
+        printed.map_err(|error| TransferError::System(message!("standard output: {error}", error)))
     }
 
     /// Compares some items.
@@ -155,10 +210,10 @@ impl Audit<'_> {
                     let place = Place::of(&item.names);
                     item.life.withdrawn.is_none() && self.store.archive().tree().is_for_all(&place)
                 };
-                // What was there is missed once.
-                if self.peer.may_hold(&item.names, &is_public)?
-                    || last.as_ref().is_some_and(|it| it.is_good)
-                {
+                // What was there is missed once, unless it is not shown any more.
+                let was_there =
+                    item.life.withdrawn.is_none() && last.as_ref().is_some_and(|it| it.is_good);
+                if self.peer.may_hold(&item.names, &is_public)? || was_there {
                     items.push((last.map(|it| it.at), item.names.clone()));
                 }
             }
@@ -176,10 +231,21 @@ impl Audit<'_> {
     }
 
     fn item(&mut self, names: &Names, is_named: bool) -> Result<(), TransferError> {
-        let names = &self.store.item(names)?.names;
+        let item = self.store.item(names)?;
+        let gone_here = self.store.archive().gone_in_public(&item)?;
+        let names = &item.names;
         self.tally.items += 1;
         let last = self.last_proof(names)?;
         let mut compared = self.compare(names)?;
+        let gone = self.peer.said_gone();
+        if let Some(gone) = &gone {
+            self.gone(names, gone)?;
+            if compared.there.is_none() {
+                self.tally.items -= 1;
+                self.tally.wanted -= 1;
+                return Ok(());
+            }
+        }
         let mut is_tried = false;
         let mut left = Vec::new();
         let found = [&compared.here, &compared.there];
@@ -208,12 +274,11 @@ impl Audit<'_> {
         if is_tried {
             // Only what both sides have now is proved.
             compared = self.compare(names)?;
+            let _ = self.peer.said_gone();
         }
         left.append(&mut compared.findings);
         for finding in &left {
-            (self.report)(finding).map_err(|error| {
-                TransferError::System(message!("standard output: {error}", error))
-            })?;
+            self.report(finding)?;
         }
         let is_doubtful = left.iter().any(|it| it.code == AuditCode::WrongRecord);
         if !is_doubtful {
@@ -226,7 +291,7 @@ impl Audit<'_> {
         }
         let [here, there] = compared.is_good;
         self.tally.good += u64::from(here && there);
-        self.note(names, compared.is_good)?;
+        self.note(names, compared.is_good, [gone_here, gone])?;
         // The history has one event of a whole pass, unless the outcome is another one than before.
         if is_named || last.is_none_or(|it| it.is_good) != there {
             self.tell(names, &left);
@@ -348,7 +413,12 @@ impl Audit<'_> {
     }
 
     /// Notes the comparison in the ledgers of both sides.
-    fn note(&mut self, names: &Names, [here, there]: [bool; 2]) -> Result<(), TransferError> {
+    fn note(
+        &mut self,
+        names: &Names,
+        [here, there]: [bool; 2],
+        [gone_here, gone]: [Option<Gone>; 2],
+    ) -> Result<(), TransferError> {
         let archive = self.store.archive();
         let facts = archive.facts();
         let proof = |is_good| {
@@ -359,15 +429,15 @@ impl Audit<'_> {
         };
         let copy = KnownCopy {
             proof: proof(there),
+            gone,
             ..self.peer.copy()
         };
         CopyLedger::of(archive.tree())?.note(&Place::of(names), copy)?;
         let copy = KnownCopy {
-            kind: CopyKind::Archive,
-            holder: facts.service.preferred(),
-            made: None,
             place: facts.place.clone(),
             proof: proof(here),
+            gone: gone_here,
+            ..KnownCopy::new(CopyKind::Archive, facts.service.preferred())
         };
         self.peer.note(names, &copy);
         Ok(())

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
+use super::gone::note_gone;
 use crate::archive::scrub::{
     BytesBefore, ItemDigests, ScrubError, item_digests, marks_of, remember_if_possible,
 };
@@ -11,7 +12,7 @@ use crate::archive::store::By;
 use crate::archive::transfer::{Local, TransferError};
 use crate::archive::tree::Place;
 use crate::archive::{Archive, Process};
-use crate::formats::copies::{CopyKind, KnownCopy};
+use crate::formats::copies::{CopyKind, Gone, KnownCopy};
 use crate::formats::fixity::shown;
 use crate::formats::history::EventKind;
 use crate::formats::item::Names;
@@ -27,6 +28,8 @@ pub enum Comparison {
     Same(ItemDigests),
     /// The other place has none.
     Missing,
+    /// It has withdrawn or removed it.
+    Gone(Gone),
     /// It is to be compared file by file.
     Open,
 }
@@ -79,6 +82,22 @@ pub trait AuditPeer {
         Ok(items.iter().map(|_| Comparison::Open).collect())
     }
 
+    /// Whether a ledger names it so.
+    fn is_named(&self, holder: &str) -> bool {
+        holder == self.copy().holder
+    }
+
+    /// What it said of the item that was read last, if that was public and is withdrawn or removed there.
+    fn said_gone(&mut self) -> Option<Gone> {
+        None
+    }
+
+    /// Tells it what the Archive here, by the name of its service, has withdrawn or removed. Nothing is told to a backup.
+    ///
+    /// # Errors
+    /// It cannot be told.
+    fn tell_gone(&mut self, own: &str, gone: &[(Names, Gone)]) -> Result<(), TransferError>;
+
     /// Marks there what is damaged by its own record, if this side is to do that.
     fn remember(&mut self, _names: &Names, _found: &ItemDigests) {}
 
@@ -96,6 +115,7 @@ pub struct StorePeer {
     is_generation: bool,
     /// Whether its ledger may be written still.
     notes: bool,
+    gone: Option<Gone>,
 }
 
 impl StorePeer {
@@ -111,6 +131,16 @@ impl StorePeer {
             name: name.to_owned(),
             backup,
             is_generation,
+            gone: None,
+        }
+    }
+
+    /// What became of an item there.
+    fn gone(&self, names: &Names) -> Result<Option<Gone>, TransferError> {
+        let archive = self.store.archive();
+        match archive.store().find_by_names(names)? {
+            Some(item) if self.backup.is_none() => Ok(archive.gone_in_public(&item)?),
+            _ => Ok(None),
         }
     }
 }
@@ -131,11 +161,8 @@ impl AuditPeer for StorePeer {
             ),
         };
         KnownCopy {
-            kind,
-            holder,
-            made: None,
             place,
-            proof: None,
+            ..KnownCopy::new(kind, holder)
         }
     }
 
@@ -144,7 +171,7 @@ impl AuditPeer for StorePeer {
         names: &Names,
         _is_public: &dyn Fn() -> bool,
     ) -> Result<bool, TransferError> {
-        Ok(self.store.archive().held(names)?.is_some())
+        Ok(self.store.archive().held(names)?.is_some() || self.gone(names)?.is_some())
     }
 
     fn both(
@@ -154,6 +181,7 @@ impl AuditPeer for StorePeer {
         progress: &mut dyn FnMut(u64),
     ) -> Result<[Option<ItemDigests>; 2], TransferError> {
         let here = here(names, None)?;
+        self.gone = self.gone(names)?;
         let Some(item) = self.store.archive().held(names)? else {
             return Ok([here, None]);
         };
@@ -164,6 +192,31 @@ impl AuditPeer for StorePeer {
             Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok([here, None]),
             there => Ok([here, Some(there?)]),
         }
+    }
+
+    fn compare(
+        &mut self,
+        items: &[Names],
+        _time: Duration,
+        _here: &mut ReadHere<'_>,
+    ) -> Result<Vec<Comparison>, TransferError> {
+        let of = |names| {
+            let gone = self.gone(names)?.filter(|gone| gone.is_removed);
+            Ok(gone.map_or(Comparison::Open, Comparison::Gone))
+        };
+        items.iter().map(of).collect()
+    }
+
+    fn said_gone(&mut self) -> Option<Gone> {
+        self.gone.take()
+    }
+
+    fn tell_gone(&mut self, own: &str, gone: &[(Names, Gone)]) -> Result<(), TransferError> {
+        let (archive, is_it) = (self.store.archive(), |holder: &str| holder == own);
+        for (names, gone) in gone {
+            note_gone(archive, names, gone, &is_it, true)?;
+        }
+        Ok(())
     }
 
     fn remember(&mut self, names: &Names, found: &ItemDigests) {

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
+use super::status::names_of_place;
 use super::{Archive, ArchiveError, Facts};
-use crate::archive::copies::{noted_backups, noted_copies};
+use crate::archive::copies::{marked_gone, noted_backups, noted_copies};
 use crate::archive::scrub::{marks_of, recorded_change, scrubbed_at};
 use crate::archive::store::{Item, ItemId, Store};
 use crate::archive::tree::Place;
+use crate::formats::audit::is_name_of;
 use crate::formats::copies::{BackupNote, CopyCount, CopyKind, KnownCopy, Proof};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
@@ -158,11 +160,9 @@ impl Archive {
         let place = Place::of(&item.names);
         let own = self.facts.service.preferred();
         let archive = |holder, place, proof| KnownCopy {
-            kind: CopyKind::Archive,
-            holder,
-            made: None,
             place,
             proof,
+            ..KnownCopy::new(CopyKind::Archive, holder)
         };
         let mut copies = Vec::new();
         let noted = self.noted(&item.names);
@@ -196,8 +196,6 @@ impl Archive {
             let drilled = backup.proof.clone();
             let drilled = drilled.filter(|_| Some(backup.made.seconds()) >= changed);
             KnownCopy {
-                kind: CopyKind::Backup,
-                holder: backup.directory.clone(),
                 made: Some(backup.made.clone()),
                 place: backup.place.clone(),
                 // An audit of the item, or a drill of all; what was proved before the item was there, or was what it is now, proves
@@ -210,6 +208,7 @@ impl Archive {
                     .filter(|proof| Some(proof.at.seconds()) > born)
                     .filter(|proof| Some(proof.at.seconds()) >= changed)
                     .max_by(|one, other| one.at.cmp(&other.at)),
+                ..KnownCopy::new(CopyKind::Backup, backup.directory.clone())
             }
         }));
         ItemCopies {
@@ -228,11 +227,35 @@ impl Archive {
         (!is_service).then(|| self.copies_of(item, backups).count.copies)
     }
 
+    /// The copies whose original its Archive says to have withdrawn or removed, as long as they are held and shown here, with the
+    /// line of the ledger that tells it.
+    pub(super) fn originals_gone(&self) -> Vec<(Names, KnownCopy)> {
+        let gone = marked_gone(&self.tree).into_iter().filter_map(|place| {
+            let names = names_of_place(&place)?;
+            let item = self.store.find_by_names(&names).ok()??;
+            let is_held = item.state == State::Copy && item.life.withdrawn.is_none();
+            let service = item.service.as_ref().filter(|_| is_held)?.preferred();
+            let is_its = |copy: &KnownCopy| {
+                let mut listed = self.facts.audits.iter();
+                copy.holder == service
+                    || listed.any(|(url, key)| {
+                        [&copy.holder, &service]
+                            .iter()
+                            .all(|it| is_name_of(it, url, key))
+                    })
+            };
+            let mut noted = self.noted(&item.names).into_iter();
+            let copy = noted.find(|copy| copy.gone.is_some() && is_its(copy))?;
+            Some((item.names, copy))
+        });
+        gone.collect()
+    }
+
     /// The Archives that had a good copy of an item when it was last compared.
     pub(super) fn copies_elsewhere(&self, names: &Names) -> Vec<String> {
         let good = self.noted(names).into_iter().filter(|copy| {
             let is_good = copy.proof.as_ref().is_some_and(|proof| proof.is_good);
-            is_good && copy.kind == CopyKind::Archive
+            is_good && copy.kind == CopyKind::Archive && copy.gone.is_none()
         });
         good.map(|copy| copy.holder).collect()
     }

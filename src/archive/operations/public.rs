@@ -4,10 +4,11 @@
 
 use rustix::io::Errno;
 
-use super::{ArchiveError, GoneRelation, ReadAs, Related, Relations};
+use super::{Archive, ArchiveError, GoneRelation, ReadAs, Related, Relations};
 use crate::archive::store::Item;
 use crate::archive::tree::Action;
 use crate::archive::tree::{Dependencies, Place};
+use crate::formats::copies::Gone;
 use crate::formats::item::{Names, State};
 use ibi::relation::{Language, Modifier, Step};
 
@@ -59,6 +60,15 @@ impl ReadAs<'_> {
         self.give_up();
         let place = Place::of(&item.names);
         self.acting(|| Ok(self.tree.may_come_near(&place)?))
+    }
+
+    /// What became of an item that was public, as readers are told of it.
+    pub fn gone(&self, item: &Item) -> Result<Option<Gone>, ArchiveError> {
+        let is_told = match item.state {
+            State::Deleted => self.is_public(item)?,
+            _ => self.is_withdrawn(item)?,
+        };
+        Ok(gone_of(item).filter(|_| is_told))
     }
 
     /// Whether the item with these names is visible. An item that is not known here is visible, since
@@ -167,6 +177,29 @@ impl ReadAs<'_> {
             }
         }
         Ok(Some(Related::Item(current)))
+    }
+}
+
+impl Archive {
+    /// The same by the modes of directories, which tell it also to a process that could not act as another user.
+    pub fn gone_in_public(&self, item: &Item) -> Result<Option<Gone>, ArchiveError> {
+        let is_removed = item.state == State::Deleted;
+        let was_public = is_removed || item.life.citation.is_some();
+        let is_told = was_public
+            && self
+                .tree
+                .is_known_to_all(&Place::of(&item.names), is_removed);
+        Ok(gone_of(item).filter(|_| is_told))
+    }
+}
+
+/// What became of an item that was withdrawn or removed.
+fn gone_of(item: &Item) -> Option<Gone> {
+    let withdrawn = item.life.withdrawn.as_ref();
+    let reason = withdrawn.map_or("", |withdrawal| &*withdrawal.reason);
+    match item.state {
+        State::Deleted => Some(Gone::new(true, item.removed_at.as_ref()?, reason)),
+        _ => Some(Gone::new(false, &withdrawn?.at, reason)),
     }
 }
 

@@ -7,6 +7,7 @@ use super::{Archive, ArchiveError, Clock, Facts, Keeper, ReadAs, Role, holder};
 use crate::archive::scrub::damage;
 use crate::archive::store::{ContentTotals, Counts, HostState, StoreError};
 use crate::archive::tree::{Area, Tree};
+use crate::formats::copies::KnownCopy;
 use crate::formats::item::{Names, Sidecar};
 use crate::formats::question::Line;
 use ibi::Timestamp;
@@ -84,6 +85,8 @@ pub struct Status {
     pub transfers: Vec<PendingTransfer>,
     /// Items with damaged or lost files, and the number of these.
     pub damaged: Vec<(Names, u64)>,
+    /// Copies whose original its Archive says to have withdrawn or removed.
+    pub originals_gone: Vec<(Names, KnownCopy)>,
     /// The server of the index, and the processes that write it; None if the index is a file.
     pub server: Option<Server>,
 }
@@ -134,6 +137,7 @@ impl Status {
             removed: Vec::new(),
             transfers: Vec::new(),
             damaged: Vec::new(),
+            originals_gone: Vec::new(),
             server: None,
         }
     }
@@ -186,6 +190,7 @@ impl Status {
                 removed: Vec::new(),
                 transfers: Vec::new(),
                 damaged: Vec::new(),
+                originals_gone: Vec::new(),
                 server: server_of(store),
             }
         })
@@ -194,14 +199,17 @@ impl Status {
 
 /// The items that have damaged or lost files, with the number of these.
 pub(super) fn damaged_items(tree: &Tree) -> Vec<(Names, u64)> {
-    let named = |(place, count): (String, u64)| {
-        let (area, path) = place.split_once('/')?;
-        let area = [Area::Col, Area::Ibip]
-            .into_iter()
-            .find(|it| it.name() == area)?;
-        Some((names_at(area, path)?, count))
-    };
+    let named = |(place, count): (String, u64)| Some((names_of_place(&place)?, count));
     damage(tree).into_iter().filter_map(named).collect()
+}
+
+/// The names of an item by its place.
+pub(super) fn names_of_place(place: &str) -> Option<Names> {
+    let (area, path) = place.split_once('/')?;
+    let area = [Area::Col, Area::Ibip]
+        .into_iter()
+        .find(|it| it.name() == area)?;
+    names_at(area, path)
 }
 
 /// The server of a store's index, which does not answer.
@@ -333,6 +341,7 @@ impl Keeper<'_> {
             removed: self.removed_originals(&now)?,
             transfers: self.pending_transfers(),
             damaged: damaged_items(&self.tree),
+            originals_gone: self.originals_gone(),
             server: self.facts.index.as_ref().map(|index| Server {
                 place: index.place().to_owned(),
                 hosts,

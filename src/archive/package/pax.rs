@@ -133,7 +133,9 @@ fn map_in_content(stored: &mut impl Read, length: &mut u64) -> Result<Vec<u64>, 
             if byte != b'\n' {
                 line.push(byte);
             } else if !line.is_empty() {
-                let number = std::str::from_utf8(&line).ok().and_then(|it| it.parse().ok());
+                let number = std::str::from_utf8(&line)
+                    .ok()
+                    .and_then(|it| it.parse().ok());
                 numbers.push(number.ok_or_else(not_valid)?);
                 line.clear();
                 if numbers.len() as u64 > numbers[0].checked_mul(2).ok_or_else(not_valid)? {

@@ -29,11 +29,11 @@ pub fn marks_of(tree: &Tree, item: &str) -> Result<Marks, ScrubError> {
     Ok(parse_marks(&text.unwrap_or_default()))
 }
 
-/// The places of the items that have marks, in order. Fewer where a part of them cannot be read.
-fn marked_items(tree: &Tree) -> Vec<String> {
+/// The places of the items that have marks in a directory, in order. Fewer where a part of them cannot be read.
+pub fn marked_items(tree: &Tree, marks: &str) -> Vec<String> {
     let mut items = Vec::new();
     for area in [Area::Col, Area::Ibip] {
-        let root = format!("{MARKS}/{}", area.name());
+        let root = format!("{marks}/{}", area.name());
         let walked = tree.each_deep_entry(&root, |entry| {
             if let DeepEntry::Entry(path) = entry
                 && let Ok(path) = String::from_utf8(path)
@@ -54,7 +54,7 @@ fn marked_items(tree: &Tree) -> Vec<String> {
 
 /// The number of files that may be marked as unreadable still.
 pub(super) fn room_for_unreadable(tree: &Tree) -> usize {
-    let marks = marked_items(tree).into_iter();
+    let marks = marked_items(tree, MARKS).into_iter();
     let marks = marks.flat_map(|item| marks_of(tree, &item).unwrap_or_default());
     let is_unreadable = |(_, mark): &(_, Mark)| mark.found == Found::Unreadable;
     MOST_UNREADABLE.saturating_sub(marks.filter(is_unreadable).count())
@@ -68,7 +68,10 @@ pub fn damage(tree: &Tree) -> Vec<(String, u64)> {
         let is_there = tree.is_directory(&item) || is_removed.is_ok_and(|it| it.is_none());
         (is_there && !marks.is_empty()).then_some((item, marks.len() as u64))
     };
-    marked_items(tree).into_iter().filter_map(count).collect()
+    marked_items(tree, MARKS)
+        .into_iter()
+        .filter_map(count)
+        .collect()
 }
 
 /// Changes the marks of an item, durably. `act` may be called twice.

@@ -76,14 +76,12 @@ pub fn copy_first(
 /// Notes on both sides that the other one has copies of some items, which were compared, and whether these are the same.
 fn note_copies(source: &Local, items: &[Names], destination: &dyn Destination, is_good: bool) {
     let copy = |service: &Names, place: &[String]| KnownCopy {
-        kind: CopyKind::Archive,
-        holder: service.preferred(),
-        made: None,
         place: place.to_vec(),
         proof: Some(Proof {
             at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
             is_good,
         }),
+        ..KnownCopy::new(CopyKind::Archive, service.preferred())
     };
     source.note_copy(items, &copy(destination.service(), destination.place()));
     // What was sent was read here.

@@ -35,8 +35,23 @@ impl Tree {
     /// Whether the modes of an item and of the levels above it let all users read in it. A missing level
     /// excludes no user.
     pub(in crate::archive) fn is_for_all(&self, place: &Place) -> bool {
+        self.is_open(place, 0o005)
+    }
+
+    /// Whether the modes of the levels above an item's place let all users pass, and that of its tombstone lets them read it, if
+    /// the item was removed.
+    pub(in crate::archive) fn is_known_to_all(&self, place: &Place, is_removed: bool) -> bool {
+        let path = format!("deleted/{}", place.as_str());
+        let is_read = || {
+            let tombstone = self.open_far(path.as_bytes(), OFlags::PATH | OFlags::NOFOLLOW);
+            let mode = tombstone.and_then(rustix::fs::fstat);
+            mode.is_ok_and(|found| found.st_mode & 0o004 != 0)
+        };
+        self.is_open(place, 0) && (!is_removed || is_read())
+    }
+
+    fn is_open(&self, place: &Place, mut wanted: u32) -> bool {
         let mut path = place.as_str();
-        let mut wanted = 0o005;
         while let Some((above, _)) = path.rsplit_once('/') {
             if let Ok(directory) = self.open_directory(path)
                 && let Ok(stat) = rustix::fs::fstat(&directory)

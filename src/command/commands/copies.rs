@@ -139,6 +139,22 @@ fn text(known: &ItemCopies, now: &Timestamp) -> String {
             Some(made) => message!("{proof}; made {at}", proof, at = made.to_rfc3339()),
             None => proof,
         };
+        let said = match &copy.gone {
+            None => said,
+            Some(gone) => {
+                let (word, at) = (gone.word(), gone.at.to_rfc3339());
+                match &*gone.reason {
+                    "" => message!("{said}; {word} there {at}", said, word, at),
+                    reason => message!(
+                        "{said}; {word} there {at}: {reason}",
+                        said,
+                        word,
+                        at,
+                        reason
+                    ),
+                }
+            }
+        };
         let line = format!(
             "  {:8} {}  {}  {}",
             copy.kind.word(),
@@ -205,6 +221,7 @@ fn value(known: &ItemCopies) -> Value {
             "made": copy.made.as_ref().map(Timestamp::to_rfc3339),
             "proved": copy.proof.as_ref().map(|proof| proof.at.to_rfc3339()),
             "outcome": copy.proof.as_ref().map(|proof| proof.word()),
+            "gone": json::gone(copy.gone.as_ref()),
         })
     });
     let mut object = json::names(&known.names);

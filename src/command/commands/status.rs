@@ -196,6 +196,12 @@ impl StoreReport {
                 object.insert("files".to_owned(), json!(files));
                 object
             }).collect::<Vec<_>>(),
+            "originals_gone": self.status.originals_gone.iter().map(|(names, copy)| {
+                let mut object = json::names(names);
+                object.insert("holder".to_owned(), json!(copy.holder));
+                object.insert("gone".to_owned(), json::gone(copy.gone.as_ref()));
+                object
+            }).collect::<Vec<_>>(),
             "minted": minted.map(|minted| json!({
                 "hour": minted.hour,
                 "day": minted.day,
@@ -354,6 +360,20 @@ impl StoreReport {
                 names = named.join(", ")
             );
             text.push_str(&format!("damaged  {}\n", localized(&damaged)));
+        }
+        if !self.status.originals_gone.is_empty() {
+            let first = self.status.originals_gone.iter().take(NAMED);
+            let mut named: Vec<String> = first.map(|(names, _)| names.preferred()).collect();
+            if self.status.originals_gone.len() > NAMED {
+                named.push("...".to_owned());
+            }
+            let gone = plural!(
+                "{count} copy whose original was withdrawn or removed, see 'ibifs copies'; withdraw or remove it, or keep it: {names}",
+                "{count} copies whose originals were withdrawn or removed, see 'ibifs copies'; withdraw or remove them, or keep them: {names}",
+                count = self.status.originals_gone.len(),
+                names = named.join(", ")
+            );
+            text.push_str(&format!("gone     {}\n", OneLine(localized(&gone))));
         }
         let (cancelled, going): (Vec<_>, Vec<_>) =
             self.status.transfers.iter().partition(|it| it.is_cancelled);

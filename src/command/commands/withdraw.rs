@@ -21,12 +21,13 @@ use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::terminal::OneLine;
+use crate::formats::copies::CopyKind;
 use crate::formats::item::MOST_CHARACTERS;
 use crate::os::deep::{DeepEntry, walk_noting};
 use crate::os::directory::Directory;
 use crate::os::opening::{by_descriptor, remove_attribute, set_attribute};
-use ibi::message;
 use ibi::message::Message;
+use ibi::{message, plural};
 
 const ATTRIBUTE: &str = "user.ibi.withdrawn";
 
@@ -35,6 +36,7 @@ pub(super) fn withdraw(options: &Withdraw) -> Result<Exit, Failure> {
     let named = access::find(&options.item, options.store.as_deref())?;
     held(&named)?;
     withdrawn(&named, &options.reason)?;
+    say_copies(&named);
     done(&named, options.output.json)
 }
 
@@ -132,6 +134,7 @@ pub(super) fn remove(options: &Remove) -> Result<Exit, Failure> {
     }
     // Its citation and the reason are written while its description is there: as long as it is not removed completely, it is
     // withdrawn. Nothing of a draft becomes public.
+    let was_public = !is_draft(stat.st_mode) || item.life.withdrawn.is_some();
     if !is_draft(stat.st_mode) || item.life.withdrawn.is_some() && options.reason.is_some() {
         withdrawn(&named, reason)?;
     }
@@ -162,7 +165,32 @@ pub(super) fn remove(options: &Remove) -> Result<Exit, Failure> {
                 .change(|archive| archive.edit(&Process, |it| it.remove(item.id)))?;
         }
     }
+    if was_public {
+        say_copies(&named);
+    }
     done(&named, options.output.json)
+}
+
+/// Says which Archives are known to have copies of an item that was public, and how they learn of what became of it here.
+fn say_copies(named: &Named) {
+    let (Ok(archive), Ok(known)) = (named.archive(), copies_of(&named.access, &named.names)) else {
+        return;
+    };
+    let own = archive.facts().service.preferred();
+    let others = known
+        .copies
+        .into_iter()
+        .filter(|copy| copy.kind == CopyKind::Archive && copy.holder != own && copy.gone.is_none());
+    let holders: Vec<String> = others.map(|copy| copy.holder).collect();
+    if !holders.is_empty() {
+        let line = plural!(
+            "{count} known copy, in {holders}; its Archive learns of it at the next 'ibifs audit' of the two, and decides",
+            "{count} known copies, in {holders}; their Archives learn of it at the next 'ibifs audit' with each, and decide",
+            count = holders.len(),
+            holders = holders.join(", ")
+        );
+        eprintln!("ibifs: {}", OneLine(localized(&line)));
+    }
 }
 
 /// Refuses to remove a copy if fewer are left than the Archive wants at least.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ring::digest::{SHA256, digest};
 
 use crate::base_url::{BaseUrl, Scheme};
-use crate::copies::decoded_words;
+use crate::copies::{Gone, decoded_words};
 use crate::fixity::Digest;
 use crate::item::Names;
 use crate::tlog::LogError;
@@ -26,6 +26,8 @@ pub const PATH: &str = "audit";
 pub const KEY_PATH: &str = "audit-key";
 /// The most items of a request.
 pub const MOST_ITEMS: usize = 500;
+/// The most withdrawals and removals of which a request tells.
+pub const MOST_GONE: usize = 50;
 /// The longest time of a request, in seconds.
 pub const MOST_SECONDS: u64 = 3600;
 /// The longest request or proof, in bytes.
@@ -43,6 +45,8 @@ const ANSWER: &str = "ibifs-audit-1 answer";
 const PROOF: &str = "ibifs-audit-1 proof";
 /// The line of an answer that shows that it goes on.
 const READING: &str = "reading";
+/// The word of a line of a request about an item that was withdrawn or removed.
+const GONE: &str = "gone";
 /// The lines before the items of an answer.
 const HEAD_LINES: usize = 7;
 
@@ -149,6 +153,8 @@ pub struct AuditRequest {
     pub seconds: u64,
     /// Whether the answer lists the files of items.
     pub wants_files: bool,
+    /// Items that the Archive which asks has withdrawn or removed.
+    pub gone: Vec<(Ibi, Gone)>,
     /// The items.
     pub items: Vec<Ibi>,
 }
@@ -183,10 +189,17 @@ impl AuditRequest {
                 "no" => Some(false),
                 _ => None,
             })?,
+            gone: lines.some(GONE, |line| {
+                let mut words = line.split(' ');
+                let item = ibi_of(words.next()?)?;
+                let gone = Gone::parse(words)?;
+                // In the one form in which it is written.
+                (format!("{item} {gone}") == line).then_some((item, gone))
+            })?,
             items: lines.rest(|lines| lines.value("item", ibi_of))?,
         };
         match request.items.len() {
-            1..=MOST_ITEMS => Ok(request),
+            1..=MOST_ITEMS if request.gone.len() <= MOST_GONE => Ok(request),
             _ => Err(AuditError::Line(lines.at)),
         }
     }
@@ -200,6 +213,9 @@ impl std::fmt::Display for AuditRequest {
             "{REQUEST}\n{}time {}\nnonce {}\nseconds {}\nfiles {files}\n",
             self.parties, self.time, self.nonce, self.seconds
         )?;
+        for (item, gone) in &self.gone {
+            writeln!(f, "{GONE} {item} {gone}")?;
+        }
         self.items
             .iter()
             .try_for_each(|item| writeln!(f, "item {item}"))
@@ -408,6 +424,8 @@ pub enum ItemAnswer {
     Missing,
     /// It could not be read.
     Unread,
+    /// It was public, and was withdrawn or removed.
+    Gone(Gone),
 }
 
 /// A line of an answer after its head.
@@ -440,6 +458,10 @@ impl AnswerLine {
                 let answer = match words.next()? {
                     "missing" => ItemAnswer::Missing,
                     "unread" => ItemAnswer::Unread,
+                    word @ ("removed" | "withdrawn") => {
+                        let rest = std::iter::once(word).chain(words.by_ref());
+                        ItemAnswer::Gone(Gone::parse(rest)?)
+                    }
                     digest => ItemAnswer::Read(hash(digest)?),
                 };
                 AnswerLine::Item(ibi_of(item)?, answer)
@@ -459,6 +481,7 @@ impl std::fmt::Display for AnswerLine {
             AnswerLine::Item(item, ItemAnswer::Read(digest)) => writeln!(f, "item {item} {digest}"),
             AnswerLine::Item(item, ItemAnswer::Missing) => writeln!(f, "item {item} missing"),
             AnswerLine::Item(item, ItemAnswer::Unread) => writeln!(f, "item {item} unread"),
+            AnswerLine::Item(item, ItemAnswer::Gone(gone)) => writeln!(f, "item {item} {gone}"),
             AnswerLine::Reading => writeln!(f, "{READING}"),
             AnswerLine::End(true) => writeln!(f, "end complete"),
             AnswerLine::End(false) => writeln!(f, "end late"),
@@ -636,6 +659,19 @@ impl<'a> Lines<'a> {
         value.ok_or(AuditError::Line(self.at))
     }
 
+    /// The values of the lines with this word that follow.
+    fn some<T>(
+        &mut self,
+        word: &str,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, AuditError> {
+        let mut found = Vec::new();
+        while self.rest.split(' ').next() == Some(word) {
+            found.push(self.value(word, &read)?);
+        }
+        Ok(found)
+    }
+
     /// The values of all lines that follow.
     fn rest<T>(
         &mut self,
@@ -669,6 +705,7 @@ fn number(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::tlog::note::KeyKind;
+    use ibi::Timestamp;
 
     fn key(name: &str, seed: u8) -> SignerKey {
         SignerKey::new(name, KeyKind::Ed25519, &[seed; 32]).expect("a key")
@@ -698,6 +735,7 @@ mod tests {
             nonce: Digest([3; 32]),
             seconds: 60,
             wants_files,
+            gone: Vec::new(),
             items: items(),
         }
     }
@@ -735,6 +773,17 @@ mod tests {
             let text = request.signed(&asker());
             assert_eq!(AuditRequest::open(&text, &known), Ok(request));
         }
+        let at = Timestamp::parse_rfc3339("2026-11-29T00:00:00Z").expect("a time");
+        let gone = [
+            Gone::new(true, &at, "it is wrong"),
+            Gone::new(false, &at, ""),
+        ];
+        let telling = AuditRequest {
+            gone: items().into_iter().zip(gone.clone()).collect(),
+            ..request(false)
+        };
+        let text = telling.signed(&asker());
+        assert_eq!(AuditRequest::open(&text, &known), Ok(telling));
         let text = request(false).signed(&asker());
         assert_eq!(AuditRequest::open(&text, &[]), Err(AuditError::Unknown));
         let others = [answerer(), key("a.example.org", 9)].map(|it| it.verifier().clone());
@@ -772,6 +821,33 @@ mod tests {
             (good.replace("item 8", "items 8"), 8),
             (good.replace("item 8JMKD3", "item  8JMKD3"), 8),
             (format!("{good}item\n"), 10),
+            (good.replacen("item", "gone", 1), 8),
+            (
+                good.replacen(
+                    "item",
+                    &format!("gone {} lost 2026-11-29T00:00:00Z\nitem", items()[0]),
+                    1,
+                ),
+                8,
+            ),
+            (
+                good.replacen(
+                    "item",
+                    &format!("gone {}  removed 2026-11-29T00:00:00Z\nitem", items()[0]),
+                    1,
+                ),
+                8,
+            ),
+            (
+                good.replacen(
+                    "item",
+                    &(format!("gone {} removed 2026-11-29T00:00:00Z\n", items()[0])
+                        .repeat(MOST_GONE + 1)
+                        + "item"),
+                    1,
+                ),
+                9 + MOST_GONE + 1,
+            ),
             (with(0), 7),
             (with(MOST_ITEMS + 1), 7 + MOST_ITEMS + 1),
         ] {
@@ -787,6 +863,16 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_back() {
+        for gone in [
+            "withdrawn 2026-11-29T00:00:00Z no%20more",
+            "removed 2026-11-29T00:00:00Z",
+        ] {
+            let line = format!("item {} {gone}", items()[0]);
+            let parsed = AnswerLine::parse(&line).expect("a line");
+            assert!(matches!(parsed, AnswerLine::Item(_, ItemAnswer::Gone(_))));
+            assert_eq!(parsed.to_string(), line.clone() + "\n");
+            assert_eq!(AnswerLine::parse(&(line + " x y")), None);
+        }
         let digest = ItemAnswer::Read(Digest([5; 32]));
         let text = answered(&[
             item(0, digest.clone()),

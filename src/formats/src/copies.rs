@@ -6,9 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::item::{Names, period, period_text};
+use crate::item::{Names, one_line, period, period_text};
 use ibi::Timestamp;
 use ibi::pairs::{Pairs, Value, percent_decode, percent_encode};
+
+/// The most characters of the reason for which another Archive has withdrawn or removed an item.
+const MOST_OF_REASON: usize = 200;
 
 /// The largest number of copies or places that an Archive may want.
 const MOST: u32 = 100;
@@ -120,7 +123,10 @@ impl CopyPolicy {
     /// Counts what is proved at an instant.
     #[must_use]
     pub fn count(&self, copies: &[KnownCopy], now: &Timestamp) -> CopyCount {
-        let counts = |copy: &&KnownCopy| copy.proof.as_ref().is_some_and(|it| self.counts(it, now));
+        let counts = |copy: &&KnownCopy| {
+            let is_removed = copy.gone.as_ref().is_some_and(|gone| gone.is_removed);
+            !is_removed && copy.proof.as_ref().is_some_and(|it| self.counts(it, now))
+        };
         let proved: Vec<&KnownCopy> = copies.iter().filter(counts).collect();
         let places = proved.iter().map(|copy| &copy.place);
         let places: BTreeSet<_> = places.filter(|place| !place.is_empty()).collect();
@@ -263,6 +269,68 @@ impl Proof {
     }
 }
 
+/// What an Archive says became of its item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Whether it was removed; otherwise it was withdrawn.
+    pub is_removed: bool,
+    /// When.
+    pub at: Timestamp,
+    /// The reason, in one line; empty if none was given.
+    pub reason: String,
+}
+
+impl Gone {
+    /// What became of it, with a reason of limited length.
+    #[must_use]
+    pub fn new(is_removed: bool, at: &Timestamp, reason: &str) -> Gone {
+        let reason: String = reason
+            .chars()
+            .map(|sign| if sign.is_control() { ' ' } else { sign })
+            .collect();
+        Gone {
+            is_removed,
+            at: Timestamp::from_unix(at.seconds(), 0),
+            reason: one_line(&reason).chars().take(MOST_OF_REASON).collect(),
+        }
+    }
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.is_removed {
+            "removed"
+        } else {
+            "withdrawn"
+        }
+    }
+
+    /// Parses it; None of what is not written so.
+    pub fn parse<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<Gone> {
+        let is_removed = match words.next()? {
+            "removed" => true,
+            "withdrawn" => false,
+            _ => return None,
+        };
+        let at = Timestamp::parse_rfc3339(words.next()?).ok()?;
+        let reason = words.next().map(decoded).unwrap_or_default();
+        let gone = Gone::new(is_removed, &at, &reason);
+        let is_it = gone.reason == reason && words.next().is_none();
+        is_it.then_some(gone)
+    }
+}
+
+/// The word, the time, and the reason if there is one.
+impl std::fmt::Display for Gone {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.word(), self.at.to_rfc3339())?;
+        match &*self.reason {
+            "" => Ok(()),
+            reason => write!(f, " {}", percent_encode(reason)),
+        }
+    }
+}
+
 /// A copy of an item that an Archive knows of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownCopy {
@@ -276,9 +344,27 @@ pub struct KnownCopy {
     pub place: Vec<String>,
     /// The last proof; None if it was never compared.
     pub proof: Option<Proof>,
+    /// What its Archive says became of it since.
+    pub gone: Option<Gone>,
+    /// The time of the withdrawal or removal here of which its Archive was told.
+    pub told: Option<Timestamp>,
 }
 
 impl KnownCopy {
+    /// A copy that was never compared, in a place that is not known.
+    #[must_use]
+    pub fn new(kind: CopyKind, holder: String) -> KnownCopy {
+        KnownCopy {
+            kind,
+            holder,
+            made: None,
+            place: Vec::new(),
+            proof: None,
+            gone: None,
+            told: None,
+        }
+    }
+
     /// The copy of a line; None of a line that has none.
     #[must_use]
     pub fn parse(line: &str) -> Option<KnownCopy> {
@@ -290,6 +376,10 @@ impl KnownCopy {
             made: word("made").and_then(|made| Timestamp::parse_rfc3339(made).ok()),
             place: pairs.get("place").map(decoded_words).unwrap_or_default(),
             proof: Proof::of(&pairs),
+            gone: pairs
+                .get("gone")
+                .and_then(|value| Gone::parse(value.words().iter().map(String::as_str))),
+            told: word("told").and_then(|at| Timestamp::parse_rfc3339(at).ok()),
         })
     }
 
@@ -307,6 +397,12 @@ impl KnownCopy {
         line.push_str(&place_pair(&self.place));
         if let Some(proof) = &self.proof {
             line.push_str(&proof.to_pairs());
+        }
+        if let Some(gone) = &self.gone {
+            line.push_str(&format!(" gone {{{gone}}}"));
+        }
+        if let Some(told) = &self.told {
+            line.push_str(&format!(" told {}", told.to_rfc3339()));
         }
         line + "\n"
     }
@@ -416,7 +512,7 @@ pub fn copies_text(copies: &[KnownCopy]) -> String {
     copies.iter().map(KnownCopy::to_line).collect()
 }
 
-/// Notes a copy in a ledger, in place of what was known of it. A place that is not known now stays.
+/// Notes a copy in a ledger, in place of what was known of it. A place that is not known now stays. One that is good is not gone.
 pub fn note_copy(copies: &mut Vec<KnownCopy>, copy: KnownCopy) {
     let is_it = |known: &&mut KnownCopy| (known.kind, &known.holder) == (copy.kind, &copy.holder);
     match copies.iter_mut().find(is_it) {
@@ -424,6 +520,10 @@ pub fn note_copy(copies: &mut Vec<KnownCopy>, copy: KnownCopy) {
             if !copy.place.is_empty() {
                 known.place = copy.place;
             }
+            let is_good = copy.proof.as_ref().is_some_and(|proof| proof.is_good);
+            let before = known.gone.take().filter(|_| !is_good);
+            known.gone = copy.gone.or(before);
+            known.told = copy.told.or(known.told.take());
             known.proof = copy.proof.or(known.proof.take());
             known.made = copy.made.or(known.made.take());
         }
@@ -458,14 +558,12 @@ mod tests {
 
     fn copy(holder: &str, place: &str, proved: Option<(&str, bool)>) -> KnownCopy {
         KnownCopy {
-            kind: CopyKind::Archive,
-            holder: holder.to_owned(),
-            made: None,
             place: place.split_whitespace().map(str::to_owned).collect(),
             proof: proved.map(|(at, is_good)| Proof {
                 at: Timestamp::parse_rfc3339(at).expect("a time"),
                 is_good,
             }),
+            ..KnownCopy::new(CopyKind::Archive, holder.to_owned())
         }
     }
 
@@ -568,6 +666,52 @@ mod tests {
         ] {
             assert_eq!(count(&[good.clone(), other.clone()]), expected, "{other:?}");
         }
+    }
+
+    #[test]
+    fn what_became_of_a_copy_is_noted_until_it_is_good_again() {
+        let at = Timestamp::parse_rfc3339("2026-11-29T00:00:00Z").expect("a time");
+        let gone = Gone::new(true, &at, " a\tlost \n{battle}% ");
+        assert_eq!(gone.reason, "a lost {battle}%");
+        let text = gone.to_string();
+        assert_eq!(Gone::parse(text.split(' ')), Some(gone.clone()));
+        for broken in [
+            "",
+            "removed",
+            "lost 2026-11-29T00:00:00Z",
+            "removed never",
+            "removed 2026-11-29T00:00:00Z a b",
+            "removed 2026-11-29T00:00:00Z a%0Ab",
+        ] {
+            assert_eq!(Gone::parse(broken.split(' ')), None, "{broken}");
+        }
+        assert_eq!(
+            Gone::new(false, &at, &"x".repeat(999)).reason.len(),
+            MOST_OF_REASON
+        );
+        let good = copy("a", "br", Some(("2026-11-28T00:00:00Z", true)));
+        let mut copies = vec![KnownCopy {
+            gone: Some(gone.clone()),
+            told: Some(at.clone()),
+            ..good.clone()
+        }];
+        assert_eq!(parse_copies(copies_text(&copies).as_bytes()), copies);
+        let counted = |copies: &[KnownCopy]| CopyPolicy::default().count(copies, &at).copies;
+        assert_eq!(counted(&copies), 0);
+        note_copy(
+            &mut copies,
+            copy("a", "", Some(("2026-11-29T00:00:00Z", false))),
+        );
+        assert_eq!(
+            (&copies[0].gone, &copies[0].told),
+            (&Some(gone), &Some(at.clone()))
+        );
+        note_copy(&mut copies, good);
+        assert_eq!(
+            (&copies[0].gone, &copies[0].told),
+            (&None, &Some(at.clone()))
+        );
+        assert_eq!(counted(&copies), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What the service for audits by other Archives leaves for a process that keeps the ledger: lines, a batch for each exchange.
 //! A batch begins with when it was and what the other Archive says of itself. No clock, disk or key.
 
-use crate::copies::decoded;
+use crate::copies::{Gone, decoded};
 use crate::fixity::Digest;
 use ibi::pairs::{percent_decode, percent_encode};
 use ibi::{Ibi, Timestamp};
@@ -11,6 +11,7 @@ const FROM: &str = "from";
 const SAME: &str = "same";
 const OTHER: &str = "other";
 const DAMAGED: &str = "damaged";
+const GONE: &str = "gone";
 /// The service of an Archive that has not said one.
 const NONE: &str = "-";
 
@@ -32,6 +33,8 @@ pub enum Learned {
     Compared(Ibi, bool),
     /// A file here has this digest, and another one was recorded of it.
     Damaged(Ibi, Vec<u8>, Digest),
+    /// The other Archive has withdrawn or removed it.
+    Gone(Ibi, Gone),
 }
 
 impl Learned {
@@ -39,7 +42,9 @@ impl Learned {
     #[must_use]
     pub fn item(&self) -> &Ibi {
         match self {
-            Learned::Compared(item, _) | Learned::Damaged(item, ..) => item,
+            Learned::Compared(item, _) | Learned::Damaged(item, ..) | Learned::Gone(item, _) => {
+                item
+            }
         }
     }
 
@@ -53,6 +58,7 @@ impl Learned {
                 let digest = Digest::parse(words.next()?.as_bytes())?;
                 Learned::Damaged(item, percent_decode(words.next()?), digest)
             }
+            GONE => Learned::Gone(item, Gone::parse(words.by_ref())?),
             _ => return None,
         };
         words.next().is_none().then_some(read)
@@ -67,6 +73,7 @@ impl std::fmt::Display for Learned {
             Learned::Damaged(item, path, digest) => {
                 writeln!(f, "{DAMAGED} {item} {digest} {}", percent_encode(path))
             }
+            Learned::Gone(item, gone) => writeln!(f, "{GONE} {item} {gone}"),
         }
     }
 }
@@ -133,7 +140,7 @@ mod tests {
         let item = Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("a name");
         let at = Timestamp::parse_rfc3339("2026-11-30T12:00:00Z").expect("a time");
         let from = LearnedFrom {
-            at,
+            at: at.clone(),
             service: Some("a.example.org/x/2008/03.17.15.17".to_owned()),
             place: vec!["br".to_owned(), "s\u{e3}o paulo".to_owned()],
         };
@@ -145,6 +152,7 @@ mod tests {
         let lines = vec![
             Learned::Compared(item.clone(), true),
             Learned::Compared(item.clone(), false),
+            Learned::Gone(item.clone(), Gone::new(true, &at, "no more")),
             Learned::Damaged(item, b"doc/\xff x\n".to_vec(), Digest([5; 32])),
         ];
         let text = batch_text(&from, &lines) + &batch_text(&unsaid, &lines);

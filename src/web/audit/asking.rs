@@ -16,6 +16,7 @@ use crate::formats::audit::{
     ItemAnswer, LONGEST_ANSWER, PATH, Parties, SaidOfItself,
 };
 use crate::formats::base_url::BaseUrl;
+use crate::formats::copies::Gone;
 use crate::formats::fixity::Digest;
 use crate::formats::tlog::note::{SignerKey, VerifierKey};
 use crate::http::client::{ClientError, Network, Pool, Reach, read};
@@ -31,7 +32,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const MORE_TIME: Duration = Duration::from_secs(60);
 /// The longest answer of a line for each item, in bytes: its head, and each line.
 const LONGEST_HEAD: usize = 64 << 10;
-const LONGEST_LINE: usize = 1 << 10;
+const LONGEST_LINE: usize = 4 << 10;
 /// The longest answer to a proof, in bytes.
 const LONGEST_NOTE: usize = 1 << 10;
 /// The number of times that a busy Archive is asked.
@@ -134,20 +135,24 @@ impl AuditedArchive {
         })
     }
 
-    /// Has items read there, for at most so many seconds. `here` is called with each that was read there, while further ones are.
+    /// Has items read there, and their files listed if that is wanted, for at most so many seconds, and tells what was withdrawn or
+    /// removed here. `here` is called with each that was read there, while further ones are.
     ///
     /// # Errors
     /// The answer is not one, or does not come, and nothing of it counts; or `here` fails.
     pub fn ask(
         &self,
-        items: Vec<Ibi>,
-        wants_files: bool,
+        (items, wants_files): (Vec<Ibi>, bool),
         seconds: u64,
+        gone: &[(Ibi, Gone)],
         here: &mut dyn FnMut(&Challenge, &Ibi) -> Result<(), TransferError>,
     ) -> Result<AuditAnswer, AuditFailure> {
         let mut tries = 0;
         loop {
-            let request = self.request(items.clone(), wants_files, seconds)?;
+            let request = AuditRequest {
+                gone: gone.to_vec(),
+                ..self.request(items.clone(), wants_files, seconds)?
+            };
             let text = request.signed(&self.key);
             let (asking, asked) = (self.asking.clone(), request.clone());
             let (sender, events) = channel();
@@ -224,6 +229,7 @@ impl AuditedArchive {
             nonce: Digest(nonce.map_err(|errno| AuditFailure::System(errno.into()))?),
             seconds,
             wants_files,
+            gone: Vec::new(),
             items,
         })
     }

@@ -6,9 +6,11 @@ use super::asking::{AuditFailure, AuditedArchive};
 use crate::archive::audit::{AuditPeer, Comparison, ReadHere};
 use crate::archive::scrub::ItemDigests;
 use crate::archive::transfer::TransferError;
-use crate::formats::audit::{Challenge, ItemAnswer, MOST_ITEMS, MOST_SECONDS, Role, SaidOfItself};
+use crate::formats::audit::{
+    Challenge, ItemAnswer, MOST_GONE, MOST_ITEMS, MOST_SECONDS, Role, SaidOfItself, is_name_of,
+};
 use crate::formats::base_url::BaseUrl;
-use crate::formats::copies::{CopyKind, KnownCopy};
+use crate::formats::copies::{CopyKind, Gone, KnownCopy};
 use crate::formats::fixity::Digest;
 use crate::formats::item::Names;
 use crate::formats::tlog::note::{SignerKey, VerifierKey};
@@ -20,8 +22,12 @@ use ibi::{Ibi, message};
 #[derive(Debug)]
 pub struct ArchivePeer {
     archive: AuditedArchive,
+    url: BaseUrl,
+    key: VerifierKey,
     name: String,
+    own: Names,
     copy: KnownCopy,
+    gone: Option<Gone>,
 }
 
 impl ArchivePeer {
@@ -40,7 +46,7 @@ impl ArchivePeer {
         let archive = archive.map_err(|error| failed(&name, &error))?;
         // Its service and its place are in each answer.
         let mut nothing = |_: &Challenge, _: &Ibi| Ok(());
-        let asked = archive.ask(vec![ibi_of(&own.service)?], false, 1, &mut nothing);
+        let asked = archive.ask((vec![ibi_of(&own.service)?], false), 1, &[], &mut nothing);
         let (head, _) = asked.map_err(|error| failed(&name, &error))?.into_parts();
         let SaidOfItself { service, place } = head.said;
         if service.matches(&own.service) {
@@ -49,13 +55,17 @@ impl ArchivePeer {
         let service = service.preferred();
         Ok(ArchivePeer {
             archive,
+            url: url.clone(),
+            key: peer.clone(),
+            own: own.service.clone(),
+            gone: None,
             name,
             copy: KnownCopy {
-                kind: CopyKind::Archive,
-                holder: SaidOfItself::holder(Some(&service), url, peer),
-                made: None,
                 place,
-                proof: None,
+                ..KnownCopy::new(
+                    CopyKind::Archive,
+                    SaidOfItself::holder(Some(&service), url, peer),
+                )
             },
         })
     }
@@ -84,6 +94,27 @@ impl AuditPeer for ArchivePeer {
         self.copy.clone()
     }
 
+    fn is_named(&self, holder: &str) -> bool {
+        is_name_of(holder, &self.url, &self.key)
+    }
+
+    fn said_gone(&mut self) -> Option<Gone> {
+        self.gone.take()
+    }
+
+    fn tell_gone(&mut self, _own: &str, gone: &[(Names, Gone)]) -> Result<(), TransferError> {
+        for some in gone.chunks(MOST_GONE) {
+            let named = some
+                .iter()
+                .map(|(names, gone)| Ok((ibi_of(names)?, gone.clone())));
+            let named = named.collect::<Result<Vec<_>, TransferError>>()?;
+            let (asked, mut nothing) = (vec![ibi_of(&self.own)?], |_: &Challenge, _: &Ibi| Ok(()));
+            let told = self.archive.ask((asked, false), 1, &named, &mut nothing);
+            told.map_err(|error| self.failed(&error))?;
+        }
+        Ok(())
+    }
+
     /// It says so when it is asked, which names the item to it.
     fn may_hold(
         &mut self,
@@ -107,7 +138,7 @@ impl AuditPeer for ArchivePeer {
         };
         let asked = self
             .archive
-            .ask(vec![ibi_of(names)?], true, MOST_SECONDS, &mut read);
+            .ask((vec![ibi_of(names)?], true), MOST_SECONDS, &[], &mut read);
         let asked = asked.map_err(|error| self.failed(&error))?;
         let (head, mut items) = asked.into_parts();
         let here = match found {
@@ -120,6 +151,10 @@ impl AuditPeer for ArchivePeer {
         let mut there = ItemDigests::default();
         match answer {
             ItemAnswer::Missing => return Ok([here, None]),
+            ItemAnswer::Gone(gone) => {
+                self.gone = Some(gone);
+                return Ok([here, None]);
+            }
             ItemAnswer::Unread => {
                 let why = message!("the Archive says so; see its log");
                 there.unread.push((Vec::new(), why));
@@ -160,7 +195,9 @@ impl AuditPeer for ArchivePeer {
             }
             Ok(())
         };
-        let answer = self.archive.ask(asked.clone(), false, seconds, &mut read);
+        let answer = self
+            .archive
+            .ask((asked.clone(), false), seconds, &[], &mut read);
         let (head, answers) = answer.map_err(|error| self.failed(&error))?.into_parts();
         let mut found = found.into_iter().peekable();
         let (mut compared, mut shown) = (Vec::new(), Vec::new());
@@ -179,6 +216,7 @@ impl AuditPeer for ArchivePeer {
                     }
                 }
                 (ItemAnswer::Missing, _) => Comparison::Missing,
+                (ItemAnswer::Gone(gone), _) => Comparison::Gone(gone),
                 _ => Comparison::Open,
             });
         }

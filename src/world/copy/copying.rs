@@ -103,14 +103,11 @@ fn note_source(store: &Local, names: &Names, said: &Names, base: &BaseUrl) {
         None => SaidOfItself::holder_at(Some(&said), base),
     };
     let copy = KnownCopy {
-        kind: CopyKind::Archive,
-        holder,
-        made: None,
-        place: Vec::new(),
         proof: Some(Proof {
             at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
             is_good: true,
         }),
+        ..KnownCopy::new(CopyKind::Archive, holder)
     };
     store.note_copy(std::slice::from_ref(names), &copy);
 }

@@ -84,6 +84,7 @@ fn audits(rest: &[u8]) {
         nonce: Digest([3; 32]),
         seconds: 1,
         wants_files: true,
+        gone: Vec::new(),
         items: vec![Ibi::parse("8JMKD3MGP8W/34PGRBS").expect("an identifier")],
     };
     match AuditAnswer::open(&signed(&answerer), &request) {

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Told;
+use super::{EventKind, Told};
+use ibi::Timestamp;
 
 /// The most events that one item brings along.
 pub const MOST_EARLIER: usize = 500;
@@ -76,6 +77,13 @@ impl Earlier {
             by: told.by.clone(),
         })
     }
+}
+
+/// The line of an event that another Archive tells by other means than a line.
+#[must_use]
+pub fn line_of(kind: EventKind, at: &Timestamp, note: &str) -> String {
+    let (time, event) = (at.to_rfc3339(), kind.word());
+    json!({"time": time, "event": event, "note": note}).to_string()
 }
 
 /// Those who tell an event, as one text; None of an event that is told by its Archive itself.
