@@ -386,7 +386,6 @@ impl AuditTurn {
                 },
             };
             let files = reader.read_again(&item, &mut again)?;
-            drop(again);
             self.service.rest(reading);
             Ok(files.map(|files| {
                 let digest = challenge.of_item(Role::Answerer, ibi, &files);

@@ -114,9 +114,10 @@ impl LearnedFile {
             lock(&*file)?;
             let length = u64::try_from(rustix::fs::fstat(&*file)?.st_size).unwrap_or(LONGEST);
             let fits = length + text.len() as u64 <= LONGEST;
-            let added = match fits {
-                true => file.write_all_at(text.as_bytes(), length),
-                false => Err(Errno::DQUOT.into()),
+            let added = if fits {
+                file.write_all_at(text.as_bytes(), length)
+            } else {
+                Err(Errno::DQUOT.into())
             };
             let _ = rustix::fs::flock(&*file, FlockOperation::Unlock);
             added.map_err(|error| errno_of(&error))
@@ -269,9 +270,10 @@ impl Taking<'_> {
         CopyLedger::of(tree)?.change(&place, |copies| note_copy_of(copies, copy, &is_its))?;
         // As an audit from here does it.
         if last.is_none_or(|it| it.is_good) != is_good {
-            let kind = match is_good {
-                true => EventKind::Audited,
-                false => EventKind::Differs,
+            let kind = if is_good {
+                EventKind::Audited
+            } else {
+                EventKind::Differs
             };
             self.tell(kind, item, &holder);
         }

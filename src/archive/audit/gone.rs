@@ -58,9 +58,10 @@ pub fn note_gone(
         mark_gone(archive.tree(), &place)?;
     }
     if is_told {
-        let kind = match gone.is_removed {
-            true => EventKind::Removed,
-            false => EventKind::Withdrawn,
+        let kind = if gone.is_removed {
+            EventKind::Removed
+        } else {
+            EventKind::Withdrawn
         };
         let line = line_of(kind, &gone.at, &gone.reason);
         archive.tell_earlier(By::Program, &item.names, (&holder, ""), &[line]);
