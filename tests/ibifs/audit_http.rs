@@ -631,6 +631,13 @@ fn the_archive_that_is_asked_learns_as_well() {
     sh("flip A/col/$one/doc/file; audit; learned B $one; cp -p B/col/$one/doc/file A/col/$one/doc/file; audit; learned B $one
         ibifs history --store B $one --json | jq -r 'select(.event == \"differs\" or .event == \"audited\") | .event'",
        "status 1\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"bad\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\naudited\ndiffers\naudited");
+    // A mount takes it in without a command.
+    sh(
+        "rm B/fixity/col/$one/copies; audit; find B/audit -name 'learned-*' -size +0 | wc -l; mkdir M; ibifs mount B M
+         for i in {1..100}; do test -s B/audit/learned-* || break; sleep 0.1; done; ibifs umount M
+         find B/audit -name 'learned-*' -size +0; grep -c 'holder example.org/archive-a/.* outcome good' B/fixity/col/$one/copies",
+        "1\n1",
+    );
     env.prints("grep -vc 'has other content than is here' log || true", "0");
 }
 
