@@ -21,13 +21,13 @@
 //! - [`holder`]: the Archive that a sidecar names.
 //! - [`arrival`]: an arriving item.
 //! - [`batch`]: several arriving items at once.
-//! - [`restoring`]: an item of a backup that is put back.
 //! - [`destination`]: an Archive that receives items.
 //! - [`sending`]: a copy or a transfer, step by step.
 //! - [`mod@cancel`]: a transfer that is cancelled.
 //! - [`building`]: an item that is assembled from its files.
 //! - [`part`]: a file that arrives in parts.
 //! - [`incoming`]: an item that arrives over HTTP.
+//! - [`restoring`]: an item of a backup that is put back.
 //! - [`mod@claim`]: a copy that becomes the original.
 
 mod arrival;
@@ -57,7 +57,7 @@ pub use local::Local;
 pub use not_sent::{NotSent, Way};
 pub use outcome::{ByteProgress, CompareWhen, Moved, RemoteStatus, TransferError, TransferOutcome};
 pub use part::Part;
-pub use restoring::{bring_back, restore, restore_to};
+pub use restoring::{bring_back, bring_back_arrived, recorded_of_lost, restore, restore_to};
 pub use sending::{copy_first, hand_over, may_arrive};
 pub use skip::Skip;
 pub use token::{Giver, Tokens};

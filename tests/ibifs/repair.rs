@@ -376,6 +376,24 @@ fn a_lost_item_is_brought_back() {
          mends D --all --from B | cut -d: -f1; look D | diff was.D -",
         "lost-item\n2 items\nunmount the store\nbrought-back\n1 item\nknown here; copy it with 'ibifs copy'\nbrought-back\n2 items",
     );
+    shows("cp $s/.ibi description; chmod -R a+rX $d; chmod 755 D", "");
+    let served = Served::start(&env, "D");
+    let url = &served.url;
+    // Without a record of its digests no other Archive is believed, but a backup is.
+    shows(
+        &format!(
+            "rm -r $s; mends S $item --from {url} | cut -d: -f1; cat $s/doc/one $s/doc/deep/two; cmp $s/.ibi description; ls -A $s S/handover/incoming
+             ibifs show --store S $item | grep ^state; rm -r $s; mkdir -p $s/doc; printf 'put back\\n' > $s/.ibifs-copy-uncompared; cp -p $d/doc/one $s/doc; cp description $s/.ibi
+             mends S $item --from {url} | cut -d: -f1; cat $s/doc/deep/two; ibifs scrub S; mv S/fixity away; rm -r $s; mends S $item --from {url} --from D | cut -d: -f1
+             grep -o 'no digests of it are recorded here' said; ls -A S/handover/incoming; rm -r S/fixity; mv away S/fixity; mends S $item --from D | cut -d: -f1"
+        ),
+        &format!(
+            "brought-back\n1 item\none\ntwo\n{}:\n.ibi\ndoc\n\nS/handover/incoming:\nstate            Original\nbrought-back\n1 item\ntwo\n\
+             2 items, 2 files, 8 bytes\nlost-item\n1 item\nno digests of it are recorded here\nno digests of it are recorded here\nbrought-back\n1 item",
+            sh(&env, "echo $s").trim()
+        ),
+    );
+    drop(served);
     shows(
         "rm -r $d; echo new > $s/doc/one; mends D --all --from S --from B | cut -d: -f1; look D | diff was.D -
          rm -r $d; mends D $item --from S | cut -d: -f1; no ls $d; { ibifs repair D $item --from S || true; } | grep -o 'lost-item'
@@ -391,7 +409,7 @@ fn a_full_disk() {
     let disk = Disk::new(env.root(), "disk", Format::Ext4, 200);
     prints(
         &env,
-        "head -c 3000000 /dev/urandom > $s/doc/one; touch -d '1 hour ago' $s/doc/one; cp -a D disk/D; d=disk/D/col/$item
+        "{ echo; head -c 3000000 /dev/urandom; } > $s/doc/one; touch -d '1 hour ago' $s/doc/one; cp -a D disk/D; d=disk/D/col/$item
          ibifs copy --store S $item disk/D > /dev/null; ibifs scrub disk/D > /dev/null; harm $d/doc/one x; cp $d/doc/one damaged
          cat /dev/zero > disk/filler 2> /dev/null || true; no ibifs repair disk/D --all --from S > /dev/null 2> said; cmp damaged $d/doc/one
          rm disk/filler; mends disk/D --all --from S | cut -d: -f1; cmp $s/doc/one $d/doc/one; cmp damaged disk/D/damaged/$item/doc/one",

@@ -203,12 +203,7 @@ impl<'a> Incoming<'a> {
         if let Some(item) = &held {
             refuse_disputed(local, item, inventory)?;
         }
-        let root = format!("{}/item", self.path);
-        self.clear(&root)?;
-        self.tree.make_directories(&root)?;
-        let directory = Tree::open_as_it_is(&self.tree.path().join(&root))?;
-        let arrived = (self.tree, self.path.as_str());
-        Building::new(arrived, (local, held.as_ref()), &directory, inventory).make()?;
+        let directory = self.assembled((local, held.as_ref()), inventory)?;
         check_seal(&directory, &inventory.manifest(), &parsed)?;
         let moved = if held.is_none() && local.is_held() {
             self.add(local, (&parsed, sidecar), &directory, inventory)
@@ -239,6 +234,21 @@ impl<'a> Incoming<'a> {
                 Err(error)
             }
         }
+    }
+
+    /// Assembles the item in a directory of its own. Files that have not arrived are those of the item that is held.
+    pub(super) fn assembled(
+        &self,
+        (local, held): (&Local, Option<&Item>),
+        inventory: &Inventory,
+    ) -> Result<Tree, TransferError> {
+        let root = format!("{}/item", self.path);
+        self.clear(&root)?;
+        self.tree.make_directories(&root)?;
+        let directory = Tree::open_as_it_is(&self.tree.path().join(&root))?;
+        let arrived = (self.tree, self.path.as_str());
+        Building::new(arrived, (local, held), &directory, inventory).make()?;
+        Ok(directory)
     }
 
     /// Adds the assembled item to a store in which it is not: it appears as a whole.

@@ -5,9 +5,11 @@ use std::path::Path;
 
 use rustix::io::Errno;
 
-use super::arrival::{is_marked, unmark};
+use super::arrival::{Arrival, is_marked, unmark};
 use super::batch::SentItem;
 use super::holder::opened;
+use super::incoming::Incoming;
+use super::inventory::Inventory;
 use super::local::Local;
 use super::outcome::{ByteProgress, CompareWhen, Moved, TransferError};
 use super::skip::Skip;
@@ -15,7 +17,7 @@ use crate::archive::backup::{BackupFinding, ItemCopier, Staging, UNCOMPARED};
 use crate::archive::store::Item;
 use crate::archive::tree::{Action, Place, SIDECAR, Tree};
 use crate::archive::{ArchiveError, scrub};
-use crate::formats::fixity::{Found, shown};
+use crate::formats::fixity::{Found, Manifest, shown};
 use crate::formats::item::Names;
 use crate::os::directory::Directory;
 use ibi::message;
@@ -37,11 +39,10 @@ pub fn restore(
         );
         return Err(Skip::NotTaken(why).into());
     }
-    put_back(&SentItem::of(backup, names, None)?, to, progress)
+    SentItem::of(backup, names, None)?.with(|arrival| put_back(arrival, to, progress))
 }
 
-/// Puts a lost item back as it is recorded, from a backup of its store, or from a copy of it in another one. It gets the sidecar
-/// that was accepted here last: who has a copy may have changed that.
+/// Puts a lost item back as it is recorded, from a backup of its store, or from a copy of it in another one.
 pub fn bring_back(
     from: &Local,
     names: &Names,
@@ -49,64 +50,114 @@ pub fn bring_back(
     progress: &mut ByteProgress<'_>,
 ) -> Result<Moved, TransferError> {
     let item = from.item(names)?;
-    let found = from.sound_manifest(&item, progress)?;
-    let recorded = scrub::recorded_digests(to.archive().tree(), Place::of(names).as_str())?;
+    let is_backup = from.service().matches(to.service());
+    refuse_other_content(to, names, &from.sound_manifest(&item, progress)?, is_backup)?;
+    if is_backup {
+        return restore(from, names, to, progress);
+    }
+    let accepted = accepted_sidecar(to, names, &item.names)?;
+    SentItem::with_sidecar(from, item, accepted)?.with(|arrival| put_back(arrival, to, progress))
+}
+
+/// The same for an item whose files have arrived from another Archive.
+pub fn bring_back_arrived(
+    incoming: &Incoming<'_>,
+    (names, from): (&Names, &Names),
+    inventory: &Inventory,
+    to: &Local,
+) -> Result<Moved, TransferError> {
+    let item = to.item(names)?;
+    refuse_other_content(to, &item.names, &inventory.manifest(), false)?;
+    // What an interrupted run has put there did not arrive again.
+    let place = Place::of(&item.names);
+    let is_begun = to.archive().tree().is_directory(place.as_str());
+    let held = is_begun.then_some(&item);
+    let arrival = Arrival {
+        directory: &incoming.assembled((to, held), inventory)?,
+        names,
+        from,
+        sidecar: Some(accepted_sidecar(to, &item.names, names)?),
+        is_as_it_is: false,
+        manifest: &|_| Ok(inventory.manifest()),
+    };
+    let moved = put_back(&arrival, to, &mut |_| ())?;
+    incoming.discard()?;
+    Ok(moved)
+}
+
+/// Refuses content that is not what is recorded here, also of an item of which nothing is recorded, unless a backup has it.
+fn refuse_other_content(
+    to: &Local,
+    names: &Names,
+    found: &Manifest,
+    is_backup: bool,
+) -> Result<(), TransferError> {
+    let recorded = match recorded_of_lost(to, names) {
+        Err(TransferError::Skip(_)) if is_backup => return Ok(()),
+        recorded => recorded?,
+    };
     let mut paths = found.keys().chain(recorded.keys());
-    // Of an item without a record everything is taken.
-    if !recorded.is_empty()
-        && let Some(path) = paths.find(|path| found.get(*path) != recorded.get(*path))
-    {
+    match paths.find(|path| found.get(*path) != recorded.get(*path)) {
+        Some(path) => {
+            let path = shown(path);
+            let why = message!("'{path}' is not there as it was recorded here", path);
+            Err(Skip::NotTaken(why).into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// What is recorded here of a lost item; an error if nothing is, by which copies of other Archives are not believed.
+pub fn recorded_of_lost(to: &Local, names: &Names) -> Result<Manifest, TransferError> {
+    let recorded = scrub::recorded_digests(to.archive().tree(), Place::of(names).as_str())?;
+    if recorded.is_empty() {
         return Err(Skip::NotTaken(message!(
-            "'{path}' is not there as it was recorded here",
-            path = shown(path)
+            "no digests of it are recorded here, with which a copy could be compared"
         ))
         .into());
     }
-    if from.service().matches(to.service()) {
-        return restore(from, names, to, progress);
-    }
-    // Who has the copy does not say which item it is.
-    let known = to.archive().held(names)?;
-    let known = known.filter(|known| known.names == item.names);
+    Ok(recorded)
+}
+
+/// The sidecar that a lost item had: who has a copy may have changed that, and does not say which item it is.
+fn accepted_sidecar(to: &Local, names: &Names, there: &Names) -> Result<Vec<u8>, TransferError> {
+    let known = to.archive().held(names)?.filter(|it| it.names == *there);
     let accepted = match &known {
         Some(known) => to.archive().store().sidecar(known.id)?,
         None => None,
     };
-    let Some(accepted) = accepted else {
-        return Err(Skip::NotTaken(message!(
+    accepted.ok_or_else(|| {
+        Skip::NotTaken(message!(
             "its description is not known here; copy it with 'ibifs copy'"
         ))
-        .into());
-    };
-    put_back(&SentItem::with_sidecar(from, item, accepted)?, to, progress)
+        .into()
+    })
 }
 
 fn put_back(
-    sent: &SentItem<'_>,
+    arrival: &Arrival<'_>,
     to: &Local,
     progress: &mut ByteProgress<'_>,
 ) -> Result<Moved, TransferError> {
-    sent.with(|arrival| {
-        if arrival.names.matches(to.service()) {
-            return Err(Skip::Service.into());
-        }
-        let held = to.archive().held(arrival.names)?;
-        if let Some(item) = held
-            && !to.is_lost(&item)?
-            && !is_begun(to, &item)?
-        {
-            return Err(ArchiveError::Exists(item.names.into()).into());
-        }
-        // Nothing damaged is put back.
-        (arrival.manifest)(progress)?;
-        let item = to.arriving(arrival.names)?;
-        let directory = to.directory_to_change(&item)?;
-        // The same command finishes what is interrupted.
-        opened(&directory)
-            .and_then(|marked| mark_put_back(&marked))
-            .map_err(|errno| directory.error(Action::Mark, ".", errno))?;
-        to.copy_in(arrival, CompareWhen::Always, progress)
-    })
+    if arrival.names.matches(to.service()) {
+        return Err(Skip::Service.into());
+    }
+    let held = to.archive().held(arrival.names)?;
+    if let Some(item) = held
+        && !to.is_lost(&item)?
+        && !is_begun(to, &item)?
+    {
+        return Err(ArchiveError::Exists(item.names.into()).into());
+    }
+    // Nothing damaged is put back.
+    (arrival.manifest)(progress)?;
+    let item = to.arriving(arrival.names)?;
+    let directory = to.directory_to_change(&item)?;
+    // The same command finishes what is interrupted.
+    opened(&directory)
+        .and_then(|marked| mark_put_back(&marked))
+        .map_err(|errno| directory.error(Action::Mark, ".", errno))?;
+    to.copy_in(arrival, CompareWhen::Always, progress)
 }
 
 /// Whether an item has nothing yet but what an interrupted restore has left.

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use crate::archive::scrub::marks_of;
 use crate::archive::transfer::{
     Incoming, Inventory as Contents, Local, Moved, NotSent, Skip, TransferError, TransferOutcome,
-    Way, may_arrive,
+    Way, bring_back_arrived, may_arrive, recorded_of_lost,
 };
 use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, SystemClock};
@@ -180,7 +180,7 @@ impl CopySource {
             if is_whole && !to.verifies && is_same(&found, to.store)? {
                 return Ok(TransferOutcome::Unchanged);
             }
-            match self.fetch(&found, to, incoming, &mut bytes) {
+            match self.fetch(&found, (to.store, to.is_mounted), incoming, &mut bytes) {
                 Err(TransferError::Skip(Skip::ChangedThere)) if attempt < MOST_ATTEMPTS => {
                     found = self.find(asked)?;
                     attempt += 1;
@@ -219,6 +219,21 @@ impl CopySource {
         })
     }
 
+    /// Puts a lost item back into a store that is open for changes.
+    pub(super) fn bring_back(
+        &self,
+        found: &ItemToCopy,
+        to: &Local,
+    ) -> Result<Moved, TransferError> {
+        let names = found.names();
+        recorded_of_lost(to, names)?;
+        let incoming = Incoming::of(to.archive().tree(), names)?;
+        incoming.lock()?;
+        let contents = self.fetch(found, (to, false), &incoming, &mut 0)?;
+        let from = found.sidecar().archive_service().unwrap_or(names);
+        bring_back_arrived(&incoming, (names, from), &contents, to)
+    }
+
     /// Returns the events that the Archive of an item tells of it; none if it keeps no history.
     fn events_of(&self, found: &ItemToCopy) -> Vec<String> {
         let url = format!(
@@ -243,11 +258,11 @@ impl CopySource {
     fn fetch(
         &self,
         found: &ItemToCopy,
-        to: &CopyDestination<'_>,
+        (store, is_mounted): (&Local, bool),
         incoming: &Incoming<'_>,
         bytes: &mut u64,
     ) -> Result<Contents, TransferError> {
-        let held = HeldCopy::of(to.store, found.names())?;
+        let held = HeldCopy::of(store, found.names())?;
         let (mut digests, mut wanted) = (Digests::new(), Vec::new());
         let mut all: u64 = 0;
         for (position, entry, file) in found.files() {
@@ -272,7 +287,7 @@ impl CopySource {
         let sizes = wanted.iter().map(|wanted| wanted.entry.size);
         let missing = sizes.fold(0, u64::saturating_add);
         // The files that came become the item, unless the store has a copy, or is mounted: then they are copied.
-        let is_copied = held.is_there() || to.is_mounted;
+        let is_copied = held.is_there() || is_mounted;
         incoming.has_room_for(missing.saturating_add(if is_copied { all } else { 0 }))?;
         for (entry, text) in found.texts() {
             let digest = digest_of(text);

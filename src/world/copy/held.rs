@@ -5,6 +5,7 @@ use std::fs::File;
 use rustix::fs::{FileType, OFlags, Stat};
 
 use crate::archive::scrub::{RecordedDigests, item_digests, remember_if_possible};
+use crate::archive::store::Item;
 use crate::archive::transfer::{Local, Part, TransferError};
 use crate::archive::tree::{DeepEntry, Place, SIDECAR, Tree, entry_stat};
 use crate::formats::fixity::{Digest, Manifest, Written};
@@ -24,14 +25,16 @@ pub(crate) struct HeldCopy {
 impl HeldCopy {
     /// The copy in a store, if there is one, with the digests of its files.
     pub(crate) fn of(store: &Local, names: &Names) -> Result<HeldCopy, TransferError> {
-        let Some(item) = store.archive().held(names)? else {
+        let held = store.archive().held(names)?;
+        let tree = store.archive().tree();
+        let is_there = |item: &Item| tree.is_directory(Place::of(&item.names).as_str());
+        let Some(item) = held.filter(|item| tree.is_mount() || is_there(item)) else {
             return Ok(HeldCopy {
                 directory: None,
                 manifest: Manifest::default(),
             });
         };
         let place = Place::of(&item.names);
-        let tree = store.archive().tree();
         let found = item_digests(tree, place.as_str(), &mut |_, _| ())?;
         remember_if_possible(tree, place.as_str(), &found);
         Ok(HeldCopy {

@@ -9,7 +9,6 @@ use crate::formats::inventory::{Entry, EntryKind};
 use crate::formats::item::Names;
 use crate::world::remote::content::RemoteFile;
 use crate::world::remote::fetching::Stopped;
-use ibi::message;
 use ibi::message::Localize;
 
 /// An Archive that is asked by its URL.
@@ -90,13 +89,13 @@ impl CopyPlace for ArchivePlace {
         self.url.clone()
     }
 
-    fn bring_back(&mut self, _names: &Names, _to: &Local) -> Result<bool, TransferError> {
-        let url = &self.url;
-        Err(Skip::NotTaken(message!(
-            "copy it with 'ibifs copy ITEM STORE --from {url}'",
-            url
-        ))
-        .into())
+    fn bring_back(&mut self, names: &Names, to: &Local) -> Result<bool, TransferError> {
+        let found = match self.source.find(&CopyRequest::of(names)) {
+            Err(TransferError::Skip(Skip::NotFound)) => return Ok(false),
+            found => found?,
+        };
+        self.source.bring_back(&found, to)?;
+        Ok(true)
     }
 
     fn fetch(
