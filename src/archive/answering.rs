@@ -184,6 +184,19 @@ impl AuditService {
             }
             (asked.time, asked.is_busy, asked.expected) = (request.time, true, None);
         }
+        // What has no room is told again.
+        let gone = request.gone.iter().cloned();
+        let gone: Vec<Learned> = gone.map(|(item, gone)| Learned::Gone(item, gone)).collect();
+        if !self.learn(&request.parties.asker, None, &gone) {
+            if let Some(asked) = self
+                .asked
+                .lock()
+                .get_mut(&request.parties.asker.to_string())
+            {
+                asked.is_busy = false;
+            }
+            return Err(NotAudited::Busy);
+        }
         let challenge = Challenge {
             parties: request.parties.clone(),
             nonces: (request.nonce, Digest(nonce)),
@@ -249,16 +262,15 @@ impl AuditService {
         }
     }
 
-    /// Leaves what was learned for a process that may note it.
-    fn learn(&self, of: &VerifierKey, said: Option<&SaidOfItself>, lines: &[Learned]) {
+    /// Leaves what was learned for a process that may note it. Returns whether there is room for it.
+    fn learn(&self, of: &VerifierKey, said: Option<&SaidOfItself>, lines: &[Learned]) -> bool {
         let from = LearnedFrom {
             at: Timestamp::from_unix(SystemClock.now().seconds(), 0),
             service: said.map(|said| said.service.preferred()),
             place: said.map(|said| said.place.clone()).unwrap_or_default(),
         };
-        if let Some(file) = self.learned.get(&of.to_string()) {
-            file.add(&from, lines);
-        }
+        let file = self.learned.get(&of.to_string());
+        file.is_none_or(|file| file.add(&from, lines))
     }
 }
 
@@ -273,13 +285,10 @@ impl AuditTurn {
             send,
         };
         let (mut expected, mut damaged) = (Vec::new(), Vec::new());
-        let gone = self.request.gone.iter().cloned();
-        let gone = gone.map(|(item, gone)| Learned::Gone(item, gone));
-        let asker = &self.request.parties.asker;
-        self.service.learn(asker, None, &gone.collect::<Vec<_>>());
         let is_complete = sending.add(&self.head.to_string())
             && self.items(reader, &mut sending, (&mut expected, &mut damaged));
-        self.service.learn(asker, None, &damaged);
+        self.service
+            .learn(&self.request.parties.asker, None, &damaged);
         if is_complete {
             let signature = AuditAnswer::signature(&sending.text, &self.service.key);
             sending.text.push_str(&signature);

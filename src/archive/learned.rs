@@ -103,10 +103,10 @@ impl LearnedFile {
         Ok(LearnedFile(Mutex::new(file)))
     }
 
-    /// Adds what was learned. It is not waited for the disk.
-    pub(super) fn add(&self, from: &LearnedFrom, lines: &[Learned]) {
+    /// Adds what was learned. It is not waited for the disk. Returns whether it could be added.
+    pub(super) fn add(&self, from: &LearnedFrom, lines: &[Learned]) -> bool {
         if lines.is_empty() {
-            return;
+            return true;
         }
         let text = batch_text(from, lines);
         let file = self.0.lock();
@@ -122,13 +122,15 @@ impl LearnedFile {
             let _ = rustix::fs::flock(&*file, FlockOperation::Unlock);
             added.map_err(|error| errno_of(&error))
         };
-        match add() {
+        let added = add();
+        match added {
             Ok(()) => {}
             Err(Errno::DQUOT) => log::info!(
                 "what an audit has shown is not noted: the file for it is full until 'ibifs copies' or a mount takes it in"
             ),
             Err(errno) => log::warn!("what an audit has shown is not noted: {errno}"),
         }
+        added.is_ok()
     }
 }
 

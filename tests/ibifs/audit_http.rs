@@ -801,6 +801,10 @@ fn what_is_said_to_be_gone_is_bounded() {
     );
     refused(&b, &env, &text, "403");
     assert_eq!(tell(vec![(items[0].clone(), removed.clone()); 51]).0, "400");
+    // What there is no room for was not told.
+    env.sh("truncate -s 4194304 B/audit/learned-*");
+    assert_eq!(tell(vec![(items[0].clone(), removed.clone())]).0, "503");
+    sh("gone B $(item 1); stat -c %s B/audit/learned-*", "[]\n0");
     // It says another thing each time: one line, and a limited number of events.
     for number in 0..60 {
         let gone = Gone::new(
