@@ -214,7 +214,7 @@ fn what_is_not_signed_or_not_a_request_is_refused() {
     check(&served, &env, &with(100), "400 ");
     check(&served, &env, &with(2000), "413 ");
     cosigned(&served, &env, &with(99));
-    served.prints(&env, "status $U/add-checkpoint", "404");
+    served.prints(&env, "status $U/add-checkpoint", "405");
     served.prints(&env, "status -X PUT -d x $U/add-checkpoint", "405");
     // An incomplete body.
     served.prints(
