@@ -96,7 +96,7 @@ struct Expected {
 pub struct AuditService {
     key: SignerKey,
     known: Vec<VerifierKey>,
-    /// What is learned of each, by its key, where that can be kept.
+    /// The files for what is learned of each, by its key, where one can be kept.
     learned: BTreeMap<String, LearnedFile>,
     /// The percentage of the time for which files are read, for all together.
     share: u8,

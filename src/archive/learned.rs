@@ -194,7 +194,7 @@ fn take_in_of(archive: &Archive, url: &BaseUrl, key: &VerifierKey) -> Result<(),
     emptied.map_err(|error| failed(Action::Write)(errno_of(&error)))
 }
 
-/// What one Archive has shown.
+/// The lines of one Archive that are taken in.
 struct Taking<'a> {
     archive: &'a Archive,
     url: &'a BaseUrl,

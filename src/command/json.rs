@@ -35,7 +35,7 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// What became of an item, by the word of its Archive.
+/// The end of an item, by the word of its Archive.
 pub(super) fn gone(gone: Option<&Gone>) -> Value {
     gone.map_or(
         Value::Null,

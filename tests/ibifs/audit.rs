@@ -335,7 +335,7 @@ fn a_full_disk_keeps_the_ledger() {
     drop(disk);
 }
 
-/// What one store has withdrawn or removed is said to the other one, whichever side audits; it is changed by neither.
+/// A withdrawal or removal in one store is said to the other one, whichever side audits; it is changed by neither.
 #[test]
 fn the_other_store_learns_what_is_gone() {
     for (here, there) in [("S", "D"), ("D", "S")] {

@@ -706,7 +706,7 @@ fn what_is_learned_is_bounded() {
         chown 0 B/audit/learned-*; sed -i '/^audit/d' B/archive.ibi; ibifs copies B > said; test ! -e B/fixity/col/$(head -n 1 items)/copies");
 }
 
-/// What each side knows to be gone, what its status and its history say of that, and the files of an item.
+/// Prints the items that each side knows to be gone, its status and its history of that, and the files of an item.
 const GONE: &str = r#"
 gone() { ibifs copies $1 $2 --json | jq -c '[.copies[1:][] | .gone | select(.) | .what, .reason]'; }
 state() { ibifs status $1 --json | jq -c '[.[0].originals_gone[] | .gone.what]'; }
@@ -766,7 +766,7 @@ fn withdrawals_and_removals_reach_the_archives_of_copies() {
     }
 }
 
-/// What a listed Archive says is gone counts only of what it is known to have, and fills nothing.
+/// The word of a listed Archive that items are gone counts only of those that it is known to have, and fills nothing.
 #[test]
 fn what_is_said_to_be_gone_is_bounded() {
     let env = pair(2);

@@ -251,7 +251,7 @@ fn a_package_is_known_and_does_not_count() {
     );
 }
 
-/// What is wanted of a part of the items counts there, for lists, checks and removals, and for users of a mount.
+/// A policy for a part of the items counts there, for lists, checks and removals, and for users of a mount.
 #[test]
 fn a_collection_has_a_policy_of_its_own() {
     let env = pair();

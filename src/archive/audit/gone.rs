@@ -76,7 +76,7 @@ fn original_at(item: &Item) -> Option<String> {
     service.map(Names::preferred)
 }
 
-/// What was withdrawn or removed here since the Archive with these names was told, of the items of which it is known to have a
+/// The items that were withdrawn or removed here since the Archive with these names was told, of those of which it is known to have a
 /// copy, and which were public.
 ///
 /// # Errors

@@ -76,21 +76,17 @@ pub trait AuditPeer {
     fn compare(
         &mut self,
         items: &[Names],
-        _time: Duration,
-        _here: &mut ReadHere<'_>,
-    ) -> Result<Vec<Comparison>, TransferError> {
-        Ok(items.iter().map(|_| Comparison::Open).collect())
-    }
+        time: Duration,
+        here: &mut ReadHere<'_>,
+    ) -> Result<Vec<Comparison>, TransferError>;
 
     /// Whether a ledger names it so.
     fn is_named(&self, holder: &str) -> bool {
         holder == self.copy().holder
     }
 
-    /// What it said of the item that was read last, if that was public and is withdrawn or removed there.
-    fn said_gone(&mut self) -> Option<Gone> {
-        None
-    }
+    /// Its word on the item that was read last, if that was public and is withdrawn or removed there.
+    fn said_gone(&mut self) -> Option<Gone>;
 
     /// Tells it what the Archive here, by the name of its service, has withdrawn or removed. Nothing is told to a backup.
     ///
@@ -135,7 +131,7 @@ impl StorePeer {
         }
     }
 
-    /// What became of an item there.
+    /// The end of an item there.
     fn gone(&self, names: &Names) -> Result<Option<Gone>, TransferError> {
         let archive = self.store.archive();
         match archive.store().find_by_names(names)? {

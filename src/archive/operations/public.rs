@@ -62,7 +62,7 @@ impl ReadAs<'_> {
         self.acting(|| Ok(self.tree.may_come_near(&place)?))
     }
 
-    /// What became of an item that was public, as readers are told of it.
+    /// The end of an item that was public, as readers are told of it.
     pub fn gone(&self, item: &Item) -> Result<Option<Gone>, ArchiveError> {
         let is_told = match item.state {
             State::Deleted => self.is_public(item)?,
@@ -193,7 +193,7 @@ impl Archive {
     }
 }
 
-/// What became of an item that was withdrawn or removed.
+/// The end of an item that was withdrawn or removed.
 fn gone_of(item: &Item) -> Option<Gone> {
     let withdrawn = item.life.withdrawn.as_ref();
     let reason = withdrawn.map_or("", |withdrawal| &*withdrawal.reason);

@@ -107,7 +107,7 @@ fn refuse_other_content(
     }
 }
 
-/// What is recorded here of a lost item; an error if nothing is, by which copies of other Archives are not believed.
+/// The record of a lost item; an error if nothing is, by which copies of other Archives are not believed.
 pub fn recorded_of_lost(to: &Local, names: &Names) -> Result<Manifest, TransferError> {
     let recorded = scrub::recorded_digests(to.archive().tree(), Place::of(names).as_str())?;
     if recorded.is_empty() {

@@ -181,7 +181,7 @@ pub struct Backup {
     /// Make a generation; keep the newest of so many days, weeks, months and years
     #[arg(long, value_name = "7d,4w,12m,3y", value_parser = value::keep)]
     pub keep: Option<Keep>,
-    /// Where the backup is, in words such as those of 'place' in archive.ibi; remembered
+    /// Place of the backup, in words such as those of 'place' in archive.ibi; remembered
     #[arg(long = "place", value_name = "WORDS", conflicts_with_all = ["list", "drill"])]
     pub words: Option<String>,
     /// List the generations in a directory

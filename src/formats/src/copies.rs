@@ -142,7 +142,7 @@ impl CopyPolicy {
     }
 }
 
-/// What an Archive wants of the copies of items whose rep or IBIp begins in a way: the name of the pair of `archive.ibi`.
+/// The wishes of an Archive for the copies of items whose rep or IBIp begins in a way: the name of the pair of `archive.ibi`.
 pub const COLLECTION: &str = "collection";
 
 /// The copies that an Archive wants of a part of its items: `collection {example.org/archive/ copies 4 places 3}`.
@@ -150,7 +150,7 @@ pub const COLLECTION: &str = "collection";
 pub struct CollectionPolicy {
     /// The beginning of the reps or IBIps of these items.
     pub prefix: String,
-    /// What it wants there; what this does not say is as for all items.
+    /// The policy there; a number that it does not have is that of all items.
     pub policy: CopyPolicy,
 }
 
@@ -269,7 +269,7 @@ impl Proof {
     }
 }
 
-/// What an Archive says became of its item.
+/// The end of an item, by the word of its Archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
     /// Whether it was removed; otherwise it was withdrawn.
@@ -281,7 +281,7 @@ pub struct Gone {
 }
 
 impl Gone {
-    /// What became of it, with a reason of limited length.
+    /// Makes the end of an item, with a reason of limited length.
     #[must_use]
     pub fn new(is_removed: bool, at: &Timestamp, reason: &str) -> Gone {
         let reason: String = reason
@@ -344,7 +344,7 @@ pub struct KnownCopy {
     pub place: Vec<String>,
     /// The last proof; None if it was never compared.
     pub proof: Option<Proof>,
-    /// What its Archive says became of it since.
+    /// The end of the item, by the word of the Archive there.
     pub gone: Option<Gone>,
     /// The time of the withdrawal or removal here of which its Archive was told.
     pub told: Option<Timestamp>,

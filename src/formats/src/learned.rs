@@ -26,7 +26,7 @@ pub struct LearnedFrom {
     pub place: Vec<String>,
 }
 
-/// What was learned of an item.
+/// A fact about an item that was learned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Learned {
     /// Whether the other Archive has the content that is here.
