@@ -427,9 +427,13 @@ impl Audit<'_> {
                 is_good,
             })
         };
+        // What a side was told of an item that is shown again does not count for the next time.
+        let told = |gone: &Option<Gone>| gone.as_ref().map(|it| it.at.clone());
+        let (told_here, told_there) = (told(&gone), told(&gone_here));
         let copy = KnownCopy {
             proof: proof(there),
             gone,
+            told: told_there,
             ..self.peer.copy()
         };
         CopyLedger::of(archive.tree())?.note(&Place::of(names), copy)?;
@@ -437,6 +441,7 @@ impl Audit<'_> {
             place: facts.place.clone(),
             proof: proof(here),
             gone: gone_here,
+            told: told_here,
             ..KnownCopy::new(CopyKind::Archive, facts.service.preferred())
         };
         self.peer.note(names, &copy);

@@ -523,7 +523,8 @@ pub fn note_copy(copies: &mut Vec<KnownCopy>, copy: KnownCopy) {
             let is_good = copy.proof.as_ref().is_some_and(|proof| proof.is_good);
             let before = known.gone.take().filter(|_| !is_good);
             known.gone = copy.gone.or(before);
-            known.told = copy.told.or(known.told.take());
+            let before = known.told.take().filter(|_| !is_good);
+            known.told = copy.told.or(before);
             known.proof = copy.proof.or(known.proof.take());
             known.made = copy.made.or(known.made.take());
         }
@@ -707,10 +708,7 @@ mod tests {
             (&Some(gone), &Some(at.clone()))
         );
         note_copy(&mut copies, good);
-        assert_eq!(
-            (&copies[0].gone, &copies[0].told),
-            (&None, &Some(at.clone()))
-        );
+        assert_eq!((&copies[0].gone, &copies[0].told), (&None, &None));
         assert_eq!(counted(&copies), 1);
     }
 
