@@ -440,8 +440,7 @@ fn is_so_already(
     sidecar: &[u8],
     progress: &mut ByteProgress<'_>,
 ) -> Result<bool, TransferError> {
-    let place = Place::of(&item.names);
-    if local.archive().tree().read_sidecar(&place)?.as_deref() != Some(sidecar) {
+    if !local.has_accepted(item, sidecar)? {
         return Ok(false);
     }
     let manifest = local.content(item, progress)?.manifest;

@@ -206,6 +206,16 @@ impl Local {
         Ok(found.ok_or_else(unknown)?)
     }
 
+    /// Whether an item has this sidecar, and it was accepted. One that an interrupted copy has left may not be: then the item
+    /// lacks a name.
+    pub fn has_accepted(&self, item: &Item, sidecar: &[u8]) -> Result<bool, TransferError> {
+        let there = self.archive.tree().read_sidecar(&Place::of(&item.names))?;
+        let accepted = self.archive.store().sidecar(item.id)?;
+        Ok([there, accepted]
+            .iter()
+            .all(|it| it.as_deref() == Some(sidecar)))
+    }
+
     /// Opens an item's directory in the store itself.
     pub fn directory(&self, item: &Item) -> Result<Tree, TransferError> {
         Ok(self

@@ -78,7 +78,7 @@ pub(crate) fn is_same(found: &ItemToCopy, store: &Local) -> Result<bool, Transfe
         return Ok(false);
     };
     let (tree, place) = (store.archive().tree(), Place::of(&item.names));
-    if tree.read_sidecar(&place)?.as_deref() != Some(found.text()) {
+    if !store.has_accepted(&item, found.text())? {
         return Ok(false);
     }
     let directory = store.directory(&item)?;

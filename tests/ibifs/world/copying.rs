@@ -58,6 +58,20 @@ fn an_item_is_fetched() {
     }
 }
 
+/// A copy that an interruption has left in the tree, and whose sidecar was not accepted, gets its names from the next one.
+#[test]
+fn a_copy_that_was_not_accepted_is_completed() {
+    let world = with_b(World::new());
+    prints(
+        &world,
+        r#"ibifs copy --from $PROXY $one B.store | sums; ibifs show --store B.store $one --json | jq -r .ibip > before
+        sqlite3 B.store/relations.sqlite3 "UPDATE item SET ibip = NULL, ibip_key = NULL, sidecar = NULL WHERE rep = '$one'"
+        { ibifs fsck B.store || true; } | grep -o ^name-refused; ibifs copy --from $PROXY $one B.store | sums; ibifs show --store B.store $one --json | jq -r .ibip | diff before -
+        ibifs fsck B.store"#,
+        "1, 0 unchanged, 0 skipped\nname-refused\n1, 0 unchanged, 0 skipped\n2 items, 0 findings",
+    );
+}
+
 /// An unchanged item costs one request. Of a changed one only files with other content come, and of a long file the
 /// bytes from the first piece that differs.
 #[test]
