@@ -9,10 +9,13 @@ use super::supervisor::What;
 /// No command has so many steps.
 const MANY: usize = 1000;
 
-/// Each item that was minted since the beginning is told once, and the lines of the log are those of the index.
+/// Each item that was minted since the beginning is told once, one whose directory could not be made as removed again, and the
+/// lines of the log are those of the index.
 const TOLD: &str = r#"
     ibifs history S --json > events; cut -d ' ' -f 3- S/log/events/*.txt | cmp - events
-    diff <(jq -r 'select(.event == "minted").item' events | sort) <(ibifs ls S | awk '$1 == "Original" { print $2 }' | grep -vxFf old | sort)
+    jq -rs 'map(select(.event == "removed").item) as $gone | map(select(.event == "minted").item) - $gone | .[]' events > minted_now
+    jq -r 'select(.event == "minted").item' events | sort | uniq -d | cmp - /dev/null
+    diff <(sort minted_now) <(ibifs ls S | awk '$1 == "Original" { print $2 }' | grep -vxFf old | sort)
     ibifs fsck S > found || { cat found >&2; false; }"#;
 
 /// Stops a mint at one step after the other, or lets the step fail. The next one goes on with the log.
