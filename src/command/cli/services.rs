@@ -43,7 +43,7 @@ pub struct Serve {
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub witness_logs: Option<PathBuf>,
     /// The most of the time, in percent, for which files are read for audits by other Archives
-    #[arg(long, value_name = "PERCENT", default_value_t = 50, hide_short_help = true,
+    #[arg(long, value_name = "PERCENT", default_value_t = 100, hide_short_help = true,
         value_parser = clap::value_parser!(u8).range(1..=100))]
     pub audit_share: u8,
     /// File with the certificate, in PEM form, for a service that speaks TLS itself; read again on
