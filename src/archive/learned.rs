@@ -43,7 +43,7 @@ use crate::os::writing;
 use ibi::Timestamp;
 
 /// The directory in the store of keys and of what was learned.
-pub(super) const AUDIT: &str = "audit";
+pub const AUDIT: &str = "audit";
 /// The longest file, in bytes: some 60,000 items.
 const LONGEST: u64 = 4 << 20;
 /// The time that it waits for another process, and the interval at which it looks.

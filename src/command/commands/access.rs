@@ -11,7 +11,7 @@ use rustix::fs::Access;
 use rustix::io::Errno;
 
 use super::daemon;
-use crate::archive::learned::take_in;
+use crate::archive::learned::{AUDIT, take_in};
 use crate::archive::store::By;
 use crate::archive::tree::{Place, Tree};
 use crate::archive::{
@@ -186,12 +186,22 @@ impl StoreAccess {
         Ok(Archive::open_read_only(&self.store)?)
     }
 
-    /// Takes in what the service of the store has learned in audits by other Archives, if this user may write it.
+    /// Takes in what the service of the store has learned in audits by other Archives, if this user may write it. The index is
+    /// opened only where there can be any.
     pub(super) fn learn(&self) {
-        let is_fixed = self.is_shut() || Archive::is_generation(&self.store);
-        if !is_fixed && let Ok(archive) = self.read() {
+        let listens = |tree: Tree| tree.is_directory(AUDIT);
+        if self.tree_to_note_in().is_some_and(listens)
+            && let Ok(archive) = self.read()
+        {
             take_in(&archive);
         }
+    }
+
+    /// The store, if it may be written in: a generation of a backup stays as it is.
+    fn tree_to_note_in(&self) -> Option<Tree> {
+        let is_fixed = self.is_shut() || Archive::is_generation(&self.store);
+        let tree = (!is_fixed).then(|| Tree::open_as_it_is(&self.store));
+        tree?.ok()
     }
 
     /// Tells the history of the store what this command does, if this user may enter it.
@@ -201,9 +211,7 @@ impl StoreAccess {
 
     /// The same of an action of another user, or a finding of the program.
     pub(super) fn tell_by(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
-        // A generation of a backup stays as it is.
-        let is_fixed = self.is_shut() || Archive::is_generation(&self.store);
-        if let (false, Ok(tree)) = (is_fixed, Tree::open_as_it_is(&self.store)) {
+        if let Some(tree) = self.tree_to_note_in() {
             leave_event(&tree, by, kind, item, note);
         }
     }
