@@ -128,7 +128,7 @@ pub use search::{
 pub use seen::{attribute_of, line_of, line_of_mark, lines, mark_in, names_in_mount, record_in};
 pub use services::{SERVICE_FILES, Service, ServiceRecord, ServiceState, services};
 pub use sidecars::{Acceptance, Fact};
-pub use status::{IndexState, PendingTransfer, Status};
+pub use status::{IndexState, PendingTransfer, Status, names_of_place};
 pub use told::MOST_TOLD;
 pub use views::{Depositor, Editor, Keeper, ReadAs};
 pub use work::{LevelWork, Taken};

@@ -204,7 +204,7 @@ pub(super) fn damaged_items(tree: &Tree) -> Vec<(Names, u64)> {
 }
 
 /// The names of an item by its place.
-pub(super) fn names_of_place(place: &str) -> Option<Names> {
+pub fn names_of_place(place: &str) -> Option<Names> {
     let (area, path) = place.split_once('/')?;
     let area = [Area::Col, Area::Ibip]
         .into_iter()

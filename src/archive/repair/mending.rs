@@ -13,6 +13,7 @@ use super::place::{CopyPlace, FetchOutcome, MissingContent, Template};
 use super::replacing::{directory_of, like_damaged, like_lost, link, place};
 use crate::archive::finding::Reporter;
 use crate::archive::manifest::read_digest;
+use crate::archive::names_of_place;
 use crate::archive::scrub::{
     Scrub, ScrubFinding, ScrubOptions, change_marks, damage, damage_found, item_digests, marks_of,
     recorded_digests, recorded_writing,
@@ -24,7 +25,6 @@ use crate::formats::fixity::{Digest, Found, Mark, Marks, shown};
 use crate::formats::item::{Names, State};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, Entry, is_same_file};
-use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
 
@@ -84,8 +84,7 @@ impl Repair<'_> {
     fn unknown(&mut self) -> Result<(), TransferError> {
         let archive = self.store.archive();
         for (at, _) in damage(archive.tree()) {
-            let name = at.split_once('/').map(|(_, name)| Ibi::parse(name));
-            if let Some(names) = name.and_then(Result::ok).map(Names::from)
+            if let Some(names) = names_of_place(&at)
                 && archive.store().find_by_names(&names)?.is_none()
             {
                 self.item(&names)?;
