@@ -118,6 +118,45 @@ fn a_backup_does_not_wait_for_a_steady_log() {
     );
 }
 
+/// The lines of a batch, its checkpoint and the name of that are synced: three syncs between two checkpoints.
+#[test]
+fn a_batch_of_events_costs_three_syncs() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; mkdir M; ibifs mount S M; size() { sed -n 2p S/log/checkpoint; }; grown() { test $(size) -gt $before; }
+         minted() { before=$(size); mkdir M/.mint/$1; waits grown; }
+         waits size; minted first
+         strace -f -qq -e trace=fsync,fdatasync,syncfs,renameat,renameat2 -o messages -p $(daemon S) & traced $(daemon S)
+         for i in 1 2 3 4; do minted $i; done; kill %1; wait %1 || true
+         writer=$(sed -n 's/ .*"checkpoint".*//p' messages | sort -u)
+         awk -v writer="$writer" '$1 == writer && /sync/ { syncs += made > 0 } /"checkpoint"/ { made++; all = syncs }
+             END { if (made < 3 || all != 3 * (made - 1)) { print all " syncs of " made " batches"; exit 1 } }' messages"#,
+    );
+}
+
+/// What a power cut leaves of the last tile and bundle is no finding, proves what it proved, and is written again.
+#[test]
+fn the_last_tile_is_written_again() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; ibifs mint S --count 300 | grep example.org > minted; mkdir M; item=$(tail -n 1 minted)
+         last() { echo S/log/tile/{0,entries}/*.p/*; }; test $(last | wc -w) = 2
+         for change in 'rm $(last)' 'truncate -s 0 $(last)' 'truncate -s -40 $(last)' 'truncate -s -40 $(last); truncate -s +40 $(last)' 'rm -r S/log/tile/{0,entries}/*.p'; do
+             eval "$change"; test -z "$(finds S)"; ibifs prove --store S $item > proof; ibifs verify --store S proof
+             rm -rf B; ibifs backup S B > said; test -z "$(finds B)"
+             ibifs mount S M; ibifs umount M; told S; ibifs prove --store S $item > proof; ibifs verify --store S proof
+         done"#,
+    );
+    prints(
+        &env,
+        r#"for file in S/log/tile/{0,entries}/*.p/*; do cp -a $file whole; printf x | dd of=$file conv=notrunc bs=1 seek=9 status=none; finds S; cp -a whole $file; done | sed 's/p.*/p/'"#,
+        "log-damaged log/tile/0/001.p
+log-damaged log/tile/entries/001.p",
+    );
+}
+
 /// A store with events in three months, under a clock that goes on from month to month.
 const THREE_MONTHS: &str = "
     at '2027-01-15 12:00:00'; faked ibifs init S --host archive-a.example.org > init.out; echo 'history yes' >> S/archive.ibi

@@ -7,7 +7,7 @@ use super::error::LogFileError;
 use super::files::{CHECKPOINT, PUBLIC_KEY, shown};
 use super::keys::{OLD_KEYS, signing_key};
 use super::line::LogLine;
-use super::months::{EVENTS, Lines};
+use super::months::{self, EVENTS, Lines};
 use super::reader::LogReader;
 use crate::formats::tlog::merkle::{Hash, leaf};
 use crate::formats::tlog::note::VerifierKey;
@@ -111,12 +111,13 @@ impl LogReader {
         let begin = number * WIDTH as u64;
         let width = self.checkpoint().size.saturating_sub(begin);
         let width = WIDTH.min(width as usize);
-        let level = None;
-        self.files.entries(Tile {
-            level,
+        let tile = Tile {
+            level: None,
             number,
             width,
-        })
+        };
+        let read = self.files.entries(tile);
+        read.or_else(|error| months::derived(&self.files, tile, error))
     }
 
     /// Computes all again: the entries of the lines, the tiles and bundles, and the root in the checkpoint. Returns the first
@@ -161,15 +162,18 @@ impl Faults {
         }
     }
 
-    fn add_tile(&mut self, tile: Tile) {
-        let path = shown(&tile.to_string());
-        self.add(LogFault::Tile { path });
+    /// Adds a tile that is not as it should be, unless it is written again when the log is opened.
+    fn add_tile(&mut self, log: &LogReader, tile: Tile) {
+        if !log.files.is_cut(tile) {
+            let path = shown(&tile.to_string());
+            self.add(LogFault::Tile { path });
+        }
     }
 
     /// Compares the hashes of a tile with its file.
     fn compare(&mut self, log: &LogReader, tile: Tile, hashes: &[Hash]) {
         if log.files.hashes(tile).ok().as_deref() != Some(hashes) {
-            self.add_tile(tile);
+            self.add_tile(log, tile);
         }
     }
 }
@@ -196,7 +200,7 @@ impl Check<'_> {
         };
         let bundle = self.log.files.entries(tile(None));
         if bundle.is_err() {
-            self.faults.add_tile(tile(None));
+            self.faults.add_tile(self.log, tile(None));
         }
         let bundle = bundle.unwrap_or_default();
         for at in 0..width {
@@ -208,7 +212,7 @@ impl Check<'_> {
                     // The tile is the witness of one of them.
                     let leaves = self.log.files.hashes(tile(Some(0))).unwrap_or_default();
                     if leaves.get(at) == Some(&leaf(&line)) {
-                        self.faults.add_tile(tile(None));
+                        self.faults.add_tile(self.log, tile(None));
                         line
                     } else {
                         self.faults.add(LogFault::Forged { number });

@@ -133,7 +133,7 @@ impl LogFileError {
     }
 
     /// Whether a backup has the files as they were.
-    fn is_of_files(&self) -> bool {
+    pub(super) fn is_of_files(&self) -> bool {
         matches!(
             self,
             LogFileError::Missing { .. }

@@ -61,6 +61,17 @@ pub(super) fn last_bundle(size: u64) -> Option<Tile> {
     })
 }
 
+/// Whether a tile or bundle is the last one, whose entries are those of the last lines: it is not synced, and where a power
+/// cut has damaged it is written again from them.
+pub(super) fn is_derived(tile: Tile) -> bool {
+    tile.width < WIDTH && tile.level.unwrap_or_default() == 0
+}
+
+/// The hashes of the tile with these entries.
+pub(super) fn leaves(entries: &[Hash]) -> Vec<Hash> {
+    entries.iter().map(|entry| leaf(entry)).collect()
+}
+
 impl LogFiles {
     /// Opens the directory. None if there is none.
     pub(super) fn open(store: BorrowedFd<'_>) -> Result<Option<LogFiles>, LogFileError> {
@@ -173,12 +184,12 @@ impl LogFiles {
     }
 
     /// Reads a tile of parts of one size. The writer may have replaced one that is not whole by a wider one, which begins
-    /// like it. It removes the narrower one last, so that one of them is found on the way up.
+    /// like it. It removes the narrower one last, so that one of them is found on the way up. A power cut may leave zeros.
     fn tile(&self, tile: Tile, part: usize) -> Result<Vec<u8>, LogFileError> {
         for width in tile.width..=WIDTH {
             let path = Tile { width, ..tile }.to_string();
             if let Some(mut bytes) = self.read(&path, WIDTH * part)? {
-                if bytes.len() != width * part {
+                if bytes.len() != width * part || bytes.ends_with(&[0; size_of::<Hash>()]) {
                     let path = shown(&path);
                     return Err(LogFileError::Damaged { path });
                 }
@@ -188,6 +199,15 @@ impl LogFiles {
         }
         let path = shown(&tile.to_string());
         Err(LogFileError::Missing { path })
+    }
+
+    /// Whether a power cut may have left so what is there of a tile or bundle: nothing, or one that is cut.
+    pub(super) fn is_cut(&self, tile: Tile) -> bool {
+        let part = tile.level.map_or(BUNDLED, |_| size_of::<Hash>());
+        is_derived(tile)
+            && self
+                .tile(tile, part)
+                .is_err_and(|error| error.is_of_files())
     }
 
     /// Reads the right edge of a log, and the entries of its last bundle if that is not whole.
@@ -201,10 +221,8 @@ impl LogFiles {
             return Ok((edge, Vec::new()));
         };
         let entries = self.entries(tile)?;
-        let leaves = edge.partial().find(|(tile, _)| tile.level == Some(0));
-        let has_entries = leaves.is_some_and(|(_, leaves)| {
-            entries.iter().map(|it| leaf(it)).eq(leaves.iter().copied())
-        });
+        let last = edge.partial().find(|(tile, _)| tile.level == Some(0));
+        let has_entries = last.is_some_and(|(_, last)| leaves(&entries) == last);
         let path = shown(&tile.to_string());
         if has_entries {
             Ok((edge, entries))
@@ -259,7 +277,7 @@ pub(super) struct Writing<'a> {
     directories: BTreeSet<String>,
     /// Files that are complete and may not be on disk.
     unsynced: Vec<(String, OwnedFd)>,
-    tiles: Vec<Tile>,
+    pub(super) tiles: Vec<Tile>,
 }
 
 impl<'a> Writing<'a> {

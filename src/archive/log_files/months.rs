@@ -8,9 +8,13 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use rustix::io::Errno;
 
 use super::error::{LogFileError, errno_of, failed};
-use super::files::{CHECKPOINT, LogFiles, PRIVATE, PRIVATE_DIRECTORY, Writing, not_opened, shown};
+use super::files::{
+    CHECKPOINT, LogFiles, PRIVATE, PRIVATE_DIRECTORY, Writing, is_derived, not_opened, shown,
+};
 use super::line::{LONGEST_LINE, LogLine, number_of};
 use crate::archive::tree::Action;
+use crate::formats::tlog::merkle::Hash;
+use crate::formats::tlog::tile::{Tile, WIDTH};
 use crate::os::directory::Directory;
 
 /// The directory of the files.
@@ -87,6 +91,25 @@ pub(super) fn each_line(
         }
     }
     Ok(())
+}
+
+/// Computes the entries of the last tile or bundle from the lines, where what is there of it could not be read because of
+/// `error`. That error, if it is not one that a power cut leaves.
+pub(super) fn derived(
+    files: &LogFiles,
+    tile: Tile,
+    error: LogFileError,
+) -> Result<Vec<Hash>, LogFileError> {
+    if !is_derived(tile) || !error.is_of_files() {
+        return Err(error);
+    }
+    let begin = tile.number * WIDTH as u64;
+    let mut entries = Vec::new();
+    let read = each_line(files, begin..begin + tile.width as u64, &mut |_, line| {
+        entries.push(line.entry());
+        ControlFlow::Continue(())
+    });
+    read.map(|()| entries).map_err(|_| error)
 }
 
 /// Cuts off the lines from that of an entry on. Nothing is changed if the one before it is missing.

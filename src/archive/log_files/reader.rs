@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
-use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, shown};
+use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, leaves, shown};
 use super::keys::{OldKey, old_keys, public_key};
 use super::line::LogLine;
 use super::months;
@@ -242,7 +242,10 @@ impl LogReader {
             number,
             width: WIDTH.min((in_level - number * WIDTH as u64) as usize),
         };
-        let all = self.files.hashes(tile)?;
+        let all = self.files.hashes(tile).or_else(|error| {
+            let entries = months::derived(&self.files, tile, error);
+            entries.map(|entries| leaves(&entries))
+        })?;
         let path = shown(&tile.to_string());
         let part = all.get(at..at + hashes).and_then(merkle::root);
         part.ok_or(LogFileError::Damaged { path })

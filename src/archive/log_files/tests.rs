@@ -96,6 +96,13 @@ impl Fixture {
         store
     }
 
+    /// Asserts that opening the log for writing fails, and changes nothing.
+    fn assert_refused(&self, error: LogFileError, change: &str) {
+        let files = self.files();
+        assert_eq!(self.writer().err(), Some(error), "{change}");
+        assert_eq!(self.files(), files, "{change}");
+    }
+
     fn assert_whole(&self, size: u64) {
         let log = self.read();
         assert_eq!(log.check(), Ok(vec![]));
@@ -261,6 +268,93 @@ fn a_crash_loses_nothing() {
     }
 }
 
+/// Power fails when the checkpoint is in place: the last tile and bundle may be as they were, be cut, or have zeros. They are
+/// made again from the lines when the log is opened for writing, and readers do not need them.
+#[test]
+fn the_last_tile_is_made_again() {
+    for size in [1, 5, 300] {
+        let store = Fixture::new(size - 1);
+        let old = store.files();
+        let last = lines(size - 1..size);
+        store.write().append(MONTH, &last).expect("appended");
+        let whole = store.files();
+        let is_last = |path: &&String| path.contains(".p/") && !path.starts_with("tile/1");
+        let paths: Vec<_> = whole.keys().filter(is_last).cloned().collect();
+        assert_eq!(paths.len(), 2);
+        let proof = store.read().prove(size - 1).expect("a proof");
+        let changes = |path: &str| {
+            let bytes = &whole[path];
+            let mut forged = bytes.clone();
+            forged[2] ^= 1;
+            let half = bytes.len() / 2;
+            let zeros = bytes.len() - half.max(size_of::<Hash>());
+            let zeros = [&bytes[..zeros], &vec![0; bytes.len() - zeros]].concat();
+            [
+                (Some(bytes.clone()), true),
+                (None, true),
+                (Some(Vec::new()), true),
+                (Some(bytes[..half].to_vec()), true),
+                (Some(zeros), true),
+                (Some(forged), false),
+            ]
+        };
+        for (leaves, is_lost) in changes(&paths[0]) {
+            for (entries, is_lost_too) in changes(&paths[1]) {
+                let mut files = old.clone();
+                files.extend(whole.clone());
+                for (path, bytes) in paths.iter().zip([&leaves, &entries]) {
+                    match bytes {
+                        Some(bytes) => files.insert(path.clone(), bytes.clone()),
+                        None => files.remove(path),
+                    };
+                }
+                let change = format!("{size} {leaves:x?} {entries:x?}");
+                let store = Fixture::with(&files);
+                let log = store.read();
+                let faults = log.check().expect("readable");
+                if is_lost && is_lost_too {
+                    assert_eq!(faults, [], "{change}");
+                    assert_eq!(
+                        log.entries((size - 1) / 256).map(|it| it.last().copied()),
+                        Ok(Some(last[0].entry()))
+                    );
+                }
+                // Without its tile a bundle accuses the line.
+                assert_eq!(faults.is_empty(), is_lost && is_lost_too, "{change}");
+                if is_lost {
+                    assert_eq!(log.prove(size - 1).as_ref(), Ok(&proof), "{change}");
+                } else {
+                    // The proof of a single entry has no hashes.
+                    assert_eq!(log.prove(size - 1).is_ok(), size == 1, "{change}");
+                }
+                assert_eq!(store.write().size(), size, "{change}");
+                for path in &paths {
+                    assert_eq!(store.files()[path], whole[path], "{change}");
+                }
+                store.assert_whole(size);
+                let more = lines(size..size + 300);
+                store.write().append(MONTH, &more).expect("appended");
+                store.assert_whole(size + 300);
+                // The checkpoint decides about the lines.
+                let Some(month) = files.get_mut("events/2026-11.txt") else {
+                    continue;
+                };
+                let at = month.len() - 2;
+                month[at] ^= 1;
+                let forged = Fixture::with(&files);
+                assert_ne!(forged.read().check(), Ok(vec![]), "{change}");
+                let before = forged.files();
+                if leaves.as_ref() != whole.get(&paths[0])
+                    || entries.as_ref() != whole.get(&paths[1])
+                {
+                    assert!(forged.writer().is_err(), "{change}");
+                    assert_eq!(forged.files(), before, "{change}");
+                }
+            }
+        }
+    }
+}
+
 /// The space of a file may be there without its content.
 #[test]
 fn rubbish_after_the_lines_is_cut_off() {
@@ -356,6 +450,14 @@ fn a_reader_keeps_its_checkpoint() {
     }
 }
 
+/// The files of logs of 5 and of 300 entries that are made again from their lines.
+const LAST: [&str; 4] = [
+    "tile/0/000.p/5",
+    "tile/entries/000.p/5",
+    "tile/0/001.p/44",
+    "tile/entries/001.p/44",
+];
+
 #[test]
 fn a_changed_byte_is_found() {
     for (count, step) in [(5, 1), (300, 251)] {
@@ -380,7 +482,7 @@ fn a_changed_byte_is_found() {
                 Ok(None) => path == "checkpoint",
                 Err(_) => true,
             };
-            assert!(is_found, "{path}");
+            assert_eq!(is_found, !LAST.contains(&path.as_str()), "{path}");
             fs::write(store.path(path), bytes).expect("written");
         }
         store.assert_whole(count);
@@ -433,8 +535,14 @@ fn faults_are_named() {
         let mut changed = bytes.clone();
         changed[last] ^= 1;
         assert_eq!(check(path, Some(&changed)), [tile(path)], "{path}");
-        assert_eq!(check(path, Some(&bytes[..last])), [tile(path)], "{path}");
-        assert_eq!(check(path, None), [tile(path)], "{path}");
+        let cut = [tile(path)];
+        let cut = if path.ends_with(".p/88") {
+            &[]
+        } else {
+            &cut[..]
+        };
+        assert_eq!(check(path, Some(&bytes[..last])), cut, "{path}");
+        assert_eq!(check(path, None), cut, "{path}");
     }
     assert_eq!(month(&november.replace("José", "Jose")).len(), 100);
     // Who changes all files cannot change the root.
@@ -466,20 +574,14 @@ fn a_writer_refuses_what_is_not_its_log() {
         ("checkpoint", missing("checkpoint")),
         ("key", missing("key")),
         ("events/2026-11.txt", LogFileError::Line { number: 299 }),
-        ("tile/0/001.p/44", missing("tile/0/001.p/44")),
         ("tile/1/000.p/1", missing("tile/1/000.p/1")),
-        ("tile/entries/001.p/44", missing("tile/entries/001.p/44")),
     ] {
         let mut files = whole.clone();
         files.remove(path);
-        let store = Fixture::with(&files);
-        assert_eq!(store.writer().err(), Some(error), "{path}");
-        assert_eq!(store.files(), files, "{path}");
+        Fixture::with(&files).assert_refused(error, path);
     }
     for (path, error) in [
-        ("tile/0/001.p/44", damaged("tile")),
         ("tile/1/000.p/1", damaged("tile")),
-        ("tile/entries/001.p/44", damaged("tile/entries/001.p/44")),
         ("key.pub", damaged("key.pub")),
         ("events/2026-11.txt", LogFileError::Line { number: 299 }),
     ] {
@@ -488,9 +590,7 @@ fn a_writer_refuses_what_is_not_its_log() {
         if let Some(last) = bytes.last_mut() {
             *last ^= 1;
         }
-        let store = Fixture::with(&files);
-        assert_eq!(store.writer().err(), Some(error), "{path}");
-        assert_eq!(store.files(), files, "{path}");
+        Fixture::with(&files).assert_refused(error, path);
     }
     // A key or a checkpoint of another log.
     let other = Fixture::new(300).files();

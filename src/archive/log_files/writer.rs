@@ -1,14 +1,15 @@
 //! Appends lines to the log.
 //!
-//! Lines, tiles and bundles are on disk before the checkpoint that counts them. At an error and after a crash the log is what
-//! its checkpoint says: lines beyond it are cut off, and tiles beyond it are written again.
+//! Lines, and tiles and bundles that have become whole, are on disk before the checkpoint that counts them. The last tile and
+//! bundle may not be: they are made again from the lines. At an error and after a crash the log is what its checkpoint says:
+//! lines beyond it are cut off, and tiles beyond it are written again.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
-use super::files::{CHECKPOINT, LogFiles, PUBLIC, Writing, last_bundle, shown};
+use super::files::{CHECKPOINT, LogFiles, PUBLIC, Writing, is_derived, last_bundle, leaves, shown};
 use super::keys::{self, NEXT_KEY, key_of, next_key, write};
 use super::line::LogLine;
 use super::months;
@@ -97,7 +98,8 @@ impl LogWriter {
         }
         months::append(&self.files, &mut writing, month, (self.size(), lines))?;
         let (edge, bundle) = self.grow(&mut writing, lines)?;
-        let (written, known) = writing.sync()?;
+        let (mut written, known) = writing.sync()?;
+        written.extend(self.write_last(&edge, &bundle)?);
         self.sign(&edge)?;
         let before = self.partial_tiles();
         (self.edge, self.bundle, self.known, self.is_unsure) = (edge, bundle, known, false);
@@ -121,13 +123,46 @@ impl LogWriter {
         let path = shown(CHECKPOINT);
         let checkpoint = self.files.checkpoint(CHECKPOINT, &[self.key.verifier()])?;
         let (_, checkpoint) = checkpoint.ok_or(LogFileError::Missing { path })?;
-        (self.edge, self.bundle) = self.files.edge(&checkpoint)?;
+        let found = self.files.edge(&checkpoint);
+        (self.edge, self.bundle) = found.or_else(|error| self.mended(&checkpoint, error))?;
         months::cut(&self.files, checkpoint.size)?;
         self.is_unsure = false;
         Ok(())
     }
 
-    /// Writes the tiles and bundles with the entries of more lines. Returns the edge and the last bundle.
+    /// Makes the edge again from the lines, where the last tile or bundle is not that of the checkpoint because of `error`, and
+    /// writes both again. That error, if the lines are not those of the checkpoint, either.
+    fn mended(
+        &self,
+        of: &Checkpoint,
+        error: LogFileError,
+    ) -> Result<(Edge, Vec<Hash>), LogFileError> {
+        let Some(tile) = last_bundle(of.size) else {
+            return Err(error);
+        };
+        let bundle = months::derived(&self.files, tile, error.clone())?;
+        let edge = Edge::read(of.size, |tile| match tile.level {
+            Some(0) => Ok(leaves(&bundle)),
+            _ => self.files.hashes(tile),
+        })?;
+        if edge.root() != of.root {
+            return Err(error);
+        }
+        self.write_last(&edge, &bundle)?;
+        Ok((edge, bundle))
+    }
+
+    /// Writes the last tile and bundle, which need not be on disk, where they are not whole. Returns them.
+    fn write_last(&self, edge: &Edge, bundle: &[Hash]) -> Result<Vec<Tile>, LogFileError> {
+        let mut writing = Writing::to(&self.files);
+        let tiles = edge.partial().filter(|(tile, _)| is_derived(*tile));
+        for (tile, hashes) in tiles.chain(last_bundle(edge.size()).map(|it| (it, bundle))) {
+            writing.tile(tile, hashes)?;
+        }
+        Ok(writing.tiles)
+    }
+
+    /// Writes the other tiles and bundles with the entries of more lines. Returns the edge and the last bundle.
     fn grow(
         &self,
         writing: &mut Writing<'_>,
@@ -151,11 +186,9 @@ impl LogWriter {
             }
         }
         let before = self.partial_tiles();
-        for (tile, hashes) in edge.partial().filter(|(tile, _)| !before.contains(tile)) {
+        let is_new = |tile: &Tile| !is_derived(*tile) && !before.contains(tile);
+        for (tile, hashes) in edge.partial().filter(|(tile, _)| is_new(tile)) {
             writing.tile(tile, hashes)?;
-        }
-        if let Some(tile) = last_bundle(edge.size()) {
-            writing.tile(tile, &bundle)?;
         }
         Ok((edge, bundle))
     }
