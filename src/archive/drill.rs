@@ -5,6 +5,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
+
 use crate::archive::backup::{self, BackupError, BackupFinding};
 use crate::archive::finding::{Reporter, findings};
 use crate::archive::scrub;
@@ -13,7 +16,7 @@ use crate::archive::transfer::{Local, TransferError};
 use crate::archive::tree::{Place, joined};
 use crate::archive::{Archive, ArchiveError, Clock, SystemClock};
 use crate::formats::item::State;
-use crate::os::directory::Directory;
+use crate::os::directory::{Directory, is_own};
 use crate::os::mounts::is_trusted;
 use crate::os::private_directory::PrivateDirectory;
 use crate::os::random;
@@ -22,6 +25,9 @@ use ibi::message::{Localize, Message};
 
 /// The number of items that are read from the index at once.
 const PAGE: usize = 1000;
+/// The beginning of the name of the directory of a drill, and its lock.
+const PREFIX: &str = "ibifs-drill-";
+const ALONE: FlockOperation = FlockOperation::NonBlockingLockExclusive;
 
 findings! {
     /// The kind of a finding of a drill.
@@ -92,13 +98,31 @@ pub fn drill(
         let path = scratch.to_owned();
         return Err(BackupError::OfOthers { path }.into());
     }
-    let made = PrivateDirectory::make(&above, "ibifs-drill-").map_err(failed)?;
+    remove_left(&above).map_err(failed)?;
+    let made = PrivateDirectory::make(&above, PREFIX).map_err(failed)?;
+    rustix::fs::flock(&*made, ALONE).map_err(failed)?;
     let place = scratch.join(made.name()).join("store");
     let done = restored(path, &place, sample, clock, report);
-    made.close().map_err(failed)?;
+    let closed = made.close();
     let mut tally = done?;
+    closed.map_err(failed)?;
     tally.took = started.elapsed();
     Ok(tally)
+}
+
+/// Removes what drills of this user have left that were killed: a running one holds a lock.
+fn remove_left(scratch: &Directory) -> Result<(), Errno> {
+    for (name, _) in scratch.entries()? {
+        if name.starts_with(PREFIX.as_bytes())
+            && let Ok(left) = scratch.directory(&name)
+            && is_own(&left.stat()?)
+            && rustix::fs::flock(&left, ALONE).is_ok()
+        {
+            left.clear()?;
+            scratch.remove_directory(&name)?;
+        }
+    }
+    Ok(())
 }
 
 fn restored(

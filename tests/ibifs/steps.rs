@@ -11,6 +11,7 @@ mod damage;
 mod decisions;
 mod deposit;
 mod disk;
+mod drill;
 mod errors;
 mod fixture;
 mod handover;

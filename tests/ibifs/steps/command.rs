@@ -16,6 +16,8 @@ pub struct Ended {
     pub reached: bool,
     /// The step, for messages.
     pub step: String,
+    /// What it has printed, and its status.
+    pub output: Output,
 }
 
 /// Our command with these arguments, in the directory of an environment.
@@ -40,14 +42,23 @@ pub fn stop_at(
     watched: &Path,
     (at, what): (usize, What),
 ) -> Ended {
-    let mut command = command(env, arguments);
-    let (supervised, child) = Supervised::start(&mut command, watched, Some((at, what)));
+    stop(&mut command(env, arguments), watched, (at, what))
+}
+
+/// The same of a command that is made.
+#[track_caller]
+pub fn stop(command: &mut Command, watched: &Path, (at, what): (usize, What)) -> Ended {
+    let (supervised, child) = Supervised::start(command, watched, Some((at, what)));
     let output: Output = child.wait_with_output().expect("it ends");
     let reached = supervised.reached();
     let step = format!("{what:?} at {}", supervised.step());
     supervised.wait();
     assert!(reached || output.status.success(), "{step}: {output:?}");
-    Ended { reached, step }
+    Ended {
+        reached,
+        step,
+        output,
+    }
 }
 
 /// Calls `stops_at` with one step after the other, [`stride`] apart, until it returns that the command ended before.

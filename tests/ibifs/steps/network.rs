@@ -409,6 +409,20 @@ fn copy_from_a_url() {
     .at_its_steps();
 }
 
+#[test]
+fn a_lost_item_from_a_url() {
+    Exchange {
+        name: "a lost item from a URL",
+        prepare: "ibifs copy --store S --state original D > /dev/null; ibifs scrub D > /dev/null; rm -r D/col/$(< one)",
+        service: Some("serve S"),
+        watched: "D",
+        make: "ibifs repair D --all --from $U",
+        stride: 20,
+        ..COPY
+    }
+    .at_its_steps();
+}
+
 /// The service of `D` takes what `S` gives.
 const TRANSFER: Exchange = Exchange {
     name: "transfer, in the sender",

@@ -3,6 +3,7 @@
 
 use super::command::{at_steps, command, stop_at};
 use super::supervisor::What;
+use crate::http::served::Served;
 use crate::support::TestEnv;
 
 const REPAIR: [&str; 5] = ["repair", "D", "--all", "--from", "S"];
@@ -68,14 +69,15 @@ fn stores_with_a_lost_item() -> TestEnv {
 
 /// Brings a lost item back with a step stopped, and again. False where it ended without having come to that.
 #[track_caller]
-fn brings_back_at(env: &TestEnv, at: usize, what: What) -> bool {
+fn brings_back_at(env: &TestEnv, from: &str, at: usize, what: What) -> bool {
     env.sh("rm -rf D; cp -a before/D .");
-    let ended = stop_at(env, &REPAIR, &env.root().join("D"), (at, what));
+    let repair = ["repair", "D", "--all", "--from", from];
+    let ended = stop_at(env, &repair, &env.root().join("D"), (at, what));
     let step = ended.step;
     if !ended.reached {
         return false;
     }
-    let again = command(env, &REPAIR).output().expect("it runs");
+    let again = command(env, &repair).output().expect("it runs");
     assert!(again.status.success(), "{step}: {again:?}");
     let whole = env.sh(
         "cmp D/$(< file) was; stat -c %y D/$(< file) was | uniq | wc -l; diff S/col/$(< item)/.ibi D/col/$(< item)/.ibi
@@ -91,15 +93,21 @@ fn brings_back_at(env: &TestEnv, at: usize, what: What) -> bool {
 #[test]
 fn killed_while_an_item_is_brought_back() {
     let env = stores_with_a_lost_item();
-    at_steps(2, 5, |at| brings_back_at(&env, at, What::Kill));
+    at_steps(2, 5, |at| brings_back_at(&env, "S", at, What::Kill));
 }
 
 #[test]
 fn failing_while_an_item_is_brought_back() {
     let env = stores_with_a_lost_item();
-    at_steps(2, 5, |at| {
-        brings_back_at(&env, at, What::Fail(libc::ENOSPC))
-    });
+    let full = What::Fail(libc::ENOSPC);
+    at_steps(2, 5, |at| brings_back_at(&env, "S", at, full));
+}
+
+#[test]
+fn killed_while_an_item_is_brought_back_from_a_url() {
+    let env = stores_with_a_lost_item();
+    let served = Served::start(&env, "S");
+    at_steps(2, 5, |at| brings_back_at(&env, &served.url, at, What::Kill));
 }
 
 /// A file that two generations share is mended with a step stopped, and again: both have the whole file, and the third, in which
