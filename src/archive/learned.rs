@@ -29,7 +29,7 @@ use super::tree::{Action, Place, Tree};
 use crate::formats::audit::{SaidOfItself, is_name_of};
 use crate::formats::base_url::BaseUrl;
 use crate::formats::copies::{CopyKind, KnownCopy, Proof, note_copy_of};
-use crate::formats::fixity::{Digest, shown};
+use crate::formats::fixity::{Found, shown};
 use crate::formats::history::EventKind;
 use crate::formats::item::Names;
 use crate::formats::learned::{Learned, LearnedFrom, batch_text, parse_batches};
@@ -238,7 +238,7 @@ impl Taking<'_> {
         }
         match line {
             Learned::Compared(_, is_good) => Ok(self.compared(from, &item, *is_good)?),
-            Learned::Damaged(_, path, digest) => Ok(self.damaged(&item, path, *digest)?),
+            Learned::Damaged(_, path, found) => Ok(self.damaged(&item, path, *found)?),
             Learned::Gone(..) => Ok(()),
         }
     }
@@ -282,10 +282,15 @@ impl Taking<'_> {
         Ok(())
     }
 
-    fn damaged(&mut self, item: &Item, path: &[u8], found: Digest) -> Result<(), ScrubError> {
+    fn damaged(&mut self, item: &Item, path: &[u8], found: Found) -> Result<(), ScrubError> {
         let place = Place::of(&item.names);
         if mark_found(self.archive.tree(), place.as_str(), path, found)? {
-            let note = format!("damaged {}", shown(path));
+            let word = if found == Found::Nothing {
+                "lost"
+            } else {
+                "damaged"
+            };
+            let note = format!("{word} {}", shown(path));
             self.tell(EventKind::Damaged, item, &note);
         }
         Ok(())

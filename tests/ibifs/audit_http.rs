@@ -627,6 +627,13 @@ fn the_archive_that_is_asked_learns_as_well() {
     sh("flip B/col/$one/doc/file; audit; ibifs status B --json | jq -c '[.[0].damaged[].files]'; damaged B $one; learned B $one
         ibifs history B --type damaged --json | jq -r '.note'; ibifs repair B $one --from A > said; damaged B $one; audit",
        "status 1\n[1]\n[\"doc/file\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\ndamaged doc/file\n[]");
+    // A file that was removed is not marked, one that is lost is: the directory has not changed since the item was scrubbed.
+    sh("cat > B/audit/learned-* <<< \"from 2026-01-01T00:00:00Z -
+damaged $one - doc/file
+damaged $one ! doc/more
+damaged $one - doc/none\"; rm B/col/$one/doc/more; audit; ibifs copies B > said; damaged B $one; touch -d '1 hour' B/fixity/col/$one/written.txt; audit; ibifs copies B > said; damaged B $one
+        ibifs history B --type damaged --json | jq -r '.note'; ibifs repair B $one --from A > said; damaged B $one; cat B/col/$one/doc/more; audit",
+       "status 1\n[]\nstatus 1\n[\"doc/more\"]\ndamaged doc/file\nlost doc/more\n[]\nmore");
     // The copy there is another one, until it is mended. What was mended above was compared with it, too.
     sh("flip A/col/$one/doc/file; audit; learned B $one; cp -p B/col/$one/doc/file A/col/$one/doc/file; audit; learned B $one
         ibifs history --store B $one --json | jq -r 'select(.event == \"differs\" or .event == \"audited\") | .event'",

@@ -93,6 +93,19 @@ impl RecordedDigests {
     }
 }
 
+impl RecordedDigests {
+    /// The recorded paths of lost files, without those that were met.
+    pub fn lost<'a>(
+        &'a self,
+        tree: &'a Tree,
+        item: &'a str,
+        is_met: impl Fn(&Vec<u8>) -> bool + 'a,
+    ) -> impl Iterator<Item = &'a Vec<u8>> {
+        let left = self.0.manifest.keys().filter(move |path| !is_met(path));
+        left.filter(|path| self.0.has_lost(tree, item, path))
+    }
+}
+
 impl ItemDigests {
     /// The digests by which it is compared with the same item elsewhere.
     #[must_use]

@@ -182,26 +182,28 @@ fn remember(tree: &Tree, item: &str, found: &ItemDigests) -> Result<(), ScrubErr
     })
 }
 
-/// Marks a file of which another process has read a digest that is not the recorded one, unless the file was written since it
-/// was recorded. Returns whether that was not known.
-pub fn mark_found(tree: &Tree, item: &str, path: &[u8], found: Digest) -> Result<bool, ScrubError> {
+/// Marks a file of which another process has found that it is lost, or has another digest than the recorded one, unless it was
+/// removed or written since it was recorded. Returns whether that was not known.
+pub fn mark_found(tree: &Tree, item: &str, path: &[u8], found: Found) -> Result<bool, ScrubError> {
     let old = recorded(tree, item)?;
-    let note = old.notes.get(path).and_then(|note| note.written);
-    let (Some(known), Some(note)) = (old.manifest.get(path), note) else {
+    let Some(known) = old.manifest.get(path) else {
         return Ok(false);
     };
-    let file = tree.open_far(
-        &joined(item.as_bytes(), path),
-        OFlags::PATH | OFlags::NOFOLLOW,
-    );
-    let now = file.and_then(rustix::fs::fstat);
-    let is_as_recorded = now.is_ok_and(|now| written(&now) == note);
-    if !is_as_recorded || *known == found || marks_of(tree, item)?.contains_key(path) {
+    let is_so = match found {
+        Found::Content(digest) => {
+            let full = joined(item.as_bytes(), path);
+            let file = tree.open_far(&full, OFlags::PATH | OFlags::NOFOLLOW);
+            let now = file.and_then(rustix::fs::fstat).map(|now| written(&now));
+            let note = old.notes.get(path).and_then(|note| note.written);
+            *known != digest && note.is_some() && now.ok() == note
+        }
+        Found::Nothing => old.has_lost(tree, item, path),
+        Found::Unreadable => false,
+    };
+    if !is_so || marks_of(tree, item)?.contains_key(path) {
         return Ok(false);
     }
-    change_marks(tree, item, |marks| {
-        mark(marks, path, *known, Found::Content(found));
-    })?;
+    change_marks(tree, item, |marks| mark(marks, path, *known, found))?;
     Ok(true)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::finding::ScrubError;
@@ -28,6 +29,19 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
+    /// Whether a file is recorded, is not there, and was not removed.
+    pub(super) fn has_lost(&self, tree: &Tree, item: &str, path: &[u8]) -> bool {
+        let found = || {
+            tree.open_far(
+                &joined(item.as_bytes(), path),
+                OFlags::PATH | OFlags::NOFOLLOW,
+            )
+        };
+        self.manifest.contains_key(path)
+            && matches!(found(), Err(Errno::NOENT | Errno::NOTDIR))
+            && !self.was_removed(tree, item, path)
+    }
+
     /// Whether a recorded file that is missing was removed. Removing a file changes its directory; if the directory has not
     /// changed since the item was last scrubbed, the file is lost.
     pub(super) fn was_removed(&self, tree: &Tree, item: &str, path: &[u8]) -> bool {

@@ -2,7 +2,7 @@
 //! A batch begins with when it was and what the other Archive says of itself. No clock, disk or key.
 
 use crate::copies::{Gone, decoded};
-use crate::fixity::Digest;
+use crate::fixity::Found;
 use ibi::pairs::{percent_decode, percent_encode};
 use ibi::{Ibi, Timestamp};
 
@@ -31,8 +31,8 @@ pub struct LearnedFrom {
 pub enum Learned {
     /// Whether the other Archive has the content that is here.
     Compared(Ibi, bool),
-    /// A file here has this digest, and another one was recorded of it.
-    Damaged(Ibi, Vec<u8>, Digest),
+    /// A file here is not what was recorded of it.
+    Damaged(Ibi, Vec<u8>, Found),
     /// The other Archive has withdrawn or removed it.
     Gone(Ibi, Gone),
 }
@@ -55,8 +55,8 @@ impl Learned {
             SAME => Learned::Compared(item, true),
             OTHER => Learned::Compared(item, false),
             DAMAGED => {
-                let digest = Digest::parse(words.next()?.as_bytes())?;
-                Learned::Damaged(item, percent_decode(words.next()?), digest)
+                let found = Found::parse(words.next()?)?;
+                Learned::Damaged(item, percent_decode(words.next()?), found)
             }
             GONE => Learned::Gone(item, Gone::parse(words.by_ref())?),
             _ => return None,
@@ -70,8 +70,8 @@ impl std::fmt::Display for Learned {
         match self {
             Learned::Compared(item, true) => writeln!(f, "{SAME} {item}"),
             Learned::Compared(item, false) => writeln!(f, "{OTHER} {item}"),
-            Learned::Damaged(item, path, digest) => {
-                writeln!(f, "{DAMAGED} {item} {digest} {}", percent_encode(path))
+            Learned::Damaged(item, path, found) => {
+                writeln!(f, "{DAMAGED} {item} {found} {}", percent_encode(path))
             }
             Learned::Gone(item, gone) => writeln!(f, "{GONE} {item} {gone}"),
         }
@@ -134,6 +134,7 @@ pub fn parse_batches(bytes: &[u8]) -> Vec<(LearnedFrom, Vec<Learned>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixity::Digest;
 
     #[test]
     fn batches_are_read_back() {
@@ -153,7 +154,12 @@ mod tests {
             Learned::Compared(item.clone(), true),
             Learned::Compared(item.clone(), false),
             Learned::Gone(item.clone(), Gone::new(true, &at, "no more")),
-            Learned::Damaged(item, b"doc/\xff x\n".to_vec(), Digest([5; 32])),
+            Learned::Damaged(
+                item.clone(),
+                b"doc/\xff x\n".to_vec(),
+                Found::Content(Digest([5; 32])),
+            ),
+            Learned::Damaged(item, b"doc/-".to_vec(), Found::Nothing),
         ];
         let text = batch_text(&from, &lines) + &batch_text(&unsaid, &lines);
         let all = vec![(from, lines.clone()), (unsaid, lines.clone())];

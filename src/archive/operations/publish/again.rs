@@ -11,7 +11,7 @@ use crate::archive::scrub::RecordedDigests;
 use crate::archive::store::Item;
 use crate::archive::tree::{Action, Place, Published, SIDECAR};
 use crate::formats::audit::{MOST_FILES, SentFiles};
-use crate::formats::fixity::{Digest, Written};
+use crate::formats::fixity::{Digest, Found, Written};
 use crate::formats::inventory::{EntryKind, MOST_ENTRIES};
 
 /// The bytes of a file that are read at a time.
@@ -26,8 +26,8 @@ pub struct ReadAgain<'a> {
     pub before: &'a dyn Fn(&[u8], u64) -> Vec<u8>,
     /// Returns whether it goes on. It is asked after each part of a file.
     pub goes_on: &'a mut dyn FnMut() -> bool,
-    /// Receives the paths of files that are not what was recorded of them, with the digests that they have.
-    pub damaged: &'a mut dyn FnMut(&[u8], Digest),
+    /// Receives the paths of files that are not what was recorded of them.
+    pub damaged: &'a mut dyn FnMut(&[u8], Found),
 }
 
 impl ReadAs<'_> {
@@ -80,9 +80,13 @@ impl ReadAs<'_> {
             }
             match page.next {
                 Some(next) => after = next,
-                None => return Ok(Some(files)),
+                None => break,
             }
         }
+        for path in recorded.lost(&self.tree, place.as_str(), |it| files.contains_key(it)) {
+            (reading.damaged)(path, Found::Nothing);
+        }
+        Ok(Some(files))
     }
 }
 
@@ -134,7 +138,7 @@ fn content(
         true => {
             let alone = alone.map(|alone| Digest(alone.finalize().into()));
             if let Some(alone) = alone.filter(|alone| known != Some(*alone)) {
-                (reading.damaged)(path, alone);
+                (reading.damaged)(path, Found::Content(alone));
             }
             Ok(Some(Digest(hasher.finalize().into())))
         }

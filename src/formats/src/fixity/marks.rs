@@ -17,6 +17,28 @@ pub enum Found {
     Nothing,
 }
 
+impl Found {
+    /// Parses the word for it.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Found> {
+        Some(match word {
+            "-" => Found::Nothing,
+            "!" => Found::Unreadable,
+            digest => Found::Content(Digest::parse(digest.as_bytes())?),
+        })
+    }
+}
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Found::Content(digest) => digest.fmt(f),
+            Found::Unreadable => f.write_str("!"),
+            Found::Nothing => f.write_str("-"),
+        }
+    }
+}
+
 /// A file that is damaged or lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
@@ -45,11 +67,7 @@ fn mark_line(line: &[u8]) -> Option<(Vec<u8>, Mark)> {
     let (found, since) = std::str::from_utf8(&rest[..at]).ok()?.split_once(' ')?;
     let mark = Mark {
         recorded: Digest::parse(digest)?,
-        found: match found {
-            "-" => Found::Nothing,
-            "!" => Found::Unreadable,
-            found => Found::Content(Digest::parse(found.as_bytes())?),
-        },
+        found: Found::parse(found)?,
         since: Timestamp::parse_rfc3339(since).ok()?,
     };
     Some((decode(&rest[at + 2..]), mark))
@@ -59,13 +77,9 @@ fn mark_line(line: &[u8]) -> Option<(Vec<u8>, Mark)> {
 pub fn marks_text(marks: &Marks) -> Vec<u8> {
     let mut text = Vec::new();
     for (path, mark) in marks {
-        let found = match mark.found {
-            Found::Content(digest) => digest.to_string(),
-            Found::Unreadable => "!".to_owned(),
-            Found::Nothing => "-".to_owned(),
-        };
         let since = mark.since.to_rfc3339();
-        text.extend_from_slice(format!("{} {found} {since}  ", mark.recorded).as_bytes());
+        let line = format!("{} {} {since}  ", mark.recorded, mark.found);
+        text.extend_from_slice(line.as_bytes());
         text.extend_from_slice(&encode(path));
         text.push(b'\n');
     }
