@@ -773,6 +773,26 @@ fn withdrawals_and_removals_reach_the_archives_of_copies() {
     }
 }
 
+/// An audit of named items tells what was withdrawn or removed of them, and of no others.
+#[test]
+fn named_items_that_are_gone_are_told() {
+    let env = pair(5);
+    let b = serve(&env, "B");
+    list(&env, "A", &b.url);
+    let url = &b.url;
+    let sh = |script: &str, expected: &str| prints(&env, &format!("{GONE}\n{script}"), expected);
+    sh(
+        &format!(
+            "echo 'history yes' >> B/archive.ibi; ibifs withdraw --store A $(item 1) --reason first 2> said
+             for n in 2 3 4; do ibifs remove --store A $(item $n) --reason $n 2> said; done
+             ibifs audit A --with {url} $(item 1) $(item 2) $(item 5) | tail -n 1 | cut -d, -f1; for n in 1 2 3 4 5; do gone B $(item $n); done
+             ibifs audit A --with {url} $(item 2) | tail -n 1 | cut -d, -f1; ibifs audit A --with B $(item 3) | tail -n 1 | cut -d, -f1; told B"
+        ),
+        "2 items compared\n[\"withdrawn\",\"first\"]\n[\"removed\",\"2\"]\n[]\n[]\n[]\n\
+         0 items compared\n0 items compared\nwithdrawn first example.org/archive-a\nremoved 2 example.org/archive-a\nremoved 3 example.org/archive-a",
+    );
+}
+
 /// The word of a listed Archive that items are gone counts only of those that it is known to have, and fills nothing.
 #[test]
 fn what_is_said_to_be_gone_is_bounded() {

@@ -76,22 +76,38 @@ fn original_at(item: &Item) -> Option<String> {
     service.map(Names::preferred)
 }
 
-/// The items that were withdrawn or removed here since the Archive with these names was told, of those of which it is known to have a
-/// copy, and which were public.
+/// An item that was withdrawn or removed here.
+#[derive(Debug)]
+pub struct GoneHere {
+    pub names: Names,
+    pub gone: Gone,
+    /// Whether the other Archive was told.
+    pub is_told: bool,
+}
+
+/// The items that were withdrawn or removed here, all or those of the named ones, of which the Archive with these names is known
+/// to have a copy, and which were public.
 ///
 /// # Errors
 /// The index cannot be read.
 pub fn gone_here(
     archive: &Archive,
+    named: Option<&[Names]>,
     is_it: &IsNameOf<'_>,
-) -> Result<Vec<(Names, Gone)>, TransferError> {
+) -> Result<Vec<GoneHere>, TransferError> {
     let mut candidates = Vec::new();
-    archive.store().each_item(|item| {
-        if item.state == State::Deleted || item.life.withdrawn.is_some() {
+    match named {
+        None => archive.store().each_with_life(|item| {
             candidates.push(item.clone());
+            Ok(())
+        })?,
+        Some(named) => {
+            for names in named {
+                candidates.extend(archive.store().find_by_names(names)?);
+            }
         }
-        Ok(())
-    })?;
+    }
+    candidates.retain(|item| item.state == State::Deleted || item.life.withdrawn.is_some());
     let mut gone = Vec::new();
     for item in candidates {
         let known = noted_copies(archive.tree(), &Place::of(&item.names))?;
@@ -100,10 +116,12 @@ pub fn gone_here(
         let Some(copy) = copy.filter(|copy| copy.gone.is_none()) else {
             continue;
         };
-        if let Some(what) = archive.gone_in_public(&item)?
-            && copy.told.as_ref() != Some(&what.at)
-        {
-            gone.push((item.names, what));
+        if let Some(what) = archive.gone_in_public(&item)? {
+            gone.push(GoneHere {
+                is_told: copy.told.as_ref() == Some(&what.at),
+                names: item.names,
+                gone: what,
+            });
         }
     }
     Ok(gone)

@@ -75,7 +75,7 @@ impl Audit<'_> {
     /// A store cannot be read, the ledger cannot be written, or the place does not answer.
     pub fn all(&mut self, budget: Option<Duration>) -> Result<(), TransferError> {
         let started = Instant::now();
-        self.tell_gone();
+        self.tell_gone(None);
         let items = self.oldest_first()?;
         self.tally.wanted = items.len() as u64;
         let mut rest = &items[..];
@@ -137,23 +137,31 @@ impl Audit<'_> {
         Ok(compared.len())
     }
 
-    /// Tells the place what was withdrawn or removed here, where it is known to have a copy.
-    fn tell_gone(&mut self) {
+    /// Tells the place what was withdrawn or removed here, of all or of the named items, where it is known to have a copy. Returns
+    /// the removed ones of which it knows.
+    fn tell_gone(&mut self, named: Option<&[Names]>) -> Vec<Names> {
         let archive = self.store.archive();
         let is_it = |holder: &str| self.peer.is_named(holder);
-        let told = gone_here(archive, &is_it).and_then(|gone| {
+        let told = gone_here(archive, named, &is_it).and_then(|mut gone| {
+            let removed = gone.iter().filter(|it| it.gone.is_removed);
+            let removed = removed.map(|it| it.names.clone()).collect();
+            gone.retain(|it| !it.is_told);
+            let new = gone.into_iter().map(|it| (it.names, it.gone));
+            let new: Vec<(Names, Gone)> = new.collect();
             let own = self.store.service().preferred();
-            self.peer.tell_gone(&own, &gone)?;
+            self.peer.tell_gone(&own, &new)?;
             let is_it = |holder: &str| self.peer.is_named(holder);
-            gone.iter()
-                .try_for_each(|(names, gone)| note_told(archive, (names, &gone.at), &is_it))
+            new.iter()
+                .try_for_each(|(names, gone)| note_told(archive, (names, &gone.at), &is_it))?;
+            Ok(removed)
         });
-        if let Err(error) = told {
+        told.unwrap_or_else(|error| {
             log::warn!(
                 "{} is told at the next time what was withdrawn or removed here: {error}",
                 self.peer.name()
             );
-        }
+            Vec::new()
+        })
     }
 
     /// Notes that the place says that it has withdrawn or removed an item. Nothing is changed in the item.
@@ -186,13 +194,17 @@ impl Audit<'_> {
         printed.map_err(|error| TransferError::System(message!("standard output: {error}", error)))
     }
 
-    /// Compares some items.
+    /// Compares some items, without those that were removed here and are known there to be.
     ///
     /// # Errors
     /// As [`Audit::all`], or an item is not held here.
     pub fn some(&mut self, items: &[Names]) -> Result<(), TransferError> {
-        self.tally.wanted = items.len() as u64;
-        items.iter().try_for_each(|names| self.item(names, true))
+        let removed = self.tell_gone(Some(items));
+        let is_left = |it: &&Names| !removed.iter().any(|removed| removed.matches(it));
+        let left: Vec<&Names> = items.iter().filter(is_left).collect();
+        self.tally.wanted = left.len() as u64;
+        left.into_iter()
+            .try_for_each(|names| self.item(names, true))
     }
 
     /// The items that both places may have, those first that were never compared.

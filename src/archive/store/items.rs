@@ -163,6 +163,14 @@ impl Store {
         self.each_item_where("WHERE state = 'Deleted'", visit)
     }
 
+    /// Calls a closure for every item that is removed or was ever published, sealed or withdrawn, in the order of their names.
+    pub fn each_with_life(
+        &self,
+        visit: impl FnMut(&Item) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        self.each_item_where("WHERE state = 'Deleted' OR life IS NOT NULL", visit)
+    }
+
     fn each_item_where(
         &self,
         condition: &'static str,
