@@ -180,6 +180,11 @@ impl CopyLedger<'_> {
         let before = noted_copies(self.tree, place)?;
         let mut copies = before.clone();
         act(&mut copies);
+        if copies.iter().all(|copy| copy.gone.is_none())
+            && let Err(error) = scrub::remove_marks(self.tree, GONE, place.as_str())
+        {
+            log::debug!("{error}");
+        }
         if copies == before {
             return Ok(());
         }

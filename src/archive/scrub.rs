@@ -51,7 +51,7 @@ pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};
 pub use marks::{
     MARKS, change_marks, damage, damage_found, mark_found, marked_items, marks_of,
-    remember_if_possible,
+    remember_if_possible, remove_marks,
 };
 pub use part::{MOST_PARTS, ScrubPart};
 pub use pieces::{contents_with_pieces, recorded_pieces};

@@ -637,7 +637,7 @@ damaged $one - doc/none\"; rm B/col/$one/doc/more; audit; ibifs copies B > said;
     // The copy there is another one, until it is mended. What was mended above was compared with it, too.
     sh("flip A/col/$one/doc/file; audit; learned B $one; cp -p B/col/$one/doc/file A/col/$one/doc/file; audit; learned B $one
         ibifs history --store B $one --json | jq -r 'select(.event == \"differs\" or .event == \"audited\") | .event'",
-       "status 1\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"bad\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\naudited\ndiffers\naudited");
+       "status 1\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"bad\"]\n[\"example.org/archive-a\",[\"br\",\"sp\"],\"good\"]\naudited\ndiffers\naudited\ndiffers\naudited");
     // A mount takes it in without a command.
     sh(
         "rm B/fixity/col/$one/copies; audit; find B/audit -name 'learned-*' -size +0 | wc -l; mkdir M; ibifs mount B M
@@ -764,7 +764,7 @@ fn withdrawals_and_removals_reach_the_archives_of_copies() {
         sh(
             &format!(
                 "{audit} > said || true; told B | wc -l; ibifs remove --store B $(item 2) 2> /dev/null; state B; ibifs restore --store A $(item 1); {audit} > said || true
-                 gone B $(item 1); state B"
+                 gone B $(item 1); state B; (cd B/fixity/gone; find . -type f) | sed s,./col/,, | diff - <(item 2)"
             ),
             "2\n[\"withdrawn\"]\n[]\n[]",
         );

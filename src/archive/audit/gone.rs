@@ -47,6 +47,10 @@ pub fn note_gone(
     }
     let holder = copy.holder.clone();
     let ledger = CopyLedger::of(archive.tree())?;
+    // A mark without it is passed over.
+    if original.is_some() {
+        mark_gone(archive.tree(), &place)?;
+    }
     ledger.change(&place, |copies| {
         copies.retain(|known| known.kind != copy.kind || known.holder != copy.holder);
         copies.push(KnownCopy {
@@ -54,9 +58,6 @@ pub fn note_gone(
             ..copy
         });
     })?;
-    if original.is_some() {
-        mark_gone(archive.tree(), &place)?;
-    }
     if is_told {
         let kind = if gone.is_removed {
             EventKind::Removed

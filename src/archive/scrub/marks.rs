@@ -11,7 +11,7 @@ use super::digests::ItemDigests;
 use super::finding::ScrubError;
 use super::reading::written;
 use super::records::{DIRECTORY, recorded};
-use crate::archive::tree::{Action, Area, DeepEntry, Tree, joined};
+use crate::archive::tree::{Action, Area, DeepEntry, Tree, TreeError, joined};
 use crate::formats::fixity::{Digest, Found, Manifest, Mark, Marks, marks_text, parse_marks};
 use crate::os::writing::Durability;
 use ibi::Timestamp;
@@ -95,16 +95,8 @@ pub fn change_marks(tree: &Tree, item: &str, act: impl Fn(&mut Marks)) -> Result
     rustix::fs::flock(&all, FlockOperation::LockExclusive).map_err(failed(Action::Lock))?;
     match changed()? {
         None => Ok(()),
-        Some(marks) if marks.is_empty() => {
-            let opened = tree.open_directory(directory)?;
-            match rustix::fs::unlinkat(&opened, name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(tree.error(Action::Remove, &path, errno).into()),
-            }
-            // It is found whole again after a crash as well.
-            remove_empty(tree, directory);
-            Ok(())
-        }
+        // It is found whole again after a crash as well.
+        Some(marks) if marks.is_empty() => Ok(remove_marks(tree, MARKS, item)?),
         Some(marks) => {
             tree.make_directories(directory)?;
             let text = marks_text(&marks);
@@ -113,16 +105,27 @@ pub fn change_marks(tree: &Tree, item: &str, act: impl Fn(&mut Marks)) -> Result
     }
 }
 
-/// Removes a directory of marks that has none any more, and those above it.
-fn remove_empty(tree: &Tree, directory: &str) {
-    let mut left = directory;
-    while left != MARKS
-        && let Some((above, name)) = left.rsplit_once('/')
-        && let Ok(opened) = tree.open_directory(above)
-        && rustix::fs::unlinkat(&opened, name, AtFlags::REMOVEDIR).is_ok()
+/// Removes the file of an item in a directory of marks, with the directories above it that have none any more.
+pub fn remove_marks(tree: &Tree, marks: &str, item: &str) -> Result<(), TreeError> {
+    let path = format!("{marks}/{item}");
+    let remove = |path: &str, flags| {
+        let (above, name) = path.rsplit_once('/').unwrap_or_default();
+        let above = tree.open_far(above.as_bytes(), OFlags::PATH | OFlags::DIRECTORY)?;
+        rustix::fs::unlinkat(&above, name, flags)
+    };
+    match remove(&path, AtFlags::empty()) {
+        Ok(()) => {}
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(tree.error(Action::Remove, &path, errno)),
+    }
+    let mut left = path.as_str();
+    while let Some((above, _)) = left.rsplit_once('/')
+        && above != marks
+        && remove(above, AtFlags::REMOVEDIR).is_ok()
     {
         left = above;
     }
+    Ok(())
 }
 
 /// Adds a mark; one of the same damage keeps its time.
