@@ -85,10 +85,10 @@ impl LearnedFrom {
             return None;
         }
         let at = Timestamp::parse_rfc3339(words.next()?).ok()?;
-        let service = words.next()?;
+        let service = decoded(words.next()?);
         Some(LearnedFrom {
             at,
-            service: (service != NONE).then(|| decoded(service)),
+            service: (service != NONE).then_some(service),
             place: words.map(decoded).collect(),
         })
     }

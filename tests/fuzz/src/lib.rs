@@ -14,6 +14,7 @@ pub mod harvests;
 pub mod headers;
 pub mod identifiers;
 pub mod imports;
+pub mod learned;
 pub mod links;
 pub mod manifests;
 pub mod metadata;
@@ -36,7 +37,7 @@ use std::fmt::Display;
 pub type Check = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Check); 25] = [
+pub const TARGETS: [(&str, Check); 26] = [
     ("answers", answers::check),
     ("databases", databases::check),
     ("descriptions", descriptions::check),
@@ -47,6 +48,7 @@ pub const TARGETS: [(&str, Check); 25] = [
     ("headers", headers::check),
     ("identifiers", identifiers::check),
     ("imports", imports::check),
+    ("learned", learned::check),
     ("links", links::check),
     ("manifests", manifests::check),
     ("metadata", metadata::check),
