@@ -426,6 +426,22 @@ fn a_check_without_repairs_is_told() {
     );
 }
 
+/// A check that may repair is told with the outcome of PREMIS: as failed if errors are left, also after repairs.
+#[test]
+fn a_check_that_leaves_errors_is_told_as_failed() {
+    let env = TestEnv::new();
+    sh(
+        &env,
+        r#"begins S; item=$(ibifs mint S | grep example.org); file=S/col/$item/doc/file; echo whole > $file; touch -d '1 hour ago' $file; ibifs scrub S > found
+         touch -r $file time; echo other > $file; touch -r time $file; no ibifs scrub S > found
+         for change in 'mkdir -p S/col/x.org/a/2020/1.2' 'rm S/col/$item/.ibi'; do eval "$change"; no ibifs fsck --repair S > found; ibifs mint S > minted; done
+         echo whole > $file; touch -r time $file; ibifs scrub S > found; no ibifs fsck --repair S > found; ibifs mint S > minted
+         ibifs history S --json | jq -r 'select(.event | . == "checked" or . == "repaired") | "\(.event) \(.type) \(.outcome) \(.note)"' |
+             paste -sd, | diff - <(echo checked val failure damaged-files stray-name,repaired rec success missing-sidecar,checked val failure damaged-files stray-name,checked val success stray-name)
+         rm -r S/col/x.org; told S"#,
+    );
+}
+
 /// A file that another user puts where events wait is not taken to the log, nor is it read without end, and fsck says so.
 #[test]
 fn strange_files_among_waiting_events_are_refused() {

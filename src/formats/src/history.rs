@@ -66,8 +66,10 @@ pub enum EventKind {
     Upgraded,
     /// The findings of a check were repaired.
     Repaired,
-    /// It was checked, and nothing is wrong.
+    /// It was checked, and there is no error.
     Checked,
+    /// It was checked, and errors are left. It has the word of the other outcome.
+    CheckFailed,
     /// `archive.ibi` was changed.
     PolicyChanged,
     /// Its log has got another key.
@@ -86,6 +88,8 @@ pub enum EventKind {
     Differs,
     /// It was tried to get items back from a copy.
     Drilled,
+    /// That was tried, and failed. It has the word of the other outcome.
+    DrillFailed,
     /// Another Archive, or a package, tells what was done to the item before it arrived.
     Told,
 }
@@ -166,7 +170,12 @@ const KINDS: [(EventKind, &str, &str, &str); 35] = [
 
 impl EventKind {
     fn row(self) -> (&'static str, &'static str, &'static str) {
-        let row = KINDS.iter().find(|(kind, ..)| *kind == self);
+        let of_word = match self {
+            EventKind::CheckFailed => EventKind::Checked,
+            EventKind::DrillFailed => EventKind::Drilled,
+            kind => kind,
+        };
+        let row = KINDS.iter().find(|(kind, ..)| *kind == of_word);
         row.map_or(("", "", ""), |(_, word, code, term)| (*word, *code, *term))
     }
 
@@ -228,7 +237,10 @@ impl EventKind {
     /// The outcome of what it tells.
     fn outcome(self) -> &'static str {
         match self {
-            EventKind::Damaged | EventKind::Differs => "failure",
+            EventKind::Damaged
+            | EventKind::Differs
+            | EventKind::CheckFailed
+            | EventKind::DrillFailed => "failure",
             _ => "success",
         }
     }

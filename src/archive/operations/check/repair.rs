@@ -12,6 +12,7 @@ use super::super::{lock, own_files};
 use super::finding::{CheckCode, CheckFinding, CheckReport, ItemProgress};
 use super::pass::{check_once, refuse_other_directories};
 use super::scan::ASIDE;
+use crate::archive::finding::Severity;
 use crate::archive::store::{self, By, Item, Store, StoreUse};
 use crate::archive::tree::{Author, Filled, Place, SIDECAR, Tree};
 use crate::archive::{Archive, ArchiveError, Clock, Editor, Process, Stranger, leave_event};
@@ -32,12 +33,13 @@ impl Archive {
         let lock = lock::Lock::take(&tree)?;
         let mut report = check_once(path, StoreUse::Idle, &*clock, progress)?;
         if !report.findings.iter().any(|finding| finding.repairable) {
-            if !report.findings.iter().any(CheckFinding::is_left) {
-                let codes = report.findings.iter().map(|it| it.code.word());
-                let codes: BTreeSet<&str> = codes.collect();
-                let note = codes.into_iter().collect::<Vec<_>>().join(" ");
-                leave_event(&tree, By::of(&Process), EventKind::Checked, None, &note);
-            }
+            let kind = if report.findings.iter().any(is_error_left) {
+                EventKind::CheckFailed
+            } else {
+                EventKind::Checked
+            };
+            let note = codes_of(&report.findings, |_| true);
+            leave_event(&tree, By::of(&Process), kind, None, &note);
             return Ok(report);
         }
         repair_store_files(path, &report)?;
@@ -46,13 +48,7 @@ impl Archive {
         archive.edit(&Stranger, |it| it.repair_found(&report))?;
         archive.keeper().reindex(progress)?;
         archive.edit(&Stranger, |it| it.complete_one_sided(&report))?;
-        let repaired: BTreeSet<&str> = report
-            .findings
-            .iter()
-            .filter(|finding| finding.repairable)
-            .map(|finding| finding.code.word())
-            .collect();
-        let note = repaired.into_iter().collect::<Vec<_>>().join(" ");
+        let note = codes_of(&report.findings, |finding| finding.repairable);
         archive.tell(By::of(&Process), EventKind::Repaired, None, &note);
         archive.close();
         let left = check_once(path, StoreUse::InUse, &*archive.clock, progress)?;
@@ -65,6 +61,10 @@ impl Archive {
             .findings
             .extend(left.findings.into_iter().filter(is_new));
         report.items = left.items;
+        if report.findings.iter().any(is_error_left) {
+            let note = codes_of(&report.findings, CheckFinding::is_left);
+            leave_event(&tree, By::of(&Process), EventKind::CheckFailed, None, &note);
+        }
         Ok(report)
     }
 
@@ -74,6 +74,17 @@ impl Archive {
         let _lock = lock::Lock::take(&tree)?;
         set_index_aside(&tree)
     }
+}
+
+fn is_error_left(finding: &CheckFinding) -> bool {
+    finding.is_left() && finding.code.severity() == Severity::Error
+}
+
+/// The codes of some findings, each once.
+fn codes_of(findings: &[CheckFinding], is_of: impl Fn(&CheckFinding) -> bool) -> String {
+    let codes = findings.iter().filter(|it| is_of(it));
+    let codes: BTreeSet<&str> = codes.map(|it| it.code.word()).collect();
+    codes.into_iter().collect::<Vec<_>>().join(" ")
 }
 
 /// Repairs what prevents the store from being opened.

@@ -43,7 +43,11 @@ pub(super) fn run(text: &Path, options: &cli::Backup) -> Result<Exit, Failure> {
     let tally = drill(&path, &scratch, sample, &SystemClock, &mut report)?;
     let counts = counts(&path, &tally);
     if let Some(store) = store {
-        store.tell(EventKind::Drilled, None, &counts.to_string());
+        let kind = match tally.found {
+            0 => EventKind::Drilled,
+            _ => EventKind::DrillFailed,
+        };
+        store.tell(kind, None, &counts.to_string());
         note(&store, &path, tally.found == 0)?;
     }
     say(&if is_json {
