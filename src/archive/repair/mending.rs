@@ -53,6 +53,15 @@ pub struct Repair<'a> {
     pub generations: Option<&'a [Tree]>,
 }
 
+/// The findings of a scrub that no marks tell.
+#[derive(Default)]
+struct Scrubbed {
+    /// The paths whose recorded digests were altered.
+    altered: BTreeSet<Vec<u8>>,
+    /// The paths that cannot be read, with the reason.
+    unread: Vec<(Vec<u8>, Message)>,
+}
+
 /// An item that is mended.
 struct Patient<'a> {
     names: &'a Names,
@@ -118,7 +127,7 @@ impl Repair<'_> {
                 return Ok(());
             }
         }
-        let (altered, unread) = self.scrub(&at)?;
+        let found = self.scrub(&at)?;
         let marks = marks_of(tree, at.as_str())?;
         // A run that was interrupted may not have come to it.
         let whole: Vec<Vec<u8>> = before
@@ -128,10 +137,12 @@ impl Repair<'_> {
         if !whole.is_empty() {
             (self.renewed)(names, &whole);
         }
-        for (path, why) in unread.iter().filter(|(path, _)| !marks.contains_key(path)) {
-            self.tell(at.as_str(), path, RepairCode::NotReplaced(why.clone()))?;
+        for (path, why) in found.unread {
+            if !marks.contains_key(&path) {
+                self.tell(at.as_str(), &path, RepairCode::NotReplaced(why))?;
+            }
         }
-        if marks.is_empty() && altered.is_empty() {
+        if marks.is_empty() && found.altered.is_empty() {
             return Ok(());
         }
         if !tree.is_directory(at.as_str()) {
@@ -143,7 +154,7 @@ impl Repair<'_> {
             }
             return Ok(());
         }
-        self.patient(names, at.as_str(), item.as_ref(), &marks, &altered)
+        self.patient(names, at.as_str(), item.as_ref(), &marks, &found.altered)
     }
 
     /// Reads an item of a generation, in which nothing is recorded, and mends it.
@@ -197,19 +208,17 @@ impl Repair<'_> {
         Ok(false)
     }
 
-    /// Scrubs an item. Returns the paths whose recorded digests were altered, and those that cannot be read.
-    #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
-    fn scrub(
-        &mut self,
-        at: &Place,
-    ) -> Result<(BTreeSet<Vec<u8>>, Vec<(Vec<u8>, Message)>), TransferError> {
-        let (mut altered, mut unread) = (BTreeSet::new(), Vec::new());
+    /// Scrubs an item.
+    fn scrub(&mut self, at: &Place) -> Result<Scrubbed, TransferError> {
+        let mut found = Scrubbed::default();
         let mut report = |finding: &ScrubFinding| {
             if finding.is_of_unread() {
-                unread.push((finding.path.clone(), finding.sentence()));
+                found
+                    .unread
+                    .push((finding.path.clone(), finding.sentence()));
             }
             if finding.is_of_altered_digest() {
-                altered.insert(finding.path.clone());
+                found.altered.insert(finding.path.clone());
             }
             Ok(())
         };
@@ -218,7 +227,7 @@ impl Repair<'_> {
         let tree = self.store.archive().tree();
         let scrub = Scrub::new(tree, ScrubOptions::default(), &mut report, &mut count)?;
         scrub.some(std::slice::from_ref(at))?;
-        Ok((altered, unread))
+        Ok(found)
     }
 
     fn patient(
