@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::support::{Needs, Rng, TestEnv, seed, switch};
-use archive::{Names, written};
+use archive::{Names, Pairs, written};
 use client::{Call, Client, Reply};
 use files::{Body, Ino};
 use operation::{Act, Operation, Where};
@@ -44,8 +44,8 @@ struct Trial {
     /// The reported times of change, with the number of changes before, and the time of the report.
     times: HashMap<Ino, (u64, (i64, i64), Instant)>,
     longest: (Duration, String),
-    /// The files of items before the mount, of those whose changes are told at its end.
-    before: BTreeMap<usize, ItemFiles>,
+    /// Items before the mount, of those whose changes are told at its end.
+    before: BTreeMap<usize, Before>,
     done: usize,
     last: Vec<String>,
     is_passing: bool,
@@ -54,6 +54,15 @@ struct Trial {
 
 /// The content of the files of an item by their paths, with what may have changed it.
 type ItemFiles = BTreeMap<String, (Vec<u8>, (Ino, u64))>;
+
+/// An item of which changes are told.
+#[derive(Debug)]
+struct Before {
+    files: ItemFiles,
+    /// Mode, owner and group of its directory.
+    rights: String,
+    pairs: Option<Pairs>,
+}
 
 /// A difference, in words.
 type Difference = String;
@@ -449,7 +458,7 @@ impl Trial {
     }
 
     /// The files of the items that the index has counted, which is when they are no new ones any more.
-    fn counted(&self) -> BTreeMap<usize, ItemFiles> {
+    fn counted(&self) -> BTreeMap<usize, Before> {
         let counted = self.env.sh(
             "in_database A.store/relations.sqlite3 'SELECT coalesce(rep, ibip) FROM item JOIN content ON content.item = item.id'",
         );
@@ -460,7 +469,17 @@ impl Trial {
             let name = rep.as_ref().or(ibip.as_ref());
             name.is_some_and(|name| counted.contains(name.as_str()))
         });
-        known.map(|item| (item, self.files_of(item))).collect()
+        let before = |item| Before {
+            files: self.files_of(item),
+            rights: self.rights_of(item),
+            pairs: self.model.item(item).pairs.clone(),
+        };
+        known.map(|item| (item, before(item))).collect()
+    }
+
+    fn rights_of(&self, item: usize) -> String {
+        let root = self.model.tree.files.get(self.model.item(item).root);
+        format!("{:04o} {}:{}", root.mode & 0o7777, root.uid, root.gid)
     }
 
     fn files_of(&self, item: usize) -> ItemFiles {
@@ -487,33 +506,41 @@ impl Trial {
         found
     }
 
-    /// Files of an item have changed since the mount if that is told of it, and only then.
+    /// Files, rights and sidecar of an item have changed since the mount if that is told of it, and only then.
     fn told_changes(&self, history: &str) -> Result<(), Difference> {
-        let events = history
-            .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
-        let mut told: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for event in events {
-            let text = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
-            if text("event") == "mounted" {
-                told.clear();
-            }
-            told.entry(text("item")).or_default().insert(text("event"));
-        }
+        let lines = history.lines();
+        let lines = lines.map(|line| serde_json::from_str(line).expect("JSON"));
+        let mut events: Vec<serde_json::Value> = lines.collect();
+        let text = |event: &serde_json::Value, name: &str| {
+            event[name].as_str().unwrap_or_default().to_owned()
+        };
+        let mounted = events.iter().rposition(|it| text(it, "event") == "mounted");
+        events.drain(..mounted.unwrap_or_default());
         for (number, before) in &self.before {
             let item = self.model.item(*number);
             if !item.is_held {
                 continue;
             }
             let Names { rep, ibip } = &item.names;
-            let names = rep.iter().chain(ibip);
-            let told: BTreeSet<&String> =
-                names.filter_map(|name| told.get(name)).flatten().collect();
-            let is = |word: &str| told.iter().any(|it| *it == word);
+            let is_its = |event: &&serde_json::Value| {
+                let name = Some(text(event, "item"));
+                name == *rep || name == *ibip
+            };
+            let of_it = events.iter().filter(is_its);
+            let told: Vec<(String, String)> = of_it
+                .map(|event| (text(event, "event"), text(event, "note")))
+                .collect();
+            let is = |words: &[&str]| told.iter().any(|(it, _)| words.contains(&it.as_str()));
             // It was another one meanwhile.
-            if is("removed") || is("arrived") || is("restored") {
+            if is(&["removed", "arrived", "restored"]) {
                 continue;
             }
+            let differs = |why: &str| {
+                let names = &item.names;
+                format!(
+                    "history: {why} of {names:?} is told {told:?}, before {before:?}\n{history}"
+                )
+            };
             let now = self.files_of(*number);
             let content = |files: &ItemFiles| -> Vec<(String, Vec<u8>)> {
                 let files = files.iter();
@@ -521,12 +548,26 @@ impl Trial {
                     .map(|(path, (content, _))| (path.clone(), content.clone()))
                     .collect()
             };
-            let has_other = content(before) != content(&now);
-            if has_other && !is("changed") || is("changed") && *before == now {
-                return Err(format!(
-                    "history: of {:?} is told {told:?}, before {before:?}, now {now:?}\n{history}",
-                    item.names
-                ));
+            let has_other = content(&before.files) != content(&now);
+            if has_other && !is(&["changed"]) || is(&["changed"]) && before.files == now {
+                return Err(differs(&format!("now {now:?}")));
+            }
+            let mut rights = before.rights.clone();
+            for (event, note) in &told {
+                if ["rights", "published"].contains(&event.as_str()) {
+                    let (from, to) = note.split_once(" -> ").unwrap_or_default();
+                    if from != rights || from == to {
+                        return Err(differs(&format!("{note} after {rights}")));
+                    }
+                    to.clone_into(&mut rights);
+                }
+            }
+            if rights != self.rights_of(*number) {
+                return Err(differs(&self.rights_of(*number)));
+            }
+            let has_other = before.pairs != item.pairs;
+            if has_other && !is(&["described", "related", "transferred"]) {
+                return Err(differs(&format!("now {:?}", item.pairs)));
             }
         }
         Ok(())
