@@ -398,7 +398,7 @@ fn give(path: &Path) {
 }
 
 /// A program of PostgreSQL: the latest that Debian has installed, beside what is in PATH, or what is in PATH.
-fn program(name: &str) -> PathBuf {
+pub fn program(name: &str) -> PathBuf {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter();
     let latest = versions
         .flatten()
