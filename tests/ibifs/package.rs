@@ -125,6 +125,8 @@ fn the_image_serves_from_what_it_holds() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("mnt/image");
     env.sh(&format!(
         "export SOURCE_DATE_EPOCH=1700000000; umask 077
+        # What was built for a test is large, and need not be small.
+        mkdir fast; gzip=$(command -v gzip); printf '#!/bin/sh\nexec %s -1 \"$@\"\n' $gzip > fast/gzip; chmod +x fast/gzip; PATH=$PWD/fast:$PATH
         {0} --binary {1} one.tar > said; test $(tail -n 1 said) = $PWD/one.tar; {0} --binary {1} two.tar > said; cmp one.tar two.tar
         mkdir layout root; tar -xf one.tar -C layout",
         script.display(),
