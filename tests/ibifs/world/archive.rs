@@ -148,8 +148,10 @@ fn trouble_is_no_empty_directory() {
 fn levels_count_for_a_minute() {
     let world = mounted();
     world.shows(
-        r#"ls M/sid.inpe.br; ls M; mkdir -p A/sid.inpe.br/new@80/2010/01.01.00.00/doc; rm -r A/6RPa7umaZ/UaJFT; ls M/sid.inpe.br
-        sleep 61; asked eval 'ls M/sid.inpe.br | wc -l > count; sleep 1'; cat count; ls M/sid.inpe.br; find M/sid.inpe.br/new@80 | wc -l
+        r#"ibifs umount M; at +0; faked ibifs mount $PROXY M --cache C
+        ls M/sid.inpe.br; ls M; mkdir -p A/sid.inpe.br/new@80/2010/01.01.00.00/doc; rm -r A/6RPa7umaZ/UaJFT; ls M/sid.inpe.br
+        # The kernel keeps it for a second.
+        at +61; sleep 1.1; asked eval 'ls M/sid.inpe.br | wc -l > count; sleep 1'; cat count; ls M/sid.inpe.br; find M/sid.inpe.br/new@80 | wc -l
         ls M > /dev/null; sleep 1; ls M; no ls M/6RPa7umaZ/UaJFT"#,
         "MTC-m13@80\nmtc-m18@80\n6RPa7umaZ\nexample.org\nsid.inpe.br\nMTC-m13@80\nmtc-m18@80\n2\n2\nMTC-m13@80\nmtc-m18@80\nnew@80\n4\nexample.org\nsid.inpe.br",
     );
