@@ -230,12 +230,14 @@ impl ReadAs<'_> {
             if file == SIDECAR.as_bytes() || file == METADATA_TEXT.as_bytes() {
                 continue;
             }
-            for byte in file {
-                match byte {
-                    0..=31 | 127 | b'%' => list.extend(format!("%{byte:02X}").bytes()),
-                    byte => list.push(byte),
-                }
+            let mut rest = &file[..];
+            let is_encoded = |byte: &u8| matches!(byte, 0..=31 | 127 | b'%');
+            while let Some(at) = rest.iter().position(is_encoded) {
+                list.extend_from_slice(&rest[..at]);
+                list.extend(format!("%{:02X}", rest[at]).bytes());
+                rest = &rest[at + 1..];
             }
+            list.extend_from_slice(rest);
             list.push(b'\n');
         }
         let directories = files.directories;
