@@ -12,14 +12,14 @@ use super::{Actor, Archive, ArchiveError, Keeper, ReadAs, is_draft};
 use crate::archive::log_files::{self, LeftLines, LogFileError, LogLine, LogReader, LogWriter};
 use crate::archive::store::{By, EventRow, ItemId, Logged, Teller};
 use crate::archive::tree::Tree;
-use crate::formats::history::{EventKind, SALT, Told};
+use crate::formats::history::{EventKind, SALT, Told, item_in};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
 use crate::formats::tlog::note::VerifierKey;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
 use ibi::message::Localize;
-use ibi::{Ibi, Timestamp, message};
+use ibi::{Timestamp, message};
 
 /// The interval at which events are taken to the log.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -162,8 +162,9 @@ impl Archive {
             Default::default()
         });
         let is_meant = |event: &Logged| {
-            let item = Told::parse(&event.line).and_then(|told| Ibi::parse(&told.item).ok());
-            names.is_none_or(|names| item.is_some_and(|item| names.matches(&Names::from(item))))
+            let is_of =
+                |names: &Names| item_in(&event.line).is_some_and(|item| names.matches(&item));
+            names.is_none_or(is_of)
         };
         let events = left.into_iter().filter(is_meant).zip(1..);
         events
@@ -447,11 +448,9 @@ pub(super) fn events_in(left: &LeftLines) -> Result<(Vec<Logged>, Vec<String>), 
 
 /// A line as the index gets it.
 fn logged(line: LogLine) -> Logged {
-    let item = Told::parse(&line.text).and_then(|it| Ibi::parse(&it.item).ok());
     Logged {
         salt: line.salt,
         line: line.text,
-        item: item.map(|ibi| Names::from(ibi).key()),
     }
 }
 

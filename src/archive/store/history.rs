@@ -1,5 +1,6 @@
 //! Events: what was done to items and to the store. They are recorded in the transaction of the change that they tell, and
-//! wait there for the log of the store, whose files hold them for good.
+//! wait there for the log of the store, whose files hold them for good. Those that wait are one after the other in one table, so
+//! that a change writes one page more; they are found by their items' names once they are in the log.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::{By, Item, ItemId, Record, Store, StoreError, query, random_bytes, rows};
 use crate::formats::history::earlier::Earlier;
-use crate::formats::history::{Agent, Event, EventKind, SALT};
+use crate::formats::history::{Agent, Event, EventKind, SALT, item_in};
 use crate::formats::item::{Life, Names, State};
 use crate::os::clock::{Clock, SystemClock};
 use crate::os::identity;
@@ -100,7 +101,7 @@ impl Teller {
     ) -> Result<(), StoreError> {
         let salt = random_bytes::<SALT>()?;
         let line = self.line(by, kind, item, note, None);
-        insert(connection, item.map(Names::key), &salt, &line)
+        insert(connection, &salt, &line)
     }
 
     /// Records that an item is forgotten that was minted or has arrived: it was never on disk.
@@ -225,22 +226,17 @@ impl Before {
     }
 }
 
+/// The number of the events that the index knows to be in the log.
+pub(super) fn logged_events(connection: &Connection) -> Result<i64, StoreError> {
+    connection.value("SELECT size FROM event_log", &[])
+}
+
 /// Records an event after all others.
-pub(super) fn insert(
-    connection: &Connection,
-    item: Option<String>,
-    salt: &[u8],
-    line: &str,
-) -> Result<(), StoreError> {
-    let number: i64 = connection.value("SELECT coalesce(max(number), 0) + 1 FROM event", &[])?;
-    if item.is_some() {
-        let sql = "INSERT INTO event_item (name, first) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
-        connection.execute(sql, params![item.as_deref(), number])?;
-    }
+pub(super) fn insert(connection: &Connection, salt: &[u8], line: &str) -> Result<(), StoreError> {
     connection.execute(
-        "INSERT INTO event (number, item, salt, line)
-         VALUES (?1, (SELECT first FROM event_item WHERE name = ?2), ?3, ?4)",
-        params![number, item, salt, line],
+        "INSERT INTO event (number, salt, line)
+         VALUES ((SELECT coalesce(max(number), 0) + 1 FROM event), ?1, ?2)",
+        params![salt, line],
     )
 }
 
@@ -289,7 +285,7 @@ impl Store {
             events.iter().try_for_each(|event| {
                 let line = teller.line(by, EventKind::Told, Some(item), note, Some(event));
                 let salt = random_bytes::<SALT>()?;
-                insert(transaction, Some(item.key()), &salt, &line)
+                insert(transaction, &salt, &line)
             })
         })
     }
@@ -323,7 +319,7 @@ impl Store {
         Ok(events.split_off(before))
     }
 
-    /// Those of an item that has got another name are below both.
+    /// Those of an item that has got another name are below both, and each that waits is read. At most `most` of each of these.
     fn events_by_name(
         &self,
         names: &Names,
@@ -332,9 +328,12 @@ impl Store {
         most: usize,
     ) -> Result<Vec<EventRow>, StoreError> {
         let connection = self.reading();
+        // Once: others may be logged meanwhile.
+        let known = logged_events(&connection)?;
+        let waiting = format!("SELECT {COLUMNS} FROM event WHERE number > ?1 AND {order}");
         let sql = format!(
             "SELECT {COLUMNS} FROM event
-             WHERE item = (SELECT first FROM event_item WHERE name = ?1) AND {order} LIMIT ?3"
+             WHERE item = (SELECT first FROM event_item WHERE name = ?3) AND number <= ?1 AND {order} LIMIT ?4"
         );
         let forms = [
             names.rep().map(Rep::canonical),
@@ -342,7 +341,19 @@ impl Store {
         ];
         let mut events = Vec::new();
         for form in forms.into_iter().flatten() {
-            events.extend(connection.each(&sql, params![form, after, query::limit(most)], row)?);
+            let params = params![known, after, form, query::limit(most)];
+            events.extend(connection.each(&sql, params, row)?);
+        }
+        let most = events.len() + most;
+        let mut statement = connection.prepare(&waiting)?;
+        let mut rows = statement.rows(params![known, after])?;
+        while events.len() < most
+            && let Some(found) = rows.next_row()?
+        {
+            let event = row(&found)?;
+            if item_in(&event.line).is_some_and(|item| item.matches(names)) {
+                events.push(event);
+            }
         }
         events.sort_by_key(|event| event.number);
         Ok(events)

@@ -342,6 +342,14 @@ pub struct Told {
     pub earlier: Option<Box<Told>>,
 }
 
+/// The item of which the line of an event tells; None of an event of the store.
+#[must_use]
+pub fn item_in(line: &str) -> Option<Names> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let item = value.get("item").and_then(Value::as_str)?;
+    Ibi::parse(item).ok().map(Names::from)
+}
+
 /// The fields of a line that the public is told.
 const PUBLIC_FIELDS: [&str; 9] = [
     "time", "event", "type", "item", "agent", "program", "outcome", "note", "by",
