@@ -357,6 +357,13 @@ impl Trial {
         if kill {
             drop(self.env.sh("pid=$(daemon A.store); kill -9 $pid; while test -d /proc/$pid; do sleep .01; done; umount -l A"));
         } else {
+            // Of an item that was not counted no change is told: it is new until it is left alone.
+            self.sound(
+                "for i in {1..200}; do
+                     test 0 != $(in_database A.store/relations.sqlite3 \"SELECT count(*) FROM item WHERE state <> 'Deleted' AND id NOT IN (SELECT item FROM content)\") || break
+                     sleep .1
+                 done",
+            )?;
             self.sound("ibifs umount A")?;
             self.checked()?;
             self.listed()?;
