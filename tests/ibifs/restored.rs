@@ -169,8 +169,11 @@ fn a_drill_finds_a_planted_fault() {
     );
     // The store is told, if it is its own.
     env.sh(
-        "ibifs init H --host archive-h.example.org; echo 'history yes' >> H/archive.ibi; ibifs mint H; ibifs backup H HG --keep 1d
-         ibifs backup --drill HG --store H; ibifs history H | grep -q drilled; grep -q 'outcome good' H/backups.ibi",
+        r#"ibifs init H --host archive-h.example.org; echo 'history yes' >> H/archive.ibi; item=$(ibifs mint H | grep example.org)
+         file=col/$item/doc/file; echo whole > H/$file; touch -d '1 hour ago' H/$file; ibifs scrub H > said; ibifs backup H HG --keep 1d
+         ibifs backup --drill HG --store H; grep -q 'outcome good' H/backups.ibi
+         file=$(echo HG/2*/$file); touch -r $file time; echo other > $file; touch -r time $file; no ibifs backup --drill HG --store H > said
+         ibifs history H --json | jq -r 'select(.event == "drilled") | .outcome' | paste -sd, | diff - <(echo success,failure)"#,
     );
     env.exits("ibifs backup --drill HG --store A", 4);
     // One that is not finished, and a scratch directory that is not there.
