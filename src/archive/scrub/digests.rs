@@ -91,9 +91,7 @@ impl RecordedDigests {
         let note = note.filter(|note| note.written.as_ref() == Some(written));
         note.map(|note| note.digest)
     }
-}
 
-impl RecordedDigests {
     /// The recorded paths of lost files, without those that were met.
     pub fn lost<'a>(
         &'a self,

@@ -29,17 +29,11 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// Whether a file is recorded, is not there, and was not removed.
+    /// Whether a recorded file is not there, and was not removed.
     pub(super) fn has_lost(&self, tree: &Tree, item: &str, path: &[u8]) -> bool {
-        let found = || {
-            tree.open_far(
-                &joined(item.as_bytes(), path),
-                OFlags::PATH | OFlags::NOFOLLOW,
-            )
-        };
-        self.manifest.contains_key(path)
-            && matches!(found(), Err(Errno::NOENT | Errno::NOTDIR))
-            && !self.was_removed(tree, item, path)
+        let full = joined(item.as_bytes(), path);
+        let found = tree.open_far(&full, OFlags::PATH | OFlags::NOFOLLOW);
+        matches!(found, Err(Errno::NOENT | Errno::NOTDIR)) && !self.was_removed(tree, item, path)
     }
 
     /// Whether a recorded file that is missing was removed. Removing a file changes its directory; if the directory has not
