@@ -7,7 +7,7 @@ const TOOLS: &str = r#"
 events() { jq -rs --arg one "$(cat one 2> no)" --arg two "$(cat two 2> no)" '.[] | select(.event != "relation") | [.event, (if .rep == $one then "one" elif .rep == $two then "two" elif .rep then "other" else "" end), (.state // ""), (.relations // {} | keys | join(","))] | join(" ")' "$@" | sed 's/ *$//'; }
 last() { jq -rs 'map(.position // empty) | last' "$@"; }
 # Waits until a file has so many lines.
-until_lines() { for i in $(seq 200); do test $(wc -l < $2) -ge $1 && return; sleep .05; done; cat $2; return 1; }
+until_lines() { local end=$((SECONDS + 60)); until test $(wc -l < $2) -ge $1; do [ $SECONDS -lt $end ] || { cat $2; return 1; }; sleep .05; done; }
 "#;
 
 fn prints(env: &TestEnv, script: &str, expected: &str) {
@@ -115,8 +115,9 @@ fn a_watch_ends_with_its_reader() {
     let env = TestEnv::new();
     env.prints(
         r#"ibifs init A --host archive-a.example.org > /dev/null
-        timeout 20 ibifs watch A | head -n 1 > first & W=$!
-        for i in 1 2 3; do sleep .3; ibifs mint A > said; done; wait $W && echo ended"#,
+        timeout 60 ibifs watch A | head -n 1 > first & W=$!
+        # It learns that nobody reads any more with the next event.
+        waits test -s first; while kill -0 $W 2> /dev/null; do ibifs mint A > said; sleep .1; done; wait $W && echo ended"#,
         "ended",
     );
     for (options, status) in [("A --from 7", 2), ("none", 3)] {
