@@ -85,8 +85,8 @@ fn an_item_is_sealed_when_nothing_writes_in_it() {
         &format!(
             r#"{TRY} one=$(< one); no_seal() {{ code=0; as alice ibifs seal A/$one 2> said || code=$?; echo $code; grep -c "$1" said; }}
             exec 9>> A/$one/doc/a; no_seal "'doc/a': it is open for writing"; echo more >&9; exec 9>&-
-            python3 -c 'import mmap, os, sys, time; f = os.open(sys.argv[1], os.O_RDWR); m = mmap.mmap(f, 4); os.close(f); print(flush=True); sys.stdin.read(); m[0] = 84' A/$one/doc/b < <(sleep 5) > mapped & until [ -s mapped ]; do sleep .1; done
-            no_seal "'doc/b': it is open for writing"; wait $!; cut -c 1 A/$one/doc/b
+            mkfifo over; python3 -c 'import mmap, os, sys, time; f = os.open(sys.argv[1], os.O_RDWR); m = mmap.mmap(f, 4); os.close(f); print(flush=True); open("over").read(); m[0] = 84' A/$one/doc/b > mapped & until [ -s mapped ]; do sleep .1; done
+            no_seal "'doc/b': it is open for writing"; : > over; wait $!; cut -c 1 A/$one/doc/b
             ln A/$one/doc/a A/$(< two)/l; no_seal 'hard link'; rm A/$(< two)/l
             code=0; setpriv --reuid 60002 --regid 60002 --clear-groups ibifs seal A/$one 2> said || code=$?; echo $code; grep -c 'only its owner' said
             as alice ibifs seal A/$one > /dev/null; no_seal 'is sealed since'; no ibifs work A/$one -- true; no ibifs work A -- true; ibifs work A/$(< two) -- true
@@ -129,7 +129,7 @@ fn an_announced_seal_holds_from_its_instant_on() {
             # Its sidecar does not take it back; the command does.
             grep -v ^sealed A/$one/.ibi > without; as alice cp without A/$one/.ibi 2> /dev/null || true; [ $(sealed $one date) = $(< at) ]
             as alice ibifs unseal A/$one --reason 'not yet'; ibifs show A/$one --json | jq .sealed; ibifs work A/$one -- true
-            as alice ibifs seal A/$one --after 1h > /dev/null; as alice ibifs seal A/$one --after 5s --json | jq -c '.sealed.digest'; exec 9>> A/$one/doc/b; as alice sh -c "echo more >> A/$one/doc/a"
+            as alice ibifs seal A/$one --after 1h > /dev/null; as alice ibifs seal A/$one --after 10s --json | jq -c '.sealed.digest'; exec 9>> A/$one/doc/b; as alice sh -c "echo more >> A/$one/doc/a"
             exec 9>&-; until [[ $(date -u +%FT%TZ) > $(sealed $one date) ]]; do sleep .1; done
             for who in alice root; do as $who /usr/bin/python3 try.py A/$one A/$two; done; no as alice rm -r A/$one/doc; refused ibifs work A/$one -- true
             at=$(sealed $one date); as alice ibifs seal A/$one | cut -d ' ' -f 2 > sealed || true; until [ $(sealed $one digest) = $(digest A/$one) ]; do sleep .2; done; [ $(sealed $one date) = $at ]
