@@ -108,8 +108,24 @@ impl Seen {
 /// open, so there are no more.
 const AT_ONCE: usize = 64;
 
-/// Longer than the kernel's clock for file times takes to its next tick.
-const A_TICK: Duration = Duration::from_millis(12);
+/// Waits for the next tick of the kernel's clock for file times, which may take long where the machine below a virtual one
+/// is busy.
+fn wait_for_a_tick() {
+    let now = || {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the pointer is to a structure that lives until the call returns.
+        let read = unsafe { libc::clock_gettime(libc::CLOCK_REALTIME_COARSE, &raw mut time) };
+        assert_eq!(read, 0, "the clock");
+        (time.tv_sec, time.tv_nsec)
+    };
+    let before = now();
+    while now() == before {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 impl Place {
     /// Runs rows, each in a directory of its own; `prefix` keeps theirs from others'.
@@ -136,7 +152,7 @@ impl Place {
                 })
                 .collect();
             between();
-            std::thread::sleep(A_TICK);
+            wait_for_a_tick();
             for (at, row) in rows.iter().enumerate() {
                 let (bench, answers) = &mut prepared[at];
                 self.enter(&name(at));
