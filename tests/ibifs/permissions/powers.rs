@@ -86,7 +86,7 @@ fn programs_and_devices_have_no_power_unless_root_says_so() {
         doc=A/$(cat rep)/doc; as() { setpriv --reuid 60001 --regid 60001 --clear-groups \"$@\"; }
         as $doc/id -c 'import os; print(os.geteuid(), os.getegid())'
         as $doc/cap -c 'print([line.split()[1] for line in open(\"/proc/self/status\") if line.startswith(\"CapEff\")][0] != \"0\" * 16)'
-        for n in null fifo; do as timeout 5 /usr/bin/python3 -c 'import os, sys; os.open(sys.argv[1], os.O_RDWR)' $doc/$n 2> err && echo opened || tail -1 err | cut -d: -f1; done";
+        for n in null fifo; do as timeout 30 /usr/bin/python3 -c 'import os, sys; os.open(sys.argv[1], os.O_RDWR)' $doc/$n 2> err && echo opened || tail -1 err | cut -d: -f1; done";
     let nothing = "60001 60001\nFalse\nPermissionError\nopened";
     let all = "0 0\nTrue\nopened\nopened";
     env.prints(tried, nothing);

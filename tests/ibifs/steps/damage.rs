@@ -58,8 +58,8 @@ fn tale(mounted: bool, damage: &str, after: &str) -> String {
          if mountpoint -q M; then
              cat M/$(< one)/doc/file M/$(< two)/.ibi > /dev/null && echo reads
              label b
-             timeout 10 setfattr -n user.ibi.metadata -v $(< two) M/$(< three) && echo relates
-             timeout 10 stat M/$(< three) > /dev/null && echo stats
+             timeout 60 setfattr -n user.ibi.metadata -v $(< two) M/$(< three) && echo relates
+             timeout 60 stat M/$(< three) > /dev/null && echo stats
              kill -0 $(< pid) && echo alive
              ibifs umount M && echo unmounts
          fi
@@ -131,8 +131,8 @@ const OF_A_FILE: &[(&str, &str)] = &[
 #[test]
 fn a_damaged_sidecar_is_named_and_repaired() {
     let after = "
-        timeout 10 ibifs fsck S > found; grep -q \"^broken-sidecar: .*$(< three)\" found && echo named
-        timeout 10 ibifs reindex S > /dev/null 2>&1 && echo reindexed
+        timeout 60 ibifs fsck S > found; grep -q \"^broken-sidecar: .*$(< three)\" found && echo named
+        timeout 60 ibifs reindex S > /dev/null 2>&1 && echo reindexed
         ibifs fsck --repair S > /dev/null; ibifs fsck S > /dev/null && echo clean
         ibifs ls S | grep \"$(< three) \"
         cmp before/col/$(< three)/.ibi S/col/$(< three)/.ibi && echo 'as before'

@@ -171,7 +171,7 @@ fn the_kernel_reads_complete_files() {
         # The file is put together when it is closed.
         open() { exec 3<&- 4<&-; exec 3< $X/x.txt 4< $X/big; test $(ibifs world status M --json | jq .passthrough) = 2; }; waits open
         echo 3 > /proc/sys/vm/drop_caches; kill -STOP $(process)
-        timeout 10 cat <&3; timeout 10 cmp - A/$one/doc/big <&4 && echo same; kill -CONT $(process)
+        timeout 60 cat <&3; timeout 60 cmp - A/$one/doc/big <&4 && echo same; kill -CONT $(process)
         # Its pieces are those of other files, too, and are not on the disk twice.
         mkdir -p A/$two/doc; head -c 8388608 A/$one/doc/big > A/$two/doc/part; ibifs umount M 2> /dev/null || true; exec 3<&- 4<&-
         waits test ! -e C/socket; world; cmp M/$two/doc/part A/$two/doc/part; asked cat M/$one/doc/big"#,
