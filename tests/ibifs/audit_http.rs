@@ -641,7 +641,7 @@ damaged $one - doc/none\"; rm B/col/$one/doc/more; audit; ibifs copies B > said;
     // A mount takes it in without a command.
     sh(
         "rm B/fixity/col/$one/copies; audit; find B/audit -name 'learned-*' -size +0 | wc -l; mkdir M; ibifs mount B M
-         for i in {1..100}; do test -s B/audit/learned-* || break; sleep 0.1; done; ibifs umount M
+         waits no test -s B/audit/learned-*; ibifs umount M
          find B/audit -name 'learned-*' -size +0; grep -c 'holder example.org/archive-a/.* outcome good' B/fixity/col/$one/copies",
         "1\n1",
     );

@@ -21,7 +21,8 @@ fn only_the_daemon_is_ended() {
         env.sh(&format!(
             "{FORGE}; daemon A.store > daemon; (cd A; exec sleep 60 > /dev/null 2>&1) & sitter=$!
              {innocent}
-             innocent=$!; sleep 0.2; forge $innocent $PWD/A; exit=0
+             innocent=$!; waits test /proc/$sitter/cwd -ef A; waits grep -Eqx 'sleep|flock' /proc/$innocent/comm
+             forge $innocent $PWD/A; exit=0
              ibifs umount A 2> complaint || exit=$?
              test $exit = 5; grep -qF \"fuser -v $PWD/A.store/lock\" complaint; no grep -q $innocent complaint
              kill -0 $innocent; kill -0 $(<daemon)
