@@ -95,23 +95,23 @@ fn a_clock_set_back_and_forth_refuses_and_goes_on() {
          at -1h",
     );
     env.complains(
-        "timeout 2 mkdir A/.mint/back",
+        "timeout 8 mkdir A/.mint/back",
         "Resource temporarily unavailable",
     );
     env.sh("no ls A/.mint/back; no ls A/.mint/.back; ls A/$(< names)/doc");
     env.complains(
-        "faked timeout 2 ibifs mint A",
+        "faked timeout 8 ibifs mint A",
         "s away and the limit is 10 s: the clock was set back or the queue is long",
     );
     env.sh("at +0; sleep 1.1; minted again
          at +1h; minted forth; minted forth-2
          at +0");
     env.complains(
-        "timeout 2 mkdir A/.mint/late",
+        "timeout 8 mkdir A/.mint/late",
         "Resource temporarily unavailable",
     );
     env.complains(
-        "ibifs umount A; faked timeout 2 ibifs mint A.store",
+        "ibifs umount A; faked timeout 8 ibifs mint A.store",
         "the next free date, 20",
     );
     env.sh("at +1h; faked ibifs mint A.store | head -n 1 >> names");
@@ -154,11 +154,11 @@ fn a_clock_before_1995_is_refused() {
     env.sh("ibifs init A.store --host archive-a.example.org; mkdir A
          faked ibifs mount A.store A; ls A");
     env.complains(
-        "timeout 2 mkdir A/.mint/early",
+        "timeout 8 mkdir A/.mint/early",
         "Resource temporarily unavailable",
     );
     env.complains(
-        "faked timeout 2 ibifs mint A",
+        "faked timeout 8 ibifs mint A",
         "s away and the limit is 10 s",
     );
     env.sh("at +5s; minted later; ibifs umount A; faked ibifs fsck A.store");

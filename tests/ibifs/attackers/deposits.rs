@@ -14,10 +14,10 @@ const FIELD: &str = r#"
     cat > names <<'END'
 as() { setpriv --reuid=1001 --regid=1001 --clear-groups env PATH=/usr/bin:/bin "$@"; }
 other() { setpriv --reuid=1002 --regid=1002 --clear-groups env PATH=/usr/bin:/bin "$@"; }
-tries() { local status=0; timeout -k 1 30 "$@" > said 2>&1 || status=$?; [ $status -lt 124 ] || { echo "status $status: $*" >&2; exit 1; }; return $status; }
+tries() { local status=0; timeout -k 1 120 "$@" > said 2>&1 || status=$?; [ $status -lt 124 ] || { echo "status $status: $*" >&2; exit 1; }; return $status; }
 refuses() { ! tries "$@"; }
 # Waits for the other process, but not for ever.
-until_ready() { local turn; for turn in {1..1000}; do [ ! -s ready ] || return 0; sleep 0.01; done; return 1; }
+until_ready() { local turn; for turn in {1..6000}; do [ ! -s ready ] || return 0; sleep 0.01; done; return 1; }
 END
 "#;
 

@@ -32,7 +32,9 @@ fn attacked(env: &TestEnv, index: &str) {
     served.prints(
         env,
         &format!(
-            r#". ./vars; for path in $one $two "$two:(bibtex)" "search?q=rainfall" "$fine:(bibtex)" "oai?verb=ListRecords&metadataPrefix=oai_dc"; do
+            r#". ./vars; is_ready() {{ test $(curl -s -m 20 -o /dev/null -w '%{{http_code}}' "$U/search?q=rainfall") = 200; }}
+            # A search that waits five seconds for its index is asked to come again.
+            waits is_ready; for path in $one $two "$two:(bibtex)" "search?q=rainfall" "$fine:(bibtex)" "oai?verb=ListRecords&metadataPrefix=oai_dc"; do
                 curl -g -s -m 20 -o /dev/null -w '%{{http_code}}\n' "$U/$path"; done
             awk '/VmHWM/ && $2 > 200000 {{ print "memory", $2 }}' /proc/{}/status"#,
             served.process()

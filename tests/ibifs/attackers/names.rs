@@ -456,10 +456,13 @@ fn a_refused_claim_fails_nothing_for_others() {
          as 1001 mkdir A/$item; echo \"ibi {rep $item ibip 8JMKD3MGP8W/34PGRBS}\" > claim; chmod 644 claim
          as 1001 cp claim A/$item/.ibi; printf 'titel: x\\nno field\\n' > text; chmod 644 text; as 1001 cp text A/$item/.ibi.metadata",
     );
-    let began = std::time::Instant::now();
-    run(&env, "ibifs backup A.store copy");
-    // Twice five seconds were waited for the index to follow.
-    assert!(began.elapsed() < std::time::Duration::from_secs(10));
+    // Twice five seconds were waited for the index to follow, each time. Beside other programs one may take as long by chance.
+    let is_delayed = |_| {
+        let began = std::time::Instant::now();
+        run(&env, "rm -rf copy; ibifs backup A.store copy");
+        began.elapsed() >= std::time::Duration::from_secs(10)
+    };
+    assert!(!(0..3).all(is_delayed));
     run(
         &env,
         "cmp claim copy/col/his.org/w/2020/01.01.01.01/.ibi; ibifs fsck copy > printed; grep -q ^name-refused: printed
