@@ -158,36 +158,59 @@ fn a_sidecar_is_hidden_from_its_maker_alone_and_not_for_long() {
     env.sh(
         r#"cat > maker.py <<'END'
 import os, subprocess, threading, time
-def item(label): return 'A/.mint/' + os.readlink('A/.mint/.' + label)
-os.mkdir('A/.mint/one')
-assert not os.path.exists('A/.mint/one/.ibi') and os.path.exists(item('one') + '/.ibi')
-found = []
-thread = threading.Thread(target=lambda: found.append(os.path.exists('A/.mint/one/.ibi'))); thread.start(); thread.join()
-assert found == [False], 'a thread of the same program'
-assert subprocess.run(['test', '-f', 'A/.mint/one/.ibi']).returncode == 0
-assert os.path.exists('A/.mint/one/.ibi'), 'another program has seen it'
+from os.path import exists
+def item(label): return 'A/.mint/' + os.readlink('A/.mint/.' + os.path.basename(label))
+class Interrupted(Exception): pass
+# What it does with a new label before it has paused: where other programs had the processor meanwhile, it does that again.
+def at_once(act):
+    global begun
+    for turn in range(50):
+        begun = time.monotonic()
+        try: return act('A/.mint/%s-%d' % (act.__name__.strip('<>'), turn))
+        except Interrupted: pass
+        except (AssertionError, OSError):
+            if time.monotonic() - begun < 0.9: raise
+    raise SystemExit('it always pauses')
+def one(label):
+    os.mkdir(label)
+    assert not exists(label + '/.ibi') and exists(item(label) + '/.ibi')
+    found = []
+    thread = threading.Thread(target=lambda: found.append(exists(label + '/.ibi'))); thread.start(); thread.join()
+    assert found == [False], 'a thread of the same program'
+    return label
+one = at_once(one)
+assert subprocess.run(['test', '-f', one + '/.ibi']).returncode == 0
+assert exists(one + '/.ibi'), 'another program has seen it'
 os.mkdir('A/.mint/two'); time.sleep(1.3)
-assert os.path.exists('A/.mint/two/.ibi'), 'after a pause'
-os.mkdir('A/.mint/three')
-with open('A/.mint/three/large', 'w') as file:
-    time.sleep(1.5); file.write('x')
-os.close(os.open('A/.mint/three/.ibi', os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-assert os.path.exists('A/.mint/three/.ibi')
-for make in (lambda path: os.mkdir(path), lambda path: os.symlink('x', path), lambda path: os.mkfifo(path)):
-    os.mkdir('A/.mint/four'); make('A/.mint/four/.ibi'); os.unlink('A/.mint/.four')
+assert exists('A/.mint/two/.ibi'), 'after a pause'
+def three(label):
+    global begun
+    os.mkdir(label)
+    with open(label + '/large', 'w') as file:
+        if time.monotonic() - begun > 0.9: raise Interrupted
+        time.sleep(1.5); file.write('x')
+        begun = time.monotonic()
+    os.close(os.open(label + '/.ibi', os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    assert exists(label + '/.ibi')
+at_once(three)
+for kind, make in enumerate((os.mkdir, lambda path: os.symlink('x', path), os.mkfifo)):
+    def four(label): os.mkdir(label + str(kind)); make(label + str(kind) + '/.ibi')
+    at_once(four)
 def sidecar_of(item):
-    text = open('A/.mint/one/.ibi').read()
+    text = open(one + '/.ibi').read()
     for name in ('user.ibi.rep', 'user.ibi.ibip'):
         of = lambda item: os.getxattr(item, name).decode()
-        text = text.replace(of('A/.mint/one'), of(item))
+        text = text.replace(of(one), of(item))
     return text
 for make in (os.link, os.rename):
-    bad, item = ('A/.mint/' + kind + make.__name__ for kind in ('bad-', 'good-'))
-    os.mkdir(bad); open(bad + '/x', 'w').write('no sidecar')
-    try: make(bad + '/x', bad + '/.ibi'); assert False, 'a bad sidecar'
-    except OSError as error: assert error.errno == 22
-    os.mkdir(item); text = sidecar_of(item) + '\n'; open(item + '/x', 'w').write(text); make(item + '/x', item + '/.ibi')
-    assert open(item + '/.ibi').read() == text
+    def named(label):
+        bad, item = label + make.__name__ + '-bad', label + make.__name__ + '-good'
+        os.mkdir(bad); open(bad + '/x', 'w').write('no sidecar')
+        try: make(bad + '/x', bad + '/.ibi'); assert False, 'a bad sidecar'
+        except OSError as error: assert error.errno == 22
+        os.mkdir(item); text = sidecar_of(item) + '\n'; open(item + '/x', 'w').write(text); make(item + '/x', item + '/.ibi')
+        assert open(item + '/.ibi').read() == text
+    at_once(named)
 print('no sidecar')
 END
         test "$(python3 maker.py)" = 'no sidecar'"#,
@@ -238,21 +261,25 @@ fn what_is_made_under_a_modifier_becomes_a_link() {
     let env = environment();
     env.sh(
         r#"mkdir -p A/.mint/it/doc tree/doc; echo meu > tree/doc/file; printf 'ibi {rep sid.inpe.br/mtc-m18@80/2009/07.21.14.43}\n' > tree/.ibi
-        for base in A/$(rep A/.mint/it)+pt A/$(ibip A/.mint/it)+en; do
-            X="${base%+*}+(${base##*+})"
-            cat > maker.py <<'END'
+        cat > maker.py <<'END'
 import os, subprocess, sys, time
-path = sys.argv[1]
-os.mkdir(path); assert os.path.isdir(path) and not os.path.islink(path)
-assert subprocess.run(['test', '-L', path]).returncode == 0
-os.makedirs(path + '/doc/deep'); assert not os.path.islink(path)
-end = time.monotonic() + 10
+# Where other programs had the processor until it had paused, it does that again.
+for language in sys.argv[2].split(','):
+    path, begun = '%s+(%s)' % (sys.argv[1], language), time.monotonic()
+    try:
+        os.mkdir(path); assert os.path.isdir(path) and not os.path.islink(path)
+        assert subprocess.run(['test', '-L', path]).returncode == 0
+        os.makedirs(path + '/doc/deep'); assert not os.path.islink(path)
+        break
+    except (AssertionError, OSError):
+        if time.monotonic() - begun < 0.9: raise
+else: raise SystemExit('it always pauses')
+end = time.monotonic() + 60
 while not os.path.islink(path):
     assert time.monotonic() < end; time.sleep(0.1)
 assert os.path.isdir(path + '/doc/deep')
 END
-            python3 maker.py "$X"
-        done
+        python3 maker.py A/$(rep A/.mint/it) pt,de,nl,sv,da,fi,pl,cs; python3 maker.py A/$(ibip A/.mint/it) en,it,ro,hu,tr,el,uk,ja
         cp -a tree "A/$(rep A/.mint/it)+(fr)"; grep -qx meu "A/$(rep A/.mint/it)+(fr)/doc/file"; no grep inpe "A/$(ibip A/.mint/it)+(fr)/.ibi"
         rsync -a tree/ "A/$(ibip A/.mint/it)+(es)/"; grep -qx meu "A/$(rep A/.mint/it)+(es)/doc/file"; ibifs umount A; ibifs fsck A.store"#,
     );
