@@ -171,10 +171,16 @@ impl TestEnv {
             Path::new("/dev/fuse").exists(),
             "these tests mount for real and need /dev/fuse"
         );
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ibifs-test-{}-{number}", std::process::id());
-        let root = directory.join(name);
-        std::fs::create_dir_all(&root).expect("a temporary directory");
+        std::fs::create_dir_all(directory).expect("a temporary directory");
+        let root = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let root = directory.join(format!("ibifs-test-{}-{number}", std::process::id()));
+            match std::fs::create_dir(&root) {
+                // An earlier process with this number has left it: one of its tests had failed.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                made => break made.map(|()| root).expect("a temporary directory"),
+            }
+        };
         TestEnv {
             root,
             postgres: None,
