@@ -130,18 +130,13 @@ impl Fixture {
         supervised
     }
 
-    /// Takes a dead mount away and mounts again, unsupervised, in the time that is promised.
+    /// Takes a dead mount away and mounts again, unsupervised, and gives the time that it took.
     #[track_caller]
     pub fn mount_again(&self) -> Duration {
         let started = Instant::now();
         self.detach();
         self.ibifs(&["mount", "S", "M"]);
-        let took = started.elapsed();
-        assert!(
-            took < Duration::from_secs(2),
-            "mounted again after {took:?}"
-        );
-        took
+        started.elapsed()
     }
 
     /// Unmounts.

@@ -4,7 +4,7 @@ use super::proxy::{Mode, answering};
 use super::{TOOLS, World};
 use crate::http::https::AUTHORITY;
 use crate::http::served::Served;
-use crate::support::TestEnv;
+use crate::support::{TestEnv, time_of};
 
 /// Mounts the Archive.
 const ARCHIVE: &str = r#"
@@ -119,16 +119,27 @@ fn cp_copies_an_item() {
 #[test]
 fn trouble_is_no_empty_directory() {
     let world = mounted();
+    let usual = time_of(|| drop(world.sh(&format!("{ARCHIVE} ibifs umount M; archive"))));
+    let usual = usual.as_millis();
     world.proxy.set(Mode::Stall);
     let says = r#"says() { { LC_ALL=C "$@" 2>&1 || true; } | sed 's/.*: //'; }
-        within() { local start=$(date +%s%N); "${@:2}"; test $((($(date +%s%N) - start) / 1000000)) -lt $1 || echo slow; }"#;
-    world.shows(
-        &format!(
-            r#"{says}
-        within 3000 says ls M; within 1000 says ls M; says ls M/sid.inpe.br; within 1500 stat -c %F M; within 1000 ibifs umount M
-        within 1000 archive; within 1000 ibifs umount M"#
-        ),
-        "No route to host\nNo route to host\nNo route to host\ndirectory",
+        within() { local start=$(date +%s%N); "${@:2}"; test $((($(date +%s%N) - start) / 1000000)) -lt $(($1 + 2 * ${usual-0})) || echo slow; }"#;
+    let mut shown = String::new();
+    // On a machine that is busy all takes longer, and one time may be longer than others; a wait is there each time.
+    for _ in 0..3 {
+        shown = world.sh(&format!(
+            r#"{ARCHIVE}{says}
+        mountpoint -q M || archive; usual={usual}
+        within 2500 says ls M; within 500 says ls M; says ls M/sid.inpe.br; within 1000 stat -c %F M; within 500 ibifs umount M
+        within 500 archive; within 500 ibifs umount M"#
+        ));
+        if !shown.contains("slow") {
+            break;
+        }
+    }
+    assert_eq!(
+        shown,
+        "No route to host\nNo route to host\nNo route to host\ndirectory"
     );
     world.proxy.set(Mode::Pass);
     world.shows("archive; find M > /dev/null; ibifs umount M", "");
@@ -151,8 +162,8 @@ fn levels_count_for_a_minute() {
         r#"ibifs umount M; at +0; faked ibifs mount $PROXY M --cache C
         ls M/sid.inpe.br; ls M; mkdir -p A/sid.inpe.br/new@80/2010/01.01.00.00/doc; rm -r A/6RPa7umaZ/UaJFT; ls M/sid.inpe.br
         # The kernel keeps it for a second.
-        at +61; sleep 1.1; asked eval 'ls M/sid.inpe.br | wc -l > count; sleep 1'; cat count; ls M/sid.inpe.br; find M/sid.inpe.br/new@80 | wc -l
-        ls M > /dev/null; sleep 1; ls M; no ls M/6RPa7umaZ/UaJFT"#,
+        at +61; sleep 1.1; asked eval 'ls M/sid.inpe.br | wc -l > count; waits test -e M/sid.inpe.br/new@80; sleep 1'; cat count; ls M/sid.inpe.br; find M/sid.inpe.br/new@80 | wc -l
+        ls M > /dev/null; waits no test -e M/6RPa7umaZ; ls M; no ls M/6RPa7umaZ/UaJFT"#,
         "MTC-m13@80\nmtc-m18@80\n6RPa7umaZ\nexample.org\nsid.inpe.br\nMTC-m13@80\nmtc-m18@80\n2\n2\nMTC-m13@80\nmtc-m18@80\nnew@80\n4\nexample.org\nsid.inpe.br",
     );
 }

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::World;
 use super::proxy::{Mode, answering, serving};
-use crate::support::{Rng, TestEnv, seed, switch};
+use crate::support::{Rng, TestEnv, seed, switch, takes_less_than, time_of};
 
 impl World {
     /// Stops the service until what is returned is dropped.
@@ -34,6 +34,17 @@ impl Drop for Stopped {
 fn an_archive_that_hangs() {
     let world = World::mounted();
     world.sh("cat M/$one/doc/x.txt; stat M/$two");
+    // Twice what it takes when nothing hangs, and no second longer.
+    let most = |usual| Duration::from_millis(500) + 2 * usual;
+    let mount = || drop(world.sh("ibifs umount M; world"));
+    let mounting = most(time_of(mount));
+    let look = |silent: &str| {
+        world.prints(
+            "cat M/$one/doc/x.txt; ls M/$one/doc | wc -l; stat -f M > /dev/null; ibifs world status M --json | jq -r '.silent | length'",
+            &format!("text\n14\n{silent}"),
+        );
+    };
+    let looking = most(time_of(|| look("0")));
     let stopped = world.stop();
     let begun = Instant::now();
     world.prints(
@@ -46,21 +57,18 @@ found, begun = [], time.monotonic()
 threads = [threading.Thread(target=look, args=(n,)) for n in itertools.islice(itertools.product("ABCDEFGHJK", repeat=4), 1000)]
 for t in threads: t.start()
 for t in threads: t.join()
-print(len(found), *set(found), time.monotonic() - begun < 3)'"#,
+print(len(found), *set(found), time.monotonic() - begun < 8)'"#,
         "1000 EHOSTUNREACH True",
     );
     let took = begun.elapsed();
-    assert!(took < Duration::from_secs(5), "{took:?}");
-    let begun = Instant::now();
-    world.prints(
-        "cat M/$one/doc/x.txt; ls M/$one/doc | wc -l; stat -f M > /dev/null; ibifs world status M --json | jq -r '.silent | length'",
-        "text\n14\n1",
-    );
-    assert!(begun.elapsed() < Duration::from_secs(1));
-    let begun = Instant::now();
-    world.sh("ibifs umount M; world; ibifs umount M");
-    let took = begun.elapsed();
-    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    takes_less_than(looking, || {
+        // It counts as silent for five seconds and more after a lookup.
+        world.sh("no stat M/8JMKD3MGP8W/34PGRBS");
+        time_of(|| look("1"))
+    });
+    takes_less_than(mounting, || time_of(mount));
+    world.sh("ibifs umount M");
     // Offline it serves what it has.
     world.prints("world; cat M/$one/doc/x.txt", "text");
     drop(stopped);
@@ -122,9 +130,9 @@ fn answers_count_for_a_minute() {
         r#"X=M/$one/doc; cat $X/x.txt M/$two/doc/y; no stat M/8JMKD3MGP8W/34PGRBS; before=$(stat -c %i $X/x.txt) big=$(stat -c %i $X/big)
         echo other > A/$one/doc/x.txt; rm -r A/$one/doc/empty; echo file > A/$one/doc/empty; rm "A/$one/doc/a b/c/deep"; echo new > A/$one/doc/new
         echo third > A/6RPa7umaZ/UaJFT/doc/x; cat $X/x.txt; asked eval 'cat $X/x.txt; no stat $X/new; no stat M/8JMKD3MGP8W/34PGRBS'
-        sleep 61; asked eval 'ls $X; sleep 1'; cat $X/x.txt $X/new $X/empty; ls "$X/a b/c"; no stat "$X/a b/c/deep"; echo gone
+        sleep 61; asked eval 'ls $X; waits test -e $X/new; sleep 1'; cat $X/x.txt $X/new $X/empty; ls "$X/a b/c"; no stat "$X/a b/c/deep"; echo gone
         test $before != $(stat -c %i $X/x.txt); echo 2 > /proc/sys/vm/drop_caches; test $big = $(stat -c %i $X/big); test $big = $(ls -i $X | sed -n 's/ big$//p' | tr -d ' '); test $(getfattr --only-values -n user.ibi.age M/$one) -lt 60
-        asked eval 'ls M/$two; sleep 1'; cat M/$two/doc/y; asked no stat M/8JMKD3MGP8W/34PGRBS"#,
+        asked eval 'ls M/$two; waits eval "test \$(requests) -gt $before"; sleep .2'; cat M/$two/doc/y; asked no stat M/8JMKD3MGP8W/34PGRBS"#,
         "text\nsecond\ntext\n0\n2\nother\nnew\nfile\ngone\n1\nsecond\n1",
     );
 }
@@ -197,7 +205,7 @@ fn a_signal_ends_the_waiting() {
             "cat M/$one/doc/big & sleep 0.5; kill -{signal} $!; no wait $!"
         ));
         let took = begun.elapsed();
-        assert!(took < Duration::from_secs(3), "{signal}: {took:?}");
+        assert!(took < Duration::from_secs(6), "{signal}: {took:?}");
         world.sh("sleep 1.1");
     }
 }
