@@ -344,7 +344,8 @@ const ATTACKS: [Attack; 10] = [
 /// Each attack for a second (`IBIFS_TEST_SOAK` for that long in all) on a mount and a service with items that claim to be
 /// related to one: another user waits less than 0.2 s for anything but to mint beside who mints, and another client less
 /// than 1 s. The same is asked at the same time of an Archive that is left alone, and what it takes there, where only the
-/// processors are short, is added to the bound; in the short form four times that is, and the bound three times.
+/// processors are short, is added to the bound; in the short form four times that is, and the bound three times, and what
+/// takes longer has to do so three times: other tests run beside it.
 #[test]
 fn each_attack_delays_no_other_user_or_client() {
     let long = switch("IBIFS_TEST_SOAK");
@@ -361,8 +362,8 @@ fn each_attack_delays_no_other_user_or_client() {
             size("relations.sqlite3-wal")
         )
     };
-    let mut slow = Vec::new();
-    for attack in &ATTACKS {
+    let slow_under = |attack: &Attack| {
+        let mut slow = Vec::new();
         let round = scene.under(attack, time);
         println!("{}; the index has {}", attack.name, index());
         let of_mint = if attack.name == "mints" {
@@ -384,6 +385,18 @@ fn each_attack_delays_no_other_user_or_client() {
                 slow.push(format!("{}, {place}: {victim}, not {most:?}", attack.name));
             }
         }
+        slow
+    };
+    let rounds = if long.is_some() { 1 } else { 3 };
+    let mut slow = Vec::new();
+    for attack in &ATTACKS {
+        let found: Vec<_> = (0..rounds)
+            .map(|_| slow_under(attack))
+            .take_while(|slow| !slow.is_empty())
+            .collect();
+        if found.len() == rounds {
+            slow.extend(found.concat());
+        }
     }
     assert!(slow.is_empty(), "{}", slow.join("\n"));
     let Scene { env, archives, .. } = scene;
@@ -399,13 +412,16 @@ fn a_slow_archive_delays_no_reader_of_another() {
     const SIZE: usize = 200_000;
     let long = switch("IBIFS_TEST_SOAK");
     let time = Duration::from_secs(long.map_or(2, |seconds| seconds / 10));
-    let files = 50 + 12 * time.as_secs();
+    let files = 50 + 12 * time.as_secs() as usize;
+    // Other tests run beside the short form: what takes too long has to do so each time, with files that nobody has read.
+    let rounds = if long.is_some() { 1 } else { 3 };
     let env = TestEnv::new().with_a().with_b();
     env.sh(&format!(
         "chmod 755 .; mkdir M; for s in A B; do
             ibifs mint $s | head -n 1 > $s.item; chmod 755 $s/$(< $s.item)
-            for i in $(seq {files}); do truncate -s {SIZE} $s/$(< $s.item)/doc/f$i; done
-         done"
+            for i in $(seq {}); do truncate -s {SIZE} $s/$(< $s.item)/doc/f$i; done
+         done",
+        rounds * files
     ));
     let [slow, other] = ["A", "B"].map(|name| {
         let host = ["a.example.org", "b.example.net"][usize::from(name == "B")];
@@ -422,71 +438,79 @@ fn a_slow_archive_delays_no_reader_of_another() {
         proxy.port(),
         other.url
     ));
-    proxy.set_delays(Duration::ZERO, Duration::from_secs(2));
     let items = ["A", "B"].map(|name| env.sh(&format!("cat {name}.item")));
-    let file = |item: &str, n: u64| env.root().join("M").join(item).join(format!("doc/f{n}"));
-    let paths = items
-        .each_ref()
-        .map(|item| (1..=files).map(|n| file(item, n)).collect::<Vec<_>>());
-    let is_over = AtomicBool::new(false);
-    let (through, directly, read) = std::thread::scope(|scope| {
-        let (is_over, paths, other) = (&is_over, &paths, &other);
-        let readers = (0..24).map(|thread| {
-            scope.spawn(move || {
-                let mut own = paths[0].iter().skip(thread).step_by(24);
-                hostile().run(|| {
-                    own.by_ref()
-                        .take_while(|path| {
-                            std::fs::read(path).is_ok() && !is_over.load(Ordering::Relaxed)
-                        })
-                        .count()
+    let file = |item: &str, n: usize| env.root().join("M").join(item).join(format!("doc/f{n}"));
+    let round = |number: usize| {
+        let these = number * files + 1..=(number + 1) * files;
+        let paths = items
+            .each_ref()
+            .map(|item| these.clone().map(|n| file(item, n)).collect::<Vec<_>>());
+        let is_over = AtomicBool::new(false);
+        proxy.set_delays(Duration::ZERO, Duration::from_secs(2));
+        std::thread::scope(|scope| {
+            let (is_over, paths, other) = (&is_over, &paths, &other);
+            let readers = (0..24).map(|thread| {
+                scope.spawn(move || {
+                    let mut own = paths[0].iter().skip(thread).step_by(24);
+                    hostile().run(|| {
+                        own.by_ref()
+                            .take_while(|path| {
+                                std::fs::read(path).is_ok() && !is_over.load(Ordering::Relaxed)
+                            })
+                            .count()
+                    })
                 })
-            })
-        });
-        let readers: Vec<_> = readers.collect();
-        std::thread::sleep(Duration::from_millis(200));
-        let through = scope.spawn(move || {
-            let mut waits = Waits::default();
-            for path in paths[1]
-                .iter()
-                .take_while(|_| !is_over.load(Ordering::Relaxed))
-            {
-                let read =
-                    || victim().run(|| assert_eq!(std::fs::read(path).expect("read").len(), SIZE));
-                waits.timed("read", read);
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            waits
-        });
-        let item = &items[1];
-        let directly = scope.spawn(move || {
-            let mut waits = Waits::default();
-            while !is_over.load(Ordering::Relaxed) {
-                let path = format!("/col/{item}/doc/f1");
-                waits.timed("file", || assert_eq!(get(OTHER, other, &path), Some(200)));
-                std::thread::sleep(Duration::from_millis(50));
-            }
-            waits
-        });
-        std::thread::sleep(time);
-        is_over.store(true, Ordering::Relaxed);
-        let through = through.join().expect("no panic");
-        let directly = directly.join().expect("no panic");
-        // Those who still wait for the slow Archive have what they wait for.
-        proxy.set_delays(Duration::ZERO, Duration::ZERO);
-        let read: usize = readers
-            .into_iter()
-            .map(|reader| reader.join().expect("no panic"))
-            .sum();
-        (through, directly, read)
-    });
-    println!(
-        "through the mount: {through}\nover HTTP: {directly}\nfiles of the slow Archive: {read}"
-    );
-    let most = match long {
-        Some(_) => OVER_HTTP + directly.longest,
-        None => OVER_HTTP + 4 * directly.longest,
+            });
+            let readers: Vec<_> = readers.collect();
+            std::thread::sleep(Duration::from_millis(200));
+            let through = scope.spawn(move || {
+                let mut waits = Waits::default();
+                for path in paths[1]
+                    .iter()
+                    .take_while(|_| !is_over.load(Ordering::Relaxed))
+                {
+                    let read = || {
+                        victim().run(|| assert_eq!(std::fs::read(path).expect("read").len(), SIZE));
+                    };
+                    waits.timed("read", read);
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                waits
+            });
+            let item = &items[1];
+            let directly = scope.spawn(move || {
+                let mut waits = Waits::default();
+                while !is_over.load(Ordering::Relaxed) {
+                    let path = format!("/col/{item}/doc/f1");
+                    waits.timed("file", || assert_eq!(get(OTHER, other, &path), Some(200)));
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                waits
+            });
+            std::thread::sleep(time);
+            is_over.store(true, Ordering::Relaxed);
+            let through = through.join().expect("no panic");
+            let directly = directly.join().expect("no panic");
+            // Those who still wait for the slow Archive have what they wait for.
+            proxy.set_delays(Duration::ZERO, Duration::ZERO);
+            let read: usize = readers
+                .into_iter()
+                .map(|reader| reader.join().expect("no panic"))
+                .sum();
+            println!(
+                "through the mount: {through}\nover HTTP: {directly}\nfiles of the slow Archive: {read}"
+            );
+            let most = match long {
+                Some(_) => OVER_HTTP + directly.longest,
+                None => OVER_HTTP + 4 * directly.longest,
+            };
+            (through.longest, most)
+        })
     };
-    assert!(through.longest < most, "{through}, not {most:?}");
+    let took: Vec<_> = (0..rounds)
+        .map(round)
+        .take_while(|(longest, most)| longest >= most)
+        .collect();
+    assert!(took.len() < rounds, "{took:?}");
     env.sh("ibifs umount M");
 }
