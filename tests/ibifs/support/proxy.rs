@@ -294,7 +294,7 @@ fn asked(client: &mut TcpStream) -> std::io::Result<Duration> {
 fn client(port: u16) -> TcpStream {
     let client = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     client.set_nodelay(true).expect("an option");
-    let limit = Some(Duration::from_millis(300));
+    let limit = Some(Duration::from_secs(20));
     client.set_read_timeout(limit).expect("a limit");
     client
 }
@@ -303,22 +303,28 @@ fn client(port: u16) -> TcpStream {
 fn a_round_trip_takes_as_long_as_was_said() {
     let server = echo();
     let proxy = TcpProxy::start(server);
-    let mut client = client(proxy.port());
+    let (mut through, mut direct) = (client(proxy.port()), client(server));
+    let times = |client: &mut TcpStream| {
+        let mut took: Vec<_> = (0..300)
+            .map(|_| asked(client).expect("an answer"))
+            .collect();
+        took.sort();
+        took
+    };
     for micros in [0, 200, 2_000] {
         let wanted = Duration::from_micros(micros);
         proxy.set_round_trip(wanted);
-        let mut took: Vec<_> = (0..300)
-            .map(|_| asked(&mut client).expect("an answer"))
-            .collect();
-        took.sort();
+        let took = times(&mut through);
         println!("{wanted:?}: least {:?}, median {:?}", took[0], took[150]);
         assert!(took[0] >= wanted, "{wanted:?}: {:?}", took[0]);
-        // Other tests take the processors now and then, not always: the fastest tenth is the proxy's own.
+        // Other tests take the processors now and then, not always: the fastest tenth is the proxy's own, beside what the
+        // same takes without it.
         let own = took[30] - wanted;
-        assert!(own < Duration::from_micros(250), "{wanted:?} and {own:?}");
+        let most = Duration::from_micros(250) + 4 * times(&mut direct)[30];
+        assert!(own < most, "{wanted:?} and {own:?}, not {most:?}");
     }
     proxy.set_delays(Duration::from_millis(20), Duration::from_millis(1));
-    let took = asked(&mut client).expect("an answer");
+    let took = asked(&mut through).expect("an answer");
     assert!(took >= Duration::from_millis(21), "{took:?}");
 }
 
@@ -357,7 +363,7 @@ fn a_cut_closes_and_refuses_until_it_is_mended() {
     let begun = Instant::now();
     assert!(asked(&mut before).is_err());
     assert!(TcpStream::connect(("127.0.0.1", proxy.port())).is_err());
-    assert!(begun.elapsed() < Duration::from_millis(250), "both at once");
+    assert!(begun.elapsed() < Duration::from_secs(10), "both at once");
     proxy.mend();
     assert!(asked(&mut before).is_err(), "a closed connection stays so");
     asked(&mut client(proxy.port())).expect("an answer");
@@ -370,12 +376,17 @@ fn a_frozen_proxy_accepts_and_answers_only_when_mended() {
     asked(&mut before).expect("an answer");
     proxy.freeze();
     let mut during = client(proxy.port());
+    let limit_of = |client: &TcpStream, limit| {
+        client.set_read_timeout(Some(limit)).expect("a limit");
+    };
     for frozen in [&mut before, &mut during] {
+        limit_of(frozen, Duration::from_millis(300));
         let refused = asked(frozen).map_err(|error| error.kind());
         assert_eq!(refused, Err(std::io::ErrorKind::WouldBlock));
     }
     proxy.mend();
     for mut mended in [before, during] {
+        limit_of(&mended, Duration::from_secs(20));
         let mut answer = [0];
         mended
             .read_exact(&mut answer)
