@@ -84,7 +84,7 @@ pub use outside::WorldEntry;
 pub use prefix_listing::{PAGE as PREFIX_PAGE, PrefixListing};
 
 use crate::formats::tree_name::is_year;
-use content::item_in;
+use content::{item_in, met_in};
 use found::Searches;
 use generated::GeneratedTexts;
 use just_minted::JustMinted;
@@ -381,7 +381,7 @@ impl Namespace {
                 )?
             }
         };
-        entry.node.learnt.set_item(item_in(parent));
+        met_in(&entry, item_in(parent));
         Ok(entry)
     }
 
@@ -407,7 +407,7 @@ impl Namespace {
                 NameLifetime::UntilInvalidated,
             )?,
         };
-        entry.node.learnt.set_item(item_in(parent));
+        met_in(&entry, item_in(parent));
         if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }
@@ -439,7 +439,7 @@ impl Namespace {
             NodeKind::Inside,
             NameLifetime::UntilInvalidated,
         )?;
-        entry.node.learnt.set_item(item_in(parent));
+        met_in(&entry, item_in(parent));
         if let NodeKind::Item(item) = parent.kind {
             mark_sidecar(&mut entry, item, name);
         }

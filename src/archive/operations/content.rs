@@ -113,9 +113,16 @@ pub(super) struct ContentChanges {
 pub struct ContentChange {
     changes: Arc<ContentChanges>,
     item: ItemId,
+    /// Those of other items that end with it.
+    others: Vec<ContentChange>,
 }
 
 impl ContentChange {
+    /// Has the change of another item last as long as this one.
+    pub fn take_along(&mut self, other: ContentChange) {
+        self.others.push(other);
+    }
+
     /// The item that changes.
     pub fn item(&self) -> ItemId {
         self.item
@@ -209,6 +216,7 @@ impl Archive {
         ContentChange {
             changes: Arc::clone(&self.content),
             item,
+            others: Vec::new(),
         }
     }
 

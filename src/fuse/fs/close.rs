@@ -90,7 +90,7 @@ impl Inner {
         }
     }
 
-    /// The items in which programs have files open for writing, or mapped so.
+    /// The items in which programs have files open for writing, or mapped so, by any of their names.
     pub(super) fn items_being_written(&self) -> HashSet<ItemId> {
         let mut mapped = std::mem::take(&mut *self.mapped.lock());
         mapped.retain(|node| {
@@ -100,7 +100,7 @@ impl Inner {
         let written = self.handles.written();
         let nodes = written.iter().chain(&mapped);
         let items = nodes
-            .filter_map(|node| self.namespace.item_around(node))
+            .flat_map(|node| self.namespace.items_around(node))
             .collect();
         self.mapped.lock().append(&mut mapped);
         items

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 
+use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use super::{NodeId, View};
@@ -126,10 +127,15 @@ impl ItemCell {
     }
 }
 
+/// The number of items that are remembered of a file with names in several.
+const MOST_ITEMS: usize = 64;
+
 /// The findings of operations about a file. The node stores them; the table does not use them.
 #[derive(Debug, Default)]
 pub struct Learnt {
     item: ItemCell,
+    /// Other items in which the file has a name, or had one when it had several.
+    other_items: Mutex<Vec<ItemId>>,
     sidecar_of: ItemCell,
     metadata_of: ItemCell,
     describes: ItemCell,
@@ -206,6 +212,31 @@ impl Learnt {
     /// Records in which item this file lies, if that is known.
     pub fn set_item(&self, item: Option<ItemId>) {
         self.item.set(item);
+        self.other_items.lock().clear();
+    }
+
+    /// Records in which item a name of this file lies. The kernel may know the file by its other names, and does not say by
+    /// which one it is changed: as long as it has several, the items in which these were met are remembered.
+    pub fn meet_in(&self, item: Option<ItemId>, has_other_names: bool) {
+        if !has_other_names {
+            self.set_item(item);
+            return;
+        }
+        let before = self.item.get().filter(|before| Some(*before) != item);
+        self.item.set(item);
+        if let Some(before) = before {
+            let mut others = self.other_items.lock();
+            others.retain(|other| *other != before);
+            if others.len() == MOST_ITEMS {
+                others.remove(0);
+            }
+            others.push(before);
+        }
+    }
+
+    /// The other items in which this file may lie.
+    pub fn other_items(&self) -> Vec<ItemId> {
+        self.other_items.lock().clone()
     }
 
     /// The item whose sidecar this file is.

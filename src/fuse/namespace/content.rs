@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
-use super::Namespace;
+use super::{Entry, Namespace};
 use crate::archive::store::ItemId;
 use crate::archive::{ContentChange, is_beside};
 use crate::fuse::inode::{Node, NodeKind};
@@ -22,12 +22,20 @@ pub(super) fn item_in(parent: &Node) -> Option<ItemId> {
     }
 }
 
+/// Notes that a name of a file was found or made in an item.
+pub(super) fn met_in(entry: &Entry, item: Option<ItemId>) {
+    let attr = &entry.attr;
+    let has_other_names = attr.kind != FileType::Directory && attr.links > 1;
+    entry.node.learnt.meet_in(item, has_other_names);
+}
+
 impl Namespace {
     /// The item in which a file lies.
     pub fn item_around(&self, node: &Node) -> Option<ItemId> {
         if !node.is_in_item() {
             return None;
         }
+        self.look_for_last_name(node);
         item_in(node).or_else(|| {
             let found = self.archive.item_of_file(node.file().ok()?.as_fd());
             node.learnt.set_item(found);
@@ -35,9 +43,36 @@ impl Namespace {
         })
     }
 
-    /// Notes that the content of the item in which a file lies changes, until the result is dropped.
+    /// The items in which a file lies, or may lie: it has, or had, names in several of them.
+    pub fn items_around(&self, node: &Node) -> Vec<ItemId> {
+        let Some(item) = self.item_around(node) else {
+            return Vec::new();
+        };
+        let mut items = node.learnt.other_items();
+        items.push(item);
+        items
+    }
+
+    /// Forgets the items of other names of a file, if the one by which it is open is the last one.
+    fn look_for_last_name(&self, node: &Node) {
+        if node.learnt.other_items().is_empty() {
+            return;
+        }
+        let Ok(file) = node.file() else { return };
+        let is_last = rustix::fs::fstat(&*file).is_ok_and(|stat| stat.st_nlink == 1);
+        if is_last && let Some(item) = self.archive.item_of_named_file(file.as_fd()) {
+            node.learnt.set_item(Some(item));
+        }
+    }
+
+    /// Notes that the content of the item in which a file lies changes, until the result is dropped. So may that of the
+    /// other items in which it has names.
     pub fn change_content(&self, node: &Node) -> Option<ContentChange> {
-        Some(self.archive.change_content(self.item_around(node)?))
+        let mut change = self.archive.change_content(self.item_around(node)?);
+        for item in node.learnt.other_items() {
+            change.take_along(self.archive.change_content(item));
+        }
+        Some(change)
     }
 
     /// The same before a request changes it: a file, or a name in a directory. EPERM if the item is sealed, for every user;
@@ -135,7 +170,7 @@ impl Namespace {
             Some(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::Directory => {
                 let known = self.nodes.in_all_views(stat.st_dev, stat.st_ino);
                 for node in known.into_iter().filter_map(|id| self.nodes.get(id)) {
-                    node.learnt.set_item(now);
+                    node.learnt.meet_in(now, stat.st_nlink > 1);
                 }
             }
             _ => self.nodes.forget_items(items),

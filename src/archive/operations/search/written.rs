@@ -93,6 +93,16 @@ impl Archive {
         Some(self.item_above(path.ok()?.as_bytes())?.0)
     }
 
+    /// The same if the name by which it was opened is still there, as far as its path shows that.
+    pub fn item_of_named_file(&self, file: BorrowedFd<'_>) -> Option<ItemId> {
+        let path = rustix::fs::readlink(opening::by_descriptor(file), Vec::new()).ok()?;
+        let path = path.as_bytes();
+        let is_there = !path.ends_with(b" (deleted)");
+        is_there
+            .then(|| self.item_above(path))?
+            .map(|(item, _)| item)
+    }
+
     /// Whether a file that is open is none of its item's own, by its path: one that ibifs keeps beside these.
     pub fn lies_beside(&self, file: BorrowedFd<'_>) -> bool {
         let path = rustix::fs::readlink(opening::by_descriptor(file), Vec::new());
