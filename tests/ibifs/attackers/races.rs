@@ -475,6 +475,15 @@ fn nothing_outside_is_touched_through_a_mount() {
                 });
             }
             std::thread::sleep(Duration::from_secs(seconds) / 2);
+            // On a busy machine not much has been done by then.
+            let until = Instant::now() + 2 * TIMEOUT;
+            let has_done_enough = || {
+                let [swaps, answered] = [&field.swaps, &field.answered];
+                swaps.load(Ordering::Relaxed) > 100 && answered.load(Ordering::Relaxed) > 200
+            };
+            while !has_done_enough() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(50));
+            }
             field.is_over.store(true, Ordering::Relaxed);
             let until = Instant::now() + TIMEOUT;
             while field.busy.load(Ordering::Relaxed) > 0 && Instant::now() < until {
