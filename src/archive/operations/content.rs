@@ -104,6 +104,8 @@ struct Inner {
 #[derive(Debug, Default)]
 pub(super) struct ContentChanges {
     inner: Mutex<Inner>,
+    /// Held from before rows are removed until it is noted of which items there were some. It is locked before `inner`.
+    forgetting: Mutex<()>,
     wake: Condvar,
 }
 
@@ -228,6 +230,7 @@ impl Archive {
 
     /// Whether the content of an item was known before it changed now: it is not new.
     pub(super) fn was_known(&self, item: ItemId) -> Result<bool, ArchiveError> {
+        let _rows_stay = self.content.forgetting.lock();
         let inner = self.content.inner.lock();
         let is_noted = inner.items.get(&item).is_some_and(|it| it.was_known);
         drop(inner);
@@ -339,6 +342,7 @@ impl Keeper<'_> {
             }
             fresh
         };
+        let _seen_together = self.content.forgetting.lock();
         let mut forgotten = self.store.forget_content(&fresh);
         let mut inner = self.content.inner.lock();
         match &mut forgotten {

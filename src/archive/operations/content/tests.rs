@@ -111,6 +111,23 @@ fn an_item_is_counted_when_it_is_left_alone() {
     assert_eq!(size(&archive, &item), Some((2, 9)));
 }
 
+/// An item that begins to change is known at every moment, also while its row is removed.
+#[test]
+fn an_item_that_changes_is_not_new() {
+    let (archive, item) = with_item();
+    for round in 0..100 {
+        count(&archive);
+        change(&archive, &item, &format!("{round}"));
+        std::thread::scope(|scope| {
+            let forgetting = scope.spawn(|| archive.keeper().forget_fresh_content());
+            while !forgetting.is_finished() {
+                assert!(archive.was_known(item.id).expect("read"), "{round}");
+            }
+        });
+        assert!(archive.was_known(item.id).expect("read"));
+    }
+}
+
 /// The change begins while the item is walked through, or right before the row is written.
 #[test]
 fn a_change_during_the_count_is_not_lost() {
