@@ -359,7 +359,7 @@ impl Trial {
         } else {
             // Of an item that was not counted no change is told: it is new until it is left alone.
             self.sound(
-                "for i in {1..200}; do
+                "for i in {1..600}; do
                      test 0 != $(in_database A.store/relations.sqlite3 \"SELECT count(*) FROM item WHERE state <> 'Deleted' AND id NOT IN (SELECT item FROM content)\") || break
                      sleep .1
                  done",
