@@ -510,8 +510,8 @@ fn pictures_and_searches() {
         name: "pictures and searches",
         prepare: "python3 -c \"import struct, zlib
 def chunk(kind, data): return struct.pack('>I', len(data)) + kind + data + struct.pack('>I', zlib.crc32(kind + data))
-row = b'\\0' + bytes(range(256)) * 9
-open('S/col/$(< one)/doc/x.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 768, 600, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(row * 600)) + chunk(b'IEND', b''))\"",
+row = b'\\0' + (bytes(range(256)) * 2)[:96 * 3]
+open('S/col/$(< one)/doc/x.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + chunk(b'IHDR', struct.pack('>IIBBBBB', 96, 75, 8, 2, 0, 0, 0)) + chunk(b'IDAT', zlib.compress(row * 75)) + chunk(b'IEND', b''))\"",
         make: "asks \"$U/col/$(< one)/doc/x.png?preview\" | tail -c 200
                found() { asks \"$U/search?q=2026\" -H 'Accept: application/json'; }
                found > found || { sleep 0.3; found; }",
