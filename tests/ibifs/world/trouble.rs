@@ -222,7 +222,8 @@ fn several_archives() {
         { LC_ALL=C ls -d M/8JMKD3MGP8W/34PGRBS 2>&1 || true; } | sed 's/.*: //'"#,
         "doc\nsecond\nNo route to host",
     );
-    assert!(begun.elapsed() < Duration::from_secs(6));
+    // Less than a read waits.
+    assert!(begun.elapsed() < Duration::from_secs(10));
     world.proxy.set(Mode::Pass);
 }
 
