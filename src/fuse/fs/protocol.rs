@@ -35,6 +35,7 @@ impl Filesystem for Ibifs {
     }
 
     fn destroy(&mut self) {
+        self.namespace.end_staging();
         (self.at_end)();
     }
 

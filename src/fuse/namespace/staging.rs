@@ -91,17 +91,27 @@ impl Staging {
     pub(super) fn take(&self, parent: NodeId, name: &OsStr) -> Option<OsString> {
         self.names.lock().remove(&(parent, name.to_owned()))
     }
-}
 
-impl Drop for Staging {
-    fn drop(&mut self) {
-        for kept in self.names.lock().values() {
-            let _ = inside::remove(self.directory.as_fd(), kept, Removal::Unlink);
+    /// Removes what is staged.
+    fn clear(&self) {
+        for (_, kept) in self.names.lock().drain() {
+            let _ = inside::remove(self.directory(), &kept, Removal::Unlink);
         }
     }
 }
 
+impl Drop for Staging {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
 impl Namespace {
+    /// Removes what is staged when the mount ends: a thread that ends only with the process may have the namespace still.
+    pub(in crate::fuse) fn end_staging(&self) {
+        self.staging.clear();
+    }
+
     /// Creates a staged file that the caller owns. Users cannot write to the staging directory themselves.
     pub(super) fn stage(
         &self,
