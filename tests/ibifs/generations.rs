@@ -16,7 +16,7 @@ fn environment() -> TestEnv {
 const TOOLS: &str = r#"
 back() { ibifs backup S G --keep 9d,9w,9m,9y "$@"; }
 # Gives the newest generation the date of a day, so that it stays when others are made.
-dated() { mv G/$(ls G | grep -v $(date -u +%Y | cut -c1-2)..-0[1-9] | grep ^2 | tail -n 1) G/2026-0$1-01T000000Z; }
+dated() { mv G/$(ls G | grep -v '^2026-0[1-9]-01T000000Z$' | grep ^2 | tail -n 1) G/2026-0$1-01T000000Z; }
 newest() { ls -d G/2* | tail -n 1; }
 # All that a generation holds, but the number of names of its files and the time of the last one.
 state() { (cd $1; find . ! -path ./staging -printf '%p %y %s %m %U %G %T@ %l\n' | sort; find . -type f ! -name 'relations*' -exec sha256sum {} + | sort); }
