@@ -14,10 +14,14 @@ const HISTORY: &str = r#"
     minted() { as $1 mkdir -p A/.mint/$2/doc; as $1 getfattr --only-values -n user.ibi.rep A/.mint/$2; as $1 rm A/.mint/.$2; }
     # Kinds, agents and notes of what is told of an item.
     told() { "${@:2}" ibifs history A/$1 | sed 's/^[^ ]* *//; s/  */ /g'; }
-    # Waits until the item was counted, as it is when it has been left alone, and its events are in the log.
-    counted() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 "SELECT count(*) FROM content JOIN item ON item.id = content.item WHERE item.rep = '$1'" | grep -qx 1 && return; sleep 0.2; done; false; }
+    # Waits until the item was counted, as it is when it has been left alone; and until the events are in the log.
+    is_counted() { sqlite3 A.store/relations.sqlite3 "SELECT count(*) FROM content JOIN item ON item.id = content.item WHERE item.rep = '$1'" | grep -x 1; }
+    counted() { waits is_counted $1; }
     code() { local code=0; "$@" > /dev/null 2>&1 || code=$?; echo $code; }
-    logged() { for i in $(seq 100); do sqlite3 A.store/relations.sqlite3 'SELECT (SELECT count(*) FROM event) - size FROM event_log' | grep -qx 0 && return; sleep 0.1; done; false; }
+    is_logged() { sqlite3 A.store/relations.sqlite3 'SELECT (SELECT count(*) FROM event) - size FROM event_log' | grep -x 0; }
+    logged() { waits is_logged; }
+    # Waits until the daemon has taken what other processes have left.
+    taken() { waits eval '[ -z "$(ls A.store/log/told)" ]'; logged; }
 "#;
 
 fn prepared() -> TestEnv {
@@ -37,7 +41,9 @@ fn what_is_done_is_told_with_who_did_it() {
         &format!(
             r#"{HISTORY}
             one=$(minted alice one); two=$(minted alice two); echo $one > one; echo $two > two
-            as alice cp one A/$one/doc/x; counted $one; as alice cp two A/$one/doc/x
+            as alice cp one A/$one/doc/x; counted $one; counted $two; as alice cp two A/$one/doc/x
+            # A change is told when the item has been left alone, or with the end of the mount.
+            waits eval 'told $one | grep ^changed'
             as alice chmod 700 A/$two; as alice chmod 755 A/$two
             as alice ibifs relate A/$one --next-edition A/$two > out; as alice setfattr -n user.ibi.language -v pt A/$two
             as alice setfattr -n user.ibi.target -v x A/$one
@@ -48,8 +54,8 @@ fn what_is_done_is_told_with_who_did_it() {
             ibifs history A.store --type withdrawn | wc -l; ibifs history A.store --type dea --since 2026-01-01 | wc -l
             ibifs history A.store --since 2999-01-01 | wc -l; ibifs history A.store | grep -c -E ' (un)?mounted '"#
         ),
-        "minted 60001\nrelated 60001 (ibi.nextedition TWO)\ndescribed 60001\nsealed 60001 (AT DIGEST)\nunsealed 60001 (a typo)\n\
-         withdrawn 60001 (AT wrong)\nrestored 60001\nchanged 60001\n\n\
+        "minted 60001\nchanged 60001\nrelated 60001 (ibi.nextedition TWO)\ndescribed 60001\nsealed 60001 (AT DIGEST)\nunsealed 60001 (a typo)\n\
+         withdrawn 60001 (AT wrong)\nrestored 60001\n\n\
          minted 60001\nrights 60001 (0755 60001:60001 -> 0700 60001:60001)\npublished 60001 (0700 60001:60001 -> 0755 60001:60001)\n\
          related 60001 (ibi.editionof ONE)\ndescribed 60001\nwithdrawn 60001 (AT)\nremoved 60001\n\n2\n2\n0\n2",
     );
@@ -62,7 +68,7 @@ fn other_users_hear_of_what_they_see() {
     env.prints(
         &format!(
             r#"{HISTORY}
-            open=$(minted alice one); shut=$(minted alice two); as alice chmod 700 A/$shut
+            open=$(minted alice one); shut=$(minted alice two); counted $shut; as alice chmod 700 A/$shut
             as alice ibifs relate A/$open --next-edition A/$shut > out; logged
             for user in alice bob root; do as $user ibifs history A | grep -c -e $shut || true; done
             told $open as bob; told $open as alice | sed "s;$shut;SHUT;"; code as bob ibifs history --store A $shut
@@ -72,7 +78,7 @@ fn other_users_hear_of_what_they_see() {
             no as bob ibifs prove --store A $shut; no as bob cat A.store/log/checkpoint; stat -c %a A.store/log/key A.store/log/events
             code as bob ibifs history nonsense"#
         ),
-        "3\n0\n3\nminted 60001\nminted 60001\nrelated 60001 (ibi.nextedition SHUT)\n3\n1\nc2sp.org/tlog-proof@v1\nminted\n\
+        "4\n0\n4\nminted 60001\nminted 60001\nrelated 60001 (ibi.nextedition SHUT)\n3\n1\nc2sp.org/tlog-proof@v1\nminted\n\
          related\n600\n700\n2",
     );
 }
@@ -153,7 +159,7 @@ fn an_authority_stamps_the_log() {
         r#"openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out tsa.pem -days 2 -subj /CN=tsa -addext extendedKeyUsage=critical,timeStamping 2> out
            printf '%s\n' '[tsa]' default_tsa=t '[t]' serial=serial signer_cert=tsa.pem certs=tsa.pem signer_key=key.pem signer_digest=sha256 \
                default_policy=1.2.3.4 digests=sha256 accuracy=secs:1 ess_cert_id_alg=sha256 > tsa.conf; echo 01 > serial
-           python3 authority.py > port 2> died & trap 'kill %1' EXIT; for i in {1..50}; do test -s port && break; sleep 0.1; done; at=http://127.0.0.1:$(< port)
+           python3 authority.py > port 2> died & trap 'kill %1' EXIT; waits test -s port; at=http://127.0.0.1:$(< port)
            code() { local code=0; "$@" > out 2>&1 || code=$?; echo $code; }
            ibifs init S --host archive-a.example.org > out; echo 'history yes' >> S/archive.ibi; ibifs mint S > out; code ibifs cosign S
            for lie in none text refused; do code ibifs cosign S --tsa $at/$lie; sed "s;$at;AT;; s/:.*: /: /" out; done; code ibifs cosign S --tsa $at/broken
@@ -190,7 +196,7 @@ fn what_commands_do_is_told() {
             one=$(minted root one); echo x > A/$one/doc/x; counted $one; mkdir bags unnamed; echo y > unnamed/y
             ibifs copy A/$one B.store > out
             # The service tells what the daemon has taken to the log.
-            for i in $(seq 100); do [ -n "$(ls A.store/log/told)" ] || break; sleep 0.1; done; logged
+            taken
             ibifs copy $U/$one C.store > out 2>&1; ibifs copy A/$one D > out; ibifs copy A/$one D > out
             ibifs export --bagit A/$one bags > out; ibifs export --ocfl A/$one ocfl > out; sleep 1.5; ibifs export --ocfl A/$one ocfl | tail -n 1
             ibifs backup A E > out; ibifs import F.store bags > out; ibifs import F.store bags --dry-run > out || true
@@ -292,10 +298,11 @@ fn an_item_brings_its_events_along() {
             for s in A B C D E F; do echo "s;$(grep -o 'rep [^ }}]*' $s.store/archive.ibi | head -n 1 | cut -d ' ' -f 2);$s;g"; done > services
             told_at() {{ ibifs history --store $1 $one | grep 'told by' | sed "s/^[^ ]* *//; s/  */ /g; s;$hidden;HIDDEN;; s;$U;URL;" | sed -f services; }}
             echo B:; ibifs copy A/$one B.store > out; told_at B.store; ibifs copy A/$one B.store > out; told_at B.store | wc -l
-            as alice chmod 775 A/$one; logged; ibifs copy A/$one B.store --verify > out; told_at B.store | wc -l
+            # Rights are told of items that are known.
+            counted $one; taken; as alice chmod 775 A/$one; logged; ibifs copy A/$one B.store --verify > out; told_at B.store | wc -l
             # From one to the other, to a mount.
             echo C:; ibifs copy --store B.store $one C > out; told_at C.store
-            for i in {{1..50}}; do test -z "$(ls A.store/log/told)" && break; sleep 0.1; done; logged
+            taken
             echo D:; ibifs copy $U/$one D > out; told_at D.store
             echo E:; ibifs copy --store A.store --token-file token $one $(< receiver) > out; told_at E.store
             echo F:; mkdir bags; ibifs export --bagit --store B.store $one bags > out; ibifs import F.store bags > out; told_at F.store
@@ -307,7 +314,8 @@ fn an_item_brings_its_events_along() {
         ),
         "B:\nminted 60001, told by A\nrelated 60001 (ibi.nextedition HIDDEN), told by A\n2\n2\n\
          C:\narrived 60001 (Copy), told by B\ncopied-in root (A), told by B\nminted 60001, told by B, A\nrelated 60001 (ibi.nextedition HIDDEN), told by B, A\n\
-         D:\nminted user, told by URL\ncopied-out user (B), told by URL\nE:\nminted user, told by URL\ncopied-out user (B), told by URL\n\
+         D:\nminted user, told by URL\ncopied-out user (B), told by URL\nrights user, told by URL\n\
+         E:\nminted user, told by URL\ncopied-out user (B), told by URL\nrights user, told by URL\n\
          F:\narrived 60001 (Copy), told by package\ncopied-in root (A), told by package\nminted 60001, told by package, A\n\
          related 60001 (ibi.nextedition HIDDEN), told by package, A\ncopied-out root (C), told by package\n0\n[\"told\",\"root\",1,\"minted\"]\n1",
     );
