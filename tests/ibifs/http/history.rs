@@ -6,6 +6,11 @@ use crate::support::TestEnv;
 /// The schema of PREMIS.
 const SCHEMA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schema/premis.xsd");
 
+/// Waits until all events are in the log, which gets them once a second.
+const LOGGED: &str = r#"
+logged() { waits eval '[ $(in_database A.store/relations.sqlite3 "SELECT (SELECT count(*) FROM event) - size FROM event_log") = 0 ]'; }
+"#;
+
 /// A mounted store that keeps a history, which other users may pass.
 fn kept() -> TestEnv {
     let env = TestEnv::new();
@@ -20,11 +25,11 @@ fn kept() -> TestEnv {
 #[test]
 fn the_public_is_told_of_public_items_and_not_of_people() {
     let env = kept();
-    env.sh(
-        r#"for name in one next shut gone; do mint A $name > $name; done; ibifs mint A --draft | head -n 1 > draft; chmod 1777 A
+    env.sh(&format!(
+        r#"{LOGGED}for name in one next shut gone; do mint A $name > $name; done; ibifs mint A --draft | head -n 1 > draft; chmod 1777 A
         ln -sfn "$PWD/A/$(< next)" "A/$(< one)!"; chmod 700 "A/$(< shut)"; ln -sfn "$PWD/A/$(< shut)" "A/$(< one)+(pt)"
-        echo 'title: Tides' > "A/$(< one):"; ibifs withdraw "A/$(< gone)" --reason 'wrong & late'; sleep 2"#,
-    );
+        echo 'title: Tides' > "A/$(< one):"; ibifs withdraw "A/$(< gone)" --reason 'wrong & late'; logged"#
+    ));
     let served = Served::start(&env, "A.store");
     served.prints(
         &env,
@@ -103,20 +108,20 @@ print(origin, len(above), "whole")
 fn the_log_is_published() {
     let env = kept();
     env.sh(&format!(
-        "ibifs mint A > /dev/null; cat > check.py <<'END'\n{CHECK}END\nsleep 2"
+        "{LOGGED}ibifs mint A > /dev/null; cat > check.py <<'END'\n{CHECK}END\nlogged"
     ));
     let served = Served::start(&env, "A.store");
     served.prints(
         &env,
-        r#"
+        &format!(r#"{LOGGED}
         python3 check.py $U; size=$(get $U/log/checkpoint | sed -n 2p); get $U/log/tile/0/000.p/$size > before; get $U/log/tile/entries/000.p/$size > entries
-        ibifs mint --count 300 A > /dev/null; sleep 3; python3 check.py $U; [ $(get $U/log/checkpoint | sed -n 2p) -gt 300 ]
+        ibifs mint --count 300 A > /dev/null; logged; python3 check.py $U; [ $(get $U/log/checkpoint | sed -n 2p) -gt 300 ]
         # What a checkpoint of before needs is still there, now as the beginning of a wider tile.
         get $U/log/tile/0/000.p/$size | cmp - before; get $U/log/tile/entries/000.p/$size | cmp - entries; get $U/log/tile/0/000 | head -c $(stat -c %s before) | cmp - before
         for path in checkpoint key.pub tile/0/000 tile/0/000.p/1 tile/entries/000; do line content-type $U/log/$path; line cache-control $U/log/$path; done | paste -d '|' - -
         get $U/log/key.pub | cmp - A.store/log/key.pub; status -I $U/log/tile/0/000
         for path in key events events/$(date -u +%Y-%m).txt tile/0 tile/0/000.p/256 tile/0/000/ tile/00/000 tile/0/0 tile/1/000 tile/0/001 tile/0/001.p/255 tile/0/../../key %74ile/0/000 tile/0/000.new ''; do
-            status $U/log/$path; done | sort | uniq -c | tr -s ' '"#,
+            status $U/log/$path; done | sort | uniq -c | tr -s ' '"#),
         "archive-a.example.org/log 0 whole\narchive-a.example.org/log 1 whole\n\
          text/plain; charset=utf-8|no-cache\ntext/plain; charset=utf-8|no-cache\n\
          application/octet-stream|public, max-age=31536000, immutable\n\
