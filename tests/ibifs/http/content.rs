@@ -319,7 +319,7 @@ fn modifiers_lead_to_related_items() {
          ibifs relate A/$en --next-edition $other; line location \"$U/$en!\"; line location \"$U/$en!/a%20b?ibiurl.requireditemstatus=Original\"
          line location -g \"$U/$en!+(pt):\"; mkdir -p A/$other/doc; echo copy > A/$other/doc/x
          # Other processes know a new item 10 ms later.
-         for try in {1..50}; do test $(status \"$U/$other/x\") = 200 && break; sleep 0.1; done; get -L \"$U/$en!\"
+         waits eval 'test $(status \"$U/$other/x\") = 200'; get -L \"$U/$en!\"
          status \"$U/$other/x\"; curl -s \"$U/$other?ibiurl.requireditemstatus=Original\"; status \"$U/$en!?ibiurl.requireditemstatus=Original\"
          status -L \"$U/$one?ibiurl.requireditemstatus=Original\"",
         "Accept-Language\nAccept\nAccept\nhttp://urlib.net/example.org/x/2001/01.01.01.01!\n\

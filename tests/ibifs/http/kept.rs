@@ -153,7 +153,8 @@ fn changes_by_the_mount_are_seen_at_once() {
             rm -r A/$i4; says $i4 parsedibiurl.verblist= 'state Deleted'
             test $(status $U/col/$i4/doc/a.txt) = 410
             new=example.com/elsewhere/2009/01.02.03.04; silent $new '' ibi
-            mkdir -p A/$new/doc; sleep 0.1; says $new '' \"$new\"
+            # Other processes know a new item 10 ms later.
+            mkdir -p A/$new/doc; waits eval 'ask $new parsedibiurl.verblist= | grep -F $new'; says $new '' \"$new\"
             ibifs umount A"
         ),
     );
