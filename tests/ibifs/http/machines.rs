@@ -6,7 +6,10 @@ use crate::support::TestEnv;
 /// Asking for the item in the file `report`, with the headers of the answer in the file `head`.
 const ASK: &str = r#"
 R=$(cat report); I=$(ibip "A/$R")
-ask()   { curl -sS --globoff -D head -o body "$U$1" "${@:2}"; tr -d '\r' < head > lines; }
+# It is asked again while the records are being updated, which takes longer on a busy machine.
+ask()   { local end=$((SECONDS + 60))
+    while curl -sS --globoff -D head -o body "$U$1" "${@:2}" || return; tr -d '\r' < head > lines
+        [ "$(code)" = 503 ] && [ $SECONDS -lt $end ]; do sleep 0.2; done; }
 code()  { sed -n '1s/[^ ]* \([0-9]*\).*/\1/p' lines; }
 line()  { sed -n "s/^$1: //Ip" lines; }
 links() { line link | sed 's/, </\n</g' | sed "s;http://archive-a.example.org;U;; s;$(< pt);PT;; s;$(< next);NEXT;; s;$R;R;; s;$I;I;"; }
