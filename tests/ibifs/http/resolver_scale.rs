@@ -107,7 +107,12 @@ impl Federation {
         let before = self.requests.load(Ordering::SeqCst);
         let (minute, second) = (item / 60 % 60, item % 60);
         let path = format!("example.org/{prefix}-{holder}/2009/02.16.17.{minute:02}.{second:02}");
-        let (took, location) = redirect(&format!("{}/{path}", resolver.url));
+        let url = format!("{}/{path}", resolver.url);
+        // On a machine that is busy with something else an Archive may be too late: the reader tries again.
+        let is_late = |location: &str| location.starts_with("HTTP/1.1 503");
+        let mut answers = (0..20).map(|_| redirect(&url));
+        let found = answers.find(|(_, location)| !is_late(location));
+        let (took, location) = found.expect("an answer in time");
         assert_eq!(location, format!("http://a{holder}.example.org/"), "{path}");
         (took, self.requests.load(Ordering::SeqCst) - before)
     }
@@ -302,7 +307,9 @@ async fn read(
             assert!(count > 0, "the resolver has closed the connection");
         };
         took.push(asked.elapsed());
-        let is_late = head.starts_with("HTTP/1.1 503");
+        let is_late = ["HTTP/1.1 503", "HTTP/1.1 504"]
+            .iter()
+            .any(|it| head.starts_with(it));
         late += usize::from(is_late && !prefix.starts_with("nobody"));
         let is_right = if prefix.starts_with("nobody") {
             head.starts_with("HTTP/1.1 404")
@@ -380,7 +387,7 @@ fn a_thousand_readers() {
     let thirds = [third(0), third(1), third(2)];
     let time = |permille: usize| took[took.len() * permille / 1000];
     println!(
-        "{readers} readers, {archives} Archives, {duration:?}: {} answers, {late} of them 503, half in {:?}, 99 of 100 in {:?}; \
+        "{readers} readers, {archives} Archives, {duration:?}: {} answers, {late} of them 503 or 504, half in {:?}, 99 of 100 in {:?}; \
          memory (KiB) and descriptors by thirds: {thirds:?}",
         took.len(),
         time(500),
