@@ -249,7 +249,7 @@ fn accesses_are_kept() {
     // Another service of the same store knows what this one has written, and adds its own.
     let other = Served::start(&fixture.env, "A.store");
     let script = format!(
-        "A={}; for i in {{1..100}}; do [ $(printed) = 2 ] || break; sleep 0.1; done; reach",
+        "A={}; waits eval '[ $(printed) = 3 ]'; reach",
         other.address()
     );
     prints(&fixture, &script, "4");

@@ -88,7 +88,7 @@ fn location(resolver: &Served, path: &str) -> String {
 /// Waits until a resolver leads there.
 #[track_caller]
 fn leads(resolver: &Served, path: &str, to: &str) {
-    for _ in 0..100 {
+    for _ in 0..600 {
         if location(resolver, path) == to {
             return;
         }
@@ -100,7 +100,7 @@ fn leads(resolver: &Served, path: &str, to: &str) {
 #[track_caller]
 fn logs(env: &TestEnv, sentence: &str) {
     env.sh(&format!(
-        "for i in $(seq 100); do grep -q '{sentence}' two.db.log && exit; sleep .1; done; cat two.db.log; exit 1"
+        "(waits grep '{sentence}' two.db.log) || {{ cat two.db.log; exit 1; }}"
     ));
 }
 
@@ -143,10 +143,7 @@ fn any_resolver_of_a_federation_answers() {
     env.sh("ibifs resolver register --db one.db example.org/off/2020/01.01.01.01 > off.key");
     second.sh(
         &env,
-        &format!(
-            "for i in $(seq 100); do test $(status $U/{}) = 503 && exit; sleep .1; done; exit 1",
-            item(9)
-        ),
+        &format!("waits eval 'test $(status $U/{}) = 503'", item(9)),
     );
     drop(first);
     leads(&second, &item(1), "http://s1/");
@@ -226,7 +223,7 @@ fn what_a_peer_has_not_signed_is_refused() {
     mirror.copy(&env, &first);
     second.sh(
         &env,
-        "for i in $(seq 100); do test $(curl -s -H 'Accept: application/json' $U/ | jq .archives) = 2 && exit; sleep .1; done; exit 1",
+        "waits eval 'test $(curl -s -H \"Accept: application/json\" $U/ | jq .archives) = 2'",
     );
     mirror.put(&old);
     logs(&env, "was there before; the last list stays in force");
