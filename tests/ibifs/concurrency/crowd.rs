@@ -11,6 +11,9 @@ const SCRIPT: &str = include_str!("crowd.py");
 
 /// No user waits longer for an operation.
 pub const TIMEOUT: Duration = Duration::from_secs(5);
+/// The same on a machine where each operation takes long, since others use its processors: this is the most, and before that
+/// so many times as long as an operation takes there on average.
+const BUSY: (Duration, u32) = (Duration::from_secs(30), 20);
 /// The time for which the watcher sleeps.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Operations that run tools, which are many operations.
@@ -46,6 +49,20 @@ pub struct Report {
     pub slowest: String,
 }
 
+impl Report {
+    /// Whether no operation took longer than it may, where the process ran for this time.
+    pub fn is_soon(&self, seconds: u64) -> bool {
+        self.longest < longest(Duration::from_secs(seconds), self.operations)
+    }
+}
+
+/// The longest time that an operation may take where so many took this time.
+fn longest(time: Duration, operations: u64) -> Duration {
+    let (most, times) = BUSY;
+    let operations = u32::try_from(operations).unwrap_or(u32::MAX).max(1);
+    TIMEOUT.max((time / operations * times).min(most))
+}
+
 impl std::fmt::Display for Report {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Report {
@@ -64,6 +81,7 @@ impl std::fmt::Display for Report {
 pub struct Crowd<'a> {
     env: &'a TestEnv,
     children: Vec<Child>,
+    began: Instant,
     until: Instant,
 }
 
@@ -81,6 +99,7 @@ impl<'a> Crowd<'a> {
         Crowd {
             env,
             children: (1..=count).map(start).collect(),
+            began: Instant::now(),
             until: Instant::now() + Duration::from_secs(seconds),
         }
     }
@@ -145,7 +164,7 @@ impl<'a> Crowd<'a> {
             let limit = if TOOLS.contains(&what) {
                 TOOL_PATIENCE
             } else {
-                TIMEOUT
+                longest(self.began.elapsed(), count.parse().unwrap_or(1))
             };
             if waits > limit || is_late {
                 let process = child.id();
