@@ -57,11 +57,12 @@ found, begun = [], time.monotonic()
 threads = [threading.Thread(target=look, args=(n,)) for n in itertools.islice(itertools.product("ABCDEFGHJK", repeat=4), 1000)]
 for t in threads: t.start()
 for t in threads: t.join()
-print(len(found), *set(found), time.monotonic() - begun < 8)'"#,
+print(len(found), *set(found), time.monotonic() - begun < 30)'"#,
         "1000 EHOSTUNREACH True",
     );
+    // One after the other they would take minutes.
     let took = begun.elapsed();
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(took < Duration::from_secs(40), "{took:?}");
     takes_less_than(looking, || {
         // It counts as silent for five seconds and more after a lookup.
         world.sh("no stat M/8JMKD3MGP8W/34PGRBS");
