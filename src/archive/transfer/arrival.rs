@@ -252,23 +252,34 @@ impl Local {
         if let Some(wanted) = &wanted {
             self.compare(&item, wanted, progress)?;
             moved.is_proved = true;
-            let done = opened(&to).and_then(|marked| unmark(&marked));
-            done.map_err(|errno| exchanged(to.error(Action::Unmark, UNCOMPARED, errno).into()))?;
         }
-        self.with_copier(arrival.directory, &to, BTreeSet::new(), |copier| {
+        let described = self.with_copier(arrival.directory, &to, BTreeSet::new(), |copier| {
             if is_new && let Some(bytes) = &arrival.sidecar {
                 moved.files += 1;
                 // An unchanged sidecar keeps its owner and times; one from an Archive without rights is marked.
                 let is_as_it_is =
                     arrival.is_as_it_is && !self.is_for_strangers && copier.sidecar()?;
+                if copier.tally().incomplete > 0 {
+                    return Ok(false);
+                }
                 if !is_as_it_is {
                     copier
                         .write_sidecar(bytes, self.is_for_strangers)
                         .map_err(|errno| to.error(Action::Write, SIDECAR, errno))?;
                 }
             }
-            Ok(copier.finish()?)
+            // What fails before this is done again by the same command; the directories get their times last.
+            if wanted.is_some() {
+                opened(&to)
+                    .and_then(|marked| unmark(&marked))
+                    .map_err(|errno| to.error(Action::Unmark, UNCOMPARED, errno))?;
+            }
+            copier.finish()?;
+            Ok(true)
         })?;
+        if let (false, Some(left)) = described {
+            return Err(Skip::NotCopied(left).into());
+        }
         if let Some(changing) = changing {
             // This process may give names to the items that it adds; claims about other items need rights.
             if let Acceptance::Rejected(error) = self
