@@ -77,14 +77,14 @@ fn what_is_not_public_is_as_what_there_is_not() {
 }
 
 /// Nor is it named as what a public item is related to; as soon as it is public it is, and no longer than
-/// that.
+/// that. The name of another item, as that of the service, may begin with its name.
 #[test]
 fn what_is_not_public_is_not_named_elsewhere() {
     let (env, served) = fixture();
     let printed = "printed() { { for q in '' '!' '+(pt)' ':(oai_dc)' '?ibiurl.verblist=GetFileList'; do ask \"$U/$open$q\"; ask -H 'Accept: application/json' \"$U/$open$q\"; done
              for q in '' '&parsedibiurl.verblist=GetLastEdition' '&parsedibiurl.verblist=GetTranslation(pt)'; do ask \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open$q\"; done
              ask \"$U/oai?verb=GetRecord&metadataPrefix=oai_dc&identifier=oai:archive-a.example.org:$open\"; ask $U/; ask -H 'Accept: application/json' $U/; } > printed
-             for name in $below $belowp $shut $shutp; do grep -c \"$name\" printed > count || true; test $(< count) = 0 && echo -n '- ' || echo -n '+ '; done; echo; }
+             for name in $below $belowp $shut $shutp; do grep -cE \"$name([^0-9A-Z.]|$)\" printed > count || true; test $(< count) = 0 && echo -n '- ' || echo -n '+ '; done; echo; }
 \n";
     prints(
         &env,
@@ -108,7 +108,7 @@ fn what_was_not_public_leaves_nothing_published() {
         "chmod 700 A/$shut A/hidden.org; rm -r A/$shut A/$open A/$below; same $shutp $otherp; same $shut $other
          for id in $open $openp; do curl -s -o /dev/null -w '%{http_code}\\n' $U/$id; done; curl -s \"$U/$S?servicesubject=urlRequest&parsedibiurl.ibi=$open\" | tr -d '\\r' | grep ^state
          same $below hidden.org/w/2020/01.02.03.05; chmod 755 A/hidden.org; curl -s -o /dev/null -w '%{http_code}\\n' $U/$below
-         curl -s \"$U/oai?verb=ListIdentifiers&metadataPrefix=oai_dc\" > list; grep -c $open list; grep -c $shut list || true
+         curl -s \"$U/oai?verb=ListIdentifiers&metadataPrefix=oai_dc\" > list; grep -c \"$open<\" list; grep -c \"$shut<\" list || true
          cp -a A.store/deleted d; ibifs umount A; lose_index A.store; ibifs reindex A.store > /dev/null; same $shutp $otherp",
         "same\nsame\n410\n410\nstate Deleted\nsame\n404\n1\n0\nsame",
     );
