@@ -96,11 +96,10 @@ impl Archive {
     /// The same if the name by which it was opened is still there, as far as its path shows that.
     pub fn item_of_named_file(&self, file: BorrowedFd<'_>) -> Option<ItemId> {
         let path = rustix::fs::readlink(opening::by_descriptor(file), Vec::new()).ok()?;
-        let path = path.as_bytes();
-        let is_there = !path.ends_with(b" (deleted)");
-        is_there
-            .then(|| self.item_above(path))?
-            .map(|(item, _)| item)
+        if path.as_bytes().ends_with(b" (deleted)") {
+            return None;
+        }
+        Some(self.item_above(path.as_bytes())?.0)
     }
 
     /// Whether a file that is open is none of its item's own, by its path: one that ibifs keeps beside these.
