@@ -59,6 +59,11 @@ pub fn takes_less_than(bound: Duration, mut act: impl FnMut() -> Duration) {
     panic!("{took:?}, not {bound:?}");
 }
 
+/// The bound of what takes this time where nothing is waited for: on a busy machine all takes longer.
+pub fn without_a_wait(usual: Duration) -> Duration {
+    Duration::from_millis(500) + 2 * usual
+}
+
 /// The time that this thread has had a processor, whatever else the machine does.
 pub fn processor_time() -> Duration {
     let mut time = libc::timespec {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::proxy::Mode;
 use super::{TOOLS, World};
 use crate::http::served::Served;
-use crate::support::{TestEnv, takes_less_than, time_of};
+use crate::support::{TestEnv, takes_less_than, time_of, without_a_wait};
 
 /// The functions that scripts use. The store B has the item `mine`, whose links lead to items of A.
 const BESIDE: &str = r#"
@@ -42,7 +42,7 @@ impl World {
     fn usual_end(&self) -> Duration {
         self.says("beside; cat B/.world/$one/doc/x.txt", "text");
         let end = || self.says("cat B/$mine/doc/own; ibifs umount B; mounts", "own\n");
-        Duration::from_millis(500) + 2 * time_of(end)
+        without_a_wait(time_of(end))
     }
 }
 

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::World;
 use super::proxy::{Mode, answering, serving};
-use crate::support::{Rng, TestEnv, seed, switch, takes_less_than, time_of};
+use crate::support::{Rng, TestEnv, seed, switch, takes_less_than, time_of, without_a_wait};
 
 impl World {
     /// Stops the service until what is returned is dropped.
@@ -34,17 +34,15 @@ impl Drop for Stopped {
 fn an_archive_that_hangs() {
     let world = World::mounted();
     world.sh("cat M/$one/doc/x.txt; stat M/$two");
-    // Twice what it takes when nothing hangs, and no second longer.
-    let most = |usual| Duration::from_millis(500) + 2 * usual;
     let mount = || drop(world.sh("ibifs umount M; world"));
-    let mounting = most(time_of(mount));
+    let mounting = without_a_wait(time_of(mount));
     let look = |silent: &str| {
         world.prints(
             "cat M/$one/doc/x.txt; ls M/$one/doc | wc -l; stat -f M > /dev/null; ibifs world status M --json | jq -r '.silent | length'",
             &format!("text\n14\n{silent}"),
         );
     };
-    let looking = most(time_of(|| look("0")));
+    let looking = without_a_wait(time_of(|| look("0")));
     let stopped = world.stop();
     let begun = Instant::now();
     world.prints(
