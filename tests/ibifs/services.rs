@@ -6,7 +6,7 @@ use crate::support::{Needs, TestEnv};
 /// service of a process ends with it.
 const START: &str = r#"
 start() {
-    ibifs serve --listen 127.0.0.1:0 --json "${@:2}" A.store > "$1" 2> "$1.said" & echo $! > "$1.pid"
+    rm -f "$1"; ibifs serve --listen 127.0.0.1:0 --json "${@:2}" A.store > "$1" 2> "$1.said" & echo $! > "$1.pid"
     until grep -q . "$1"; do kill -0 $(< "$1.pid"); sleep 0.05; done
 }
 services() { ibifs status A.store --json | jq -c '.[0].services'; }
