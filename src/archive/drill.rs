@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::archive::backup::{self, BackupError, BackupFinding};
 use crate::archive::finding::{Reporter, findings};
-use crate::archive::scrub;
+use crate::archive::scrub::{self, Finished};
 use crate::archive::store::{ItemId, Store};
 use crate::archive::transfer::{Local, TransferError};
 use crate::archive::tree::{Place, joined};
@@ -35,7 +35,7 @@ findings! {
     pub enum DrillCode {
         // It is not what a scrub had recorded.
         Damaged "damaged" Error
-            "does not have the digest that is recorded in the backup"
+            "does not have the digest that is recorded in the backup, or was written there later"
         // The restored file is another one.
         Differs "differs" Error
             "is not restored as it is in the backup"
@@ -134,6 +134,7 @@ fn restored(
 ) -> Result<DrillTally, TransferError> {
     let backup = Local::reading(path)?;
     let mut drill = Drill {
+        finished: Archive::finished_backup(path),
         tally: DrillTally::default(),
         report,
     };
@@ -195,6 +196,7 @@ fn choose(places: &mut Vec<Place>, count: usize) -> Result<(), TransferError> {
 }
 
 struct Drill<'a, 'b> {
+    finished: Finished,
     tally: DrillTally,
     report: &'a mut Reporter<'b, DrillFinding>,
 }
@@ -219,23 +221,36 @@ impl Drill<'_, '_> {
         place: &Place,
     ) -> Result<(), TransferError> {
         self.tally.compared += 1;
-        if !backup.tree().is_directory(place.as_str()) {
-            // Lost in the store before: fsck says so there.
-            return Ok(());
-        }
         let path_of = |path: &[u8]| joined(place.as_str().as_bytes(), path);
+        if !backup.tree().is_directory(place.as_str()) {
+            let why = message!(
+                "it is in the index and has no directory; the backup has lost it, or the store had lost it before"
+            );
+            return self.found(DrillCode::NotRestored, path_of(b""), Some(why));
+        }
         let found = match scrub::item_digests(restored.tree(), place.as_str(), &mut |_, _| ()) {
             Ok(found) => found,
             Err(error) => {
-                let path = place.as_str().as_bytes().to_vec();
-                return self.found(DrillCode::NotRestored, path, Some(error.message()));
+                return self.found(DrillCode::NotRestored, path_of(b""), Some(error.message()));
             }
         };
-        let wanted = scrub::item_digests(backup.tree(), place.as_str(), &mut |_, _| ())?;
-        self.tally.files += found.manifest.len() as u64;
-        self.tally.recorded += found.recorded;
-        for path in &found.damaged {
+        let finished = self.finished.clone();
+        let (tree, mut progress) = (backup.tree(), |_, _| ());
+        let wanted = scrub::digests_in_backup(tree, place.as_str(), finished, &mut progress)?;
+        self.tally.files += wanted.manifest.len() as u64;
+        self.tally.recorded += wanted.recorded;
+        for path in &wanted.damaged {
             self.found(DrillCode::Damaged, path_of(path), None)?;
+        }
+        for path in &wanted.altered {
+            let why = message!("its digest has been altered, not the file");
+            self.found(DrillCode::Damaged, path_of(path), Some(why))?;
+        }
+        for path in &wanted.absent {
+            let why = message!(
+                "it is recorded and not there; the backup has lost it, or the store had lost it before"
+            );
+            self.found(DrillCode::NotRestored, path_of(path), Some(why))?;
         }
         for (path, why) in found.unread.into_iter().chain(wanted.unread) {
             self.found(DrillCode::NotRestored, path_of(&path), Some(why))?;

@@ -44,8 +44,8 @@ mod records;
 mod state;
 
 pub use digests::{
-    ItemDigests, RecordedDigests, answered_digests, item_digests, recorded_digest,
-    recorded_digests, recorded_paths, recorded_writing,
+    ItemDigests, RecordedDigests, answered_digests, digests_in_backup, item_digests,
+    recorded_digest, recorded_digests, recorded_paths, recorded_writing,
 };
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};
@@ -58,7 +58,7 @@ pub use pieces::{contents_with_pieces, recorded_pieces};
 pub use position::{LastScrub, prepare};
 pub use reading::BytesBefore;
 pub use recording::take_over;
-pub use records::{DIRECTORY, manifest_digest, recorded_change, scrubbed_at};
+pub use records::{DIRECTORY, Finished, manifest_digest, recorded_change, scrubbed_at};
 pub use state::{Scrub, ScrubOptions};
 
 #[cfg(test)]

@@ -147,6 +147,38 @@ fn a_restore_may_stop_at_every_step() {
     env.sh(&script("no ls A.store/col/$(item 1)"));
 }
 
+/// A drill finds what was lost, written or altered in a backup after that was finished, and not what was removed or written in the
+/// store before.
+#[test]
+fn a_drill_finds_what_a_backup_has_lost() {
+    let env = TestEnv::new();
+    env.sh(&script(
+        "ibifs init S --host archive-s.example.org
+         for count in 1 2 3 4; do
+             ibifs mint S | head -n 1 >> reps; echo $count | tee S/col/$(item $count)/doc/{one,two} > /dev/null
+             touch -d '1 hour ago' S/col/$(item $count)/doc/*
+         done
+         ibifs scrub S; rm S/col/$(item 1)/doc/one; echo more >> S/col/$(item 1)/doc/two; ibifs backup S D; ibifs backup S G --keep 1d; sleep .1
+         for backup in D G; do ibifs backup --drill $backup; done",
+    ));
+    env.prints(
+        &script(
+            r#"lose() { rm -r $1/col/$(item 2)/doc/one $1/col/$(item 3); sed -i '/two/s/^......../01234567/' $1/fixity/col/$(item 2)/manifest-sha256.txt
+                     echo encrypted > $1/col/$(item 4)/doc/one; echo new > $1/col/$(item 4)/doc/new; }
+             lose D; lose $(echo G/2*)
+             for backup in D G; do { ibifs backup --drill $backup || true; } | sed "s;$(item 2);2;; s;$(item 3);3;; s;$(item 4);4;" | cut -d: -f1,2 | grep ': col' | sort; done"#,
+        ),
+        &"damaged: col/2/doc/two
+damaged: col/4/doc/new
+damaged: col/4/doc/one
+not-restored: col/2/doc/one
+not-restored: col/3
+"
+            .repeat(2)
+            .trim_end(),
+    );
+}
+
 /// A drill compares every file, finds one that was changed on the disk, and leaves nothing behind.
 #[test]
 fn a_drill_finds_a_planted_fault() {
@@ -166,7 +198,7 @@ fn a_drill_finds_a_planted_fault() {
     env.exits("TMPDIR=$PWD/T ibifs backup --drill G > printed", 1);
     env.prints(
         &script("sed -n 's/: .*doc/ doc/p' printed; ls T; no sha256sum -c --quiet sums | grep -c FAILED"),
-        "damaged doc/sub/set: does not have the digest that is recorded in the backup\n1",
+        "damaged doc/sub/set: does not have the digest that is recorded in the backup, or was written there later\n1",
     );
     // The store is told, if it is its own.
     env.sh(

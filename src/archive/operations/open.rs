@@ -9,12 +9,14 @@ use super::{
     Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, lock,
     one_database, own_files,
 };
+use crate::archive::scrub::Finished;
 use crate::archive::store::{By, HostState, Sharing, Store, StoreError, StoreUse};
 use crate::archive::tree::Tree;
 use crate::formats::history::EventKind;
 use crate::os::mounts::is_trusted;
 use crate::os::opening::read_regular;
 use crate::sql::index_url::NamedBy;
+use ibi::Timestamp;
 use ibi::pairs::Pairs;
 
 /// A lock on a store: no other process can open it for writing.
@@ -223,6 +225,14 @@ impl Archive {
     #[must_use]
     pub fn is_generation(path: &Path) -> bool {
         backup_note(path).is_some_and(|note| note.get("generation").is_some())
+    }
+
+    /// When a backup was finished, as it says itself.
+    #[must_use]
+    pub fn finished_backup(path: &Path) -> Finished {
+        let note = backup_note(path).unwrap_or_default();
+        let text = note.get("finished").map(ToString::to_string);
+        Finished(text.and_then(|text| Timestamp::parse_rfc3339(&text).ok()))
     }
 
     /// Refuses to change a generation of a backup.

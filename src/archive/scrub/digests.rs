@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use super::finding::ScrubError;
 use super::reading::{BytesBefore, ItemReader, ReadOutcome, is_damage};
-use super::records::{DIRECTORY, Recorded, recorded};
+use super::records::{DIRECTORY, Finished, Recorded, recorded};
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Verdict, Written};
 use ibi::message;
@@ -23,7 +23,7 @@ pub struct ItemDigests {
     pub answers: Manifest,
     /// The number of files that were compared with a record.
     pub recorded: u64,
-    /// The paths that are damaged according to the record of a scrub.
+    /// The paths that are damaged according to the record of a scrub, or were written in a backup after that was finished.
     pub damaged: Vec<Vec<u8>>,
     /// The paths whose recorded digests were altered, and not the files.
     pub altered: Vec<Vec<u8>>,
@@ -125,6 +125,20 @@ pub fn item_digests(
     answered_digests(tree, item, None, progress)
 }
 
+/// The same of an item in a backup: what was removed from it, or written in it, after that was finished is lost or damaged.
+pub fn digests_in_backup(
+    tree: &Tree,
+    item: &str,
+    finished: Finished,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ItemDigests, ScrubError> {
+    let old = Recorded {
+        finished: Some(finished),
+        ..readable_record(tree, item)?
+    };
+    digests_by(tree, item, &old, None, progress)
+}
+
 /// The same, with the digests of other bytes and each file.
 pub fn answered_digests(
     tree: &Tree,
@@ -132,10 +146,33 @@ pub fn answered_digests(
     before: Option<&BytesBefore<'_>>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ItemDigests, ScrubError> {
-    // A user who may read an item may lack the right to read the records.
-    let old = match recorded(tree, item) {
-        Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Recorded::default(),
-        other => other?,
+    digests_by(tree, item, &readable_record(tree, item)?, before, progress)
+}
+
+/// The record of an item. A user who may read the item may lack the right to read that.
+fn readable_record(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> {
+    match recorded(tree, item) {
+        Err(ScrubError::Tree(error)) if error.errno() == Errno::ACCESS => Ok(Recorded::default()),
+        other => other,
+    }
+}
+
+fn digests_by(
+    tree: &Tree,
+    item: &str,
+    old: &Recorded,
+    before: Option<&BytesBefore<'_>>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ItemDigests, ScrubError> {
+    let was_written = |path: &[u8]| {
+        old.finished.as_ref().is_some_and(|finished| {
+            let file = tree.open_far(
+                &joined(item.as_bytes(), path),
+                OFlags::PATH | OFlags::NOFOLLOW,
+            );
+            file.and_then(rustix::fs::fstat)
+                .is_ok_and(|stat| finished.is_before(&stat))
+        })
     };
     let in_item = |path: &[u8]| path.get(item.len() + 1..).unwrap_or(path).to_vec();
     let below = before.map(|before| move |path: &[u8], size| before(&in_item(path), size));
@@ -162,6 +199,9 @@ pub fn answered_digests(
                 match verdict {
                     Verdict::Damaged => digests.damaged.push(path.clone()),
                     Verdict::WrongManifest => digests.altered.push(path.clone()),
+                    Verdict::New | Verdict::Changed if was_written(&path) => {
+                        digests.damaged.push(path.clone());
+                    }
                     Verdict::Same | Verdict::New | Verdict::Changed => {}
                 }
                 if let Some(answer) = found.answer {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::finding::ScrubError;
 use crate::archive::tree::{Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Marks, Notes};
+use ibi::Timestamp;
 
 /// The directory of the store that holds the manifests.
 pub const DIRECTORY: &str = "fixity";
@@ -26,6 +27,28 @@ pub(super) struct Recorded {
     pub(super) exists: bool,
     /// The time at which the item was last scrubbed.
     pub(super) when: Option<(i64, u32)>,
+    /// When the backup was finished, of an item in a backup.
+    pub(super) finished: Option<Finished>,
+}
+
+/// When a backup was finished. Its files and directories have the times of modification of the store, so that one that is later
+/// was changed in the backup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished(
+    /// None where it is not known.
+    pub Option<Timestamp>,
+);
+
+impl Finished {
+    /// Whether a file or directory was changed after that. A time that is later than that of the inode was set by a user.
+    pub(super) fn is_before(&self, stat: &Stat) -> bool {
+        let time = |seconds, nanoseconds: u64| {
+            Timestamp::from_unix(seconds, u32::try_from(nanoseconds).unwrap_or_default())
+        };
+        let modified = time(stat.st_mtime, stat.st_mtime_nsec);
+        let is_later = self.0.as_ref().is_some_and(|it| *it < modified);
+        is_later && modified <= time(stat.st_ctime, stat.st_ctime_nsec)
+    }
 }
 
 impl Recorded {
@@ -37,17 +60,22 @@ impl Recorded {
     }
 
     /// Whether a recorded file that is missing was removed. Removing a file changes its directory; if the directory has not
-    /// changed since the item was last scrubbed, the file is lost.
+    /// changed since the item was last scrubbed, the file is lost. In a backup all directories are younger than that, and what
+    /// was removed in the store was so before the backup was finished.
     pub(super) fn was_removed(&self, tree: &Tree, item: &str, path: &[u8]) -> bool {
-        match (directory_changed(tree, item, path), self.when) {
-            (Some((changed, _)), Some((scrubbed, _))) => changed >= scrubbed - 1,
-            _ => false,
+        let (Some(above), Some((scrubbed, _))) = (directory_above(tree, item, path), self.when)
+        else {
+            return false;
+        };
+        match &self.finished {
+            None => above.st_ctime >= scrubbed - 1,
+            Some(finished) => above.st_mtime >= scrubbed - 1 && !finished.is_before(&above),
         }
     }
 }
 
-/// The last change of the nearest existing directory above a path.
-fn directory_changed(tree: &Tree, item: &str, path: &[u8]) -> Option<(i64, u32)> {
+/// The nearest existing directory above a path.
+fn directory_above(tree: &Tree, item: &str, path: &[u8]) -> Option<Stat> {
     let mut above = path;
     while !above.is_empty() {
         let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
@@ -55,7 +83,7 @@ fn directory_changed(tree: &Tree, item: &str, path: &[u8]) -> Option<(i64, u32)>
         let full = joined(item.as_bytes(), above);
         let directory = tree.open_far(&full, OFlags::PATH | OFlags::DIRECTORY);
         if let Ok(stat) = directory.and_then(rustix::fs::fstat) {
-            return Some((stat.st_ctime, u32::try_from(stat.st_ctime_nsec).ok()?));
+            return Some(stat);
         }
     }
     None
@@ -76,6 +104,7 @@ pub(super) fn recorded(tree: &Tree, item: &str) -> Result<Recorded, ScrubError> 
         bad_lines,
         exists: !bytes.is_empty(),
         when: scrubbed_at(tree, item),
+        finished: None,
     })
 }
 

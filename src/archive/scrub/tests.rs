@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    DIRECTORY, LastScrub, Scrub, ScrubError, ScrubFinding, ScrubOptions, ScrubPart, ScrubTally,
-    contents_with_pieces, recorded_pieces,
+    DIRECTORY, Finished, ItemDigests, LastScrub, Scrub, ScrubError, ScrubFinding, ScrubOptions,
+    ScrubPart, ScrubTally, contents_with_pieces, digests_in_backup, item_digests, recorded_pieces,
 };
 use crate::archive::tree::{SIDECAR, Tree};
 use crate::formats::fixity::{self, Digest};
 use crate::formats::inventory::CHUNK;
 use crate::os::testing::TemporaryDirectory;
+use ibi::Timestamp;
 
 const ITEM: &str = "col/a.example/b/2020/01.02.03.04.05";
 
@@ -158,6 +159,67 @@ fn a_file_that_was_not_removed_is_lost() {
         (found, tally.is_wrong),
         (vec!["lost d/other".to_owned()], true)
     );
+}
+
+/// In a backup the time at which a directory or file was modified decides what was done there after the backup was finished.
+#[test]
+fn a_change_of_a_finished_backup_is_damage() {
+    let at = |seconds_ago: u64| SystemTime::now() - Duration::from_secs(seconds_ago);
+    let date = |path: &Path, time| {
+        let file = std::fs::File::open(path);
+        file.and_then(|it| it.set_modified(time)).expect("dated");
+    };
+    let seconds = |time: SystemTime| {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).expect("later");
+        since.as_secs().cast_signed()
+    };
+    let finished = || Finished(Some(Timestamp::from_unix(seconds(at(500)), 0)));
+    let (before, between, soon) = (
+        at(2000),
+        at(700),
+        SystemTime::now() + Duration::from_secs(9),
+    );
+    // The time of what is changed, and whether that is lost in the backup, and damaged there.
+    for (changed, finished, is_lost, is_damaged) in [
+        (Some(between), Some(finished()), false, false),
+        (Some(before), Some(finished()), true, false),
+        (None, Some(finished()), true, true),
+        (Some(soon), Some(finished()), false, false),
+        (None, Some(Finished(None)), false, false),
+        (Some(before), None, false, false),
+    ] {
+        let fixture = Fixture::new();
+        fixture.scrub(&ScrubOptions::default());
+        date(&fixture.recorded(fixity::WRITTEN), at(1000));
+        let item = fixture.item();
+        std::fs::write(item.join("file"), "edited").expect("written");
+        std::fs::write(item.join("new"), "new").expect("written");
+        std::fs::remove_file(item.join("d/other")).expect("removed");
+        if let Some(changed) = changed {
+            for name in ["file", "new", "d"] {
+                date(&item.join(name), changed);
+            }
+        }
+        let ItemDigests {
+            mut damaged,
+            absent,
+            ..
+        } = match &finished {
+            Some(finished) => {
+                digests_in_backup(&fixture.tree, ITEM, finished.clone(), &mut |_, _| ())
+            }
+            None => item_digests(&fixture.tree, ITEM, &mut |_, _| ()),
+        }
+        .expect("read");
+        damaged.sort();
+        let expected: &[&[u8]] = if is_damaged { &[b"file", b"new"] } else { &[] };
+        assert_eq!(damaged, expected, "{changed:?} {finished:?}");
+        assert_eq!(
+            absent.len(),
+            usize::from(is_lost),
+            "{changed:?} {finished:?}"
+        );
+    }
 }
 
 #[test]
