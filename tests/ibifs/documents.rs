@@ -424,7 +424,7 @@ fn the_manual_has_every_finding_of_fsck() {
 fn the_manual_has_every_code_of_scrub_backup_and_copy() {
     for (commands, file, count) in [
         (&["scrub"][..], "src/archive/scrub/finding.rs", 10),
-        (&["backup"], "src/archive/backup/finding.rs", 4),
+        (&["backup"], "src/archive/backup/finding.rs", 5),
         (&["copy", "claim"], "src/archive/transfer/skip.rs", 25),
         (&["repair"], "src/archive/repair/finding.rs", 6),
         (&["audit"], "src/archive/audit/finding.rs", 9),

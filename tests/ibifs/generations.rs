@@ -98,6 +98,29 @@ fn generations_are_checked_by_their_directory() {
     }
 }
 
+/// A new generation is the newest one, also where the one before it has a date to come, which is said; it is not removed.
+#[test]
+fn a_new_generation_is_the_newest_one() {
+    let env = environment();
+    prints(
+        &env,
+        "back > /dev/null; mv $(newest) G/2099-01-01T000000Z
+         for count in 1 2; do
+             ibifs mint S > /dev/null; ibifs backup S G --keep 1d | sed '1s/Z: .*/Z/; 2d'; diff -r S/col $(newest)/col
+         done
+         ibifs backup S G --keep 1d --json | jq -c '[.code, .path, .generation]'",
+        "ahead: 2099-01-01T000000Z\ngeneration 2099-01-01T000001Z; 1 generation in all\nremoved generation 2099-01-01T000000Z\n\
+         ahead: 2099-01-01T000001Z\ngeneration 2099-01-01T000002Z; 1 generation in all\nremoved generation 2099-01-01T000001Z\n\
+         [\"ahead\",\"2099-01-01T000002Z\",null]\n[null,null,\"2099-01-01T000003Z\"]",
+    );
+    // Of several in one second each has a later date.
+    prints(
+        &env,
+        "rm -r G; made() { ibifs backup S G --keep 9d --json | jq -r .generation; }; for count in 1 2 3 4; do made; done > made; sort -uc made; tail -n 1 made | diff - <(basename $(newest))",
+        "",
+    );
+}
+
 /// Three generations over removals and renames, in a mounted store: each has what there was.
 #[test]
 fn a_generation_has_what_was_removed_or_renamed_later() {

@@ -23,6 +23,9 @@ findings! {
         // The store has lost it; the backup still has it.
         Kept "kept" Warning
             "is missing from the store, though it was not removed; the backup still has it"
+        // The new generation is dated after it, so that it is the newest one.
+        Ahead "ahead" Warning
+            "is a generation of a date to come, and the new one is dated after it; see that the clock is right, then rename the directories to their dates"
         // The store itself has an error there, and so has the backup.
         Unsound "unsound" Warning
             "the store itself has errors, and so has the backup; run 'ibifs fsck' on both"

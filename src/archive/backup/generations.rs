@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::destination::{Closed, close_to_others, closed_directory};
 use super::earlier::Earlier;
 use super::filling::{fill, note_in_store};
-use super::finding::{BackupError, BackupFinding, BackupTally};
+use super::finding::{BackupCode, BackupError, BackupFinding, BackupTally};
 use super::keep::{Keep, date_of, name_of};
 use super::note::{self, BackupNote, Sharing};
 use crate::archive::finding::Reporter;
@@ -32,6 +32,9 @@ use ibi::pairs::Pairs;
 pub(super) const GENERATIONS: &str = "generations.ibi";
 const UNFINISHED: &str = "unfinished";
 const REMOVING: &str = "removing";
+
+/// The seconds by which the date of a generation may be ahead without being reported: each one has a date of its own.
+const AHEAD: i64 = 60 * 60;
 
 /// The bytes of the blocks that stat(2) counts.
 const BLOCK: u64 = 512;
@@ -238,14 +241,11 @@ impl Container<'_> {
         Ok(dated.map(|it| it.name).collect())
     }
 
-    /// Opens the newest generation, if this user can trust it.
-    fn newest(&self) -> Result<Option<(Tree, note::FileTime)>, BackupError> {
-        let Some(name) = self.finished()?.pop() else {
-            return Ok(None);
-        };
-        let opened = self.directory.directory(&name);
-        let opened = opened.map_err(self.failed(Action::Open, &name))?;
-        let path = self.path.join(&name);
+    /// Opens a generation, if this user can trust it.
+    fn opened(&self, name: &str) -> Result<Option<(Tree, note::FileTime)>, BackupError> {
+        let opened = self.directory.directory(name);
+        let opened = opened.map_err(self.failed(Action::Open, name))?;
+        let path = self.path.join(name);
         let since = note::read(&path).and_then(|note| note.since);
         let (stat, store) = (opened.stat(), rustix::fs::fstat(self.from.tree().root()));
         let is_trusted = stat.is_ok_and(|stat| {
@@ -278,26 +278,39 @@ impl Container<'_> {
         }
         let to = Tree::create_over(self.path.join(UNFINISHED), &opened)?;
         let _lock = Archive::hold(&to)?;
-        let newest = self.newest()?;
+        let last = self.finished()?.pop();
+        let newest = match &last {
+            Some(name) => self.opened(name)?,
+            None => None,
+        };
         let started = clock.now().to_rfc3339();
         let note = BackupNote::begin(self.from, &to, started, true)?;
         let earlier = newest
             .as_ref()
             .map(|(tree, since)| Earlier::new(tree, *since));
         let (tally, sharing) = fill(self.from, &to, earlier, clock, report, progress)?;
-        let mut date = clock.now();
-        let mut name = name_of(&date);
-        // Of two in one second, the other one has the next.
-        while self.directory.entry(&name).is_ok() {
-            date = Timestamp::from_unix(date.seconds() + 1, 0);
-            name = name_of(&date);
+        let next = |date: &Timestamp| Timestamp::from_unix(date.seconds() + 1, 0);
+        // The newest one by its name is the one that was made last, also if the clock was ahead.
+        let (now, last) = (clock.now(), last.as_deref().and_then(date_of));
+        let mut date = last.iter().map(next).fold(now.clone(), Ord::max);
+        while self.directory.entry(name_of(&date)).is_ok() {
+            date = next(&date);
         }
-        note.finish(&date.to_rfc3339(), tally.items, sharing)?;
+        let name = name_of(&date);
+        note.finish(&now.to_rfc3339(), tally.items, sharing)?;
         let placed = self
             .directory
             .rename_new(UNFINISHED, &self.directory, &name)
             .and_then(|()| self.directory.sync());
         placed.map_err(self.failed(Action::Rename, UNFINISHED))?;
+        if let Some(last) = last.filter(|it| it.seconds() > now.seconds() + AHEAD) {
+            let finding = BackupFinding {
+                code: BackupCode::Ahead,
+                path: name_of(&last).into_bytes(),
+                detail: None,
+            };
+            report(&finding).map_err(BackupError::Report)?;
+        }
         Ok((tally, name, sharing))
     }
 
