@@ -234,6 +234,20 @@ fn a_backup_counts_in_its_place() {
     );
 }
 
+/// What a backup is proved to have of an item that was removed since counts, until the backup is made again without it.
+#[test]
+fn a_removed_item_counts_in_its_backup() {
+    let env = pair();
+    prints(
+        &env,
+        "ibifs mint A | head -n 1 > two; for it in $(cat one two); do touch -d '1 hour ago' A/col/$it/doc/*; done
+         sleep 1.1; ibifs scrub A > said; ibifs backup A saved > said; ibifs audit A --with saved $(< one) > said; known A $(< one)
+         ibifs remove --store A $(< one) 2> said; grep 'that are left' said || true; known A $(< one)
+         ibifs remove --store A $(< two) --force 2> said; grep -o 'that are left.*' said; known A $(< two); ibifs backup A saved > said; known A $(< one)",
+        "archive br sp good, backup  good; 2 1 false\nbackup  good; 1 0 false\nthat are left: 0\n; 0 0 false\n; 0 0 false",
+    );
+}
+
 /// A package is listed by the path that the user gave, also when it is written again, and proves nothing; a user who may not enter
 /// the store is not told where.
 #[test]

@@ -186,15 +186,19 @@ impl Archive {
             copies.push(archive(said, Vec::new(), None));
         }
         let born = self.tree.born(&place);
-        let had_it = |backup: &&BackupNote| born.is_some_and(|born| born < backup.made.seconds());
+        let had_it = |backup: &&BackupNote| match &item.removed_at {
+            None => born.is_some_and(|born| born < backup.made.seconds()),
+            Some(removed) => backup.made < *removed,
+        };
         let changed = match backups {
             [] => None,
             _ => recorded_change(&self.tree, place.as_str()),
         };
-        copies.extend(backups.iter().filter(had_it).map(|backup| {
+        let in_backups = backups.iter().filter(had_it).map(|backup| {
             // A drill proves what the backup has, which is an earlier content if it was made before the item changed.
             let drilled = backup.proof.clone();
             let drilled = drilled.filter(|_| Some(backup.made.seconds()) >= changed);
+            let drilled = drilled.filter(|_| born.or(changed).is_some());
             KnownCopy {
                 made: Some(backup.made.clone()),
                 place: backup.place.clone(),
@@ -210,7 +214,10 @@ impl Archive {
                     .max_by(|one, other| one.at.cmp(&other.at)),
                 ..KnownCopy::new(CopyKind::Backup, backup.directory.clone())
             }
-        }));
+        });
+        // When a removed item was made is not known, so that only a proof shows that a backup has it.
+        let is_there = |copy: &KnownCopy| item.removed_at.is_none() || copy.proof.is_some();
+        copies.extend(in_backups.filter(is_there));
         ItemCopies {
             names: item.names.clone(),
             count: self
@@ -269,14 +276,16 @@ impl Archive {
     }
 
     /// Logs that fewer copies of an item are left than the Archive wants at least, after it was removed.
-    pub(super) fn log_too_few(&self, removed: &Item) {
-        let known = self.backups().map(|all| self.copies_of(removed, &all));
-        match known.map(|known| known.too_few_without(&self.facts, &self.clock.now())) {
+    pub(super) fn log_too_few(&self, names: &Names) {
+        let known = self.backups().and_then(|all| {
+            let removed = self.store.find_by_names(names)?;
+            Ok(removed.map(|removed| self.copies_of(&removed, &all)))
+        });
+        let left = known.map(|known| known?.too_few_without(&self.facts, &self.clock.now()));
+        match left {
             Ok(None) => {}
-            Ok(Some(left)) => {
-                log::warn!("proved copies of {} that are left: {left}", removed.names);
-            }
-            Err(error) => log::debug!("the copies of {} are not known: {error}", removed.names),
+            Ok(Some(left)) => log::warn!("proved copies of {names} that are left: {left}"),
+            Err(error) => log::debug!("the copies of {names} are not known: {error}"),
         }
     }
 

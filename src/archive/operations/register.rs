@@ -106,7 +106,7 @@ impl Editor<'_> {
                 ),
             }
         }
-        self.log_too_few(&item);
+        self.log_too_few(&item.names);
         Ok(())
     }
 
