@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use crate::archive::Archive;
 use crate::archive::store::Item;
 use crate::formats::copies::Gone;
 use crate::formats::item::{Names, State};
@@ -71,12 +72,14 @@ pub(super) fn item_with(
     object
 }
 
-/// The identifiers in a text; nulls if it is not an identifier.
-pub(super) fn names_in(text: &str) -> Map<String, Value> {
-    match Ibi::parse(text) {
-        Ok(ibi) => names(&Names::from(ibi)),
-        Err(_) => no_names(),
-    }
+/// The identifiers of the item at a place of a store: those that the index has, else the one in its path; nulls if it has none.
+pub(super) fn names_at(archive: Option<&Archive>, place: &str) -> Map<String, Value> {
+    let (_, name) = place.split_once('/').unwrap_or_default();
+    let Ok(name) = Ibi::parse(name).map(Names::from) else {
+        return no_names();
+    };
+    let known = archive.and_then(|it| it.store().find_by_names(&name).ok()?);
+    names(&known.map_or(name, |it| it.names))
 }
 
 /// The identifiers of an unknown item.
@@ -126,7 +129,7 @@ mod tests {
             Value::Object(item),
             json!({ "rep": null, "ibip": "8JMKD3MGP8W/34PGRBS", "state": "Original" })
         );
-        assert_eq!(names_in("none"), no_names());
+        assert_eq!(names_at(None, "col/none"), no_names());
         assert_eq!(relation(&RelationKind::NextEdition), "nextedition");
     }
 }

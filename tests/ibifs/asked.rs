@@ -206,7 +206,7 @@ fn users_copy_into_a_mount() {
             fetch 60001 $U/$first | named || true; fetch 60001 --bring-back $U/$first | named; cat B/$first/doc/file; find c1 -type f ! -name lock | wc -l
             fetch 60001 $U/$first | tail -n 1; fetch 60002 --from $U $first | named; as 60001 ibifs copy $U/$first B 2>&1 | named | grep -o 'cannot make.*' || true
             # What changes the records of a store is for its owner.
-            for command in "transfer A/$second B" "transfer A/$second A.store" "claim --from B A/$second" "claim --from A B/$first"; do
+            for command in "transfer A/$second B" "transfer A/$second A.store" "claim --from B A/$second" "claim --from A B/$first" "audit A --key"; do
                 as 60001 ibifs $command 2>&1 | sed 's/.*: only/only/; s/;.*//' || true; done
             as 60001 ibifs copy nonsense B 2>&1 | cut -c-52 || true
             ibifs umount B; ibifs fsck B.store | tail -n 1"#
@@ -225,7 +225,7 @@ fn users_copy_into_a_mount() {
          only the owner of the store that is mounted there transfers and claims originals\nibifs: 'A.store' may not be read: permission denied\n\
          only the owner of the store that is mounted there transfers and claims originals\n\
          only the owner of the store that is mounted there transfers and claims originals\n\
-         ibifs: 'nonsense' is neither a path nor an identifie\n4 items, 0 findings",
+         only the owner of the store that is mounted there audits it\nibifs: 'nonsense' is neither a path nor an identifie\n4 items, 0 findings",
     );
 }
 

@@ -96,6 +96,10 @@ fn nothing_is_overwritten_by_a_restore() {
             "ibifs restore $(item 1) --from there",
             "is no finished backup",
         ),
+        (
+            "chmod 755 .; chmod 700 G; setpriv --reuid=60001 --regid=60001 --clear-groups env HOME=/nonexistent ibifs backup --drill G",
+            "may not be read: permission denied",
+        ),
     ] {
         env.complains(&script(restore), why);
     }

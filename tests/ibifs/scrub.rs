@@ -378,8 +378,8 @@ fn it_touches_nothing_but_its_own() {
 import json
 for line in open(\"printed\"):
     printed = json.loads(line)
-    print(*(printed[key] for key in [\"code\", \"path\", \"accepted\"] if key in printed), printed.get(\"found\", \"\"))'",
-        "new doc/more False \ndamaged doc/one False \n{'damaged': 1, 'new': 1}",
+    print(*(printed[key] for key in [\"code\", \"path\", \"accepted\"] if key in printed), printed.get(\"found\", bool(printed.get(\"ibip\"))))'",
+        "new doc/more False True\ndamaged doc/one False True\n{'damaged': 1, 'new': 1}",
     );
     env.exits("ibifs scrub nowhere", 3);
     env.exits("ibifs scrub A --rate 0", 2);

@@ -19,7 +19,7 @@ use super::keep::{Keep, date_of, name_of};
 use super::note::{self, BackupNote, Sharing};
 use crate::archive::finding::Reporter;
 use crate::archive::tree::{Action, Tree};
-use crate::archive::{Archive, BACKUP_NOTE, Clock, FACTS, StoreLock};
+use crate::archive::{Archive, ArchiveError, BACKUP_NOTE, Clock, FACTS, StoreLock};
 use crate::formats::item::Names;
 use crate::os::deep::walk_noting;
 use crate::os::directory::Directory;
@@ -410,7 +410,11 @@ pub fn find(text: &Path) -> Result<PathBuf, BackupError> {
         path: path.to_owned(),
         date: date.to_owned(),
     };
-    let Some(found) = list(path).map_err(|_| none())? else {
+    let listed = list(path).map_err(|errno| match errno {
+        Errno::ACCESS => ArchiveError::ClosedStore { path: path.into() }.into(),
+        _ => none(),
+    });
+    let Some(found) = listed? else {
         return if date.is_empty() && note::read(path).is_some() {
             Ok(path.to_owned())
         } else {

@@ -9,7 +9,7 @@ use super::access::StoreAccess;
 use super::backup::noted_directory;
 use super::repair::{self, archive_place, place_of};
 use super::scrub::item_in;
-use super::transfer::{is_same, refuse_shut};
+use super::transfer::is_same;
 use super::{network, put_out, say, usage};
 use crate::archive::answering::audit_key;
 use crate::archive::audit::{Audit, AuditFinding, AuditPeer, AuditTally, Side, StorePeer};
@@ -51,7 +51,16 @@ enum Other<'a> {
 
 pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
     let access = StoreAccess::at(&options.place)?;
-    refuse_shut(&access)?;
+    if let Some(mounted) = access.asked() {
+        let path = mounted.mount_point.display();
+        return Err(Failure::new(
+            Exit::Refused,
+            message!(
+                "'{path}': only the owner of the store that is mounted there audits it; let the owner run the command",
+                path
+            ),
+        ));
+    }
     access.learn();
     let store = Local::reading(&access.store)?;
     let Some(with) = options.with.as_deref().filter(|_| !options.key) else {
@@ -78,7 +87,9 @@ pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
             &mut peer,
         );
     }
-    let other = StoreAccess::at(&place_of(with))?;
+    let place = place_of(with);
+    let name = place.to_string_lossy();
+    let other = StoreAccess::at(&place)?;
     if is_same(&other.store, &access.store) {
         return Err(usage(message!(
             "'{from}' is the store itself; name another place that has copies",
@@ -89,12 +100,12 @@ pub(super) fn run(options: &cli::Audit) -> Result<Exit, Failure> {
     let backup = there.service().matches(store.service());
     let end = End {
         access: &other,
-        name: with,
+        name: &name,
         facts: facts(&there),
         is_backup: backup,
     };
     let directory = backup.then(|| noted_directory(&other.store));
-    let mut peer = StorePeer::new(there, with, directory);
+    let mut peer = StorePeer::new(there, &name, directory);
     audit(
         options,
         &store,
@@ -142,6 +153,7 @@ fn audit(
     peer: &mut dyn AuditPeer,
 ) -> Result<Exit, Failure> {
     let is_json = options.output.json;
+    let index = is_json.then(|| store.archive());
     let progress = ProgressLine::of_items(|| match names.len() {
         0 => store.archive().store().held_items().ok(),
         some => u64::try_from(some).ok(),
@@ -160,7 +172,7 @@ fn audit(
             kept: None,
             sentence: finding.sentence(),
         };
-        progress.aside(|| put_out(&printed.text(is_json)))
+        progress.aside(|| put_out(&printed.text(index)))
     };
     let mut mend = |side: Side, names: &Names| {
         let (to, peer) = match (side, there) {
@@ -186,7 +198,7 @@ fn audit(
                 kept: finding.kept.as_deref(),
                 sentence: finding.sentence(),
             };
-            progress.aside(|| put_out(&printed.text(is_json)))
+            progress.aside(|| put_out(&printed.text(index)))
         };
         let from = match (side, there) {
             (Side::There, _) => here.as_place(),
@@ -323,8 +335,9 @@ struct Printed<'a> {
 }
 
 impl Printed<'_> {
-    fn text(&self, is_json: bool) -> String {
-        if !is_json {
+    /// A line of text, or of JSON with the names that an index has.
+    fn text(&self, index: Option<&Archive>) -> String {
+        if index.is_none() {
             let path = joined(self.item.as_bytes(), self.path);
             let path = match self.peer {
                 Some(peer) => joined(peer.as_bytes(), &path),
@@ -338,8 +351,7 @@ impl Printed<'_> {
                 localized(&sentence)
             );
         }
-        let (_, name) = self.item.split_once('/').unwrap_or_default();
-        let mut object = json::names_in(name);
+        let mut object = json::names_at(index, self.item);
         object.insert("code".into(), json!(self.code));
         object.insert("in".into(), json!(self.peer));
         object.insert("path".into(), json!(shown(self.path)));

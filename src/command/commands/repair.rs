@@ -159,7 +159,7 @@ fn mend(
             }
         }
         let text = if is_json {
-            finding_json(finding)
+            finding_json(finding, store.archive())
         } else {
             finding_line(finding)
         };
@@ -285,9 +285,8 @@ pub(super) fn with_kept(sentence: Message, kept: Option<&[u8]>) -> Message {
     }
 }
 
-fn finding_json(finding: &RepairFinding) -> String {
-    let (_, name) = finding.item.split_once('/').unwrap_or_default();
-    let mut object = json::names_in(name);
+fn finding_json(finding: &RepairFinding, archive: &Archive) -> String {
+    let mut object = json::names_at(Some(archive), &finding.item);
     object.insert("code".into(), json!(finding.code.word()));
     object.insert("path".into(), json!(shown(&finding.path)));
     object.insert("kept".into(), json!(finding.kept.as_deref().map(shown)));

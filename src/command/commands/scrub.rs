@@ -50,9 +50,11 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
         some => u64::try_from(some).ok(),
     });
     let is_told = !options.dry_run && keeps_history(&tree);
+    let index = OnceCell::new();
+    let index = || index.get_or_init(|| access.read().ok()).as_ref();
     let mut telling = Telling {
         access: &access,
-        index: OnceCell::new(),
+        index: &index,
         named: places.clone(),
         tree: &tree,
         item: String::new(),
@@ -67,7 +69,7 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
             telling.found(finding);
         }
         let text = if options.output.json {
-            finding_json(finding)
+            finding_json(finding, index())
         } else {
             finding_line(finding)
         };
@@ -107,7 +109,8 @@ pub(super) fn run(options: &cli::Scrub) -> Result<Exit, Failure> {
 struct Telling<'a> {
     access: &'a StoreAccess,
     tree: &'a Tree,
-    index: OnceCell<Option<Archive>>,
+    /// The index, if it can be read: a scrub needs none.
+    index: &'a dyn Fn() -> Option<&'a Archive>,
     /// The items that were named, and are not known to be wrong.
     named: Vec<Place>,
     /// The place of the last item with findings, and when it was scrubbed before.
@@ -142,12 +145,6 @@ impl Telling<'_> {
         }
     }
 
-    /// The index, if it can be read: a scrub needs none.
-    fn index(&self) -> Option<&Archive> {
-        let index = self.index.get_or_init(|| self.access.read().ok());
-        index.as_ref()
-    }
-
     fn end_item(&mut self) {
         let wrong = std::mem::take(&mut self.wrong).join(", ");
         let changed = std::mem::take(&mut self.changed).join(", ");
@@ -169,7 +166,7 @@ impl Telling<'_> {
             return self.access.tell(EventKind::Scrubbed, Some(names), &note);
         }
         let mut last = None;
-        if let Some(index) = self.index() {
+        if let Some(index) = (self.index)() {
             // It is told again where it is not known.
             let _ = index.each_event(Some(names), |event| {
                 let told = Told::parse(&event.line);
@@ -197,7 +194,7 @@ impl Telling<'_> {
             }
             return;
         }
-        let known = self.index().zip(self.before.as_ref());
+        let known = (self.index)().zip(self.before.as_ref());
         let is_untold = known.map(|(index, since)| index.is_untold(names, since));
         if matches!(is_untold, Some(Ok(true))) {
             let note = message!("not told before: {note}", note);
@@ -266,9 +263,8 @@ fn finding_line(finding: &ScrubFinding) -> String {
     format!("{word}: {}: {}\n", shown(&path), localized(&sentence))
 }
 
-fn finding_json(finding: &ScrubFinding) -> String {
-    let (_, name) = finding.item.split_once('/').unwrap_or_default();
-    let mut object = json::names_in(name);
+fn finding_json(finding: &ScrubFinding, index: Option<&Archive>) -> String {
+    let mut object = json::names_at(index, &finding.item);
     object.insert("code".into(), json!(finding.code.word()));
     object.insert("path".into(), json!(shown(&finding.path)));
     object.insert("sentence".into(), json!(finding.sentence()));

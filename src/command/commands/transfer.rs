@@ -226,7 +226,7 @@ pub(super) fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 /// Refuses a mount of which this user may not enter the store: which Archive holds an original is in its records.
-pub(super) fn refuse_shut(access: &StoreAccess) -> Result<(), Failure> {
+fn refuse_shut(access: &StoreAccess) -> Result<(), Failure> {
     let Some(mounted) = access.asked() else {
         return Ok(());
     };
