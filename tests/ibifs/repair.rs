@@ -376,6 +376,13 @@ fn a_lost_item_is_brought_back() {
          mends D --all --from B | cut -d: -f1; look D | diff was.D -",
         "lost-item\n2 items\nunmount the store\nbrought-back\n1 item\nknown here; copy it with 'ibifs copy'\nbrought-back\n2 items",
     );
+    // The item of the service is made again from the facts.
+    shows(
+        "service=$(ibifs status D --json | jq -r '.[0].archiveservice.rep'); rm -r D/col/$service
+         { ibifs repair D --all --from B --json || true; } | jq -c 'select(.code) | [.code, .ibip != null]'; mends D --all --from B > /dev/null
+         { ibifs restore $service --store D --from B 2>&1 || true; } >> said; grep -o \"'ibifs fsck --repair' makes again\" said; { ibifs fsck D --repair || true; } > said; ibifs fsck D | tail -n 1",
+        "[\"lost-item\",true]\n'ibifs fsck --repair' makes again\n'ibifs fsck --repair' makes again\n2 items, 0 findings",
+    );
     shows("cp $s/.ibi description; chmod -R a+rX $d; chmod 755 D", "");
     let served = Served::start(&env, "D");
     let url = &served.url;

@@ -140,7 +140,10 @@ fn put_back(
     progress: &mut ByteProgress<'_>,
 ) -> Result<Moved, TransferError> {
     if arrival.names.matches(to.service()) {
-        return Err(Skip::Service.into());
+        let why = message!(
+            "it is the item of the Archive's own service, which 'ibifs fsck --repair' makes again"
+        );
+        return Err(Skip::NotTaken(why).into());
     }
     let held = to.archive().held(arrival.names)?;
     if let Some(item) = held
