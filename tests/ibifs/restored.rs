@@ -172,7 +172,7 @@ fn a_drill_finds_what_a_backup_has_lost() {
              lose D; lose $(echo G/2*)
              for backup in D G; do { ibifs backup --drill $backup || true; } | sed "s;$(item 2);2;; s;$(item 3);3;; s;$(item 4);4;" | cut -d: -f1,2 | grep ': col' | sort; done"#,
         ),
-        &"damaged: col/2/doc/two
+        "damaged: col/2/doc/two
 damaged: col/4/doc/new
 damaged: col/4/doc/one
 not-restored: col/2/doc/one
