@@ -146,7 +146,7 @@ fn a_restore_may_stop_at_every_step() {
     ));
     env.complains(
         &script("ibifs restore $(item 1) --from G --store A.store"),
-        "is damaged here",
+        "is damaged, or was changed in the backup",
     );
     env.sh(&script("no ls A.store/col/$(item 1)"));
 }
@@ -180,6 +180,27 @@ not-restored: col/3
 "
             .repeat(2)
             .trim_end(),
+    );
+}
+
+/// What was changed, replaced or removed in a backup after it was made is not put back, nor written elsewhere. What was changed in
+/// the store before, since the last scrub, is.
+#[test]
+fn what_was_changed_in_a_backup_is_not_restored() {
+    let env = environment();
+    env.prints(
+        &script(
+            r#"sleep 1.1; echo newer > A/$(item 2)/doc/file; rm A/$(item 3)/doc/file; ln -s ../.. A/$(item 3)/doc/file; mv A/$(item 1)/doc/sub/set A/$(item 3)/doc/set; ibifs backup A G --keep 1d > /dev/null
+            for count in 2 3; do rm -r A/$(item $count); ibifs restore $(item $count) --from G --store A > /dev/null; done; cat A/$(item 2)/doc/file; ls A/$(item 3)/doc
+            rm -r A/$(item 1); ibifs umount A; mv G G0; there=$(basename G0/2*); sleep .05
+            for harm in 'rm $f' 'echo overwritten > $f' 'rm $f; ln -s /etc/passwd $f' 'ln -f $b/archive.ibi $f' 'echo overwritten > $f; rm -r $b/fixity/col/*'; do
+                rm -rf G; cp -a G0 G; b=G/$there; f=$b/col/$(item 1)/doc/file; eval "$harm"
+                for to in "--store A.store" "--store A.store --to new"; do { ibifs restore $(item 1) --from G $to 2>&1 || true; } | grep -o -e "is damaged, or was changed" -e "not those that were recorded here" || echo "$harm"; no ls A.store/col/$(item 1); no ls new; done
+            done | uniq -c | sed 's/^ *//'
+            rm -rf G; cp -a G0 G; rm -r G/$there/fixity/col/* G/$there/col/$(item 1)/doc/file
+            { ibifs restore $(item 1) --from G --store A.store 2>&1 || true; } | grep -o 'not those that were recorded here'; no ls A.store/col/$(item 1); ibifs restore $(item 1) --from G0 --to new > /dev/null; cat new/doc/file"#,
+        ),
+        "newer\nfile\nset\n8 is damaged, or was changed\n1 not those that were recorded here\n1 is damaged, or was changed\nnot those that were recorded here\n1",
     );
 }
 

@@ -235,6 +235,13 @@ impl Archive {
         Finished(text.and_then(|text| Timestamp::parse_rfc3339(&text).ok()))
     }
 
+    /// When a backup was last begun, as it says itself.
+    #[must_use]
+    pub fn begun_backup(path: &Path) -> Option<Timestamp> {
+        let begun = backup_note(path)?.get("started")?.to_string();
+        Timestamp::parse_rfc3339(&begun).ok()
+    }
+
     /// Refuses to change a generation of a backup.
     pub(super) fn refuse_generation(path: &Path) -> Result<(), ArchiveError> {
         if Archive::is_generation(path) {

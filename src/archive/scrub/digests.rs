@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use super::finding::ScrubError;
 use super::reading::{BytesBefore, ItemReader, ReadOutcome, is_damage};
-use super::records::{DIRECTORY, Finished, Recorded, recorded};
+use super::records::{DIRECTORY, Finished, Recorded, directory_above, recorded};
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Verdict, Written};
 use ibi::message;
@@ -170,8 +170,10 @@ fn digests_by(
                 &joined(item.as_bytes(), path),
                 OFlags::PATH | OFlags::NOFOLLOW,
             );
-            file.and_then(rustix::fs::fstat)
-                .is_ok_and(|stat| finished.is_before(&stat))
+            // Another file that is put in its place has its own time.
+            let above = directory_above(tree, item, path);
+            let mut both = file.and_then(rustix::fs::fstat).into_iter().chain(above);
+            both.any(|stat| finished.is_before(&stat))
         })
     };
     let in_item = |path: &[u8]| path.get(item.len() + 1..).unwrap_or(path).to_vec();

@@ -75,7 +75,7 @@ impl Recorded {
 }
 
 /// The nearest existing directory above a path.
-fn directory_above(tree: &Tree, item: &str, path: &[u8]) -> Option<Stat> {
+pub(super) fn directory_above(tree: &Tree, item: &str, path: &[u8]) -> Option<Stat> {
     let mut above = path;
     while !above.is_empty() {
         let cut = above.iter().rposition(|byte| *byte == b'/').unwrap_or(0);

@@ -196,7 +196,7 @@ fn a_change_of_a_finished_backup_is_damage() {
         std::fs::write(item.join("new"), "new").expect("written");
         std::fs::remove_file(item.join("d/other")).expect("removed");
         if let Some(changed) = changed {
-            for name in ["file", "new", "d"] {
+            for name in ["file", "new", "d", ""] {
                 date(&item.join(name), changed);
             }
         }

@@ -317,6 +317,32 @@ impl Local {
         if let Some(path) = content.damaged.first() {
             return Err(Skip::Damaged(shown(path)).into());
         }
+        self.readable_manifest(item, content)
+    }
+
+    /// The digests of an item of a backup to restore; an error if it is not as it was when the backup was finished, also where
+    /// a file was lost.
+    pub(super) fn manifest_in_backup(
+        &self,
+        item: &Item,
+        progress: &mut ByteProgress<'_>,
+    ) -> Result<Manifest, TransferError> {
+        let place = Place::of(&item.names);
+        let tree = self.archive.tree();
+        let finished = Archive::finished_backup(tree.path());
+        let mut report = |_, bytes| progress(bytes);
+        let content = scrub::digests_in_backup(tree, place.as_str(), finished, &mut report)?;
+        match content.damaged.iter().chain(&content.absent).next() {
+            Some(path) => Err(Skip::DamagedInBackup(shown(path)).into()),
+            None => self.readable_manifest(item, content),
+        }
+    }
+
+    fn readable_manifest(
+        &self,
+        item: &Item,
+        content: scrub::ItemDigests,
+    ) -> Result<Manifest, TransferError> {
         match content.unread.first() {
             Some((path, why)) => {
                 Err(Skip::Unread(message!("'{path}': {why}", path = shown(path), why)).into())

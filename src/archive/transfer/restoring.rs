@@ -16,7 +16,7 @@ use super::skip::Skip;
 use crate::archive::backup::{BackupFinding, ItemCopier, Staging, UNCOMPARED};
 use crate::archive::store::Item;
 use crate::archive::tree::{Action, Place, SIDECAR, Tree};
-use crate::archive::{ArchiveError, scrub};
+use crate::archive::{Archive, ArchiveError, scrub};
 use crate::formats::fixity::{Found, Manifest, shown};
 use crate::formats::item::Names;
 use crate::os::directory::Directory;
@@ -39,7 +39,34 @@ pub fn restore(
         );
         return Err(Skip::NotTaken(why).into());
     }
-    SentItem::of(backup, names, None)?.with(|arrival| put_back(arrival, to, progress))
+    let item = backup.item(names)?;
+    refuse_other_record(backup, &item, to)?;
+    let manifest = |progress: &mut ByteProgress<'_>| backup.manifest_in_backup(&item, progress);
+    SentItem::of(backup, names, None)?.with(|arrival| {
+        let arrival = Arrival {
+            manifest: &manifest,
+            sidecar: arrival.sidecar.clone(),
+            ..*arrival
+        };
+        put_back(&arrival, to, progress)
+    })
+}
+
+/// Refuses an item of which the backup has not the digests that were recorded here before the backup was begun.
+fn refuse_other_record(backup: &Local, item: &Item, to: &Local) -> Result<(), TransferError> {
+    let place = Place::of(&item.names);
+    let (here, there) = (to.archive().tree(), backup.archive().tree());
+    let recorded = scrub::recorded_change(here, place.as_str());
+    let begun = Archive::begun_backup(there.path()).map(|it| it.seconds());
+    let is_its_own = recorded.is_some() && recorded < begun;
+    let digests = |tree| scrub::recorded_digests(tree, place.as_str());
+    if !is_its_own || digests(here)? == digests(there)? {
+        return Ok(());
+    }
+    let why = message!(
+        "its digests in the backup are not those that were recorded here before; name another generation or backup, or copy what is there with cp(1)"
+    );
+    Err(Skip::NotTaken(why).into())
 }
 
 /// Puts a lost item back as it is recorded, from a backup of its store, or from a copy of it in another one.
@@ -222,7 +249,7 @@ pub fn restore_to(
 ) -> Result<Moved, TransferError> {
     let item = backup.item(names)?;
     let from = backup.directory(&item)?;
-    let wanted = backup.sound_manifest(&item, progress)?;
+    let wanted = backup.manifest_in_backup(&item, progress)?;
     let failed = |errno: Errno| {
         let path = path.display();
         TransferError::System(match errno {

@@ -46,6 +46,9 @@ findings! {
         // According to the record of a scrub.
         Damaged(path: String) "damaged" Error
             "'{path}' is damaged here; mend it with 'ibifs repair', or restore it from a copy"
+        // The same, in a backup.
+        DamagedInBackup(path: String) "damaged" Error
+            "'{path}' is damaged, or was changed in the backup after that was made; name another generation or backup, or copy what is there with cp(1)"
         // The digests were recorded, of files with the same size and time.
         Disputed(path: String) "disputed" Error
             "'{path}' has another digest than was recorded of it at the destination, and the same size and time; compare both with a third copy"
