@@ -347,11 +347,12 @@ fn one_that_dies_leaves_nothing_undone() {
         ibifs mount s m -o shared; dead=$(pids); ibifs mount s n -o shared
         ask() { psql -At "$(< url)" -c "$1"; }
         one=$(mint m one); two=$(mint n two); touch "m/$(dirname $one)/.x.Ab12Cd"; mkdir s/staging/mint-h00000000000000ff-1
-        ls s/staging | wc -l; kill -9 $dead; rm -r s/col/$one
+        # The other process may have removed what is of none already.
+        ls s/staging | grep -vc 00ff-1; kill -9 $dead; rm -r s/col/$one
         until [ "$(ask 'SELECT count(*) FROM host')" = 1 ] && [ "$(ask 'SELECT count(*) FROM unsettled WHERE host < 0')" = 0 ]; do sleep 0.1; done
         waits eval '[ -z "$(ls s/staging)" ]'; stat -c %F s/col/$one/.ibi; mint n three > /dev/null
         ibifs status s --json | jq '.[0].hosts[].marks > 0'; ibifs umount n; ibifs fsck s"#,
-        "2\nregular file\ntrue\n4 items, 0 findings",
+        "1\nregular file\ntrue\n4 items, 0 findings",
     );
 }
 

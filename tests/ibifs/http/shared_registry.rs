@@ -143,14 +143,15 @@ fn two_resolvers_have_one_registry() {
             fixture.prints(resolver, &led, "");
             fixture.prints(resolver, "include inclusion", "200 ");
         }
-        // Each stop is logged once.
+        // Each stop is logged once, or by a connection that was left as well, but not by each request.
         for log in ["one.log", "two.log"] {
             let read = format!("awaits {count} grep -c 'is read again' {log}");
             fixture.prints(&one, &read, "");
             let logged = fixture
                 .env
                 .sh(&format!("grep -c 'cannot be reached' {log}"));
-            assert_eq!(logged, count.to_string());
+            let logged: usize = logged.parse().expect("a count");
+            assert!((count..=2 * count).contains(&logged), "{logged}");
         }
     }
     fixture.prints(&one, "include exclusion", "200 ");
