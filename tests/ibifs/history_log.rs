@@ -54,12 +54,15 @@ fn a_full_disk_only_delays_events() {
     let disk = Disk::new(env.root(), "disk", Format::Ext4, 16);
     sh(
         &env,
-        "begins disk/S; mkdir M; ibifs mount disk/S M; mkdir M/.mint/first; sleep 1.5
+        "begins disk/S; mkdir M; ibifs mount disk/S M; mkdir M/.mint/first; item=$(rep M/.mint/first)
+         # The rights of an item are told once its files were counted.
+         waits eval \"sqlite3 disk/S/relations.sqlite3 'SELECT rep FROM content JOIN item ON item.id = content.item' | grep -x $item\"; sleep 1.5
          dd if=/dev/zero of=disk/filler bs=1M status=none 2> full || true
          dd if=/dev/zero of=disk/filler2 bs=1 count=4096 status=none 2> full || true
          # Those that are answered are told, those that are not are not.
-         for i in {1..300}; do mkdir M/.mint/x$i 2> full || break; done; sleep 2
-         rm disk/filler*; mkdir M/.mint/last; ibifs umount M; ibifs mount disk/S M; ibifs umount M
+         for i in {1..300}; do mkdir M/.mint/x$i 2> full || break; done
+         for mode in 700 750 700 750; do chmod $mode M/$item; done; sleep 2
+         rm disk/filler*; mkdir M/.mint/last; ibifs umount M; test $(ibifs history --store disk/S $item | grep -c -e ' rights ' -e ' published ') = 4; ibifs mount disk/S M; ibifs umount M
          told disk/S; test $(wc -l < events) -ge 2",
     );
     drop(disk);

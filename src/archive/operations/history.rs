@@ -91,6 +91,7 @@ impl Archive {
     fn append_some(&self) -> Result<usize, ArchiveError> {
         let left = LeftLines::find(self.tree.root())?;
         let is_left = left.is_some_and(|left| left.is_any());
+        self.store.tell_kept()?;
         if !is_left && self.store.waiting_events(1)?.is_empty() {
             return Ok(0);
         }
@@ -243,7 +244,7 @@ impl Archive {
     }
 
     /// Records an event that changes no row of an item; without the lock of the store it is left for the process that writes
-    /// the log. A failure is logged: what has happened has happened.
+    /// the log. What has happened has happened: after a failure, which is logged, the event is recorded when that is possible.
     pub fn tell(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
         if self.lock.is_none() {
             return leave_event(&self.tree, by, kind, item, note);
@@ -251,6 +252,9 @@ impl Archive {
         let told = self.store.tell(by, kind, item, note);
         log_untold(kind, told.map_err(ArchiveError::from));
     }
+        if told.is_err() {
+            self.store.keep_told(by, kind, item, note);
+        }
 
     /// Tells that mode, owner or group of an item's directory were changed, from which to which. That an item which is being
     /// copied in gets those that it had is no event of its own.
@@ -270,9 +274,8 @@ impl Archive {
             };
             let text = |(mode, uid, gid): Rights| format!("{:04o} {uid}:{gid}", mode & 0o7777);
             let note = format!("{} -> {}", text(before), text(after));
-            Ok(self
-                .store
-                .tell(By::of(by), kind, Some(&item.names), &note)?)
+            self.tell(By::of(by), kind, Some(&item.names), &note);
+            Ok(())
         };
         log_untold(EventKind::RightsChanged, told());
     }
@@ -284,9 +287,8 @@ impl Archive {
                 return Ok(());
             }
             let (names, note) = (self.known(item)?.names, "access control list");
-            Ok(self
-                .store
-                .tell(By::of(by), EventKind::RightsChanged, Some(&names), note)?)
+            self.tell(By::of(by), EventKind::RightsChanged, Some(&names), note);
+            Ok(())
         };
         log_untold(EventKind::RightsChanged, told());
     }
