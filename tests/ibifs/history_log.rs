@@ -83,6 +83,22 @@ fn the_history_needs_only_its_files() {
     );
 }
 
+/// An index that is made again from the lines of the log takes none of another one than the entry.
+#[test]
+fn a_rebuilt_index_takes_no_forged_line() {
+    let env = TestEnv::new().with_index_file();
+    prints(
+        &env,
+        r#"begins S; ibifs mint S --count 300 > minted; sed -i '/^280 /s/"minted"/"removed"/' S/log/events/*.txt; lose_index S
+         for i in 1 2; do ibifs mint S > more 2> said; grep -o 'the line of entry 280 is .*' said | sort -u; done
+         ibifs history S 2> out | grep -c ' removed ' || true; finds S | grep log-; sed -i '/^280 /s/"removed"/"minted"/' S/log/events/*.txt
+         ibifs mint S > more; told S"#,
+        "the line of entry 280 is missing in 'log/events', or damaged; restore the directory 'log' of the store from a backup\n\
+         the line of entry 280 is missing in 'log/events', or damaged; restore the directory 'log' of the store from a backup\n0\n\
+         log-damaged log/events",
+    );
+}
+
 /// A backup in the middle of work has a log that counts what its index knows: it goes on from there, with each event once.
 #[test]
 fn a_backup_goes_on_with_its_log() {

@@ -15,7 +15,7 @@ use crate::formats::tlog::proof::Proof;
 use crate::formats::tlog::tile::{Tile, WIDTH};
 
 /// The last checkpoint that witnesses have cosigned.
-const WITNESSED: &str = "witnessed";
+pub(super) const WITNESSED: &str = "witnessed";
 
 /// The directory of checkpoints that were stamped, each with its stamp in a file beside it.
 const STAMPS: &str = "stamps";
@@ -212,13 +212,34 @@ impl LogReader {
     /// Calls `each` with the number and the line of each entry from one on, until it breaks.
     ///
     /// # Errors
-    /// A line is missing or damaged.
+    /// A line is missing, or is not the one of its entry; a tile is missing or damaged.
     pub fn lines(
         &self,
         first: u64,
         each: &mut dyn FnMut(u64, LogLine) -> ControlFlow<()>,
     ) -> Result<(), LogFileError> {
-        months::each_line(&self.files, first..self.checkpoint.size, each)
+        let (mut hashes, mut failed) = (Vec::new(), None);
+        months::each_line(
+            &self.files,
+            first..self.checkpoint.size,
+            &mut |number, line| {
+                let at = (number % WIDTH as u64) as usize;
+                if at == 0 || hashes.is_empty() {
+                    match self.tile(0, number / WIDTH as u64) {
+                        Ok((_, read)) => hashes = read,
+                        Err(error) => failed = Some(error),
+                    }
+                }
+                if failed.is_none() && hashes.get(at) != Some(&leaf(&line.entry())) {
+                    failed = Some(LogFileError::Line { number });
+                }
+                match failed {
+                    Some(_) => ControlFlow::Break(()),
+                    None => each(number, line),
+                }
+            },
+        )?;
+        failed.map_or(Ok(()), Err)
     }
 
     /// Computes the hash of the entries from a number up to another one, the first of which is a multiple of the power of
@@ -236,7 +257,14 @@ impl LogReader {
         let (first, hashes) = (begin >> unit, (count >> unit) as usize);
         let number = first / WIDTH as u64;
         let at = (first % WIDTH as u64) as usize;
-        let in_level = self.checkpoint.size >> unit;
+        let (path, all) = self.tile(level, number)?;
+        let part = all.get(at..at + hashes).and_then(merkle::root);
+        part.ok_or(LogFileError::Damaged { path })
+    }
+
+    /// Reads the hashes of a tile. Returns its path, too.
+    fn tile(&self, level: u32, number: u64) -> Result<(String, Vec<Hash>), LogFileError> {
+        let in_level = self.checkpoint.size >> (level * WIDTH.ilog2());
         let tile = Tile {
             level: u8::try_from(level).ok(),
             number,
@@ -246,8 +274,6 @@ impl LogReader {
             let entries = months::derived(&self.files, tile, error);
             entries.map(|entries| leaves(&entries))
         })?;
-        let path = shown(&tile.to_string());
-        let part = all.get(at..at + hashes).and_then(merkle::root);
-        part.ok_or(LogFileError::Damaged { path })
+        Ok((shown(&tile.to_string()), all))
     }
 }
