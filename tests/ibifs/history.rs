@@ -83,6 +83,24 @@ fn other_users_hear_of_what_they_see() {
     );
 }
 
+/// Names of files in closed directories are in notes, and these are for the owner.
+#[test]
+fn notes_that_name_files_are_for_the_owner() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); as alice bash -c "mkdir A/$one/closed; echo x > A/$one/closed/secret; touch -d 2020-01-01 A/$one/closed/secret; chmod 700 A/$one/closed"
+            counted $one; ibifs scrub A > out; echo y > A.store/col/$one/closed/secret; touch -d 2020-01-01 A.store/col/$one/closed/secret
+            code ibifs scrub A; waits eval 'ibifs history A/$one | grep damaged'; taken
+            for user in alice bob root; do as $user ibifs history A/$one > out; grep -c 'secret' out || true; grep -c ' damaged ' out; done
+            as bob ibifs history A --json | grep -c -e secret -e manifest || true
+            for user in alice bob; do as $user ibifs prove A/$one | sed -n 's/^extra //p' | base64 -d | tail -c +17 | jq -r .event; done"#
+        ),
+        "1\n1\n1\n0\n1\n1\n1\n0\ndamaged\nminted",
+    );
+}
+
 /// A proof holds without the store, and nothing else does.
 #[test]
 fn a_proof_is_checked_without_the_store() {

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
+
 use super::open::facts_of;
 use super::{Actor, Archive, ArchiveError, Keeper, ReadAs, is_draft};
 use crate::archive::log_files::{self, LeftLines, LogFileError, LogLine, LogReader, LogWriter};
 use crate::archive::store::{By, EventRow, ItemId, Logged, Teller};
-use crate::archive::tree::Tree;
+use crate::archive::tree::{Place, Tree};
 use crate::formats::history::{EventKind, SALT, Told, item_in};
 use crate::formats::item::{Names, State};
 use crate::formats::question::Line;
@@ -19,7 +21,7 @@ use crate::formats::tlog::note::VerifierKey;
 use crate::os::caller::act_as_process;
 use crate::os::processors;
 use ibi::message::Localize;
-use ibi::{Timestamp, message};
+use ibi::{Ibi, Timestamp, message};
 
 /// The interval at which events are taken to the log.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -394,7 +396,11 @@ impl ReadAs<'_> {
     ///
     /// # Errors
     /// The index or the tree cannot be read.
-    pub fn is_told(&self, event: &EventRow) -> Result<bool, ArchiveError> {
+    pub fn as_told(
+        &self,
+        reader: &dyn Actor,
+        event: &EventRow,
+    ) -> Result<Option<EventRow>, ArchiveError> {
         let Some(told) = Told::parse(&event.line) else {
             return Ok(false);
         };
@@ -403,7 +409,23 @@ impl ReadAs<'_> {
                 return Ok(false);
             }
         }
-        Ok(true)
+        let mut event = event.clone();
+        if told.names_files() && !self.is_owner(reader, &told.item) {
+            event.line = told.without_notes();
+        }
+        Ok(Some(event))
+    }
+
+    /// Whether an item or the store is the user's.
+    fn is_owner(&self, user: &dyn Actor, item: &str) -> bool {
+        let of_item = || {
+            let place = Place::of(&Names::from(Ibi::parse(item).ok()?));
+            let item = self.tree.open_far(place.as_str().as_bytes(), OFlags::PATH);
+            rustix::fs::fstat(item.ok()?).ok()
+        };
+        let store = rustix::fs::fstat(self.tree.root()).ok();
+        let mut owners = store.into_iter().chain(of_item());
+        owners.any(|owner| user.owns(owner.st_uid))
     }
 }
 

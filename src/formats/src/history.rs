@@ -416,6 +416,27 @@ impl Told {
         EventKind::of(&self.event)
     }
 
+    /// Whether its note may name files of the item.
+    #[must_use]
+    pub fn names_files(&self) -> bool {
+        let names_files = |told: &Told| {
+            let kind = told.kind();
+            kind.is_none_or(|kind| kind.is_of_fixity() || kind == EventKind::Changed)
+        };
+        names_files(self) || self.earlier.as_deref().is_some_and(names_files)
+    }
+
+    /// The line without the notes.
+    #[must_use]
+    pub fn without_notes(&self) -> String {
+        let mut fields: Map<String, Value> = serde_json::from_str(&self.line).unwrap_or_default();
+        fields.remove("note");
+        if let Some(Value::Object(earlier)) = fields.get_mut("earlier") {
+            earlier.remove("note");
+        }
+        Value::Object(fields).to_string()
+    }
+
     /// The items that it names, itself and in notes.
     pub fn named(&self) -> impl Iterator<Item = Ibi> {
         let is_around = |sign: char| !sign.is_alphanumeric();
