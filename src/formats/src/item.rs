@@ -12,7 +12,9 @@ use std::str::FromStr;
 
 pub use error::{PairCause, SidecarError, StateError};
 pub use ibi::names::{Names, NamesError};
-pub use life::{Life, MOST_CHARACTERS, Seal, Withdrawal, instant, one_line, period, period_text};
+pub use life::{
+    Life, MOST_CHARACTERS, Seal, Withdrawal, instant, moment, one_line, period, period_text,
+};
 pub use sidecar::Sidecar;
 
 /// The part of an item that an Archive holds (see ibi(7)).

@@ -209,10 +209,37 @@ pub fn one_line(text: &str) -> String {
 /// The text is neither.
 pub fn instant(text: &str) -> Result<Timestamp, ParseError> {
     if text.contains('T') {
-        Timestamp::parse_rfc3339(text)
+        Timestamp::parse_rfc3339(text).or_else(|error| moment(text).ok_or(error))
     } else {
         Timestamp::parse_rfc3339(&format!("{text}T00:00:00Z"))
     }
+}
+
+/// An instant as other programs write one in ISO 8601: in another zone than UTC, without a zone, which is taken for UTC, without
+/// seconds, or only a year, a month or a day, which is taken for its begin. None of anything else.
+#[must_use]
+pub fn moment(text: &str) -> Option<Timestamp> {
+    let (date, time) = text.split_once('T').unwrap_or((text, "00:00"));
+    let rest = match date.len() {
+        4 => "-01-01",
+        7 => "-01",
+        _ => "",
+    };
+    let (time, zone) = time.split_at(time.find(['Z', '+', '-']).unwrap_or(time.len()));
+    let seconds = if time.len() == 5 { ":00" } else { "" };
+    let local = Timestamp::parse_rfc3339(&format!("{date}{rest}T{time}{seconds}Z")).ok()?;
+    if matches!(zone, "" | "Z") {
+        return Some(local);
+    }
+    let (hours, minutes) = zone.get(1..)?.split_once(':')?;
+    let minutes =
+        i64::from(hours.parse::<u8>().ok()?) * 60 + i64::from(minutes.parse::<u8>().ok()?);
+    let ahead = if zone.starts_with('-') {
+        -minutes
+    } else {
+        minutes
+    };
+    Some(Timestamp::from_unix(local.seconds() - ahead * 60, 0))
 }
 
 /// The longest period, in seconds: a hundred years.
@@ -247,6 +274,38 @@ pub fn period_text(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_of_other_programs_are_in_utc() {
+        for (text, expected) in [
+            ("2020-01-01T10:00:00.5Z", "2020-01-01T10:00:00.5Z"),
+            ("2020-01-01T00:30:00+01:00", "2019-12-31T23:30:00Z"),
+            ("2020-01-01T22:30:00.25-03:30", "2020-01-02T02:00:00Z"),
+            ("2020-01-01T10:00:00", "2020-01-01T10:00:00Z"),
+            ("2020-01-01T10:00Z", "2020-01-01T10:00:00Z"),
+            ("2020-02-03", "2020-02-03T00:00:00Z"),
+            ("2020-02", "2020-02-01T00:00:00Z"),
+            ("2020", "2020-01-01T00:00:00Z"),
+        ] {
+            let moment = moment(text).expect(text);
+            assert_eq!(moment.to_rfc3339(), expected, "{text}");
+        }
+        let none = [
+            "",
+            "T",
+            "x",
+            "é020",
+            "2020-13",
+            "2020-01-01T10:00+",
+            "2020-01-01T10:00+é:0",
+        ];
+        for text in none
+            .into_iter()
+            .chain(["2020-01-01T10:00+999:00", "2020T10:00+1:-1"])
+        {
+            assert_eq!(moment(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn decisions_are_pairs() {

@@ -9,6 +9,7 @@ use serde_json::{Map, json};
 
 use super::TELLS;
 use crate::history::EventKind;
+use crate::item::moment;
 
 /// The deepest nesting of elements.
 const MOST_DEEP: usize = 64;
@@ -132,13 +133,15 @@ impl Found {
         let by: Vec<_> = by
             .filter_map(|(name, _)| name.strip_suffix(TELLS))
             .collect();
+        let time = text("eventDateTime");
+        let time = moment(time).map_or_else(|| time.to_owned(), |it| it.to_rfc3339());
         let mut line = Map::new();
         let mut put = |name: &str, value: &str| {
             if !value.is_empty() {
                 line.insert(name.to_owned(), json!(value));
             }
         };
-        put("time", text("eventDateTime"));
+        put("time", &time);
         put("event", word);
         put("type", self.code.as_deref().unwrap_or_default());
         let program_alone = program.and_then(|program| program.split(' ').next());
@@ -149,7 +152,6 @@ impl Found {
         if by.is_empty() {
             return (!word.is_empty()).then(|| json!(line).to_string());
         }
-        let time = text("eventDateTime");
         let told =
             json!({ "time": time, "event": EventKind::Told.word(), "by": by, "earlier": line });
         Some(told.to_string())
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(
             events_in(text, 10),
             [
-                "{\"time\":\"2019-10-08T18:20:01+00:00\",\"event\":\"ingestion\",\"agent\":\"Archivematica-1.10\",\"outcome\":\"ok\",\"note\":\"a: <b>\"}"
+                "{\"time\":\"2019-10-08T18:20:01Z\",\"event\":\"ingestion\",\"agent\":\"Archivematica-1.10\",\"outcome\":\"ok\",\"note\":\"a: <b>\"}"
             ]
         );
         for text in [
