@@ -38,6 +38,8 @@ pub enum LogFault {
     },
     /// The entries are not those of the checkpoint.
     Root,
+    /// The log was never as the last checkpoint that witnesses have cosigned.
+    Witnessed,
 }
 
 impl Localize for LogFault {
@@ -55,6 +57,9 @@ impl Localize for LogFault {
                 path
             ),
             LogFault::Root => message!("the entries are not those of the checkpoint"),
+            LogFault::Witnessed => message!(
+                "the log was never as 'log/witnessed' says, which witnesses have cosigned: it was set back, or is another one"
+            ),
         }
     }
 }
@@ -73,7 +78,7 @@ impl LogFault {
         match self {
             LogFault::Forged { .. } | LogFault::Hole { .. } => shown(EVENTS),
             LogFault::Tile { path } => path.clone(),
-            LogFault::Root => shown(CHECKPOINT),
+            LogFault::Root | LogFault::Witnessed => shown(CHECKPOINT),
         }
     }
 }
@@ -124,7 +129,7 @@ impl LogReader {
     /// faults.
     ///
     /// # Errors
-    /// A file of lines cannot be read.
+    /// A file of lines, or the checkpoint that witnesses have cosigned, cannot be read.
     pub fn check(&self) -> Result<Vec<LogFault>, LogFileError> {
         let mut check = Check {
             log: self,
@@ -146,6 +151,10 @@ impl LogReader {
             if edge.root() != self.checkpoint().root {
                 faults.add(LogFault::Root);
             }
+        }
+        let witnessed = self.witnessed()?;
+        if faults.0.is_empty() && witnessed.is_some_and(|(_, it)| !self.was(&it)) {
+            faults.add(LogFault::Witnessed);
         }
         Ok(faults.0)
     }

@@ -12,6 +12,7 @@ use super::files::{
     CHECKPOINT, LogFiles, PRIVATE, PRIVATE_DIRECTORY, Writing, is_derived, not_opened, shown,
 };
 use super::line::{LONGEST_LINE, LogLine, number_of};
+use super::reader::WITNESSED;
 use crate::archive::tree::Action;
 use crate::formats::tlog::merkle::Hash;
 use crate::formats::tlog::tile::{Tile, WIDTH};
@@ -186,7 +187,8 @@ pub(super) fn is_none_yet(files: &LogFiles) -> Result<bool, LogFileError> {
     if files.text(CHECKPOINT)?.is_some() {
         return Ok(false);
     }
-    if !names(files)?.is_empty() || files.directory("tile")?.is_some() {
+    let is_counted = !names(files)?.is_empty() || files.directory("tile")?.is_some();
+    if is_counted || files.text(WITNESSED)?.is_some() {
         let path = shown(CHECKPOINT);
         return Err(LogFileError::Missing { path });
     }

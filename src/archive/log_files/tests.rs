@@ -268,6 +268,29 @@ fn a_crash_loses_nothing() {
     }
 }
 
+/// A log that is older than what its witnesses have cosigned is not what they have seen, also if nothing is left of it.
+#[test]
+fn a_log_that_was_set_back_behind_its_witnesses() {
+    let store = Fixture::new(5);
+    let mut files = store.files();
+    store
+        .write()
+        .append(MONTH, &lines(5..10))
+        .expect("appended");
+    let log = store.read();
+    log.keep_witnessed(log.note()).expect("kept");
+    assert_eq!(log.check(), Ok(Vec::new()));
+    files.insert("witnessed".to_owned(), store.files()["witnessed"].clone());
+    let log = Fixture::with(&files).read();
+    assert_eq!(log.check(), Ok(vec![LogFault::Witnessed]));
+    files.retain(|path, _| path == "witnessed" || path.starts_with("key"));
+    let written = Fixture::with(&files).writer();
+    assert!(
+        matches!(written, Err(LogFileError::Missing { .. })),
+        "{written:?}"
+    );
+}
+
 /// Power fails when the checkpoint is in place: the last tile and bundle may be as they were, be cut, or have zeros. They are
 /// made again from the lines when the log is opened for writing, and readers do not need them.
 #[test]
