@@ -91,9 +91,9 @@ impl Archive {
 
     /// Takes events to the log; returns their number.
     fn append_some(&self) -> Result<usize, ArchiveError> {
+        self.store.tell_kept()?;
         let left = LeftLines::find(self.tree.root())?;
         let is_left = left.is_some_and(|left| left.is_any());
-        self.store.tell_kept()?;
         if !is_left && self.store.waiting_events(1)?.is_empty() {
             return Ok(0);
         }
@@ -252,11 +252,11 @@ impl Archive {
             return leave_event(&self.tree, by, kind, item, note);
         }
         let told = self.store.tell(by, kind, item, note);
-        log_untold(kind, told.map_err(ArchiveError::from));
-    }
         if told.is_err() {
             self.store.keep_told(by, kind, item, note);
         }
+        log_untold(kind, told.map_err(ArchiveError::from));
+    }
 
     /// Tells that mode, owner or group of an item's directory were changed, from which to which. That an item which is being
     /// copied in gets those that it had is no event of its own.
@@ -392,7 +392,8 @@ impl Archive {
 }
 
 impl ReadAs<'_> {
-    /// Whether the reader may know of an event: who sees its item, and the items that it names.
+    /// An event as the reader may know of it: who sees its item, and the items that it names. A note that names files is only
+    /// for the owner of the item or of the store. None of one of which the reader may not know.
     ///
     /// # Errors
     /// The index or the tree cannot be read.
@@ -402,11 +403,11 @@ impl ReadAs<'_> {
         event: &EventRow,
     ) -> Result<Option<EventRow>, ArchiveError> {
         let Some(told) = Told::parse(&event.line) else {
-            return Ok(false);
+            return Ok(None);
         };
         for names in told.named() {
             if !self.is_shown(&Names::from(names))? {
-                return Ok(false);
+                return Ok(None);
             }
         }
         let mut event = event.clone();
@@ -447,10 +448,15 @@ pub fn keeps_history(tree: &Tree) -> bool {
 /// nothing if the store keeps no history.
 pub fn leave_event(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
     if keeps_history(tree) {
-        let line = Teller::default().line(by, kind, item, note, None);
-        let left = log_files::leave(tree.root(), &line);
-        log_untold(kind, left.map_err(ArchiveError::from));
+        leave(tree, by, kind, item, note);
     }
+}
+
+/// The same, also if the store keeps no history any more: its log gets the event when it goes on.
+pub(super) fn leave(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
+    let line = Teller::default().line(by, kind, item, note, None);
+    let left = log_files::leave(tree.root(), &line);
+    log_untold(kind, left.map_err(ArchiveError::from));
 }
 
 /// The events that were left, in the order of their times, and the names of files that have none.

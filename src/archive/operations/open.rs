@@ -6,7 +6,7 @@ use rustix::fs::{AtFlags, OFlags};
 
 use super::lock::Hold;
 use super::{
-    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, lock,
+    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, history, lock,
     one_database, own_files,
 };
 use crate::archive::scrub::Finished;
@@ -167,6 +167,8 @@ impl Archive {
         let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
         let known = self.store.facts()?;
         let is_changed = known.as_ref().is_some_and(|known| *known != text);
+        let had_history = known.as_ref().and_then(|known| Facts::parse(known).ok());
+        let had_history = had_history.is_some_and(|known| known.history);
         match known {
             Some(known) if known == text => Ok(()),
             // URLs are not part of what is minted.
@@ -178,7 +180,10 @@ impl Archive {
             Some(_) if changed_facts == ChangedFacts::Refuse => Err(ArchiveError::FactsChanged),
             _ => Ok(self.store.set_facts(&text)?),
         }?;
-        if is_changed {
+        if had_history && !self.facts.history {
+            let by = By::of(&Process);
+            history::leave(&self.tree, by, EventKind::PolicyChanged, None, "no history");
+        } else if is_changed {
             self.tell(By::of(&Process), EventKind::PolicyChanged, None, "");
         }
         Ok(())
