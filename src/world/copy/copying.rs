@@ -39,6 +39,10 @@ use ibi::message::{Localize, Message};
 
 /// The time that it waits until a server says where an item is.
 const FIND_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time in which the events of an item have to come.
+const HISTORY_TIMEOUT: Duration = Duration::from_secs(30);
+/// The bytes of events that are read at least: those of the latest ones that are told, if each is as long as they may be.
+const LONGEST_HISTORY: usize = 8 << 20;
 /// The number of files that are fetched at a time.
 const MOST_AT_ONCE: usize = 4;
 /// The number of times that an item is asked for if it changes meanwhile.
@@ -241,14 +245,16 @@ impl CopySource {
             found.base(),
             encoded(found.names().preferred().as_bytes())
         );
-        let text = self.remote.text(&url, Instant::now() + FIND_TIMEOUT);
+        let until = Instant::now() + HISTORY_TIMEOUT;
+        let text = self.remote.end_of_text(&url, LONGEST_HISTORY, until);
         match self.runtime.block_on(text) {
             Ok(text) => String::from_utf8_lossy(&text)
                 .lines()
                 .map(str::to_owned)
                 .collect(),
+            Err(ForeignError::Missing) => Vec::new(),
             Err(error) => {
-                log::debug!("{url}: {error}");
+                log::warn!("earlier events do not come along: {url}: {error}");
                 Vec::new()
             }
         }

@@ -242,13 +242,27 @@ impl RemoteServers {
 
     /// A text at a URL to which a resolver has led.
     pub(crate) async fn text(&self, url: &str, until: Instant) -> Result<Vec<u8>, ForeignError> {
+        let text = self.text_at(url, until).await?;
+        let text = text.whole(LONGEST_TEXT, LOOKUP_TIMEOUT).await;
+        text.map_err(|error| unreachable(url, error))
+    }
+
+    /// The end of a text at a URL that has come until then: at least so many bytes of one that has as many.
+    pub(crate) async fn end_of_text(
+        &self,
+        url: &str,
+        least: usize,
+        until: Instant,
+    ) -> Result<Vec<u8>, ForeignError> {
+        let text = self.text_at(url, until).await?.end(least, until).await;
+        text.map_err(|error| unreachable(url, error))
+    }
+
+    async fn text_at(&self, url: &str, until: Instant) -> Result<Fetched, ForeignError> {
         let fetch = Fetch::get(url).with(ACCEPT, "text/plain, application/*, text/xml");
         let answer = self.look(url, &fetch, until).await?;
         match answer.status() {
-            200 => {
-                let body = answer.whole(LONGEST_TEXT, LOOKUP_TIMEOUT).await;
-                body.map_err(|error| unreachable(url, error))
-            }
+            200 => Ok(answer),
             404 | 410 => Err(ForeignError::Missing),
             status => Err(unreachable(url, format!("status {status}"))),
         }
@@ -360,6 +374,8 @@ mod tests {
         }
     }
 
+    use tokio::io::AsyncWriteExt;
+
     use crate::world::remote::testing::{ITEM, Peer, announcing, answer};
 
     fn soon() -> Instant {
@@ -468,5 +484,52 @@ mod tests {
             let found = peer.archive().text(&peer.url, soon()).await;
             assert_eq!(found.is_ok(), is_whole, "{length}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_text_is_read() {
+        let text: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
+        for (least, read) in [
+            (1 << 10, 1 << 10..=2 << 10),
+            (1 << 20, text.len()..=text.len()),
+        ] {
+            let body = text.clone();
+            let peer = Peer::answering(move |_| answer(200, "", &body)).await;
+            let end = peer.archive().end_of_text(&peer.url, least, soon()).await;
+            let end = end.expect("a text");
+            assert!(
+                text.ends_with(&end) && *read.start() <= end.len(),
+                "{}",
+                end.len()
+            );
+        }
+    }
+
+    /// A server that sends a byte now and then holds a reader no longer than one that sends none.
+    #[tokio::test]
+    async fn a_text_that_drips_is_given_up() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut bytes = announcing(200, "", b"", 1 << 20);
+                    while stream.write_all(&bytes).await.is_ok() {
+                        bytes = b"x".to_vec();
+                        tokio::time::sleep(Duration::from_millis(200)).await;
+                    }
+                });
+            }
+        });
+        let peer = Peer::answering(|_| Vec::new()).await;
+        let archive = peer.archive();
+        let until = Instant::now() + Duration::from_secs(1);
+        let read = async {
+            let end = archive.end_of_text(&url, 1, until).await;
+            (end, archive.text(&url, soon()).await)
+        };
+        let read = tokio::time::timeout(Duration::from_secs(30), read).await;
+        assert!(matches!(read, Ok((Err(_), Err(_)))), "{read:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! A request with its headers, whose answer is read in pieces.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -150,12 +150,29 @@ impl Fetched {
         }
     }
 
-    /// The body, of at most `most` bytes.
+    /// The body, of at most `most` bytes. An error if not a kibibyte of it comes in `idle`.
     pub async fn whole(mut self, most: usize, idle: Duration) -> Result<Vec<u8>, ClientError> {
-        let mut body = Vec::new();
-        while let Some(bytes) = self.next(idle).await? {
+        let (mut body, mut since, mut begin) = (Vec::new(), 0, Instant::now());
+        while let Some(bytes) = self.next(idle.saturating_sub(begin.elapsed())).await? {
             if body.len() + bytes.len() > most {
                 return Err(ClientError::TooLong(most));
+            }
+            body.extend_from_slice(&bytes);
+            if body.len() - since >= 1 << 10 {
+                (since, begin) = (body.len(), Instant::now());
+            }
+        }
+        Ok(body)
+    }
+
+    /// The end of the body, of at least `least` bytes if it has as many, and of at most twice as many. An error if it does not
+    /// end until then.
+    pub async fn end(mut self, least: usize, until: Instant) -> Result<Vec<u8>, ClientError> {
+        let mut body = Vec::new();
+        let left = || until.saturating_duration_since(Instant::now());
+        while let Some(bytes) = self.next(left()).await? {
+            if body.len() + bytes.len() > 2 * least {
+                body.drain(..body.len().saturating_sub(least));
             }
             body.extend_from_slice(&bytes);
         }
