@@ -204,6 +204,25 @@ fn what_was_changed_in_a_backup_is_not_restored() {
     );
 }
 
+/// A drill without findings proves a backup only if it was of all of the newest generation, with a digest of each file; one with
+/// findings counts, also of a sample.
+#[test]
+fn a_drill_of_a_part_proves_nothing() {
+    let env = TestEnv::new();
+    env.prints(
+        r#"ibifs init S --host archive-s.example.org > said; file=col/$(ibifs mint S | head -n 1)/doc/file; echo one > S/$file; touch -d '1 hour ago' S/$file
+        try() { { ibifs backup --drill "$@" --store S || true; } | sed -n 's/.* it does not count: //p'; grep -o 'outcome [a-z]*' S/backups.ibi || true; }
+        flip() { touch -r $1/$file time; printf $2 | dd of=$1/$file conv=notrunc status=none; touch -r time $1/$file; }
+        ibifs backup S G --keep 9d > said; try G; mv G/2* G/2020-01-01T000000Z; ibifs scrub S > said
+        ibifs backup S G --keep 9d > said; try G --sample 9; try G@2020; try G
+        new=$(ls -d G/2* | tail -n 1); flip $new X; try $new --sample 9; try G --sample 0; try G@2020
+        flip G/2020* o; flip $new o; (cd $new; ibifs backup --drill . --store ../../S > /dev/null); grep -o 'outcome [a-z]*' S/backups.ibi"#,
+        "1 file has no recorded digest; run 'ibifs scrub' and back up again\n\
+         a sample does not prove the rest\nit is not the newest generation\noutcome good\n\
+         outcome bad\na sample does not prove the rest\noutcome bad\nit is not the newest generation\noutcome bad\noutcome good",
+    );
+}
+
 /// A drill compares every file, finds one that was changed on the disk, and leaves nothing behind.
 #[test]
 fn a_drill_finds_a_planted_fault() {

@@ -1,6 +1,6 @@
 //! `ibifs backup --drill`: a restore that is tried.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -41,14 +41,17 @@ pub(super) fn run(text: &Path, options: &cli::Backup) -> Result<Exit, Failure> {
     };
     let scratch = std::env::temp_dir();
     let tally = drill(&path, &scratch, sample, &SystemClock, &mut report)?;
-    let counts = counts(&path, &tally);
+    let mut counts = counts(&path, &tally);
     if let Some(store) = store {
         let kind = match tally.found {
             0 => EventKind::Drilled,
             _ => EventKind::DrillFailed,
         };
+        match uncounted(&path, sample, &tally) {
+            Some(why) => counts = message!("{counts}; it does not count: {why}", counts, why),
+            None => note(&store, &path, tally.found == 0)?,
+        }
         store.tell(kind, None, &counts.to_string());
-        note(&store, &path, tally.found == 0)?;
     }
     say(&if is_json {
         tally_json(&path, &tally)
@@ -81,13 +84,41 @@ fn told_store(store: &Path, backup: &Path) -> Result<StoreAccess, Failure> {
 
 /// The directory by which the store knows a backup.
 pub(in crate::command::commands) fn noted_directory(path: &Path) -> String {
-    let directory = match path.parent() {
+    directory_of(&resolved(path)).to_string_lossy().into_owned()
+}
+
+/// The directory of a backup, also of one of its generations.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
         Some(above) if Archive::is_generation(path) => above,
         _ => path,
-    };
-    let resolved = std::fs::canonicalize(directory);
-    let directory = resolved.unwrap_or_else(|_| directory.to_owned());
-    directory.to_string_lossy().into_owned()
+    }
+}
+
+fn resolved(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Why a drill says nothing of the backup as a whole, as it is now.
+fn uncounted(path: &Path, sample: Option<usize>, tally: &DrillTally) -> Option<Message> {
+    let path = resolved(path);
+    let newest = backup::find(directory_of(&path));
+    if newest.map_or(true, |newest| newest != path) {
+        Some(message!("it is not the newest generation"))
+    } else if tally.found > 0 {
+        None
+    } else if sample.is_some() {
+        Some(message!("a sample does not prove the rest"))
+    } else {
+        match tally.files.saturating_sub(tally.recorded) {
+            0 => None,
+            count => Some(plural!(
+                "{count} file has no recorded digest; run 'ibifs scrub' and back up again",
+                "{count} files have no recorded digest; run 'ibifs scrub' and back up again",
+                count
+            )),
+        }
+    }
 }
 
 /// Notes the proof beside the other backups of the store.
