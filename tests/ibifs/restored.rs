@@ -151,6 +151,23 @@ fn a_restore_may_stop_at_every_step() {
     env.sh(&script("no ls A.store/col/$(item 1)"));
 }
 
+/// What is marked as damaged in a store is reported by a backup, and marked there, unless the backup has a good copy; when it is
+/// mended, the mark goes.
+#[test]
+fn a_backup_marks_what_is_damaged_in_the_store() {
+    let env = TestEnv::new();
+    env.prints(
+        r#"ibifs init S --host archive-s.example.org > said; item=$(ibifs mint S | head -n 1); doc=col/$item/doc; echo 1 > S/$doc/bad; touch -d '1 hour ago' S/$doc/*
+        ibifs scrub S > said; ibifs backup S good > said; flip() { touch -r S/$doc/bad time; printf $1 | dd of=S/$doc/bad conv=notrunc status=none; touch -r time S/$doc/bad; }
+        flip X; (no ibifs scrub S) > said; sleep .05; touch -a good/$doc/bad
+        backup() { ibifs backup S "$@" > said; grep '^unsound' said | grep -o damaged-files || true; }
+        backup new; backup G --keep 1d; backup good
+        for it in new G good; do { ibifs fsck $it || true; } | tail -n 1 | grep -o '[0-9]* finding.*'; done
+        flip 1; ibifs scrub S > said; backup new; backup G --keep 1d; ibifs fsck new | tail -n 1"#,
+        "damaged-files\ndamaged-files\n1 finding\n1 finding\n0 findings\n2 items, 0 findings",
+    );
+}
+
 /// A drill finds what was lost, written or altered in a backup after that was finished, and not what was removed or written in the
 /// store before.
 #[test]

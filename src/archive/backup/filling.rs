@@ -11,12 +11,12 @@ use super::unit::Vanished;
 use crate::archive::copies::{BACKUPS, SHOWN_BACKUPS, note_backup};
 use crate::archive::finding::Reporter;
 use crate::archive::log_files::LOG_DIRECTORY;
-use crate::archive::scrub::{DIRECTORY, MARKS};
+use crate::archive::scrub::{self, DIRECTORY, Finished, MARKS, ScrubError};
 use crate::archive::store::{self, StoreError};
 use crate::archive::tree::{DAMAGED, Place, RESERVE, Tree};
 use crate::archive::{
     Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
-    SEARCH_FILE, SERVICE_FILES, TEXT_FILE,
+    SEARCH_FILE, SERVICE_FILES, TEXT_FILE, names_of_place,
 };
 use crate::formats::copies::BackupNote as CopyNote;
 use ibi::Timestamp;
@@ -62,8 +62,7 @@ fn is_left_or_facts(path: &[u8]) -> bool {
     is_left(path) || path == FACTS.as_bytes()
 }
 
-/// Within an area the positions of scrubs and the record of backups are not copied, nor the marks of damaged files: a damaged file
-/// is not copied over its good copy, which is not damaged.
+/// Within an area the positions of scrubs and the record of backups are not copied, nor the marks of damaged files, see [`mark_damaged`].
 fn is_left_below(path: &[u8]) -> bool {
     let left = [MARKS.as_bytes(), SHOWN_BACKUPS.as_bytes()];
     path.starts_with(b"fixity/progress") || left.contains(&path)
@@ -100,6 +99,7 @@ pub(super) fn fill(
         None => is_left,
     };
     copier.levels(b"", 1, Vanished::Collect, is_left, &mut Vec::new())?;
+    mark_damaged(from.tree(), to);
     settling::settle(from, &mut copier, &vanished, clock)?;
     if let Err(error) = copy_accesses(from, to) {
         log::warn!("the backup lacks {}: {error}", store::ACCESSES_FILE);
@@ -107,6 +107,36 @@ pub(super) fn fill(
     to.sync_all()?;
     let sharing = copier.earlier.as_ref().map(|earlier| earlier.sharing);
     Ok((copier.tally, sharing))
+}
+
+/// Marks in a backup what is marked in the store, and is damaged in the backup, too: a damaged file is not copied over its good copy
+/// if only the disk has changed it.
+fn mark_damaged(from: &Tree, to: &Tree) {
+    let mut items = [from, to]
+        .map(|tree| scrub::marked_items(tree, MARKS))
+        .concat();
+    items.sort();
+    items.dedup();
+    for item in items {
+        if names_of_place(&item).is_some()
+            && to.is_directory(&item)
+            && let Err(error) = mark(from, to, &item)
+        {
+            log::warn!("{item}: what is damaged is not marked in the backup: {error}");
+        }
+    }
+}
+
+fn mark(from: &Tree, to: &Tree, item: &str) -> Result<(), ScrubError> {
+    let marked = scrub::marks_of(from, item)?;
+    let found = scrub::digests_in_backup(to, item, Finished(None), &mut |_, _| ())?;
+    scrub::change_marks(to, item, |marks| {
+        marks.extend(marked.clone());
+        marks.retain(|path, _| {
+            let is_lost = marked.contains_key(path) && !found.manifest.contains_key(path);
+            is_lost || found.damaged.contains(path) || found.unreadable.contains(path)
+        });
+    })
 }
 
 /// Copies some items of a store, with what is recorded of them and the index of all, so that they can be read there.
