@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use ibifs::formats::audit::{
@@ -377,6 +377,22 @@ fn an_archive_that_is_not_listed_is_not_asked() {
     prints(&env, "known A $one", "archive good, archive good");
 }
 
+/// The body of a request; None if it does not come.
+fn body_from(stream: &TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
+    let (mut line, mut length) = (String::new(), 0);
+    while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
+        let header = line.to_ascii_lowercase();
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        line.clear();
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some(String::from_utf8(body).expect("a text"))
+}
+
 /// An Archive with the key of B that answers as the test says, until the process ends. Returns its URL.
 fn liar(answer: impl Fn(&AuditRequest, &mut dyn Write) + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -384,20 +400,9 @@ fn liar(answer: impl Fn(&AuditRequest, &mut dyn Write) + Send + 'static) -> Stri
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.expect("a connection");
-            let mut reader = BufReader::new(stream.try_clone().expect("a stream"));
-            let (mut line, mut length) = (String::new(), 0);
-            while reader.read_line(&mut line).is_ok_and(|count| count > 2) {
-                let header = line.to_ascii_lowercase();
-                if let Some(value) = header.strip_prefix("content-length:") {
-                    length = value.trim().parse().expect("a length");
-                }
-                line.clear();
-            }
-            let mut body = vec![0; length];
-            if reader.read_exact(&mut body).is_err() {
+            let Some(text) = body_from(&stream) else {
                 continue;
-            }
-            let text = String::from_utf8(body).expect("a text");
+            };
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
             if let Ok(request) = AuditRequest::open(&text, &[key_a().verifier().clone()]) {
                 answer(&request, &mut stream);
@@ -574,6 +579,24 @@ fn an_answer_that_is_none_ends_the_audit() {
         std::thread::park();
     });
     ends(&silent, "no answer in 30s");
+}
+
+/// An Archive that is busy is asked again after a pause.
+#[test]
+fn an_archive_that_is_busy_is_asked_again() {
+    let env = pair(2);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for (stream, status) in listener.incoming().zip(["503 Busy", "404 Not Found"]) {
+            let mut stream = stream.expect("a connection");
+            let _ = body_from(&stream);
+            let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n");
+            let _ = stream.write_all(head.as_bytes());
+        }
+    });
+    list(&env, "A", &url);
+    env.complains(&format!("ibifs audit A --with {url}"), "status 404");
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl AuditedArchive {
                 Err(AuditFailure::Client(ClientError::Status(503, _))) if tries < TRIES => {
                     tries += 1;
                     let pause = Duration::from_secs(1 << tries);
-                    self.runtime.block_on(tokio::time::sleep(pause));
+                    std::thread::sleep(pause);
                 }
                 text => return Ok(AuditAnswer::open(&text?, &request)?),
             }
