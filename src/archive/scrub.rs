@@ -44,8 +44,8 @@ mod records;
 mod state;
 
 pub use digests::{
-    ItemDigests, RecordedDigests, answered_digests, digests_in_backup, item_digests,
-    recorded_digest, recorded_digests, recorded_paths, recorded_writing,
+    ItemDigests, RecordedDigests, answered_digests, digests_in_backup, item_digests, other_size,
+    recorded_digest, recorded_digests, recorded_paths, recorded_size, recorded_writing,
 };
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};

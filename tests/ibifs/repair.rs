@@ -409,6 +409,41 @@ fn a_lost_item_is_brought_back() {
     );
 }
 
+/// A place that has lost an item itself is passed over, and the other items are mended.
+#[test]
+fn the_next_place_is_asked() {
+    let env = environment();
+    prints(
+        &env,
+        "ibifs mint S | head -n 1 > other; o=$(< other); echo three > S/col/$o/doc/three; ibifs copy --store S $o D > said; ibifs scrub D > said
+         ibifs backup D B > said; rm -r {S,D}/col/$o; harm $d/doc/one x
+         mends D --all --from S --from B | cut -d: -f1; cat D/col/$o/doc/three $d/doc/one; rm -r D/col/$o
+         mends D $o --from S | cut -d: -f1; grep -o \"'S' does not have it\" said",
+        "mended\nbrought-back\n3 items\nthree\none\nlost-item\n1 item\n'S' does not have it",
+    );
+}
+
+/// A file that cannot be what is wanted is not read, however long it is.
+#[test]
+fn a_file_of_another_size_is_not_read() {
+    let env = environment();
+    let repairs = |what: &str| {
+        prints(
+            &env,
+            &format!(
+                "truncate -s 4T $s/doc/one; {what}
+                 timeout 20 ibifs repair D --all --from S > said || echo $?; cut -d: -f1 said; grep -o \"'S' has other content there\\|is not there as it was recorded here\" said"
+            ),
+            match what {
+                "rm -r $d" => "1\nlost-item\n2 items\nis not there as it was recorded here",
+                _ => "1\nno-copy\n2 items\n'S' has other content there",
+            },
+        );
+    };
+    repairs("harm $d/doc/one x");
+    repairs("rm -r $d");
+}
+
 /// On a full disk nothing is lost, and the same command mends the file when there is room.
 #[test]
 fn a_full_disk() {

@@ -16,7 +16,7 @@ use crate::archive::manifest::read_digest;
 use crate::archive::names_of_place;
 use crate::archive::scrub::{
     Scrub, ScrubFinding, ScrubOptions, change_marks, damage, damage_found, item_digests, marks_of,
-    recorded_digests, recorded_writing,
+    recorded_digests, recorded_size, recorded_writing,
 };
 use crate::archive::store::{Item, ItemId};
 use crate::archive::transfer::{Incoming, Local, TransferError};
@@ -200,7 +200,7 @@ impl Repair<'_> {
                 Err(TransferError::Skip(why)) => {
                     message!("'{name}': {why}", name, why = why.sentence())
                 }
-                Err(error) => return Err(error),
+                Err(error) => message!("'{name}': {why}", name, why = error),
             });
         }
         let detail = (None, Message::joined(said));
@@ -288,6 +288,7 @@ impl Repair<'_> {
                 names,
                 path,
                 digest: *digest,
+                size: recorded_size(tree, at, path, digest),
             };
             let code = match self.fetch(&wanted, found, &incoming, &mut is_cut)? {
                 Ok(_) => RepairCode::NotReplaced(message!(
@@ -358,6 +359,12 @@ impl Repair<'_> {
             names: patient.names,
             path,
             digest: mark.recorded,
+            size: recorded_size(
+                self.store.archive().tree(),
+                patient.place,
+                path,
+                &mark.recorded,
+            ),
         };
         let here = match now {
             Found::Content(digest) => Some(digest),
@@ -423,7 +430,7 @@ impl Repair<'_> {
                 }
             });
         }
-        let is_here = |other: &Digest| Some(*other) == here;
+        let is_here = |other: &Option<Digest>| other.is_some() && *other == here;
         if !others.is_empty() && others.iter().all(is_here) {
             return Ok(Err((RepairCode::WrongRecord, None)));
         }

@@ -27,6 +27,8 @@ pub struct MissingContent<'a> {
     pub path: &'a [u8],
     /// Its digest.
     pub digest: Digest,
+    /// Its size, if that was recorded.
+    pub size: Option<u64>,
 }
 
 /// The source of the metadata of a lost file.
@@ -43,8 +45,8 @@ pub enum Template {
 pub enum FetchOutcome {
     /// The content, which has come.
     Arrived(Box<Template>),
-    /// Other content at this path.
-    Other(Digest),
+    /// Other content at this path, with its digest if it has the recorded size.
+    Other(Option<Digest>),
     /// Neither the content nor the path.
     Missing,
     /// Nothing that could be read.
@@ -110,7 +112,8 @@ impl CopyPlace for StorePlace {
     }
 
     fn bring_back(&mut self, names: &Names, to: &Local) -> Result<bool, TransferError> {
-        if self.store.archive().held(names)?.is_none() {
+        let held = self.store.archive().held(names)?;
+        if held.is_none_or(|item| self.store.has_lost(&item)) {
             return Ok(false);
         }
         bring_back(&self.store, names, to, &mut |_| ())?;
@@ -142,8 +145,8 @@ impl CopyPlace for StorePlace {
         let others = others.into_iter().filter(is_other);
         for path in std::iter::once(wanted.path.to_vec()).chain(others) {
             let is_first = path == wanted.path;
-            match read(&directory, &path) {
-                Ok((file, stat, digest)) if digest == wanted.digest => {
+            match read(&directory, &path, wanted, into) {
+                Ok((file, stat, Some(digest))) if digest == wanted.digest => {
                     let has_come = copy(&file, &stat, digest, into)?;
                     if has_come {
                         return Ok(FetchOutcome::Arrived(
@@ -160,8 +163,13 @@ impl CopyPlace for StorePlace {
     }
 }
 
-/// A file with its digest. The error is empty where there is no regular file.
-fn read(directory: &Tree, path: &[u8]) -> Result<(OwnedFd, Stat, Digest), Option<Message>> {
+/// A file with its digest, if it may be what is wanted. The error is empty where there is no regular file.
+fn read(
+    directory: &Tree,
+    path: &[u8],
+    wanted: &MissingContent<'_>,
+    into: &Incoming<'_>,
+) -> Result<(OwnedFd, Stat, Option<Digest>), Option<Message>> {
     let of = |errno: Errno| match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::NODEV => None,
         errno => Some(std::io::Error::from(errno).message()),
@@ -171,8 +179,17 @@ fn read(directory: &Tree, path: &[u8]) -> Result<(OwnedFd, Stat, Digest), Option
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(None);
     }
+    // The owner of the other store may have made it as long as they like.
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    match wanted.size {
+        Some(wanted) if wanted != size => return Ok((file, stat, None)),
+        Some(_) => {}
+        None => into
+            .has_room_for(size)
+            .map_err(|error| Some(error.message()))?,
+    }
     let digest = read_digest(&file).map_err(Some)?;
-    Ok((file, stat, digest))
+    Ok((file, stat, Some(digest)))
 }
 
 /// Copies a file under its digest. False where it has changed since it was read.

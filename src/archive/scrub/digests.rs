@@ -1,10 +1,10 @@
 //! The digests of an item's files, for a copy or a reader. Records nothing.
 
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
 use super::finding::ScrubError;
-use super::reading::{BytesBefore, ItemReader, ReadOutcome, is_damage};
+use super::reading::{BytesBefore, ItemReader, ReadOutcome, is_damage, written};
 use super::records::{DIRECTORY, Finished, Recorded, directory_above, recorded};
 use crate::archive::tree::{DeepEntry, SIDECAR, Tree, joined};
 use crate::formats::fixity::{self, Digest, Manifest, Verdict, Written};
@@ -65,6 +65,43 @@ pub fn recorded_paths(tree: &Tree, item: &str, digest: &Digest) -> Vec<Vec<u8>> 
 /// Size and time of a file of an item when its recorded digest was taken.
 pub fn recorded_writing(tree: &Tree, item: &str, path: &[u8]) -> Option<Written> {
     recorded(tree, item).ok()?.notes.get(path)?.written
+}
+
+/// The size that a file of an item had when this digest of it was taken.
+pub fn recorded_size(tree: &Tree, item: &str, path: &[u8], digest: &Digest) -> Option<u64> {
+    let notes = recorded(tree, item).ok()?.notes;
+    let note = notes.get(path).filter(|note| note.digest == *digest)?;
+    Some(note.written?.size)
+}
+
+/// The first file of an item elsewhere, by its tree and its place there, that is not recorded here, or with another size. Nothing
+/// of it is read.
+pub fn other_size(
+    (tree, item): (&Tree, &str),
+    (there, at): (&Tree, &str),
+) -> Result<Option<Vec<u8>>, ScrubError> {
+    let known = recorded(tree, item)?;
+    let is_other = |path: &Vec<u8>| {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let file = there.open_far(&joined(at.as_bytes(), path), flags);
+        let stat = file.and_then(rustix::fs::fstat);
+        let stat = stat.ok().filter(|stat| {
+            let kind = FileType::from_raw_mode(stat.st_mode);
+            kind == FileType::RegularFile && path != SIDECAR.as_bytes()
+        });
+        stat.is_some_and(|stat| {
+            let wrote = known.notes.get(path).and_then(|note| note.written);
+            !known.manifest.contains_key(path)
+                || wrote.is_some_and(|it| it.size != written(&stat).size)
+        })
+    };
+    let mut first = None;
+    there.each_deep_entry(at, |entry| {
+        if let (None, DeepEntry::Entry(path)) = (&first, entry) {
+            first = Some(path).filter(is_other);
+        }
+    })?;
+    Ok(first)
 }
 
 /// The digests that a scrub recorded of the files of an item.

@@ -407,7 +407,7 @@ impl Local {
     }
 
     /// Whether an item has no directory, though it was not removed.
-    pub(super) fn has_lost(&self, item: &Item) -> bool {
+    pub fn has_lost(&self, item: &Item) -> bool {
         let tree = self.archive.tree();
         !tree.is_mount() && !tree.is_directory(Place::of(&item.names).as_str())
     }

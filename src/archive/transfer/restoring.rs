@@ -78,6 +78,7 @@ pub fn bring_back(
 ) -> Result<Moved, TransferError> {
     let item = from.item(names)?;
     let is_backup = from.service().matches(to.service());
+    refuse_other_sizes((from, &item), (to, names), is_backup)?;
     refuse_other_content(to, names, &from.sound_manifest(&item, progress)?, is_backup)?;
     if is_backup {
         return restore(from, names, to, progress);
@@ -125,13 +126,36 @@ fn refuse_other_content(
     };
     let mut paths = found.keys().chain(recorded.keys());
     match paths.find(|path| found.get(*path) != recorded.get(*path)) {
-        Some(path) => {
-            let path = shown(path);
-            let why = message!("'{path}' is not there as it was recorded here", path);
-            Err(Skip::NotTaken(why).into())
-        }
+        Some(path) => Err(not_as_recorded(path)),
         None => Ok(()),
     }
+}
+
+/// Refuses it before anything is read: the owner of the other store may have made a file as long as they like.
+fn refuse_other_sizes(
+    (from, item): (&Local, &Item),
+    (to, names): (&Local, &Names),
+    is_backup: bool,
+) -> Result<(), TransferError> {
+    match recorded_of_lost(to, names) {
+        Err(TransferError::Skip(_)) if is_backup => return Ok(()),
+        recorded => recorded?,
+    };
+    let (here, there) = (Place::of(names), Place::of(&item.names));
+    let recorded = (to.archive().tree(), here.as_str());
+    match scrub::other_size(recorded, (from.archive().tree(), there.as_str()))? {
+        Some(path) => Err(not_as_recorded(&path)),
+        None => Ok(()),
+    }
+}
+
+fn not_as_recorded(path: &[u8]) -> TransferError {
+    let path = shown(path);
+    Skip::NotTaken(message!(
+        "'{path}' is not there as it was recorded here",
+        path
+    ))
+    .into()
 }
 
 /// The record of a lost item; an error if nothing is, by which copies of other Archives are not believed.

@@ -46,6 +46,9 @@ impl ArchivePlace {
                 wanted.digest
             }
             EntryKind::Text(text) => digest_of(text),
+            EntryKind::File(file) if wanted.size.is_some_and(|it| it != file.size) => {
+                return Ok(FetchOutcome::Other(None));
+            }
             EntryKind::File(file) => match file.digest {
                 Some(other) if other != wanted.digest => other,
                 _ => {
@@ -75,7 +78,7 @@ impl ArchivePlace {
         Ok(if digest == wanted.digest {
             FetchOutcome::Arrived(Template::Entry(entry.stat).into())
         } else {
-            FetchOutcome::Other(digest)
+            FetchOutcome::Other(Some(digest))
         })
     }
 }
