@@ -19,6 +19,12 @@ findings! {
             "cannot be read"
         Gone "gone" Error
             "is not there; copy the item again with 'ibifs copy'"
+        // The same, where it is the original.
+        GoneOriginal "gone" Error
+            "is not there; bring the item back with 'ibifs repair'"
+        // The same, where the place is a backup.
+        GoneFromBackup "gone" Error
+            "is not there; make the backup again with 'ibifs backup'"
         Withdrawn "withdrawn" Notice
             "was withdrawn by its Archive; 'ibifs withdraw' does the same on the other side"
         Removed "removed" Notice

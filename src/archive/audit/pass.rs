@@ -12,7 +12,7 @@ use super::peer::{AuditPeer, Comparison, remember};
 use crate::archive::copies::{CopyLedger, noted_copies};
 use crate::archive::finding::Reporter;
 use crate::archive::scrub::{BytesBefore, ItemDigests, ScrubError, answered_digests};
-use crate::archive::store::{By, ItemId};
+use crate::archive::store::{By, Item, ItemId};
 use crate::archive::transfer::{Local, TransferError};
 use crate::archive::tree::{Place, Tree};
 use crate::archive::{Clock, Process, SystemClock};
@@ -118,7 +118,7 @@ impl Audit<'_> {
                     self.tally.items += 1;
                     self.tally.good += 1;
                     self.tally.files += here.manifest.len() as u64;
-                    remember(self.store, names, here, true);
+                    remember(self.store, names, Some(here), true);
                     self.note(names, [true, true], [None, None])?;
                     if last.is_some_and(|it| !it.is_good) {
                         self.tell(names, &[]);
@@ -294,12 +294,8 @@ impl Audit<'_> {
         }
         let is_doubtful = left.iter().any(|it| it.code == AuditCode::WrongRecord);
         if !is_doubtful {
-            if let Some(here) = &compared.here {
-                remember(self.store, names, here, true);
-            }
-            if let Some(there) = &compared.there {
-                self.peer.remember(names, there);
-            }
+            remember(self.store, names, compared.here.as_ref(), true);
+            self.peer.remember(names, compared.there.as_ref());
         }
         let [here, there] = compared.is_good;
         self.tally.good += u64::from(here && there);
@@ -313,6 +309,7 @@ impl Audit<'_> {
 
     /// Reads an item in both places.
     fn compare(&mut self, names: &Names) -> Result<Compared, TransferError> {
+        let item = self.store.item(names)?;
         let (number, read) = (self.tally.items, self.tally.bytes);
         let tree = self.store.archive().tree();
         let (bytes_here, bytes_there) = (Cell::new(0), Cell::new(0));
@@ -346,7 +343,7 @@ impl Audit<'_> {
             .enumerate()
         {
             let Some(found) = found else {
-                let gone = self.finding(AuditCode::Gone, *side, names, b"", None);
+                let gone = self.finding(self.gone_code(*side, &item), *side, names, b"", None);
                 compared.findings.push(gone);
                 compared.is_good[at] = false;
                 continue;
@@ -362,6 +359,18 @@ impl Audit<'_> {
         }
         (compared.here, compared.there) = (here, there);
         Ok(compared)
+    }
+
+    /// The finding of an item that is missing, by what brings it back.
+    fn gone_code(&self, side: Side, item: &Item) -> AuditCode {
+        let service = item.service.as_ref().filter(|_| item.state == State::Copy);
+        let is_its = service.is_some_and(|service| self.peer.is_named(&service.preferred()));
+        match side {
+            Side::There if self.peer.copy().kind == CopyKind::Backup => AuditCode::GoneFromBackup,
+            Side::There if is_its => AuditCode::GoneOriginal,
+            Side::Here if item.state == State::Original => AuditCode::GoneOriginal,
+            _ => AuditCode::Gone,
+        }
     }
 
     /// Compares the digests of both sides, file by file.

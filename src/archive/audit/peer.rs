@@ -94,8 +94,9 @@ pub trait AuditPeer {
     /// It cannot be told.
     fn tell_gone(&mut self, own: &str, gone: &[(Names, Gone)]) -> Result<(), TransferError>;
 
-    /// Marks there what is damaged by its own record, if this side is to do that.
-    fn remember(&mut self, _names: &Names, _found: &ItemDigests) {}
+    /// Marks there what is damaged or lost by its own record, if this side is to do that. Nothing was found of an item whose
+    /// directory is missing.
+    fn remember(&mut self, _names: &Names, _found: Option<&ItemDigests>) {}
 
     /// Notes the comparison there, if this side is to do that.
     fn note(&mut self, _names: &Names, _copy: &KnownCopy) {}
@@ -215,7 +216,7 @@ impl AuditPeer for StorePeer {
         Ok(())
     }
 
-    fn remember(&mut self, names: &Names, found: &ItemDigests) {
+    fn remember(&mut self, names: &Names, found: Option<&ItemDigests>) {
         // A generation stays as it is.
         if !self.is_generation {
             remember(&self.store, names, found, self.backup.is_none());
@@ -228,13 +229,21 @@ impl AuditPeer for StorePeer {
     }
 }
 
-/// Marks what is damaged in a store, as far as this process may, and tells its history of what was not known.
-pub(super) fn remember(store: &Local, names: &Names, found: &ItemDigests, is_told: bool) {
+/// Marks what is damaged or lost in a store, as far as this process may, and tells its history of what was not known.
+pub(super) fn remember(store: &Local, names: &Names, found: Option<&ItemDigests>, is_told: bool) {
     let archive = store.archive();
     let Ok(Some(item)) = archive.held(names) else {
         return;
     };
     let place = Place::of(&item.names);
+    let lost;
+    let found = match found {
+        Some(found) => found,
+        None => {
+            lost = ItemDigests::of_lost(archive.tree(), place.as_str()).unwrap_or_default();
+            &lost
+        }
+    };
     let known = marks_of(archive.tree(), place.as_str()).unwrap_or_default();
     let wrong = [&found.damaged, &found.absent, &found.unreadable];
     if known.is_empty() && wrong.iter().all(|it| it.is_empty()) {

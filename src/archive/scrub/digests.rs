@@ -142,6 +142,14 @@ impl RecordedDigests {
 }
 
 impl ItemDigests {
+    /// Those of an item whose directory is missing: all files that were recorded are lost.
+    pub fn of_lost(tree: &Tree, item: &str) -> Result<ItemDigests, ScrubError> {
+        Ok(ItemDigests {
+            absent: recorded(tree, item)?.manifest.into_keys().collect(),
+            ..ItemDigests::default()
+        })
+    }
+
     /// The digests by which it is compared with the same item elsewhere.
     #[must_use]
     pub fn compared(&self) -> &Manifest {
