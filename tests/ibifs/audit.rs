@@ -233,6 +233,41 @@ fn a_backup_is_audited() {
     );
 }
 
+/// What a backup has lost, or has in another content, is no change of the store.
+#[test]
+fn losses_of_a_backup_are_told() {
+    let env = environment();
+    let good = "2 items compared, 2 files: 0 files mended, 0 left to see to";
+    prints(
+        &env,
+        "sleep 1.1; ibifs backup S B > /dev/null; b=B/col/$item; echo other > $b/doc/one; audits S --with B; known S $item
+         ibifs backup S B > /dev/null; audits S --with B; cat $b/doc/one
+         rm $b/doc/deep/two; audits S --with B; ibifs backup S B > /dev/null
+         rm -r $b; audits S --with B | sed 's;B/.*;B;'; grep -o 'ibifs backup' said; ibifs backup S B > /dev/null; audits S --with B; known S $item",
+        &format!(
+            "status 1\ndamaged: doc/one\n2 items compared, 2 files: 0 files mended, 1 left to see to\narchive  good, archive  good, backup  bad; 2 0 true\n\
+             {good}\none\nstatus 1\nlost: doc/deep/two\n2 items compared, 2 files: 0 files mended, 1 left to see to\nstatus 1\ngone: B\n2 items compared, 2 files: 0 files mended, 1 left to see to\nibifs backup\n\
+             {good}\narchive  good, archive  good, backup  good; 3 0 true"
+        ),
+    );
+    // The record of the item is younger than the backup.
+    prints(
+        &env,
+        "sleep 1.1; ibifs backup S B > /dev/null; sleep 1.1; b=B/col/$item; echo new > $s/doc/new; ibifs scrub S > /dev/null; echo other > $b/doc/one; rm $b/doc/deep/two
+         audits S --with B; ibifs backup S B > /dev/null; audits S --with B; rm $s/doc/new; ibifs scrub S > /dev/null",
+        "status 1\nlost: doc/deep/two\nolder: doc/new\ndamaged: doc/one\n2 items compared, 3 files: 0 files mended, 2 left to see to\n\
+         2 items compared, 3 files: 0 files mended, 0 left to see to",
+    );
+    // What was changed in the store since, before and after a scrub.
+    let older = "older: doc/deep/two\nolder: doc/new\nolder: doc/one\nolder: doc/two\n2 items compared, 3 files: 0 files mended, 0 left to see to";
+    prints(
+        &env,
+        "sleep 1.1; ibifs backup S B > /dev/null; echo more >> $s/doc/one; mv $s/doc/deep/two $s/doc/two; echo new > $s/doc/new
+         audits S --with B; ibifs scrub S > /dev/null; audits S --with B",
+        &format!("{older}\n{older}"),
+    );
+}
+
 /// An item that is missing is marked as lost in its store, whichever side audits, and is brought back by the command that is named.
 #[test]
 fn a_lost_original_is_marked() {

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::{AuditCode, AuditFinding, AuditTally};
@@ -11,10 +12,12 @@ use super::gone::{gone_here, note_gone, note_told};
 use super::peer::{AuditPeer, Comparison, remember};
 use crate::archive::copies::{CopyLedger, noted_copies};
 use crate::archive::finding::Reporter;
-use crate::archive::scrub::{BytesBefore, ItemDigests, ScrubError, answered_digests};
+use crate::archive::scrub::{
+    BytesBefore, ItemDigests, RecordedDigests, ScrubError, answered_digests, recorded_change,
+};
 use crate::archive::store::{By, Item, ItemId};
 use crate::archive::transfer::{Local, TransferError};
-use crate::archive::tree::{Place, Tree};
+use crate::archive::tree::{Place, Tree, joined};
 use crate::archive::{Clock, Process, SystemClock};
 use crate::formats::copies::{CopyKind, Gone, KnownCopy, Proof};
 use crate::formats::fixity::shown;
@@ -378,6 +381,13 @@ impl Audit<'_> {
         let [here, there] = both.map(ItemDigests::compared);
         let paths: BTreeSet<&Vec<u8>> = here.keys().chain(there.keys()).collect();
         let is_backup = self.peer.copy().kind == CopyKind::Backup;
+        let (tree, place) = (self.store.archive().tree(), Place::of(names));
+        let before = if here == there {
+            RecordedDigests::default()
+        } else {
+            self.recorded_before_backup(tree, place.as_str())
+        };
+        let begun = self.peer.begun();
         for path in paths {
             let is_same = here.get(path) == there.get(path);
             let wrong = both.map(|it| it.damaged.contains(path));
@@ -403,17 +413,33 @@ impl Audit<'_> {
             let is_unread = both
                 .iter()
                 .any(|it| it.unread.iter().any(|(other, _)| other == path));
-            if !is_explained && !is_unread {
-                let code = if is_backup {
-                    AuditCode::Older
-                } else {
-                    AuditCode::Differs
-                };
-                let finding = self.finding(code, Side::There, names, path, None);
-                compared.findings.push(finding);
-                compared.is_good = [false, false];
+            if is_explained || is_unread {
+                continue;
             }
+            let is_old = || is_older(tree, &joined(place.as_str().as_bytes(), path), begun);
+            let had_it = here.get(path).is_some_and(|it| {
+                both[1].changed_in_backup.contains(path) && is_old()
+                    || before.is_as_recorded(tree, place.as_str(), path, it)
+            });
+            let (code, detail) = match there.get(path) {
+                Some(_) if had_it => (AuditCode::Damaged, Some(not_in_backup())),
+                None if had_it => (AuditCode::Lost, Some(not_in_backup())),
+                _ if is_backup => (AuditCode::Older, None),
+                _ => (AuditCode::Differs, None),
+            };
+            let finding = self.finding(code, Side::There, names, path, detail);
+            compared.findings.push(finding);
+            compared.is_good = [compared.is_good[0] && had_it, false];
         }
+    }
+
+    /// What was recorded here of an item before a backup was made, so that the backup should have it.
+    fn recorded_before_backup(&self, tree: &Tree, item: &str) -> RecordedDigests {
+        let changed = recorded_change(tree, item);
+        if changed.is_none() || changed >= self.peer.begun() {
+            return RecordedDigests::default();
+        }
+        RecordedDigests::of(tree, item, i64::MAX).unwrap_or_default()
     }
 
     fn finding(
@@ -485,6 +511,19 @@ impl Audit<'_> {
         let (by, archive) = (By::of(&Process), self.store.archive());
         archive.tell(by, kind, Some(names), &notes.join(", "));
     }
+}
+
+/// Whether a file has not changed since a time, in seconds since 1970.
+fn is_older(tree: &Tree, path: &[u8], time: Option<i64>) -> bool {
+    let file = tree.open_far(path, OFlags::PATH | OFlags::NOFOLLOW);
+    let found = file.and_then(rustix::fs::fstat);
+    found.is_ok_and(|stat| Some(stat.st_ctime) < time)
+}
+
+fn not_in_backup() -> Message {
+    message!(
+        "the backup does not have it as the store had it; make the backup again with 'ibifs backup'"
+    )
 }
 
 /// Reads an item of a store. None if it is lost.

@@ -6,7 +6,8 @@ use rustix::io::Errno;
 
 use super::gone::note_gone;
 use crate::archive::scrub::{
-    BytesBefore, ItemDigests, ScrubError, item_digests, marks_of, remember_if_possible,
+    BytesBefore, ItemDigests, ScrubError, digests_in_backup, item_digests, marks_of,
+    remember_if_possible,
 };
 use crate::archive::store::By;
 use crate::archive::transfer::{Local, TransferError};
@@ -83,6 +84,11 @@ pub trait AuditPeer {
     /// Whether a ledger names it so.
     fn is_named(&self, holder: &str) -> bool {
         holder == self.copy().holder
+    }
+
+    /// The time at which it was begun, in seconds since 1970, if it is a backup: all earlier changes of the store are in it.
+    fn begun(&self) -> Option<i64> {
+        None
     }
 
     /// Its word on the item that was read last, if that was public and is withdrawn or removed there.
@@ -184,11 +190,26 @@ impl AuditPeer for StorePeer {
         };
         let place = Place::of(&item.names);
         let tree = self.store.archive().tree();
-        match item_digests(tree, place.as_str(), &mut |_, bytes| progress(bytes)) {
+        let mut count = |_, bytes| progress(bytes);
+        let found = match &self.backup {
+            None => item_digests(tree, place.as_str(), &mut count),
+            Some(_) => {
+                let finished = Archive::finished_backup(tree.path());
+                digests_in_backup(tree, place.as_str(), finished, &mut count)
+            }
+        };
+        let mut there = match found {
             // It is lost there.
-            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => Ok([here, None]),
-            there => Ok([here, Some(there?)]),
-        }
+            Err(ScrubError::Tree(error)) if error.errno() == Errno::NOENT => {
+                return Ok([here, None]);
+            }
+            found => found?,
+        };
+        // The next backup mends that.
+        let is_left = |path: &Vec<u8>| !there.changed_in_backup.contains(path);
+        there.damaged.retain(is_left);
+        there.absent.retain(is_left);
+        Ok([here, Some(there)])
     }
 
     fn compare(
@@ -202,6 +223,12 @@ impl AuditPeer for StorePeer {
             Ok(gone.map_or(Comparison::Open, Comparison::Gone))
         };
         items.iter().map(of).collect()
+    }
+
+    fn begun(&self) -> Option<i64> {
+        self.backup.as_ref()?;
+        let begun = Archive::begun_backup(self.store.archive().tree().path());
+        begun.map(|it| it.seconds())
     }
 
     fn said_gone(&mut self) -> Option<Gone> {

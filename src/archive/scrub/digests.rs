@@ -1,5 +1,7 @@
 //! The digests of an item's files, for a copy or a reader. Records nothing.
 
+use std::collections::BTreeSet;
+
 use rustix::fs::{FileType, OFlags};
 use rustix::io::Errno;
 
@@ -29,6 +31,8 @@ pub struct ItemDigests {
     pub altered: Vec<Vec<u8>>,
     /// The recorded paths that are lost: there is no file any more, and none was removed.
     pub absent: Vec<Vec<u8>>,
+    /// Those damaged and lost paths of a backup that are so because it was changed after it was finished.
+    pub changed_in_backup: BTreeSet<Vec<u8>>,
     /// The paths that cannot be read, or changed during each attempt, with the reason.
     pub unread: Vec<(Vec<u8>, Message)>,
     /// Those of them that have a recorded digest, and that the disk cannot read.
@@ -127,6 +131,15 @@ impl RecordedDigests {
         let note = note.filter(|note| self.0.manifest.get(path) == Some(&note.digest));
         let note = note.filter(|note| note.written.as_ref() == Some(written));
         note.map(|note| note.digest)
+    }
+
+    /// Whether a file of the item, by its place, has a digest that was recorded of it, and was not written since.
+    #[must_use]
+    pub fn is_as_recorded(&self, tree: &Tree, item: &str, path: &[u8], digest: &Digest) -> bool {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW;
+        let file = tree.open_far(&joined(item.as_bytes(), path), flags);
+        let stat = file.and_then(rustix::fs::fstat);
+        stat.is_ok_and(|stat| self.get(path, &written(&stat)).as_ref() == Some(digest))
     }
 
     /// The recorded paths of lost files, without those that were met.
@@ -248,6 +261,7 @@ fn digests_by(
                     Verdict::WrongManifest => digests.altered.push(path.clone()),
                     Verdict::New | Verdict::Changed if was_written(&path) => {
                         digests.damaged.push(path.clone());
+                        digests.changed_in_backup.insert(path.clone());
                     }
                     Verdict::Same | Verdict::New | Verdict::Changed => {}
                 }
@@ -274,5 +288,9 @@ fn digests_by(
     };
     let lost = old.manifest.keys().filter(is_lost).cloned();
     digests.absent = lost.collect();
+    if old.finished.is_some() {
+        let lost = digests.absent.iter().cloned();
+        digests.changed_in_backup.extend(lost);
+    }
     Ok(digests)
 }
