@@ -232,10 +232,11 @@ fn a_drill_of_a_part_proves_nothing() {
         flip() { touch -r $1/$file time; printf $2 | dd of=$1/$file conv=notrunc status=none; touch -r time $1/$file; }
         ibifs backup S G --keep 9d > said; try G; mv G/2* G/2020-01-01T000000Z; ibifs scrub S > said
         ibifs backup S G --keep 9d > said; try G --sample 9; try G@2020; try G
+        for store in '--store S' '--store S --sample 1' ''; do ibifs backup --drill G $store --json | jq .counts; done
         new=$(ls -d G/2* | tail -n 1); flip $new X; try $new --sample 9; try G --sample 0; try G@2020
         flip G/2020* o; flip $new o; (cd $new; ibifs backup --drill . --store ../../S > /dev/null); grep -o 'outcome [a-z]*' S/backups.ibi"#,
         "1 file has no recorded digest; run 'ibifs scrub' and back up again\n\
-         a sample does not prove the rest\nit is not the newest generation\noutcome good\n\
+         a sample does not prove the rest\nit is not the newest generation\noutcome good\ntrue\nfalse\nnull\n\
          outcome bad\na sample does not prove the rest\noutcome bad\nit is not the newest generation\noutcome bad\noutcome good",
     );
 }

@@ -41,20 +41,22 @@ pub(super) fn run(text: &Path, options: &cli::Backup) -> Result<Exit, Failure> {
     };
     let scratch = std::env::temp_dir();
     let tally = drill(&path, &scratch, sample, &SystemClock, &mut report)?;
-    let mut counts = counts(&path, &tally);
+    let (mut counts, mut is_counted) = (counts(&path, &tally), None);
     if let Some(store) = store {
         let kind = match tally.found {
             0 => EventKind::Drilled,
             _ => EventKind::DrillFailed,
         };
-        match uncounted(&path, sample, &tally) {
+        let uncounted = uncounted(&path, sample, &tally);
+        is_counted = Some(uncounted.is_none());
+        match uncounted {
             Some(why) => counts = message!("{counts}; it does not count: {why}", counts, why),
             None => note(&store, &path, tally.found == 0)?,
         }
         store.tell(kind, None, &counts.to_string());
     }
     say(&if is_json {
-        tally_json(&path, &tally)
+        tally_json(&path, &tally, is_counted)
     } else {
         format!("{}\n", localized(&counts))
     })?;
@@ -154,7 +156,7 @@ fn counts(path: &Path, tally: &DrillTally) -> Message {
     )
 }
 
-fn tally_json(path: &Path, tally: &DrillTally) -> String {
+fn tally_json(path: &Path, tally: &DrillTally, is_counted: Option<bool>) -> String {
     let value = json!({
         "backup": path.display().to_string(),
         "items": tally.items,
@@ -164,6 +166,7 @@ fn tally_json(path: &Path, tally: &DrillTally) -> String {
         "recorded": tally.recorded,
         "found": tally.found,
         "seconds": tally.took.as_secs_f64(),
+        "counts": is_counted,
     });
     json::line(&value)
 }
