@@ -28,6 +28,9 @@ pub const CHECKPOINT: &str = "checkpoint";
 /// The key that checks it.
 pub(super) const PUBLIC_KEY: &str = "key.pub";
 
+/// The last checkpoint that witnesses have cosigned.
+pub(super) const WITNESSED: &str = "witnessed";
+
 /// The longest text of a key or a checkpoint, in bytes.
 const LONGEST_TEXT: usize = 64 << 10;
 

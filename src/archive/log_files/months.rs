@@ -9,10 +9,10 @@ use rustix::io::Errno;
 
 use super::error::{LogFileError, errno_of, failed};
 use super::files::{
-    CHECKPOINT, LogFiles, PRIVATE, PRIVATE_DIRECTORY, Writing, is_derived, not_opened, shown,
+    CHECKPOINT, LogFiles, PRIVATE, PRIVATE_DIRECTORY, WITNESSED, Writing, is_derived, not_opened,
+    shown,
 };
 use super::line::{LONGEST_LINE, LogLine, number_of};
-use super::reader::WITNESSED;
 use crate::archive::tree::Action;
 use crate::formats::tlog::merkle::Hash;
 use crate::formats::tlog::tile::{Tile, WIDTH};

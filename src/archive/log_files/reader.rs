@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
 
 use super::error::LogFileError;
-use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, Writing, leaves, shown};
+use super::files::{CHECKPOINT, LogFiles, PUBLIC, PUBLIC_KEY, WITNESSED, Writing, leaves, shown};
 use super::keys::{OldKey, old_keys, public_key};
 use super::line::LogLine;
 use super::months;
@@ -13,9 +13,6 @@ use crate::formats::tlog::merkle::{self, Hash, leaf};
 use crate::formats::tlog::note::{Note, VerifierKey};
 use crate::formats::tlog::proof::Proof;
 use crate::formats::tlog::tile::{Tile, WIDTH};
-
-/// The last checkpoint that witnesses have cosigned.
-pub(super) const WITNESSED: &str = "witnessed";
 
 /// The directory of checkpoints that were stamped, each with its stamp in a file beside it.
 const STAMPS: &str = "stamps";

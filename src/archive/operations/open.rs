@@ -6,8 +6,8 @@ use rustix::fs::{AtFlags, OFlags};
 
 use super::lock::Hold;
 use super::{
-    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, history, lock,
-    one_database, own_files,
+    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, history,
+    lock, one_database, own_files,
 };
 use crate::archive::scrub::Finished;
 use crate::archive::store::{By, HostState, Sharing, Store, StoreError, StoreUse};
