@@ -187,7 +187,7 @@ fn a_drill_finds_what_a_backup_has_lost() {
             r#"lose() { rm -r $1/col/$(item 2)/doc/one $1/col/$(item 3); sed -i '/two/s/^......../01234567/' $1/fixity/col/$(item 2)/manifest-sha256.txt
                      echo encrypted > $1/col/$(item 4)/doc/one; echo new > $1/col/$(item 4)/doc/new; }
              lose D; lose $(echo G/2*)
-             for backup in D G; do { ibifs backup --drill $backup || true; } | sed "s;$(item 2);2;; s;$(item 3);3;; s;$(item 4);4;" | cut -d: -f1,2 | grep ': col' | sort; done"#,
+             for backup in D G; do { ibifs backup --drill $backup || true; } | sed "s;$(item 2)\([:/]\);2\1;; s;$(item 3)\([:/]\);3\1;; s;$(item 4)\([:/]\);4\1;" | cut -d: -f1,2 | grep ': col' | sort; done"#,
         ),
         "damaged: col/2/doc/two
 damaged: col/4/doc/new
