@@ -99,6 +99,18 @@ fn a_rebuilt_index_takes_no_forged_line() {
     );
 }
 
+/// The end of a history is in the log when that goes on, with its time.
+#[test]
+fn a_gap_in_the_history_is_told() {
+    let env = TestEnv::new();
+    prints(
+        &env,
+        "begins S; ibifs mint S > minted; sed -i '/^history yes/d' S/archive.ibi; ibifs mint S > minted; ibifs history S > out 2> said || true
+         sleep 1; echo 'history yes' >> S/archive.ibi; ibifs mint S > minted; ibifs history S | sed 's/^[^ ]*  *//; s/ [^ ]*archive-a.*//'; test \"$(ibifs history S --json | jq -r .time | sed -n '3p; 5p' | sort -r)\" = \"$(ibifs history S --json | jq -r .time | sed -n '3p; 5p')\"; ibifs fsck S",
+        "policy       root\nminted       root\npolicy       root\nminted       root\npolicy       root (no history)\n4 items, 0 findings",
+    );
+}
+
 /// A backup in the middle of work has a log that counts what its index knows: it goes on from there, with each event once.
 #[test]
 fn a_backup_goes_on_with_its_log() {

@@ -258,6 +258,11 @@ impl Archive {
         log_untold(kind, told.map_err(ArchiveError::from));
     }
 
+    /// Tells that the store keeps no history any more: its log gets the event when it goes on.
+    pub(super) fn tell_end(&self, by: By) {
+        leave(&self.tree, by, EventKind::PolicyChanged, None, "no history");
+    }
+
     /// Tells that mode, owner or group of an item's directory were changed, from which to which. That an item which is being
     /// copied in gets those that it had is no event of its own.
     pub fn tell_rights(&self, by: &dyn Actor, item: ItemId, before: Rights, after: Rights) {
@@ -452,8 +457,7 @@ pub fn leave_event(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, n
     }
 }
 
-/// The same, also if the store keeps no history any more: its log gets the event when it goes on.
-pub(super) fn leave(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
+fn leave(tree: &Tree, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
     let line = Teller::default().line(by, kind, item, note, None);
     let left = log_files::leave(tree.root(), &line);
     log_untold(kind, left.map_err(ArchiveError::from));

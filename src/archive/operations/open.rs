@@ -6,8 +6,8 @@ use rustix::fs::{AtFlags, OFlags};
 
 use super::lock::Hold;
 use super::{
-    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, history,
-    lock, one_database, own_files,
+    Archive, ArchiveError, BACKUP_NOTE, Clock, Facts, Process, Stranger, SystemClock, lock,
+    one_database, own_files,
 };
 use crate::archive::scrub::Finished;
 use crate::archive::store::{By, HostState, Sharing, Store, StoreError, StoreUse};
@@ -181,8 +181,7 @@ impl Archive {
             _ => Ok(self.store.set_facts(&text)?),
         }?;
         if had_history && !self.facts.history {
-            let by = By::of(&Process);
-            history::leave(&self.tree, by, EventKind::PolicyChanged, None, "no history");
+            self.tell_end(By::of(&Process));
         } else if is_changed {
             self.tell(By::of(&Process), EventKind::PolicyChanged, None, "");
         }

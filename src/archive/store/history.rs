@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use super::{By, Item, ItemId, Logged, Record, Store, StoreError, query, random_bytes, rows};
+use super::{By, Item, ItemId, Record, Store, StoreError, query, random_bytes, rows};
 use crate::formats::history::earlier::Earlier;
 use crate::formats::history::{Agent, Event, EventKind, SALT, item_in};
 use crate::formats::item::{Life, Names, State};
@@ -17,9 +17,6 @@ use ibi::{Ibip, Rep, Timestamp, message};
 
 /// The most names of users that are remembered.
 const MOST_NAMES: usize = 1_000;
-
-/// The most events that are kept until they can be recorded.
-const MOST_KEPT: usize = 10_000;
 
 /// An event as the log has it, or will have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +41,7 @@ pub struct Teller {
     host: String,
     names: Mutex<HashMap<u32, String>>,
     /// Events that could not be recorded, such as on a full disk.
-    kept: Mutex<Vec<Logged>>,
+    pub(super) kept: Mutex<Vec<([u8; SALT], String)>>,
 }
 
 impl Default for Teller {
@@ -274,31 +271,6 @@ impl Store {
         self.write(Sync::Later, |transaction| {
             teller.tell(transaction, by, kind, item, note)
         })
-    }
-
-    /// Keeps an event that could not be recorded until [`Store::tell_kept`], as long as the process runs.
-    pub fn keep_told(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
-        let Some((teller, salt)) = self.teller.get().zip(random_bytes().ok()) else {
-            return;
-        };
-        let line = teller.line(by, kind, item, note, None);
-        let mut kept = teller.kept.lock();
-        if kept.len() < MOST_KEPT {
-            kept.push(Logged { salt, line });
-        }
-    }
-
-    /// Records the events that were kept.
-    pub fn tell_kept(&self) -> Result<(), StoreError> {
-        let Some(teller) = self.teller.get() else {
-            return Ok(());
-        };
-        let mut kept = teller.kept.lock();
-        if !kept.is_empty() {
-            self.put_left(&kept)?;
-            kept.clear();
-        }
-        Ok(())
     }
 
     /// Records events of an item that others tell. Does nothing if events are not recorded.

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 
 use super::history::{insert, logged_events};
-use super::{Store, StoreError};
-use crate::formats::history::{SALT, item_in};
+use super::{By, Store, StoreError, random_bytes};
+use crate::formats::history::{EventKind, SALT, item_in};
 use crate::formats::item::Names;
 use crate::sql::engine::{Connection, Sync, params};
+
+/// The most events that are kept until they can be recorded.
+const MOST_KEPT: usize = 10_000;
 
 /// An event as it is in the log, or was left for it.
 #[derive(Clone, Debug)]
@@ -60,6 +63,34 @@ impl Store {
             }
             Ok(())
         })
+    }
+
+    /// Keeps an event that could not be recorded until [`Store::tell_kept`], as long as the process runs.
+    pub fn keep_told(&self, by: By, kind: EventKind, item: Option<&Names>, note: &str) {
+        let Some((teller, salt)) = self.teller.get().zip(random_bytes().ok()) else {
+            return;
+        };
+        let line = teller.line(by, kind, item, note, None);
+        let mut kept = teller.kept.lock();
+        if kept.len() < MOST_KEPT {
+            kept.push((salt, line));
+        }
+    }
+
+    /// Records the events that were kept.
+    pub fn tell_kept(&self) -> Result<(), StoreError> {
+        let Some(teller) = self.teller.get() else {
+            return Ok(());
+        };
+        let mut kept = teller.kept.lock();
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let events = kept.iter().cloned();
+        let events: Vec<_> = events.map(|(salt, line)| Logged { salt, line }).collect();
+        self.put_left(&events)?;
+        kept.clear();
+        Ok(())
     }
 
     /// Records events that were left for the log, but those that wait already. They are on disk when this returns.
