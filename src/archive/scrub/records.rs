@@ -42,13 +42,26 @@ pub struct Finished(
 impl Finished {
     /// Whether a file or directory was changed after that. A time that is later than that of the inode was set by a user.
     pub(super) fn is_before(&self, stat: &Stat) -> bool {
-        let time = |seconds, nanoseconds: u64| {
-            Timestamp::from_unix(seconds, u32::try_from(nanoseconds).unwrap_or_default())
-        };
-        let modified = time(stat.st_mtime, stat.st_mtime_nsec);
-        let is_later = self.0.as_ref().is_some_and(|it| *it < modified);
-        is_later && modified <= time(stat.st_ctime, stat.st_ctime_nsec)
+        let (modified, changed) = times(stat);
+        self.0.as_ref().is_some_and(|it| *it < modified) && modified <= changed
     }
+
+    /// Whether nothing of a file or directory was changed after that, nor was it copied to another disk.
+    fn is_after(&self, stat: &Stat) -> bool {
+        let (_, changed) = times(stat);
+        self.0.as_ref().is_some_and(|it| changed <= *it)
+    }
+}
+
+/// The times of modification, and of the last change of the inode.
+fn times(stat: &Stat) -> (Timestamp, Timestamp) {
+    let time = |seconds, nanoseconds: u64| {
+        Timestamp::from_unix(seconds, u32::try_from(nanoseconds).unwrap_or_default())
+    };
+    (
+        time(stat.st_mtime, stat.st_mtime_nsec),
+        time(stat.st_ctime, stat.st_ctime_nsec),
+    )
 }
 
 impl Recorded {
@@ -69,6 +82,8 @@ impl Recorded {
         };
         match &self.finished {
             None => above.st_ctime >= scrubbed - 1,
+            // Who mirrors a tree sets the time of a directory back, in the store.
+            Some(finished) if finished.is_after(&above) => true,
             Some(finished) => above.st_mtime >= scrubbed - 1 && !finished.is_before(&above),
         }
     }

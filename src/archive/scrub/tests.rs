@@ -179,10 +179,12 @@ fn a_change_of_a_finished_backup_is_damage() {
         at(700),
         SystemTime::now() + Duration::from_secs(9),
     );
+    let ends_soon = Finished(Some(Timestamp::from_unix(seconds(soon), 0)));
     // The time of what is changed, and whether that is lost in the backup, and damaged there.
     for (changed, finished, is_lost, is_damaged) in [
         (Some(between), Some(finished()), false, false),
         (Some(before), Some(finished()), true, false),
+        (Some(before), Some(ends_soon), false, false),
         (None, Some(finished()), true, true),
         (Some(soon), Some(finished()), false, false),
         (None, Some(Finished(None)), false, false),
