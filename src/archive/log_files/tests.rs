@@ -281,8 +281,8 @@ fn a_log_that_was_set_back_behind_its_witnesses() {
     log.keep_witnessed(log.note()).expect("kept");
     assert_eq!(log.check(), Ok(Vec::new()));
     files.insert("witnessed".to_owned(), store.files()["witnessed"].clone());
-    let log = Fixture::with(&files).read();
-    assert_eq!(log.check(), Ok(vec![LogFault::Witnessed]));
+    let back = Fixture::with(&files);
+    assert_eq!(back.read().check(), Ok(vec![LogFault::Witnessed]));
     files.retain(|path, _| path == "witnessed" || path.starts_with("key"));
     let written = Fixture::with(&files).writer();
     assert!(
