@@ -159,12 +159,14 @@ fn a_backup_marks_what_is_damaged_in_the_store() {
     env.prints(
         r#"ibifs init S --host archive-s.example.org > said; item=$(ibifs mint S | head -n 1); doc=col/$item/doc; echo 1 > S/$doc/bad; touch -d '1 hour ago' S/$doc/*
         ibifs scrub S > said; ibifs backup S good > said; flip() { touch -r S/$doc/bad time; printf $1 | dd of=S/$doc/bad conv=notrunc status=none; touch -r time S/$doc/bad; }
-        flip X; (no ibifs scrub S) > said; sleep .05; touch -a good/$doc/bad
+        ibifs backup S H --keep 1d > said; flip X; (no ibifs scrub S) > said
         backup() { ibifs backup S "$@" > said; grep '^unsound' said | grep -o damaged-files || true; }
-        backup new; backup G --keep 1d; backup good
-        for it in new G good; do { ibifs fsck $it || true; } | tail -n 1 | grep -o '[0-9]* finding.*'; done
-        flip 1; ibifs scrub S > said; backup new; backup G --keep 1d; ibifs fsck new | tail -n 1"#,
-        "damaged-files\ndamaged-files\n1 finding\n1 finding\n0 findings\n2 items, 0 findings",
+        backup new; backup G --keep 1d; backup good; backup H --keep 9d; cat good/$doc/bad H/*/$doc/bad
+        for it in new G good H; do { ibifs fsck $it || true; } | tail -n 1 | grep -o '[0-9]* finding.*'; done
+        # What is written in its place is copied.
+        echo 2 > S/$doc/bad; backup good; cat good/$doc/bad
+        echo 1 > S/$doc/bad; touch -r time S/$doc/bad; ibifs scrub S > said; backup new; backup G --keep 1d; ibifs fsck new | tail -n 1"#,
+        "damaged-files\ndamaged-files\n1\n1\n1 finding\n1 finding\n0 findings\n0 findings\n2\n2 items, 0 findings",
     );
 }
 

@@ -4,7 +4,7 @@
 //! write permission in an item may swap names meanwhile. The entries that are copied,
 //! and their order, are in [`super::entry`] and [`super::unit`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
@@ -18,6 +18,7 @@ use super::staging::{PREFIX, Staging};
 use crate::archive::finding::Reporter;
 use crate::archive::tree::Action;
 use crate::archive::tree::Tree;
+use crate::formats::fixity::Digest;
 use crate::os::deep::split;
 use ibi::message::{Localize, Message};
 
@@ -43,6 +44,8 @@ pub(super) struct Copier<'a> {
     pub(super) is_linking: bool,
     /// The files whose copies are not good, whatever their size and time.
     pub(super) afresh: BTreeSet<Vec<u8>>,
+    /// The files that do not replace their copies as long as they have this content, which is damaged.
+    pub(super) damaged: BTreeMap<Vec<u8>, Digest>,
     /// Whether the uppermost directory keeps its own owner, mode and attributes.
     pub(super) is_top_kept: bool,
     /// The earlier generation, with which this one shares files.
@@ -103,6 +106,7 @@ impl<'a> Copier<'a> {
             is_growing: false,
             is_linking: false,
             afresh: BTreeSet::new(),
+            damaged: BTreeMap::new(),
             is_top_kept: false,
             earlier: None,
             tally: BackupTally::default(),

@@ -16,6 +16,7 @@ use super::copier::{Copier, DirectoryPair, TRIES};
 use super::directories::{failed, fstat, remove};
 use super::finding::{BackupCode, BackupError};
 use super::metadata;
+use crate::archive::manifest::read_digest;
 use crate::archive::tree::{Action, joined};
 use crate::os::deep::split;
 use crate::os::directory::{Directory, is_own, is_same_file};
@@ -70,6 +71,13 @@ impl Copier<'_> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         if kind == FileType::Directory {
             return Ok(false);
+        }
+        if self.is_damaged(pair, name, &path) {
+            self.keep_entry(pair, name)?;
+            if rustix::fs::statat(&pair.to, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+                self.tally.unchanged += 1;
+                return Ok(true);
+            }
         }
         let many = stat.st_nlink > 1;
         let key = (stat.st_dev, stat.st_ino);
@@ -132,6 +140,15 @@ impl Copier<'_> {
             links.taken.insert(number);
         }
         Ok(true)
+    }
+
+    /// Whether a file is marked as damaged, and has not been written since.
+    fn is_damaged(&self, pair: &DirectoryPair, name: &[u8], path: &[u8]) -> bool {
+        self.damaged.get(path).is_some_and(|damaged| {
+            let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&pair.from, name, flags, Mode::empty());
+            file.is_ok_and(|file| read_digest(&file).is_ok_and(|digest| digest == *damaged))
+        })
     }
 
     pub(super) fn temporary(&mut self) -> String {

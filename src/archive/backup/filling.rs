@@ -1,5 +1,6 @@
 //! Copies the state of a store to a directory that is ready for it.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::copier::Copier;
@@ -13,12 +14,13 @@ use crate::archive::finding::Reporter;
 use crate::archive::log_files::LOG_DIRECTORY;
 use crate::archive::scrub::{self, DIRECTORY, Finished, MARKS, ScrubError};
 use crate::archive::store::{self, StoreError};
-use crate::archive::tree::{DAMAGED, Place, RESERVE, Tree};
+use crate::archive::tree::{DAMAGED, Place, RESERVE, Tree, joined};
 use crate::archive::{
     Archive, BACKUP_NOTE, Clock, DATABASE, FACTS, PUBLIC_SEARCH_FILE, PUBLIC_TEXT_FILE,
     SEARCH_FILE, SERVICE_FILES, TEXT_FILE, names_of_place,
 };
 use crate::formats::copies::BackupNote as CopyNote;
+use crate::formats::fixity::{Digest, Found};
 use ibi::Timestamp;
 use ibi::pairs::Pairs;
 
@@ -81,6 +83,7 @@ pub(super) fn fill(
     to.write_small(".", FACTS, &without_server(&facts), None)?;
     let mut copier = Copier::new(from.tree(), to, report, progress)?;
     copier.earlier = earlier;
+    copier.damaged = damaged_files(from.tree());
     let mut vanished = Vec::new();
     for (area, depth) in AREAS {
         if from.tree().is_directory(area) {
@@ -109,8 +112,24 @@ pub(super) fn fill(
     Ok((copier.tally, sharing))
 }
 
-/// Marks in a backup what is marked in the store, and is damaged in the backup, too: a damaged file is not copied over its good copy
-/// if only the disk has changed it.
+/// The files of a store that are marked as damaged, by path, with the content in which they were found.
+fn damaged_files(from: &Tree) -> BTreeMap<Vec<u8>, Digest> {
+    let of_item = |item: String| {
+        let marks = scrub::marks_of(from, &item).unwrap_or_default();
+        marks.into_iter().filter_map(move |(path, mark)| {
+            let Found::Content(digest) = mark.found else {
+                return None;
+            };
+            Some((joined(item.as_bytes(), &path), digest))
+        })
+    };
+    scrub::marked_items(from, MARKS)
+        .into_iter()
+        .flat_map(of_item)
+        .collect()
+}
+
+/// Marks in a backup what is marked in the store, and is damaged in the backup, too: a damaged file is not copied over its copy.
 fn mark_damaged(from: &Tree, to: &Tree) {
     let mut items = [from, to]
         .map(|tree| scrub::marked_items(tree, MARKS))
