@@ -95,7 +95,7 @@ pub(super) fn errno_of(error: &std::io::Error) -> Errno {
 
 impl LogFileError {
     /// The fault, without a remedy.
-    fn fault(&self) -> Message {
+    pub fn fault(&self) -> Message {
         match self {
             LogFileError::File(error) => error.message(),
             LogFileError::NotRegular { path } => message!("'{path}' is not a regular file", path),

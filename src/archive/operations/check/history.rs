@@ -65,7 +65,7 @@ fn check_left(tree: &Tree, report: &mut CheckReport) {
 }
 
 fn damaged(error: LogFileError) -> CheckFinding {
-    CheckFinding::new(CheckCode::LogDamaged, LOG_DIRECTORY).with_detail(error)
+    CheckFinding::new(CheckCode::LogDamaged, LOG_DIRECTORY).with_detail(error.fault())
 }
 
 /// The faults of the log itself.
