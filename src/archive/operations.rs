@@ -102,7 +102,9 @@ pub use error::{ArchiveError, Holder};
 pub use event_log::{Event, log_event};
 pub use events::{Happened, Position, RelationEvent, Subject, catch_up, present};
 pub use facts::{Facts, is_email};
-pub use history::{event_in, keep_log, keeps_history, leave_event, line_of_event, log_of};
+pub use history::{
+    event_in, keep_log, keeps_history, leave_event, line_of_event, log_of, premis_event_in,
+};
 pub use import::Planned;
 pub use init::Setup;
 pub use lock::{holder, is_held_by};
@@ -149,6 +151,7 @@ use crate::archive::tree::Tree;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::history::EventKind;
 use crate::formats::name_spaces::NameSpaces;
+use crate::formats::premis::PremisEvent;
 
 /// The longest wait of a request to mint. A request that would have to wait longer is refused.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(10);
@@ -172,6 +175,8 @@ pub struct Archive {
     name_spaces: OnceLock<NameSpaces>,
     /// The files of the log, if this process has written to it.
     log: Mutex<Option<LogWriter>>,
+    /// The events of an item, as the daemon of a mount tells them to this user.
+    told: OnceLock<Vec<PremisEvent>>,
     lock: Option<lock::Hold>,
 }
 
@@ -204,6 +209,7 @@ impl Archive {
             content: Arc::default(),
             name_spaces: OnceLock::new(),
             log: Mutex::default(),
+            told: OnceLock::new(),
             facts,
             tree,
             store,

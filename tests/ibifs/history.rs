@@ -101,6 +101,26 @@ fn notes_that_name_files_are_for_the_owner() {
     );
 }
 
+/// Who may not enter the store exports the events of an item as they are told: the owner of the item all of them.
+#[test]
+fn users_export_the_events_that_they_are_told() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); as alice bash -c "echo x > A/$one/doc/x; touch -d 2020-01-01 A/$one/doc/x"; counted $one
+            ibifs scrub A > out; as alice bash -c "echo y > A/$one/doc/x"; waits eval 'ibifs history A/$one | grep manifest'; taken
+            for user in root alice bob; do
+                mkdir $user; chmod 777 $user; as $user ibifs export --bagit A/$one $user/bags > out; as $user ibifs export --ocfl A/$one $user/objects > out
+                find $user -name premis.xml | wc -l; premis=$(find $user/bags -name premis.xml)
+                xmllint --xpath '//*[local-name()="eventIdentifierValue"]/text()' $premis > $user.ids; grep -c . $user.ids; grep -c manifest $premis || true
+            done
+            cmp root.ids alice.ids; cmp root.ids bob.ids"#
+        ),
+        "2\n3\n1\n2\n3\n1\n2\n3\n0",
+    );
+}
+
 /// A proof holds without the store, and nothing else does.
 #[test]
 fn a_proof_is_checked_without_the_store() {

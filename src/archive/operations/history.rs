@@ -14,8 +14,10 @@ use super::{Actor, Archive, ArchiveError, Keeper, ReadAs, is_draft};
 use crate::archive::log_files::{self, LeftLines, LogFileError, LogLine, LogReader, LogWriter};
 use crate::archive::store::{By, EventRow, ItemId, Logged, Teller};
 use crate::archive::tree::{Place, Tree};
-use crate::formats::history::{EventKind, SALT, Told, item_in};
+use crate::formats::fixity::Digest;
+use crate::formats::history::{EventKind, SALT, Told, entry, item_in};
 use crate::formats::item::{Names, State};
+use crate::formats::premis::PremisEvent;
 use crate::formats::question::Line;
 use crate::formats::tlog::note::VerifierKey;
 use crate::os::caller::act_as_process;
@@ -397,7 +399,7 @@ impl Archive {
 }
 
 impl ReadAs<'_> {
-    /// An event as the reader may know of it: who sees its item, and the items that it names. A note that names files is only
+    /// The line of an event as the reader may know of it: who sees its item, and the items that it names. A note that names files is only
     /// for the owner of the item or of the store. None of one of which the reader may not know.
     ///
     /// # Errors
@@ -406,7 +408,7 @@ impl ReadAs<'_> {
         &self,
         reader: &dyn Actor,
         event: &EventRow,
-    ) -> Result<Option<EventRow>, ArchiveError> {
+    ) -> Result<Option<String>, ArchiveError> {
         let Some(told) = Told::parse(&event.line) else {
             return Ok(None);
         };
@@ -415,11 +417,12 @@ impl ReadAs<'_> {
                 return Ok(None);
             }
         }
-        let mut event = event.clone();
-        if told.names_files() && !self.is_owner(reader, &told.item) {
-            event.line = told.without_notes();
-        }
-        Ok(Some(event))
+        let is_whole = !told.names_files() || self.is_owner(reader, &told.item);
+        Ok(Some(if is_whole {
+            told.line
+        } else {
+            told.without_notes()
+        }))
     }
 
     /// Whether an item or the store is the user's.
@@ -499,12 +502,13 @@ pub fn log_of(store: &Path) -> Result<LogReader, ArchiveError> {
     })
 }
 
-/// An event as a line of an answer.
+/// An event as a line, with what its own line says to the reader.
 #[must_use]
-pub fn line_of_event(event: &EventRow) -> Line {
+pub fn line_of_event(event: &EventRow, told: &str) -> Line {
     let line = Line::new("event").with("number", event.number);
     line.with_all("logged", event.logged)
-        .with("line", &event.line)
+        .with("entry", Digest(entry(&event.salt, &event.line)))
+        .with("line", told)
 }
 
 /// The event of a line; None of another one.
@@ -515,6 +519,15 @@ pub fn event_in(line: &Line) -> Option<EventRow> {
         logged: line.get("logged").and_then(|number| number.parse().ok()),
         salt: [0; SALT],
         line: line.get("line")?.to_owned(),
+    })
+}
+
+/// The same for a package.
+#[must_use]
+pub fn premis_event_in(line: &Line) -> Option<PremisEvent> {
+    Some(PremisEvent {
+        entry: Digest::parse(line.get("entry")?.as_bytes())?.0,
+        told: Told::parse(line.get("line")?)?,
     })
 }
 

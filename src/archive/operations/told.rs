@@ -1,6 +1,7 @@
 //! The events of an item as readers are told of them, and as packages have them.
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use super::{Archive, ArchiveError, ReadAs};
 use crate::archive::store::{EventRow, Item};
@@ -30,13 +31,22 @@ impl Archive {
     /// All events of an item, with who did it: for packages. That it was exported is none of them, or each package would differ
     /// from the one before.
     pub fn premis_events(&self, names: &Names) -> Result<Vec<PremisEvent>, ArchiveError> {
-        let mut events = Vec::new();
+        let mut events = self.told.get().cloned().unwrap_or_default();
         self.each_event(Some(names), |event| {
             events.extend(premis_event(event));
             Ok::<(), ArchiveError>(())
         })?;
         events.retain(|event| event.told.kind() != Some(EventKind::Exported));
         Ok(events)
+    }
+
+    /// The same Archive, of a mount, with what its daemon tells of an item.
+    #[must_use]
+    pub fn told(self, events: Vec<PremisEvent>) -> Archive {
+        Archive {
+            told: OnceLock::from(events),
+            ..self
+        }
     }
 }
 

@@ -6,18 +6,19 @@ use serde_json::json;
 
 use super::access::{self, Named, StoreAccess};
 use super::transfer::{held_items, split};
-use super::{say, usage};
+use super::{daemon, say, usage};
 use crate::archive::copies::note_export;
 use crate::archive::package::{ExportOutcome, Exporter, Format};
 use crate::archive::scrub::ScrubError;
 use crate::archive::tree::{Place, Tree};
-use crate::archive::{Archive, ArchiveError, Clock, SystemClock};
+use crate::archive::{Archive, ArchiveError, Clock, SystemClock, premis_event_in};
 use crate::command::cli;
 use crate::command::exit::{Exit, Failure};
 use crate::command::json;
 use crate::command::language::localized;
 use crate::command::progress::ProgressLine;
 use crate::formats::history::EventKind;
+use crate::formats::question::Line;
 use ibi::message::Message;
 use ibi::{Timestamp, message, plural};
 
@@ -143,7 +144,15 @@ fn note(named: &Named, path: &Path) -> bool {
 }
 
 fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<ExportOutcome, Failure> {
-    let archive = named.access.read_about(&[&named.names.preferred()])?;
+    let mut archive = named.access.read_about(&[&named.names.preferred()])?;
+    if let Some(mounted) = named.access.asked() {
+        let question = Line::new("history").with_names("item", &named.names);
+        let mut told = Vec::new();
+        daemon::each_line(&mounted, &question, |line| {
+            told.extend(premis_event_in(line))
+        })?;
+        archive = archive.told(told);
+    }
     let item = archive.held(&named.names)?.ok_or_else(|| {
         let name = named.names.preferred();
         Failure::from(ArchiveError::Unknown { name })

@@ -308,8 +308,8 @@ fn history(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<
     let act = |read: &mut dyn FnMut()| peer.read(read);
     let reader = archive.read_as(&act);
     let mut tell = |event: &EventRow| {
-        if let Some(event) = reader.as_told(peer.caller(), event)? {
-            to.send(&line_of_event(&event))?;
+        if let Some(told) = reader.as_told(peer.caller(), event)? {
+            to.send(&line_of_event(event, &told))?;
         }
         Ok::<(), Stop>(())
     };
@@ -333,7 +333,7 @@ fn prove(asked: &Asked, question: &Line, to: &mut Conversation<'_>) -> Result<()
     // A proof has the whole line.
     let is_whole = |event: &EventRow| {
         let told = reader.as_told(peer.caller(), event)?;
-        Ok(told.is_some_and(|told| told.line == event.line))
+        Ok(told.is_some_and(|told| told == event.line))
     };
     match archive.prove_last(&names, is_whole)? {
         Some(proof) => Ok(to.send(&Line::new("proof").with("text", proof))?),
