@@ -188,10 +188,8 @@ impl Archive {
         let born = self.tree.born(&place);
         let had_it = |backup: &&BackupNote| match &item.removed_at {
             None => born.is_some_and(|born| born < backup.made.seconds()),
-            // The time of a removal is one of whole seconds.
-            Some(removed) => backup.made.seconds() <= removed.seconds(),
+            Some(removed) => backup.made < *removed,
         };
-        let removed = item.removed_at.as_ref().map(Timestamp::seconds);
         let changed = match backups {
             [] => None,
             _ => recorded_change(&self.tree, place.as_str()),
@@ -201,7 +199,6 @@ impl Archive {
             let drilled = backup.proof.clone();
             let drilled = drilled.filter(|_| Some(backup.made.seconds()) >= changed);
             let drilled = drilled.filter(|_| born.or(changed).is_some());
-            let drilled = drilled.filter(|_| removed.is_none_or(|it| backup.made.seconds() < it));
             KnownCopy {
                 made: Some(backup.made.clone()),
                 place: backup.place.clone(),
