@@ -16,8 +16,8 @@ use super::finding::{BackupCode, BackupError};
 use crate::archive::store::{self, Item, ItemId, Store};
 use crate::archive::tree::Action;
 use crate::archive::tree::{Area, Author, Place, SIDECAR};
-use crate::archive::{Archive, ArchiveError, Clock, holder};
-use crate::formats::item::State;
+use crate::archive::{Archive, ArchiveError, CheckCode, Clock, holder};
+use crate::formats::item::{Names, State};
 use crate::os::opening::by_descriptor;
 use ibi::message;
 use ibi::pairs::{Pairs, Value};
@@ -70,6 +70,14 @@ pub(super) fn settle(
                 copier.found(BackupCode::Unsound, finding.subject.as_bytes(), Some(why))?;
             }
             break;
+        }
+        for finding in &report.findings {
+            // The sidecar may have got the mark of a stranger after it was copied, and have the same text.
+            if finding.code == CheckCode::IndexDiffers
+                && let Ok(ibi) = Ibi::parse(&finding.subject)
+            {
+                copier.unit(Place::of(&Names::from(ibi)).as_str().as_bytes())?;
+            }
         }
         last = Some(report.findings);
     }
