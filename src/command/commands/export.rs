@@ -149,7 +149,7 @@ fn one(exporter: &mut Exporter<'_>, named: &Named) -> Result<ExportOutcome, Fail
         let question = Line::new("history").with_names("item", &named.names);
         let mut told = Vec::new();
         daemon::each_line(&mounted, &question, |line| {
-            told.extend(premis_event_in(line))
+            told.extend(premis_event_in(line));
         })?;
         archive = archive.told(told);
     }
