@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, Stat};
 
 use super::open::facts_of;
 use super::{Actor, Archive, ArchiveError, Keeper, ReadAs, is_draft};
@@ -433,8 +433,8 @@ impl ReadAs<'_> {
             rustix::fs::fstat(item.ok()?).ok()
         };
         let store = rustix::fs::fstat(self.tree.root()).ok();
-        let mut owners = store.into_iter().chain(of_item());
-        owners.any(|owner| user.owns(owner.st_uid))
+        let owns = |found: Option<Stat>| found.is_some_and(|it| user.owns(it.st_uid));
+        owns(store) || owns(of_item())
     }
 }
 

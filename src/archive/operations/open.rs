@@ -167,8 +167,8 @@ impl Archive {
         let text = self.tree.read_small(own_files::FACTS)?.unwrap_or_default();
         let known = self.store.facts()?;
         let is_changed = known.as_ref().is_some_and(|known| *known != text);
-        let had_history = known.as_ref().and_then(|known| Facts::parse(known).ok());
-        let had_history = had_history.is_some_and(|known| known.history);
+        let had_history = |text: &Vec<u8>| Facts::parse(text).is_ok_and(|it| it.history);
+        let is_end = is_changed && !self.facts.history && known.as_ref().is_some_and(had_history);
         match known {
             Some(known) if known == text => Ok(()),
             // URLs are not part of what is minted.
@@ -180,7 +180,7 @@ impl Archive {
             Some(_) if changed_facts == ChangedFacts::Refuse => Err(ArchiveError::FactsChanged),
             _ => Ok(self.store.set_facts(&text)?),
         }?;
-        if had_history && !self.facts.history {
+        if is_end {
             self.tell_end(By::of(&Process));
         } else if is_changed {
             self.tell(By::of(&Process), EventKind::PolicyChanged, None, "");
