@@ -78,8 +78,18 @@ pub fn bring_back(
 ) -> Result<Moved, TransferError> {
     let item = from.item(names)?;
     let is_backup = from.service().matches(to.service());
-    refuse_other_sizes((from, &item), (to, names), is_backup)?;
-    refuse_other_content(to, names, &from.sound_manifest(&item, progress)?, is_backup)?;
+    let recorded = match recorded_of_lost(to, names) {
+        // A backup may have an item of which nothing is recorded.
+        Err(TransferError::Skip(_)) if is_backup => None,
+        recorded => Some(recorded?),
+    };
+    if recorded.is_some() {
+        refuse_other_sizes((from, &item), (to, names))?;
+    }
+    let found = from.sound_manifest(&item, progress)?;
+    if let Some(recorded) = recorded {
+        refuse_other_content(&recorded, &found)?;
+    }
     if is_backup {
         return restore(from, names, to, progress);
     }
@@ -95,7 +105,7 @@ pub fn bring_back_arrived(
     to: &Local,
 ) -> Result<Moved, TransferError> {
     let item = to.item(names)?;
-    refuse_other_content(to, &item.names, &inventory.manifest(), false)?;
+    refuse_other_content(&recorded_of_lost(to, &item.names)?, &inventory.manifest())?;
     // What an interrupted run has put there did not arrive again.
     let place = Place::of(&item.names);
     let is_begun = to.archive().tree().is_directory(place.as_str());
@@ -113,17 +123,8 @@ pub fn bring_back_arrived(
     Ok(moved)
 }
 
-/// Refuses content that is not what is recorded here, also of an item of which nothing is recorded, unless a backup has it.
-fn refuse_other_content(
-    to: &Local,
-    names: &Names,
-    found: &Manifest,
-    is_backup: bool,
-) -> Result<(), TransferError> {
-    let recorded = match recorded_of_lost(to, names) {
-        Err(TransferError::Skip(_)) if is_backup => return Ok(()),
-        recorded => recorded?,
-    };
+/// Refuses content that is not what is recorded here.
+fn refuse_other_content(recorded: &Manifest, found: &Manifest) -> Result<(), TransferError> {
     let mut paths = found.keys().chain(recorded.keys());
     match paths.find(|path| found.get(*path) != recorded.get(*path)) {
         Some(path) => Err(not_as_recorded(path)),
@@ -135,12 +136,7 @@ fn refuse_other_content(
 fn refuse_other_sizes(
     (from, item): (&Local, &Item),
     (to, names): (&Local, &Names),
-    is_backup: bool,
 ) -> Result<(), TransferError> {
-    match recorded_of_lost(to, names) {
-        Err(TransferError::Skip(_)) if is_backup => return Ok(()),
-        recorded => recorded?,
-    };
     let (here, there) = (Place::of(names), Place::of(&item.names));
     let recorded = (to.archive().tree(), here.as_str());
     match scrub::other_size(recorded, (from.archive().tree(), there.as_str()))? {
