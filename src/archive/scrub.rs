@@ -45,7 +45,7 @@ mod state;
 
 pub use digests::{
     ItemDigests, RecordedDigests, answered_digests, digests_in_backup, item_digests, other_size,
-    recorded_digest, recorded_digests, recorded_paths, recorded_size, recorded_writing,
+    recorded_digest, recorded_digests, recorded_paths, recorded_writing,
 };
 pub use finding::{ScrubError, ScrubFinding, ScrubTally};
 pub use formats::{FormatTool, recorded_formats};

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::finding::{AuditCode, AuditFinding, AuditTally};
@@ -515,8 +514,7 @@ impl Audit<'_> {
 
 /// Whether a file has not changed since a time, in seconds since 1970.
 fn is_older(tree: &Tree, path: &[u8], time: Option<i64>) -> bool {
-    let file = tree.open_far(path, OFlags::PATH | OFlags::NOFOLLOW);
-    let found = file.and_then(rustix::fs::fstat);
+    let found = tree.stat_far(path);
     found.is_ok_and(|stat| Some(stat.st_ctime) < time)
 }
 

@@ -15,8 +15,8 @@ use crate::archive::finding::Reporter;
 use crate::archive::manifest::read_digest;
 use crate::archive::names_of_place;
 use crate::archive::scrub::{
-    Scrub, ScrubFinding, ScrubOptions, change_marks, damage, damage_found, item_digests, marks_of,
-    recorded_digests, recorded_size, recorded_writing,
+    RecordedDigests, Scrub, ScrubFinding, ScrubOptions, change_marks, damage, damage_found,
+    item_digests, marks_of, recorded_digests, recorded_writing,
 };
 use crate::archive::store::{Item, ItemId};
 use crate::archive::transfer::{Incoming, Local, TransferError};
@@ -68,6 +68,7 @@ struct Patient<'a> {
     place: &'a str,
     directory: Tree,
     marks: &'a Marks,
+    recorded: RecordedDigests,
 }
 
 /// A damaged file as it was opened; None for a lost one.
@@ -245,6 +246,7 @@ impl Repair<'_> {
             place: at,
             directory,
             marks,
+            recorded: RecordedDigests::of(tree, at, i64::MAX).unwrap_or_default(),
         };
         let incoming = Incoming::of(tree, names)?;
         incoming.lock()?;
@@ -288,7 +290,7 @@ impl Repair<'_> {
                 names,
                 path,
                 digest: *digest,
-                size: recorded_size(tree, at, path, digest),
+                size: patient.recorded.size(path, digest),
             };
             let code = match self.fetch(&wanted, found, &incoming, &mut is_cut)? {
                 Ok(_) => RepairCode::NotReplaced(message!(
@@ -359,12 +361,7 @@ impl Repair<'_> {
             names: patient.names,
             path,
             digest: mark.recorded,
-            size: recorded_size(
-                self.store.archive().tree(),
-                patient.place,
-                path,
-                &mark.recorded,
-            ),
+            size: patient.recorded.size(path, &mark.recorded),
         };
         let here = match now {
             Found::Content(digest) => Some(digest),
@@ -618,8 +615,7 @@ fn names_of(item: &Tree, path: &[u8], stat: &Stat) -> Vec<Vec<u8>> {
 
 /// Whether a path of an item leads to a file.
 fn is_same_at(item: &Tree, path: &[u8], stat: &Stat) -> bool {
-    let found = item.open_far(path, OFlags::PATH | OFlags::NOFOLLOW);
-    let found = found.and_then(rustix::fs::fstat);
+    let found = item.stat_far(path);
     found.is_ok_and(|found| is_same_file(&found, stat))
 }
 

@@ -71,13 +71,6 @@ pub fn recorded_writing(tree: &Tree, item: &str, path: &[u8]) -> Option<Written>
     recorded(tree, item).ok()?.notes.get(path)?.written
 }
 
-/// The size that a file of an item had when this digest of it was taken.
-pub fn recorded_size(tree: &Tree, item: &str, path: &[u8], digest: &Digest) -> Option<u64> {
-    let notes = recorded(tree, item).ok()?.notes;
-    let note = notes.get(path).filter(|note| note.digest == *digest)?;
-    Some(note.written?.size)
-}
-
 /// The first file of an item elsewhere, by its tree and its place there, that is not recorded here, or with another size. Nothing
 /// of it is read.
 pub fn other_size(
@@ -86,9 +79,7 @@ pub fn other_size(
 ) -> Result<Option<Vec<u8>>, ScrubError> {
     let known = recorded(tree, item)?;
     let is_other = |path: &Vec<u8>| {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let file = there.open_far(&joined(at.as_bytes(), path), flags);
-        let stat = file.and_then(rustix::fs::fstat);
+        let stat = there.stat_far(&joined(at.as_bytes(), path));
         let stat = stat.ok().filter(|stat| {
             let kind = FileType::from_raw_mode(stat.st_mode);
             kind == FileType::RegularFile && path != SIDECAR.as_bytes()
@@ -133,12 +124,17 @@ impl RecordedDigests {
         note.map(|note| note.digest)
     }
 
+    /// The size that a file had when this digest of it was taken.
+    #[must_use]
+    pub fn size(&self, path: &[u8], digest: &Digest) -> Option<u64> {
+        let note = self.0.notes.get(path);
+        Some(note.filter(|note| note.digest == *digest)?.written?.size)
+    }
+
     /// Whether a file of the item, by its place, has a digest that was recorded of it, and was not written since.
     #[must_use]
     pub fn is_as_recorded(&self, tree: &Tree, item: &str, path: &[u8], digest: &Digest) -> bool {
-        let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let file = tree.open_far(&joined(item.as_bytes(), path), flags);
-        let stat = file.and_then(rustix::fs::fstat);
+        let stat = tree.stat_far(&joined(item.as_bytes(), path));
         stat.is_ok_and(|stat| self.get(path, &written(&stat)).as_ref() == Some(digest))
     }
 
@@ -224,13 +220,10 @@ fn digests_by(
 ) -> Result<ItemDigests, ScrubError> {
     let was_written = |path: &[u8]| {
         old.finished.as_ref().is_some_and(|finished| {
-            let file = tree.open_far(
-                &joined(item.as_bytes(), path),
-                OFlags::PATH | OFlags::NOFOLLOW,
-            );
+            let file = tree.stat_far(&joined(item.as_bytes(), path));
             // Another file that is put in its place has its own time.
             let above = directory_above(tree, item, path);
-            let mut both = file.and_then(rustix::fs::fstat).into_iter().chain(above);
+            let mut both = file.into_iter().chain(above);
             both.any(|stat| finished.is_before(&stat))
         })
     };

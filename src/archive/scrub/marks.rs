@@ -195,8 +195,7 @@ pub fn mark_found(tree: &Tree, item: &str, path: &[u8], found: Found) -> Result<
     let is_so = match found {
         Found::Content(digest) => {
             let full = joined(item.as_bytes(), path);
-            let file = tree.open_far(&full, OFlags::PATH | OFlags::NOFOLLOW);
-            let now = file.and_then(rustix::fs::fstat).map(|now| written(&now));
+            let now = tree.stat_far(&full).map(|now| written(&now));
             let note = old.notes.get(path).and_then(|note| note.written);
             *known != digest && note.is_some() && now.ok() == note
         }

@@ -314,10 +314,7 @@ impl Local {
         let here = here.unwrap_or_default();
         for (path, digest) in &found {
             let is_alike = || {
-                let stat = |tree: &Tree| {
-                    let file = tree.open_far(path, OFlags::PATH | OFlags::NOFOLLOW);
-                    file.and_then(rustix::fs::fstat).ok()
-                };
+                let stat = |tree: &Tree| tree.stat_far(path).ok();
                 let both = stat(arrival.directory).zip(stat(to));
                 both.is_some_and(|(one, other)| ItemCopier::is_copy(&one, &other))
             };

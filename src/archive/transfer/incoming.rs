@@ -418,8 +418,7 @@ fn refuse_disputed(local: &Local, item: &Item, inventory: &Inventory) -> Result<
         };
         let known = recorded.get(&entry.path, &written);
         let is_there = || {
-            let file = directory.open_far(&entry.path, OFlags::PATH | OFlags::NOFOLLOW);
-            let stat = file.and_then(rustix::fs::fstat);
+            let stat = directory.stat_far(&entry.path);
             stat.is_ok_and(|stat| {
                 entry_stat(&stat).modified == entry.stat.modified
                     && u64::try_from(stat.st_size) == Ok(size)

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::OFlags;
+use rustix::fs::{OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Action;
@@ -16,6 +16,12 @@ impl Tree {
     pub fn open_far(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let (directory, below) = self.kept_above_bytes(path);
         open_far(directory, below, flags)
+    }
+
+    /// The state of what is at a path of any length, be it a symbolic link.
+    pub fn stat_far(&self, path: &[u8]) -> Result<Stat, Errno> {
+        let found = self.open_far(path, OFlags::PATH | OFlags::NOFOLLOW)?;
+        rustix::fs::fstat(found)
     }
 
     /// Opens a file for reading it once, without waiting for a FIFO or changing the access time.

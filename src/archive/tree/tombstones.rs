@@ -43,9 +43,8 @@ impl Tree {
     pub(in crate::archive) fn is_known_to_all(&self, place: &Place, is_removed: bool) -> bool {
         let path = format!("deleted/{}", place.as_str());
         let is_read = || {
-            let tombstone = self.open_far(path.as_bytes(), OFlags::PATH | OFlags::NOFOLLOW);
-            let mode = tombstone.and_then(rustix::fs::fstat);
-            mode.is_ok_and(|found| found.st_mode & 0o004 != 0)
+            let tombstone = self.stat_far(path.as_bytes());
+            tombstone.is_ok_and(|found| found.st_mode & 0o004 != 0)
         };
         self.is_open(place, 0) && (!is_removed || is_read())
     }
