@@ -61,6 +61,21 @@ fn what_is_done_is_told_with_who_did_it() {
     );
 }
 
+/// What the filesystem refuses has changed no file.
+#[test]
+fn a_failed_request_is_no_change() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); as alice bash -c "mkdir A/$one/empty; echo x > A/$one/doc/x"; counted $one
+            code as alice rmdir A/$one/doc; code as alice mv -T A/$one/empty A/$one/doc
+            code as bob rm -f A/$one/doc/x; ibifs umount A; ibifs history --store A.store $one | wc -l"#
+        ),
+        "1\n1\n1\n1",
+    );
+}
+
 /// Who may not enter an item does not hear of it, nor that another one is related to it; nonsense is refused first.
 #[test]
 fn other_users_hear_of_what_they_see() {

@@ -52,7 +52,8 @@ struct Trial {
     env: TestEnv,
 }
 
-/// The content of the files of an item by their paths, with what may have changed it.
+/// The content of the files of an item by their paths, with what may have changed it; of a directory, by its path and a
+/// slash, only the latter.
 type ItemFiles = BTreeMap<String, (Vec<u8>, (Ino, u64))>;
 
 /// An item of which changes are told.
@@ -66,6 +67,13 @@ struct Before {
 
 /// A difference, in words.
 type Difference = String;
+
+/// The lines of a history that have one of these names.
+fn of_items(history: &str, names: &[&str]) -> String {
+    let lines = history.lines();
+    let of_them = lines.filter(|line| names.iter().any(|name| line.contains(name)));
+    of_them.collect::<Vec<_>>().join("\n")
+}
 
 /// Names that the other Archive has given.
 fn origins() -> Vec<Names> {
@@ -494,6 +502,8 @@ impl Trial {
         let mut found = ItemFiles::new();
         let mut waiting = vec![(String::new(), self.model.item(item).root)];
         while let Some((above, directory)) = waiting.pop() {
+            let touched = files.get(directory).touched;
+            found.insert(format!("{above}/"), (Vec::new(), (directory, touched)));
             for (name, ino) in files.names(directory) {
                 let path = format!("{above}/{name}");
                 let inode = files.get(*ino);
@@ -506,7 +516,7 @@ impl Trial {
                     Body::Link(target) => target.clone().into_bytes(),
                 };
                 if !path.starts_with("/.ibi") {
-                    found.insert(path, (content, (*ino, inode.changes)));
+                    found.insert(path, (content, (*ino, inode.touched)));
                 }
             }
         }
@@ -544,9 +554,9 @@ impl Trial {
             }
             let differs = |why: &str| {
                 let names = &item.names;
-                format!(
-                    "history: {why} of {names:?} is told {told:?}, before {before:?}\n{history}"
-                )
+                let names =
+                    [&names.rep, &names.ibip].map(|name| name.as_deref().unwrap_or("no name"));
+                format!("{}\nhistory: of {names:?} {why}", of_items(history, &names))
             };
             let now = self.files_of(*number);
             let content = |files: &ItemFiles| -> Vec<(String, Vec<u8>)> {
@@ -556,25 +566,40 @@ impl Trial {
                     .collect()
             };
             let has_other = content(&before.files) != content(&now);
-            if has_other && !is(&["changed"]) || is(&["changed"]) && before.files == now {
-                return Err(differs(&format!("now {now:?}")));
+            if has_other && !is(&["changed"]) {
+                let other = now.iter().filter(|(path, (content, _))| {
+                    before.files.get(*path).is_none_or(|(it, _)| it != content)
+                });
+                let other: Vec<&String> = other.map(|(path, _)| path).collect();
+                let paths: Vec<&String> = before.files.keys().collect();
+                return Err(differs(&format!(
+                    "no change is told: {other:?} is other than it was, of {paths:?}"
+                )));
+            }
+            if is(&["changed"]) && before.files == now {
+                return Err(differs(&format!("is told a change: {:?}", now.keys())));
             }
             let mut rights = before.rights.clone();
             for (event, note) in &told {
                 if ["rights", "published"].contains(&event.as_str()) {
                     let (from, to) = note.split_once(" -> ").unwrap_or_default();
                     if from != rights || from == to {
-                        return Err(differs(&format!("{note} after {rights}")));
+                        return Err(differs(&format!("is told {note} after {rights}")));
                     }
                     to.clone_into(&mut rights);
                 }
             }
             if rights != self.rights_of(*number) {
-                return Err(differs(&self.rights_of(*number)));
+                let now = self.rights_of(*number);
+                return Err(differs(&format!("is told {rights}, and it is {now}")));
             }
             let has_other = before.pairs != item.pairs;
             if has_other && !is(&["described", "related", "transferred"]) {
-                return Err(differs(&format!("now {:?}", item.pairs)));
+                let was = &before.pairs;
+                return Err(differs(&format!(
+                    "no change of {was:?} to {:?}",
+                    item.pairs
+                )));
             }
         }
         Ok(())
@@ -592,7 +617,8 @@ impl Trial {
                 continue;
             };
             if event == "minted" && !minted.insert(item.to_owned()) {
-                return Err(format!("history: {item} is minted twice\n{history}"));
+                let events = of_items(&history, &[item]);
+                return Err(format!("{events}\nhistory: {item} is minted twice"));
             }
             if ["minted", "arrived", "restored", "removed"].contains(&event) {
                 last.insert(item.to_owned(), (number, event.to_owned()));
@@ -607,12 +633,15 @@ impl Trial {
             // A directory without a sidecar has not arrived yet.
             let is_bare = told.is_none() && state == "Copy";
             if is_gone != (state == "Deleted") && !is_bare {
-                return Err(format!("history: {line} is {told:?}\n{history}"));
+                let names: Vec<&str> = line.split(' ').skip(1).filter(|it| it.len() > 1).collect();
+                let events = of_items(&history, &names);
+                return Err(format!("{events}\nhistory: {line} is {told:?}"));
             }
         }
         match last.into_iter().find(|(_, (_, event))| event != "removed") {
             Some((item, (_, event))) => {
-                Err(format!("history: {item} is {event}\n{list}\n{history}"))
+                let events = of_items(&history, &[&item]);
+                Err(format!("{list}\n{events}\nhistory: {item} is {event}"))
             }
             None => Ok(()),
         }

@@ -115,6 +115,8 @@ pub(super) struct ContentChanges {
 pub struct ContentChange {
     changes: Arc<ContentChanges>,
     item: ItemId,
+    /// The user who changes files, not only what lies beside them.
+    by: Option<u32>,
     /// Those of other items that end with it.
     others: Vec<ContentChange>,
 }
@@ -130,10 +132,17 @@ impl ContentChange {
         self.item
     }
 
-    /// Notes that a user changes files, not only what lies beside them: it is told when the item is left alone.
-    pub fn made_by(&self, uid: u32) {
-        if let Some(changing) = self.changes.inner.lock().items.get_mut(&self.item) {
-            changing.by = Some(uid);
+    /// Names the user who is to change files, not only what lies beside them.
+    pub fn meant_by(&mut self, uid: u32) {
+        self.by = Some(uid);
+    }
+
+    /// Notes that the files were changed: if a user is named, it is told when the item is left alone.
+    pub fn made(&self) {
+        if self.by.is_some()
+            && let Some(changing) = self.changes.inner.lock().items.get_mut(&self.item)
+        {
+            changing.by = self.by;
         }
     }
 }
@@ -218,6 +227,7 @@ impl Archive {
         ContentChange {
             changes: Arc::clone(&self.content),
             item,
+            by: None,
             others: Vec::new(),
         }
     }

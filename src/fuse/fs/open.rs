@@ -245,9 +245,12 @@ impl Inner {
         }
         let (_unleased, change) = self.begin_change(caller, node, flags, false)?;
         let content = self.content_change(caller, node, flags)?;
-        let opened = self.open_content(caller, node, flags);
+        let file = self
+            .open_content(caller, node, flags)
+            .map_err(Blocked::of)?;
+        content.iter().for_each(ContentChange::made);
         Ok(OpenedNode::Real(OpenedFile {
-            file: opened.map_err(Blocked::of)?,
+            file,
             node: Arc::clone(node),
             deposit: None,
             change,

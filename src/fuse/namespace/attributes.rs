@@ -9,7 +9,7 @@ use super::invalidation::Context;
 use super::{Namespace, authors};
 use crate::archive::store::ItemId;
 use crate::archive::tree::shown_to_declare;
-use crate::archive::{Process, is_draft};
+use crate::archive::{ContentChange, Process, is_draft};
 use crate::formats::tree_name::is_year;
 use crate::fuse::attr::Attr;
 use crate::fuse::inode::{Node, NodeKind};
@@ -103,7 +103,7 @@ impl Namespace {
             ..*change
         };
         let file = node.file()?;
-        let _content = self.change_unsealed(by.caller, node, None)?;
+        let content = self.change_unsealed(by.caller, node, None)?;
         let change = match node.learnt.sidecar_of() {
             Some(_) => authors::before_changing(by.caller, file.as_fd(), change)?,
             None => change,
@@ -121,6 +121,7 @@ impl Namespace {
         self.check_again(by, node, || {
             inside::change(file.as_fd(), open, &change, by.caller, is_written)
         })?;
+        content.iter().for_each(ContentChange::made);
         if let Some(intent) = intent {
             self.note_speaker(node)?;
             intent.done();

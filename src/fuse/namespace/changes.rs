@@ -9,8 +9,8 @@ use rustix::io::Errno;
 
 use super::invalidation::{Context, Stale};
 use super::{Entry, MkdirResult, Namespace, OpenDeposit, authors};
-use crate::archive::WriteIntent;
 use crate::archive::tree::{METADATA_TEXT, SIDECAR};
+use crate::archive::{ContentChange, WriteIntent};
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::{self, ErrnoResult, New, Removal};
 use crate::os::caller::Caller;
@@ -92,10 +92,11 @@ impl Namespace {
         new: New<'_>,
         (mode, umask): (u32, u32),
     ) -> ErrnoResult<Entry> {
-        let _content = self.change_unsealed(by.caller, parent, Some(name))?;
+        let content = self.change_unsealed(by.caller, parent, Some(name))?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let made = inside::make(above.as_fd(), name, new, mode, umask, by.caller)?;
+        content.iter().for_each(ContentChange::made);
         self.note_deposit(by.caller, parent);
         self.names_changed(by, parent, replaced);
         self.made_inside(parent, name, made)
@@ -120,10 +121,11 @@ impl Namespace {
             });
         }
         let change = self.changing(parent, name)?;
-        let _content = self.change_unsealed(by.caller, parent, Some(name))?;
+        let content = self.change_unsealed(by.caller, parent, Some(name))?;
         let replaced = self.make_room(by.caller, parent, name)?;
         let above = parent.file()?;
         let file = inside::create(above.as_fd(), name, flags, mode, umask, by.caller)?;
+        content.iter().for_each(ContentChange::made);
         self.names_changed(by, parent, replaced);
         let entry = self.made_open(parent, name, file.as_fd())?;
         entry
@@ -153,7 +155,7 @@ impl Namespace {
         }
         let change = self.changing(parent, name)?;
         // A file with names in two items is counted in neither.
-        let _content = [
+        let content = [
             self.change_unsealed(by.caller, node, None)?,
             self.change_unsealed(by.caller, parent, Some(name))?,
         ];
@@ -165,6 +167,7 @@ impl Namespace {
             authors::before_naming(by.caller, file.as_fd(), above.as_fd())?;
         }
         let made = inside::link(file.as_fd(), above.as_fd(), name, by.caller)?;
+        content.iter().flatten().for_each(ContentChange::made);
         self.note_speaker(node)?;
         self.note_deposit(by.caller, parent);
         by.cache.invalidate(self.stale_attributes(node));
@@ -225,6 +228,7 @@ impl Namespace {
             self.archive.keep_text(item);
         }
         inside::remove(above.as_fd(), name, removal)?;
+        content.iter().for_each(ContentChange::made);
         if let Some(node) = losing.sidecar {
             self.note_speaker(&node)?;
         }

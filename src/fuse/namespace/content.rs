@@ -76,14 +76,15 @@ impl Namespace {
     }
 
     /// The same before a request changes it: a file, or a name in a directory. EPERM if the item is sealed, for every user;
-    /// its own directory, the sidecar and what else lies beside its files may change.
+    /// its own directory, the sidecar and what else lies beside its files may change. What did not fail the caller notes
+    /// with [`ContentChange::made`].
     pub fn change_unsealed(
         &self,
         caller: &Caller,
         node: &Node,
         name: Option<&OsStr>,
     ) -> ErrnoResult<Option<ContentChange>> {
-        let Some(change) = self.change_content(node) else {
+        let Some(mut change) = self.change_content(node) else {
             return Ok(None);
         };
         let is_beside = match (&node.kind, name) {
@@ -92,7 +93,7 @@ impl Namespace {
             _ => node.learnt.sidecar_of().is_some(),
         };
         if !is_beside && self.archive.store().has_history() {
-            change.made_by(caller.uid);
+            change.meant_by(caller.uid);
         }
         // Once the change is noted, a seal that begins waits for its end.
         let is_refused = self.archive.store().is_sealed(change.item())

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::Namespace;
 use super::invalidation::{Context, Losing, Stale};
 use super::staged_directories::is_staged_directory;
-use crate::archive::WriteIntent;
+use crate::archive::{ContentChange, WriteIntent};
 use crate::fuse::inode::{Node, View};
 use crate::fuse::inside::{self, ErrnoResult};
 
@@ -119,7 +119,7 @@ impl Namespace {
     ) -> ErrnoResult<()> {
         self.check_candidates(by, (parent, name), (new_parent, new_name), flags)?;
         let (from, to) = (parent.file()?, new_parent.file()?);
-        let _content = [
+        let content = [
             self.change_unsealed(by.caller, parent, Some(name))?,
             self.change_unsealed(by.caller, new_parent, Some(new_name))?,
         ];
@@ -132,6 +132,7 @@ impl Namespace {
         }
         let Losing { mut stale, sidecar } = self.losing(new_parent, new_name);
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, by.caller)?;
+        content.iter().flatten().for_each(ContentChange::made);
         self.note_moved(parent, (new_parent, new_name));
         if flags & RenameFlags::EXCHANGE.bits() != 0 {
             self.note_moved(new_parent, (parent, name));

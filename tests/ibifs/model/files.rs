@@ -26,6 +26,8 @@ pub struct Inode {
     /// The number of possible changes of its content, and the time of the last one.
     pub changes: u64,
     pub changed: Instant,
+    /// The number of those, of changes of its attributes, and of opens for writing.
+    pub touched: u64,
     /// A removed directory: nothing can be made in it any more.
     pub is_dead: bool,
 }
@@ -48,6 +50,7 @@ impl Files {
             attributes: BTreeMap::new(),
             changes: 0,
             changed: Instant::now(),
+            touched: 0,
             is_dead: false,
         };
         self.inodes.insert(self.last, inode);
@@ -59,7 +62,7 @@ impl Files {
     }
 
     pub fn change(&mut self, ino: Ino) -> &mut Inode {
-        let inode = self.inodes.get_mut(&ino).expect("a file that was made");
+        let inode = self.change_attributes(ino);
         inode.changes += 1;
         inode.changed = Instant::now();
         inode
@@ -67,7 +70,9 @@ impl Files {
 
     /// A change that leaves the time of change of the content.
     pub fn change_attributes(&mut self, ino: Ino) -> &mut Inode {
-        self.inodes.get_mut(&ino).expect("a file that was made")
+        let inode = self.inodes.get_mut(&ino).expect("a file that was made");
+        inode.touched += 1;
+        inode
     }
 
     pub fn is_directory(&self, ino: Ino) -> bool {

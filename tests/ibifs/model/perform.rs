@@ -1067,6 +1067,9 @@ impl Model {
                 if flags & libc::O_TRUNC != 0 {
                     self.cut(ino, 0);
                 }
+                if is_writable {
+                    self.tree.files.change_attributes(ino);
+                }
                 ino
             }
             None => {
