@@ -252,6 +252,15 @@ impl Namespace {
         links.into_iter().map(Stale::Listing).collect()
     }
 
+    /// Returns the name of a symbolic link that was moved to another directory: it may be another node there
+    /// ([`Namespace::link_as_met`]), and the kernel has moved the one that it knew.
+    pub(super) fn moved_link(&self, parent: &Node, name: &OsStr) -> Option<Stale> {
+        let is_link = !parent.view.has_disk_depth()
+            && stat_of(parent, name)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+        is_link.then(|| Stale::Name(parent.id, name.to_owned()))
+    }
+
     /// Returns what the kernel must look up in other trees after a directory was renamed, if it knows it there.
     pub(super) fn moved(&self, parent: &Node, name: &OsStr) -> Vec<Stale> {
         let Ok(stat) = stat_of(parent, name) else {

@@ -158,6 +158,10 @@ impl Namespace {
             by.cache.invalidate(stale);
         } else {
             by.cache.invalidate(stale);
+            moved.extend(self.moved_link(new_parent, new_name));
+            if flags & RenameFlags::EXCHANGE.bits() != 0 {
+                moved.extend(self.moved_link(parent, name));
+            }
             // Before, the kernel moves nothing from one directory to another.
             by.cache.invalidate_after_reply(moved);
         }

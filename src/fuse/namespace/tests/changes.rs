@@ -441,6 +441,30 @@ fn a_link_renamed_to_itself_in_another_tree_is_another_node() {
     );
 }
 
+/// A link of which the text is another one in each tree only as long as it climbs out of its item.
+#[test]
+fn a_link_that_is_moved_is_looked_up_again() {
+    let fixture = Fixture::new();
+    let item = fixture.mint(None);
+    std::os::unix::fs::symlink("..", fixture.file(&item, "out")).expect("a link");
+    let (root, doc) = (ibip(&item), format!("{}/doc", ibip(&item)));
+    let (root, inside) = (fixture.node(&root), fixture.node(&doc));
+    let before = fixture.node(&format!("{}/out", ibip(&item)));
+    let rename = |from: (&Node, &OsStr), to: (&Node, &OsStr)| {
+        let by = fixture.context();
+        let renamed = fixture.namespace.rename(&by, from, to, 0);
+        renamed.expect("renamed");
+        fixture.take_stale_after_reply()
+    };
+    let moved = rename((&root, name("out")), (&inside, name("in")));
+    assert_eq!(moved, [Stale::Name(inside.id, "in".into())]);
+    assert!(fixture.node(&format!("{doc}/in")).id != before.id);
+    assert_eq!(
+        rename((&inside, name("in")), (&inside, name("there"))),
+        Vec::new()
+    );
+}
+
 #[test]
 fn only_changes_of_the_sidecar_are_logged() {
     let fixture = Fixture::new();
