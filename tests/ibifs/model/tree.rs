@@ -208,6 +208,16 @@ impl Tree {
         }
     }
 
+    /// Whether a link in a directory leads out of its item.
+    fn climbs_out(&self, directory: Ino, target: &str) -> bool {
+        let plain = target
+            .strip_prefix("./")
+            .filter(|_| target.starts_with(FROM_PREFIX));
+        let (count, _) = climb(plain.unwrap_or(target));
+        let position = self.position(directory);
+        position.is_some_and(|(depth, _)| count > depth)
+    }
+
     /// Returns the text that is stored on the disk for a link that is made in a directory.
     pub fn link_to_keep(&self, directory: Ino, view: View, target: &str) -> String {
         match (view, self.position(directory)) {
@@ -295,8 +305,10 @@ impl Tree {
             },
             Node::File(ino, view) => {
                 let found = self.files.find(*ino, name).ok_or(libc::ENOENT)?;
-                let view = match self.files.get(found).body {
+                let view = match &self.files.get(found).body {
                     Body::File(_) => View::Rep,
+                    // With the same text in all trees it is one file in all of them.
+                    Body::Link(target) if !self.climbs_out(*ino, target) => View::Rep,
                     _ => *view,
                 };
                 Ok(Node::File(found, view))
