@@ -277,10 +277,10 @@ fn a_lost_original_is_marked() {
             &env,
             &format!(
                 "damaged() {{ ibifs status S --json | jq -c '[.[0].damaged[].files]'; }}
-                 audits S --with D > /dev/null; rm -r $s; audits {here} --with {there} > /dev/null; grep -o 'is not there.*' said; damaged; known S $item; no ibifs fsck S > said; grep -o ^damaged-files said
+                 audits S --with D > /dev/null; rm -r $s; audits {here} --with {there} > /dev/null; grep -o 'is not there.*' said; damaged; known S $item; ibifs show --store S $item | grep -c ', lost;'; no ibifs fsck S > said; grep -o ^damaged-files said
                  ibifs repair S $item --from D > said; cut -d: -f1 said | head -n 1; audits {here} --with {there}; damaged; known S $item"
             ),
-            "is not there; bring the item back with 'ibifs repair'\n[2]\narchive  bad, archive  good; 1 0 true\ndamaged-files\nbrought-back\n\
+            "is not there; bring the item back with 'ibifs repair'\n[2]\narchive  bad, archive  good; 1 0 true\n2\ndamaged-files\nbrought-back\n\
              1 item compared, 2 files: 0 files mended, 0 left to see to\n[]\narchive  good, archive  good; 2 0 true",
         );
     }

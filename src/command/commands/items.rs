@@ -4,6 +4,8 @@ pub(super) mod mounted;
 
 use std::path::Path;
 
+use rustix::io::Errno;
+
 use super::access::{self, StoreAccess};
 use super::daemon::{self, ListedItem, Wanted};
 use super::{explain, print, say};
@@ -106,7 +108,7 @@ fn show_from_index(
         .default_file(&item)?
         .map(|bytes| explain::path_text(&bytes));
     let relations = archive.relations(&item)?;
-    let claims = archive.claims(&item)?;
+    let claims = unless_lost(archive.claims(&item))?;
     let aliases = archive.store().aliases_of(item.id)?;
     let own = own_description(archive, &item);
     let damaged = match named.access.asked() {
@@ -116,7 +118,7 @@ fn show_from_index(
     };
     print(&print::ItemDetails {
         item: &item,
-        draft: archive.is_draft(&item)?,
+        draft: unless_lost(archive.is_draft(&item))?,
         title: own.first(Element::Title),
         link: &archive.facts().persistent_url(&item.names),
         relations: &relations,
@@ -127,6 +129,14 @@ fn show_from_index(
     })?;
     let languages = difference_of_languages(&item, &own);
     Ok((languages, metadata_problems(archive.tree(), &item.names)))
+}
+
+/// What is found by the directory of an item; nothing where that is lost, which its marks say.
+fn unless_lost<T: Default>(found: Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+    match found {
+        Err(ArchiveError::Tree(error)) if error.errno() == Errno::NOENT => Ok(T::default()),
+        found => found,
+    }
 }
 
 /// The title in an item's description, if this user may read it.
