@@ -61,6 +61,23 @@ fn what_is_done_is_told_with_who_did_it() {
     );
 }
 
+/// The metadata text of an item may change when its files are sealed, by each of its names.
+#[test]
+fn a_change_of_the_metadata_text_is_none_of_files() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); as alice bash -c "echo x > A/$one/doc/x"; counted $one; as alice ibifs seal A/$one > out; staged=A/$(dirname $one)/.new
+            describes() {{ counted $one; as alice bash -c "$1"; ibifs umount A; ibifs history --store A.store $one | tail -n +$2 | sed 's/^[^ ]* *//; s/  */ /g; s/ (.*//' | tr '
+' ,; ibifs mount A.store A; }}
+            describes "echo 'title: x' > 'A/$one:'" 1; describes "echo 'creator: z' >> A/$one/.ibi.metadata" 4
+            describes "echo 'title: n' > $staged; mv $staged 'A/$one:'" 5; describes "rm 'A/$one:'" 6"#
+        ),
+        "minted 60001,sealed 60001,described 60001,described 60001,described 60001,described 60001,",
+    );
+}
+
 /// What the filesystem refuses has changed no file.
 #[test]
 fn a_failed_request_is_no_change() {

@@ -51,6 +51,8 @@ struct Changing {
     last: Option<Instant>,
     /// The user who was the last to change its files.
     by: Option<u32>,
+    /// The user who was the last to change its metadata text.
+    described_by: Option<u32>,
     /// Whether its content was known before: it is not new.
     was_known: bool,
 }
@@ -65,20 +67,28 @@ impl Changing {
             first: now,
             last: None,
             by: None,
+            described_by: None,
             was_known: false,
         }
     }
 }
 
 impl Changing {
-    /// The item and the user, once, if files of an item that is not new were changed.
-    fn told(&mut self, item: ItemId) -> Option<(ItemId, u32)> {
-        self.by
-            .take()
-            .filter(|_| self.was_known)
-            .map(|by| (item, by))
+    /// What was changed of an item that is not new, and by whom, once.
+    fn told(&mut self, item: ItemId) -> Vec<Told> {
+        let changed = [
+            (EventKind::Changed, self.by.take()),
+            (EventKind::Described, self.described_by.take()),
+        ];
+        let known = changed.into_iter().filter(|_| self.was_known);
+        known
+            .filter_map(|(kind, by)| Some((item, kind, by?)))
+            .collect()
     }
 }
+
+/// An event of an item, and the user who caused it.
+type Told = (ItemId, EventKind, u32);
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -115,8 +125,8 @@ pub(super) struct ContentChanges {
 pub struct ContentChange {
     changes: Arc<ContentChanges>,
     item: ItemId,
-    /// The user who changes files, not only what lies beside them.
-    by: Option<u32>,
+    /// The event that it is, and the user.
+    by: Option<(EventKind, u32)>,
     /// Those of other items that end with it.
     others: Vec<ContentChange>,
 }
@@ -132,17 +142,20 @@ impl ContentChange {
         self.item
     }
 
-    /// Names the user who is to change files, not only what lies beside them.
-    pub fn meant_by(&mut self, uid: u32) {
-        self.by = Some(uid);
+    /// Names the user, and the event: [`EventKind::Described`] of the metadata text, [`EventKind::Changed`] of files.
+    pub fn meant_by(&mut self, uid: u32, kind: EventKind) {
+        self.by = Some((kind, uid));
     }
 
-    /// Notes that the files were changed: if a user is named, it is told when the item is left alone.
+    /// Notes that it was changed: if a user is named, that is told when the item is left alone.
     pub fn made(&self) {
-        if self.by.is_some()
+        if let Some((kind, uid)) = self.by
             && let Some(changing) = self.changes.inner.lock().items.get_mut(&self.item)
         {
-            changing.by = self.by;
+            match kind {
+                EventKind::Described => changing.described_by = Some(uid),
+                _ => changing.by = Some(uid),
+            }
         }
     }
 }
@@ -321,7 +334,7 @@ impl Keeper<'_> {
             let changed: Vec<_> = {
                 let mut inner = self.content.inner.lock();
                 let changing = inner.items.iter_mut();
-                changing.filter_map(|(item, it)| it.told(*item)).collect()
+                changing.flat_map(|(item, it)| it.told(*item)).collect()
             };
             self.tell_changed(&changed);
         }
@@ -370,16 +383,17 @@ impl Keeper<'_> {
         }
     }
 
-    /// Tells that files of items were changed, and by whom.
-    fn tell_changed(&self, changed: &[(ItemId, u32)]) {
-        for (item, uid) in changed {
+    /// Tells that items were changed, and by whom.
+    fn tell_changed(&self, changed: &[Told]) {
+        for (item, kind, uid) in changed {
             if let Ok(Some(item)) = self.store.item(*item)
                 && item.state != State::Deleted
             {
-                let before = self.manifest_before(&item.names);
-                let note = before.map(|digest| format!("manifest {digest}"));
+                let is_of_files = *kind == EventKind::Changed;
+                let before = is_of_files.then(|| self.manifest_before(&item.names));
+                let note = before.flatten().map(|digest| format!("manifest {digest}"));
                 let note = note.unwrap_or_default();
-                self.tell(By::User(*uid), EventKind::Changed, Some(&item.names), &note);
+                self.tell(By::User(*uid), *kind, Some(&item.names), &note);
             }
         }
     }
@@ -446,7 +460,7 @@ impl Keeper<'_> {
                     inner.fresh.push(*id);
                 } else if is_known {
                     let ended = inner.items.remove(id);
-                    changed.extend(ended.and_then(|mut it| it.told(*id)));
+                    changed.extend(ended.into_iter().flat_map(|mut it| it.told(*id)));
                 }
             }
             drop(inner);

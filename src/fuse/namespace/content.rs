@@ -8,8 +8,10 @@ use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
 
 use super::{Entry, Namespace};
-use crate::archive::store::ItemId;
+use crate::archive::store::{Item, ItemId};
+use crate::archive::tree::METADATA_TEXT;
 use crate::archive::{ContentChange, is_beside};
+use crate::formats::history::EventKind;
 use crate::fuse::inode::{Node, NodeKind};
 use crate::fuse::inside::ErrnoResult;
 use crate::os::caller::Caller;
@@ -87,13 +89,22 @@ impl Namespace {
         let Some(mut change) = self.change_content(node) else {
             return Ok(None);
         };
+        let is_text = match (&node.kind, name) {
+            (NodeKind::Item(_), Some(name)) => name == METADATA_TEXT,
+            // It may have been renamed to one of the files.
+            _ => node.learnt.describes().is_some() && self.lies_beside(node)?,
+        };
         let is_beside = match (&node.kind, name) {
             (NodeKind::Item(_), Some(name)) => is_beside(name.as_bytes()),
             (NodeKind::Item(_), None) => true,
             _ => node.learnt.sidecar_of().is_some(),
         };
-        if !is_beside && self.archive.store().has_history() {
-            change.meant_by(caller.uid);
+        if self.archive.store().has_history() {
+            if is_text {
+                change.meant_by(caller.uid, EventKind::Described);
+            } else if !is_beside {
+                change.meant_by(caller.uid, EventKind::Changed);
+            }
         }
         // Once the change is noted, a seal that begins waits for its end.
         let is_refused = self.archive.store().is_sealed(change.item())
@@ -104,6 +115,16 @@ impl Namespace {
         } else {
             Ok(Some(change))
         }
+    }
+
+    /// Notes that the metadata text of an item was changed by its name beside the item.
+    pub(super) fn text_changed(&self, caller: &Caller, item: &Item) {
+        if self.archive.store().has_history() {
+            let mut change = self.archive.change_content(item.id);
+            change.meant_by(caller.uid, EventKind::Described);
+            change.made();
+        }
+        self.note_changed(&item.names);
     }
 
     /// EPERM if a file lies in a sealed item, as [`Namespace::change_unsealed`] says, for a change that is not one of content.

@@ -101,7 +101,7 @@ impl Namespace {
                     umask,
                     caller,
                 )?);
-                self.note_changed(&sibling.item.names);
+                self.text_changed(caller, &sibling.item);
                 self.text_entry(&sibling.item)?
             }
             None => self.stage(caller, parent, name_text, |directory, kept| {
@@ -159,12 +159,13 @@ impl Namespace {
         self.check_change(caller, &item)?;
         if is_metadata(&request) && self.archive.metadata(&item.names)?.is_none() {
             let directory = self.check_text(caller, &item)?;
-            self.note_changed(&item.names);
-            return inside::remove(
+            inside::remove(
                 directory.as_fd(),
                 OsStr::new(METADATA_TEXT),
                 Removal::Unlink,
-            );
+            )?;
+            self.text_changed(caller, &item);
+            return Ok(());
         }
         let kind = match relation_of(&request) {
             Some(kind) => kind,
@@ -249,7 +250,7 @@ impl Namespace {
                 let kept = self.staging.fresh_name(caller.uid)?;
                 let to = self.staging.directory();
                 inside::rename(directory.as_fd(), OsStr::new(METADATA_TEXT), to, &kept, 0)?;
-                self.note_changed(&sibling.item.names);
+                self.text_changed(caller, &sibling.item);
                 self.staging.note(new_parent.id, new_name, kept);
                 Ok(())
             }
@@ -282,8 +283,10 @@ impl Namespace {
                 let directory = self.check_text(caller, &sibling.item)?;
                 self.check_staged_text(&sibling.item, &staged)?;
                 let from = self.staging.directory();
-                self.note_changed(&sibling.item.names);
-                inside::rename(from, kept, directory.as_fd(), OsStr::new(METADATA_TEXT), 0)
+                let name = OsStr::new(METADATA_TEXT);
+                inside::rename(from, kept, directory.as_fd(), name, 0)?;
+                self.text_changed(caller, &sibling.item);
+                Ok(())
             }
             _ => Err(Errno::PERM),
         }
