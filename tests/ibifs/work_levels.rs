@@ -133,7 +133,8 @@ fn others_work_meanwhile() {
     sh(
         &env,
         "collection SRC 30; items=a.example.com/src/2021; ibifs work A -- rsync -a SRC/a.example.com A/
-         mkdir -p A.store/col/b.example.com
+         # What waits for these ends if the script fails.
+         trap 'touch ready go' EXIT; mkdir -p A.store/col/b.example.com
          sed 's,a.example.com/src/2021/01.01.00.00.07,b.example.com/src/2021/01.01.00.00.07,; s, ibip [^}]*, ibip QABCDSTQQW/3RSSGRS,' SRC/$items/01.01.00.00.07/.ibi > sidecar
          ibifs work A -- bash -euc \"mkdir -p A/b.example.com/src/2021/01.01.00.00.07/doc; cp sidecar A/b.example.com/src/2021/01.01.00.00.07/.ibi
              echo > ready; until [ -e go ]; do sleep 0.05; done\" & work=$!

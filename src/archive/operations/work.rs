@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::admission::forms;
 use super::leaves::{Leaf, Present, area_of};
 use super::recovery_log::{ChangeDurability, DirtyRegion, Queued};
-use super::{Actor, ArchiveError, Editor, Event, Keeper, Stranger, log_event};
+use super::{Actor, Archive, ArchiveError, Editor, Event, Keeper, Stranger, log_event};
 use crate::archive::store::{By, Item, Record};
 use crate::archive::tree::{Action, Area, Creator, Place, SIDECAR};
 use crate::formats::item::{Names, State};
@@ -64,6 +64,13 @@ pub enum Taken {
 /// Receives the outcomes of a batch, and the number of directories read so far. Returns false to stop; the level then stays
 /// in the recovery log.
 type WatchTaken<'a> = dyn FnMut(&[Taken], u64) -> bool + 'a;
+
+impl Archive {
+    /// Whether an item still has its directory, which may have been removed since it was listed.
+    fn is_there(&self, names: &Names) -> bool {
+        self.tree.is_directory(Place::of(names).as_str())
+    }
+}
 
 impl Keeper<'_> {
     /// Logs, durably, that a program is about to change a level of the tree: `col`, one of the three levels below it, or a
@@ -251,7 +258,10 @@ impl Keeper<'_> {
         let mut others = Vec::new();
         for present in batch {
             let record = match present.item {
-                None => self.record_of_arrival(&present.names)?,
+                None => match self.record_of_arrival(&present.names) {
+                    Err(_) if !self.is_there(&present.names) => None,
+                    record => record?,
+                },
                 Some(_) => None,
             };
             match record {
@@ -261,6 +271,7 @@ impl Keeper<'_> {
         }
         let mut taken = Vec::new();
         self.edit(&Stranger, |it| {
+            records.retain(|record| it.is_there(&record.names));
             let recorded = it.store.put_new(&records)?;
             for (record, is_new) in records.iter().zip(recorded) {
                 if is_new {
@@ -300,6 +311,9 @@ impl Keeper<'_> {
 impl Editor<'_> {
     /// Takes in the directory of one item.
     fn take_one(&self, names: &Names, taken: &mut Vec<Taken>) -> Result<(), ArchiveError> {
+        if !self.is_there(names) {
+            return Ok(());
+        }
         let place = Place::of(names);
         let known = self.held(names)?;
         if let Some(item) = &known

@@ -87,6 +87,38 @@ fn arrivals_changes_and_removals_are_taken_in() {
     assert_eq!(regions(&archive), Vec::<String>::new());
 }
 
+/// Others may remove an item between the listing of its directory and the reading of it.
+#[test]
+fn what_is_removed_meanwhile_is_passed_over() {
+    let archive = TestArchive::new();
+    let known = archive.copy("a.example/b/2001/01.02.00.00");
+    let work = begin(&archive, "col/a.example");
+    let new = write(&archive, REP, |_| ());
+    write(&archive, "a.example/b/2001/01.03.00.00", |_| ());
+    archive.edit_raw(&known, |it| it.set_target("other.pdf"));
+    fs::create_dir(archive.path().join("col/a.example/b/2001/stray")).expect("a directory");
+    let mut is_listed = false;
+    let mut watch = |_: &[Taken], _| {
+        if !is_listed {
+            archive.remove_whole(&known);
+            fs::remove_dir_all(&new).expect("removed");
+        }
+        is_listed = true;
+        true
+    };
+    let ended = archive.keeper().end_work(work, &Process, &mut watch);
+    ended.expect("taken in");
+    assert!(is_listed);
+    assert_eq!(archive.again(&known).state, State::Deleted);
+    assert!(archive.find_named(REP).expect("read").is_none());
+    assert!(
+        archive
+            .find_named("a.example/b/2001/01.03.00.00")
+            .expect("read")
+            .is_some()
+    );
+}
+
 /// The second run of a program that changes nothing reads no sidecar.
 #[test]
 fn unchanged_items_are_not_read() {
