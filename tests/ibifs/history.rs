@@ -78,6 +78,22 @@ fn a_change_of_the_metadata_text_is_none_of_files() {
     );
 }
 
+/// A removed item that comes back is restored by the user who brings it, by hand and from a package.
+#[test]
+fn who_restores_an_item_is_told() {
+    let env = prepared();
+    env.prints(
+        &format!(
+            r#"{HISTORY}
+            one=$(minted alice one); as alice ibifs remove --force A/$one > out; chmod 1777 A.store/col/$(dirname $one); as alice mkdir A/$one; told $one | grep restored
+            ibifs init B.store --host archive-b.example.org > out; there=$(ibifs ls B.store | awk '{{print $2}}'); ibifs export --bagit --store B.store $there bag > out
+            ibifs umount A; ibifs import A.store bag > out; ibifs remove --store A.store $there > out; ibifs import A.store bag > out
+            ibifs history --store A.store $there | sed 's/^[^ ]* *//; s/  */ /g' | grep restored"#
+        ),
+        "restored 60001\nrestored root",
+    );
+}
+
 /// What the filesystem refuses has changed no file.
 #[test]
 fn a_failed_request_is_no_change() {

@@ -33,7 +33,10 @@ impl Depositor<'_> {
         let change = self.recovery.begin(&place, ChangeDurability::Unsynced)?;
         self.tree.make_item(&place, creator)?;
         let recorded = match &known {
-            Some(_) => self.store.put(&Record::bare(names, State::Copy)),
+            Some(_) => self.store.put(&Record {
+                by: By::of(self.actor),
+                ..Record::bare(names, State::Copy)
+            }),
             None => self.store.put_arriving(&names),
         };
         let id = match recorded {

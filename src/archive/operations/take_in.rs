@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::recovery_log::ChangeDurability;
 use super::{Acceptance, ArchiveError, Depositor, Editor, Event, log_event};
-use crate::archive::store::{Item, Record};
+use crate::archive::store::{By, Item, Record};
 use crate::archive::tree::{Author, Place, StagedItem};
 use crate::formats::item::{Names, Sidecar, State};
 use ibi::Ibi;
@@ -77,7 +77,10 @@ impl Editor<'_> {
         let known = self.store.find_by_names(names)?;
         let is_restored = known.is_some();
         let bare = known.map_or_else(|| names.clone(), |item| item.names);
-        let id = self.store.put(&Record::bare(bare, State::Copy))?;
+        let id = self.store.put(&Record {
+            by: By::of(self.actor),
+            ..Record::bare(bare, State::Copy)
+        })?;
         if self.tree.read_sidecar(place)?.is_none()
             && names.rep().is_some()
             && names.ibip().is_some()
