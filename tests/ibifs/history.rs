@@ -294,7 +294,7 @@ fn what_commands_do_is_told() {
         ),
         "1 item: 0 written, 1 unchanged\nA.store/log/told:\n\nD.store/log/told:\n\nF.store/log/told:\n\
          A:\nminted root\ncopied-out root (B)\ncopied-out root (D)\nexported root (ONE)\nexported root (OBJECT)\n\
-         B:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\nC:\narrived ibifs (Copy)\ncopied-in ibifs (A)\n\
+         B:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\nC:\narrived ibifs (Copy)\ncopied-in root (A)\n\
          minted user, told by URL\ncopied-out user (B), told by URL\nD:\narrived root (Copy)\ncopied-in root (A)\nminted root, told by A\ncopied-out root (B), told by A\n\
          F:\narrived root (Copy)\nminted root, told by package\ncopied-out root (B), told by package\ncopied-out root (D), told by package\npacking ibifs, told by package\nimported root (LAST)\n\
          minted root\nimported root (unnamed)\nbacked-up root (HERE/E: 2 items: 11 files copied, N bytes; 0 unchanged, 0 removed)\n\

@@ -34,6 +34,8 @@ pub struct Local {
     lock: Option<TransferLock>,
     /// Whether arriving items come from an Archive that has no rights here.
     pub(super) is_for_strangers: bool,
+    /// The one who has them arrive, for the history.
+    by: By,
 }
 
 /// Compares an item's directory, whose files have these digests, with the seal in its sidecar.
@@ -82,6 +84,7 @@ impl Local {
             mount_point: None,
             lock: None,
             is_for_strangers: false,
+            by: By::of(&Process),
         }
     }
 
@@ -106,6 +109,7 @@ impl Local {
             archive,
             mount_point: mount_point.map(Path::to_owned),
             is_for_strangers: false,
+            by: By::of(&Process),
         };
         if local.lock.is_none() {
             return Err(TransferError::Busy(store.display().to_string()));
@@ -117,11 +121,12 @@ impl Local {
         Ok(local)
     }
 
-    /// Declares that arriving items come from an Archive that has no rights here.
+    /// Declares that arriving items come from an Archive that has no rights here, and who has them arrive.
     #[must_use]
-    pub fn for_strangers(self) -> Local {
+    pub fn for_strangers(self, by: By) -> Local {
         Local {
             is_for_strangers: true,
+            by,
             ..self
         }
     }
@@ -148,8 +153,8 @@ impl Local {
 
     /// Tells the history what happened to an item, and which other Archive had a part in it.
     pub(super) fn tell_of(&self, kind: EventKind, names: &Names, other: &Names) {
-        let by = By::of(self.actor());
-        self.archive.tell(by, kind, Some(names), &other.preferred());
+        self.archive
+            .tell(self.by, kind, Some(names), &other.preferred());
     }
 
     /// The events of an item for those who get it; none where they cannot be read.
@@ -163,8 +168,8 @@ impl Local {
 
     /// Records what the one from whom an item comes tells of it.
     pub fn tell_earlier(&self, names: &Names, teller: &str, events: &[String]) {
-        let by = By::of(self.actor());
-        self.archive.tell_earlier(by, names, (teller, ""), events);
+        self.archive
+            .tell_earlier(self.by, names, (teller, ""), events);
     }
 
     /// Closes a store that is not mounted and was opened for changes.

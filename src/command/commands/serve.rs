@@ -9,6 +9,7 @@ use serde_json::json;
 use super::access::StoreAccess;
 use super::{failed_at, listen, print, say, secret, usage};
 use crate::archive::answering::AuditService;
+use crate::archive::store::By;
 use crate::archive::transfer::{Local, Tokens};
 use crate::archive::witness::Witness;
 use crate::archive::{Archive, Clock, Facts, ServiceRecord, SystemClock};
@@ -159,7 +160,8 @@ fn receiver(options: &Serve) -> Result<Option<Receiver>, Failure> {
     let open = move || {
         // The store may have been mounted or unmounted since.
         let mount_point = StoreAccess::of_store(&store).mount_point;
-        Local::changing(&store, mount_point.as_deref()).map(Local::for_strangers)
+        Local::changing(&store, mount_point.as_deref())
+            .map(|local| local.for_strangers(By::Program))
     };
     Ok(Some(Receiver::new(
         tokens,

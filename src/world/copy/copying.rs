@@ -11,12 +11,13 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::archive::scrub::marks_of;
+use crate::archive::store::By;
 use crate::archive::transfer::{
     Incoming, Inventory as Contents, Local, Moved, NotSent, Skip, TransferError, TransferOutcome,
     Way, bring_back_arrived, may_arrive, recorded_of_lost,
 };
 use crate::archive::tree::{Place, Tree};
-use crate::archive::{Clock, SystemClock};
+use crate::archive::{Clock, Process, SystemClock};
 use crate::formats::audit::SaidOfItself;
 use crate::formats::base_url::BaseUrl;
 use crate::formats::copies::{CopyKind, KnownCopy, Proof};
@@ -193,7 +194,7 @@ impl CopySource {
             }
         };
         let events = self.events_of(&found);
-        let local = (to.open)()?.for_strangers();
+        let local = (to.open)()?.for_strangers(By::of(&Process));
         let from = found.sidecar().archive_service().unwrap_or(found.names());
         let (names, text) = (found.names(), found.text());
         let moved = incoming.complete(&local, names, from, &contents, text, &mut |_| ());
