@@ -407,7 +407,7 @@ ibifs umount /srv/ibifs/archive; kill $(jobs -p); nginx -s stop
     .expect("written");
     std::fs::write(
         env.root().join("enter"),
-        "set -euo pipefail; ip link set lo up; mount --make-rprivate /; mkdir own; mount -t tmpfs tmpfs own; cd own
+        "set -euo pipefail; ip link set lo up; mount --make-rprivate /; umount -l -a -t fuse.ibifs,fuse.ibifs-world || true; mkdir own; mount -t tmpfs tmpfs own; cd own
          mkdir made work root; mount -t overlay overlay -o lowerdir=/,upperdir=made,workdir=work root
          for place in dev sys; do mount --rbind /$place root/$place; done; mount -t proc proc root/proc
          exec chroot root bash -c \"cd '$OLDPWD' && exec bash guide\"",

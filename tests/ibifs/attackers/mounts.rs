@@ -25,12 +25,12 @@ fn silent_mount(source: &Path, at: &Path, user: u32, options: &str) -> File {
     device
 }
 
-/// Runs a script where only the mounts of this environment are, and `ibifs` is killed if it hangs.
+/// Runs a script where only the mounts of this environment are, which also keeps no other mount from ending, and `ibifs` is killed if it hangs.
 fn alone(env: &TestEnv, script: &str) {
     env.sh(&format!(
         "unshare -m --propagation private bash -euo pipefail -s <<'END'
          # There may be none, and one of them may have lain below another.
-         {{ findmnt -rno TARGET -t fuse.ibifs | grep -v \"^$PWD/\" || true; }} | xargs -r -d '\\n' -n 1 umount -l || true
+         {{ findmnt -rno TARGET -t fuse.ibifs,fuse.ibifs-world | grep -v \"^$PWD/\" || true; }} | xargs -r -d '\\n' -n 1 umount -l || true
          ibifs() {{ timeout -k 1 20 ibifs \"$@\"; }}
          as() {{ setpriv --reuid=$1 --regid=$1 --clear-groups timeout -k 1 20 \"${{@:2}}\"; }}
          no() {{ ! \"$@\"; }}
