@@ -21,8 +21,8 @@ fn it_has_what_is_public() {
     served().prints(
         r#"curl -sf "$U/$one?inventory" > page; curl -sf "$U/$ibip?inventory" | cmp - page; head -n 1 page; tail -n 1 page
         sed -n '3,$s/^\([a-z]*\) \([0-9]*\) [0-9.]* \([^ ]*\).*/\1 \2 \3/p' page
-        grep -c "$shut" page || true; grep -c nextedition A/$one/.ibi; grep -c secret page || true
-        chmod 755 A/$shut; curl -sf "$U/$one?inventory" | grep -c "$shut"
+        grep -cF "$shut" page || true; grep -c nextedition A/$one/.ibi; grep -c secret page || true
+        chmod 755 A/$shut; curl -sf "$U/$one?inventory" | grep -cF "$shut"
         for name in $shut/private 8JMKD3MGP8W/34PGRBS; do curl -s -o /dev/null -w '%{http_code}\n' "$U/$name?inventory"; done
         chmod 700 A/$one; curl -s -o /dev/null -w '%{http_code}\n' "$U/$one?inventory""#,
         "inventory 1\nend\ndirectory 755 .\ntext 644 .ibi\ntext 644 .ibi.metadata\ndirectory 755 doc\nlink 777 doc/link\n\
