@@ -38,6 +38,11 @@ impl Archive {
         Ok(is_draft(self.stat_of_directory(item)?.st_mode))
     }
 
+    /// Whether there is a directory where the names of an item place it.
+    pub(super) fn is_there(&self, names: &Names) -> bool {
+        self.tree.is_directory(Place::of(names).as_str())
+    }
+
     /// The attributes of the directory of an item that is here.
     pub(super) fn stat_of_directory(&self, item: &Item) -> Result<Stat, ArchiveError> {
         let place = Place::of(&item.names);

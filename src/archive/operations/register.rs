@@ -75,7 +75,7 @@ impl Editor<'_> {
     /// Registers an item whose directory is in the tree, according to its sidecar.
     pub fn register_in_place(&self, names: &Names) -> Result<Item, ArchiveError> {
         // Another thread may just have removed it; it must not be registered again.
-        if !self.tree.is_directory(Place::of(names).as_str()) {
+        if !self.is_there(names) {
             return Err(ArchiveError::Unknown {
                 name: names.preferred(),
             });

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use super::admission::forms;
 use super::leaves::{Leaf, Present, area_of};
 use super::recovery_log::{ChangeDurability, DirtyRegion, Queued};
-use super::{Actor, Archive, ArchiveError, Editor, Event, Keeper, Stranger, log_event};
+use super::{Actor, ArchiveError, Editor, Event, Keeper, Stranger, log_event};
 use crate::archive::store::{By, Item, Record};
 use crate::archive::tree::{Action, Area, Creator, Place, SIDECAR};
 use crate::formats::item::{Names, State};
@@ -64,13 +64,6 @@ pub enum Taken {
 /// Receives the outcomes of a batch, and the number of directories read so far. Returns false to stop; the level then stays
 /// in the recovery log.
 type WatchTaken<'a> = dyn FnMut(&[Taken], u64) -> bool + 'a;
-
-impl Archive {
-    /// Whether an item still has its directory, which may have been removed since it was listed.
-    fn is_there(&self, names: &Names) -> bool {
-        self.tree.is_directory(Place::of(names).as_str())
-    }
-}
 
 impl Keeper<'_> {
     /// Logs, durably, that a program is about to change a level of the tree: `col`, one of the three levels below it, or a
@@ -311,6 +304,7 @@ impl Keeper<'_> {
 impl Editor<'_> {
     /// Takes in the directory of one item.
     fn take_one(&self, names: &Names, taken: &mut Vec<Taken>) -> Result<(), ArchiveError> {
+        // It may have been removed since it was listed.
         if !self.is_there(names) {
             return Ok(());
         }
@@ -318,7 +312,7 @@ impl Editor<'_> {
         let known = self.held(names)?;
         if let Some(item) = &known
             && Place::of(&item.names) != place
-            && self.tree.is_directory(Place::of(&item.names).as_str())
+            && self.is_there(&item.names)
         {
             let error = ArchiveError::Exists(item.names.clone().into());
             taken.push(Taken::Refused(place.as_str().to_owned(), error.message()));

@@ -252,7 +252,7 @@ impl Editor<'_> {
         let mut report = summary.report;
         for names in summary.unmoved {
             self.read_again(&Queued::at(Place::of(&names), ChangeDurability::Unsynced))?;
-            if !self.tree.is_directory(Place::of(&names).as_str()) {
+            if !self.is_there(&names) {
                 let subject = names.preferred();
                 let is_its = |finding: &CheckFinding| {
                     finding.code == CheckCode::NotMoved && finding.subject == subject
