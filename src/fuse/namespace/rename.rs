@@ -134,9 +134,13 @@ impl Namespace {
         inside::rename_for(from.as_fd(), name, to.as_fd(), new_name, flags, by.caller)?;
         content.iter().flatten().for_each(ContentChange::made);
         self.note_moved(parent, (new_parent, new_name));
-        if flags & RenameFlags::EXCHANGE.bits() != 0 {
+        let both = [(new_parent, new_name), (parent, name)];
+        let given = if flags & RenameFlags::EXCHANGE.bits() != 0 {
             self.note_moved(new_parent, (parent, name));
-        }
+            &both[..]
+        } else {
+            &both[..1]
+        };
         if let Some(node) = sidecar {
             self.note_speaker(&node)?;
         }
@@ -144,24 +148,22 @@ impl Namespace {
         stale.extend(self.stale_names(parent, Some(name)));
         stale.extend(self.stale_names(new_parent, Some(new_name)));
         if parent.id != new_parent.id {
-            stale.extend(self.stale_links(new_parent, new_name));
-            if flags & RenameFlags::EXCHANGE.bits() != 0 {
-                stale.extend(self.stale_links(parent, name));
-            }
+            let links = given
+                .iter()
+                .flat_map(|(at, name)| self.stale_links(at, name));
+            stale.extend(links);
         }
-        let mut moved = self.moved(new_parent, new_name);
-        if flags & RenameFlags::EXCHANGE.bits() != 0 {
-            moved.extend(self.moved(parent, name));
-        }
+        let moved = given.iter().flat_map(|(at, name)| self.moved(at, name));
+        let mut moved: Vec<Stale> = moved.collect();
         if parent.id == new_parent.id {
             stale.extend(moved);
             by.cache.invalidate(stale);
         } else {
             by.cache.invalidate(stale);
-            moved.extend(self.moved_link(new_parent, new_name));
-            if flags & RenameFlags::EXCHANGE.bits() != 0 {
-                moved.extend(self.moved_link(parent, name));
-            }
+            let links = given
+                .iter()
+                .filter_map(|(at, name)| self.moved_link(at, name));
+            moved.extend(links);
             // Before, the kernel moves nothing from one directory to another.
             by.cache.invalidate_after_reply(moved);
         }
