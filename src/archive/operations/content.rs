@@ -75,15 +75,14 @@ impl Changing {
 
 impl Changing {
     /// What was changed of an item that is not new, and by whom, once.
-    fn told(&mut self, item: ItemId) -> Vec<Told> {
+    fn told(&mut self, item: ItemId) -> impl Iterator<Item = Told> + use<> {
         let changed = [
             (EventKind::Changed, self.by.take()),
             (EventKind::Described, self.described_by.take()),
         ];
-        let known = changed.into_iter().filter(|_| self.was_known);
-        known
-            .filter_map(|(kind, by)| Some((item, kind, by?)))
-            .collect()
+        let was_known = self.was_known;
+        let told = changed.into_iter().filter(move |_| was_known);
+        told.filter_map(move |(kind, by)| Some((item, kind, by?)))
     }
 }
 

@@ -89,17 +89,17 @@ impl Namespace {
         let Some(mut change) = self.change_content(node) else {
             return Ok(None);
         };
-        let is_text = match (&node.kind, name) {
-            (NodeKind::Item(_), Some(name)) => name == METADATA_TEXT,
-            // It may have been renamed to one of the files.
-            _ => node.learnt.describes().is_some() && self.lies_beside(node)?,
-        };
         let is_beside = match (&node.kind, name) {
             (NodeKind::Item(_), Some(name)) => is_beside(name.as_bytes()),
             (NodeKind::Item(_), None) => true,
             _ => node.learnt.sidecar_of().is_some(),
         };
         if self.archive.store().has_history() {
+            let is_text = match (&node.kind, name) {
+                (NodeKind::Item(_), Some(name)) => name == METADATA_TEXT,
+                // It may have been renamed to one of the files.
+                _ => node.learnt.describes().is_some() && self.lies_beside(node)?,
+            };
             if is_text {
                 change.meant_by(caller.uid, EventKind::Described);
             } else if !is_beside {
