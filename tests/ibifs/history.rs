@@ -69,8 +69,7 @@ fn a_change_of_the_metadata_text_is_none_of_files() {
         &format!(
             r#"{HISTORY}
             one=$(minted alice one); as alice bash -c "echo x > A/$one/doc/x"; counted $one; as alice ibifs seal A/$one > out; staged=A/$(dirname $one)/.new
-            describes() {{ counted $one; as alice bash -c "$1"; ibifs umount A; ibifs history --store A.store $one | tail -n +$2 | sed 's/^[^ ]* *//; s/  */ /g; s/ (.*//' | tr '
-' ,; ibifs mount A.store A; }}
+            describes() {{ counted $one; as alice bash -c "$1"; ibifs umount A; ibifs history --store A.store $one | tail -n +$2 | sed 's/^[^ ]* *//; s/  */ /g; s/ (.*//' | tr '\n' ,; ibifs mount A.store A; }}
             describes "echo 'title: x' > 'A/$one:'" 1; describes "echo 'creator: z' >> A/$one/.ibi.metadata" 4
             describes "echo 'title: n' > $staged; mv $staged 'A/$one:'" 5; describes "rm 'A/$one:'" 6"#
         ),

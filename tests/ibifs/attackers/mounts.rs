@@ -25,7 +25,7 @@ fn silent_mount(source: &Path, at: &Path, user: u32, options: &str) -> File {
     device
 }
 
-/// Runs a script where only the mounts of this environment are, which also keeps no other mount from ending, and `ibifs` is killed if it hangs.
+/// Runs a script where only the mounts of this environment are, so that others can end, and `ibifs` is killed if it hangs.
 fn alone(env: &TestEnv, script: &str) {
     env.sh(&format!(
         "unshare -m --propagation private bash -euo pipefail -s <<'END'

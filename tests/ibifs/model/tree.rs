@@ -210,10 +210,7 @@ impl Tree {
 
     /// Whether a link in a directory leads out of its item.
     fn climbs_out(&self, directory: Ino, target: &str) -> bool {
-        let plain = target
-            .strip_prefix("./")
-            .filter(|_| target.starts_with(FROM_PREFIX));
-        let (count, _) = climb(plain.unwrap_or(target));
+        let (count, _) = climb(plain(target).unwrap_or(target));
         let position = self.position(directory);
         position.is_some_and(|(depth, _)| count > depth)
     }
@@ -661,6 +658,13 @@ fn climbing(count: usize, rest: &str) -> String {
 /// The beginning of a link on the disk that was written in the IBIp tree and climbs to its prefix.
 const FROM_PREFIX: &str = "./../../../";
 
+/// Such a link without what marks it.
+fn plain(target: &str) -> Option<&str> {
+    target
+        .strip_prefix("./")
+        .filter(|_| target.starts_with(FROM_PREFIX))
+}
+
 /// A link on the disk is as the rep tree reads it, where items lie four levels deep, not two.
 fn read_in_ibip_tree(target: &str, depth: usize, names: &Names) -> String {
     if let (Some(written), Some(prefix)) = (target.strip_prefix(FROM_PREFIX), names.prefix()) {
@@ -669,9 +673,7 @@ fn read_in_ibip_tree(target: &str, depth: usize, names: &Names) -> String {
             return format!("{}{down}", climbing(count, ""));
         }
     }
-    let plain = target
-        .strip_prefix("./")
-        .filter(|_| target.starts_with(FROM_PREFIX));
+    let plain = plain(target);
     let dot = plain.map_or("", |_| "./");
     let (count, rest) = climb(plain.unwrap_or(target));
     match (count.saturating_sub(depth), &names.rep) {
