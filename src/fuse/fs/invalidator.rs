@@ -66,7 +66,7 @@ impl Kernel {
                 }
                 return true;
             }
-            Stale::Moved(_) => return true,
+            Stale::Moved(..) => return true,
             // The attributes alone, no cached content.
             Stale::Attributes(node) => (*node, -1),
             Stale::Listing(node) => (*node, 0),
@@ -167,7 +167,7 @@ impl Invalidator {
         &self,
         stale: Vec<Stale>,
     ) -> (Option<Receiver<Infallible>>, Vec<Stale>) {
-        let is_name = |stale: &Stale| matches!(stale, Stale::Name(..) | Stale::Moved(_));
+        let is_name = |stale: &Stale| matches!(stale, Stale::Name(..) | Stale::Moved(..));
         let (names, mut untaken): (Vec<_>, Vec<_>) = stale.into_iter().partition(is_name);
         untaken.retain(|stale| !self.kernel.has_taken(stale));
         let waiting = (!untaken.is_empty()).then(|| self.repeater.repeat(untaken));
@@ -232,7 +232,13 @@ fn serve(
         let _ = next.progress.send(Progress::Begun(own));
         for stale in next.stale {
             match (&stale, root.get()) {
-                (Stale::Moved(directory), Some(root)) => root.look_up(directory),
+                (Stale::Moved(node, directory), Some(root)) => {
+                    // The kernel has forgotten one that no process uses with its old name. A lookup would use it, so
+                    // that the next rename of it in this tree finds two names.
+                    if kernel.nodes.get(*node).is_some() {
+                        root.look_up(directory);
+                    }
+                }
                 _ if kernel.has_taken(&stale) => {}
                 _ => drop(repeater.repeat(vec![stale])),
             }

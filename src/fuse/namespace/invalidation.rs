@@ -29,7 +29,7 @@ pub enum Stale {
     /// A directory's listing and attributes.
     Listing(NodeId),
     /// The name of a directory that the kernel knows by another one: its path in the mount.
-    Moved(PathBuf),
+    Moved(NodeId, PathBuf),
 }
 
 /// The kernel's cache of names and attributes.
@@ -274,8 +274,11 @@ impl Namespace {
             .into_iter()
             .filter_map(|number| self.nodes.get(number));
         let elsewhere = known.filter(|node| node.view != parent.view);
-        let paths = elsewhere.filter_map(|node| self.path_in(node.view, parent, name));
-        paths.map(Stale::Moved).collect()
+        let moved = |node: Arc<Node>| {
+            let path = self.path_in(node.view, parent, name)?;
+            Some(Stale::Moved(node.id, path))
+        };
+        elsewhere.filter_map(moved).collect()
     }
 
     /// Whether the kernel knows this directory or link in another tree, too.
