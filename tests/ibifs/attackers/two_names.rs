@@ -34,7 +34,7 @@ fn every_file_has_one_number_in_all_trees() {
         r#"for i in 1 2; do for p in . doc doc/sub empty doc/none doc/file doc/hard pipe plain absolute doc/inside climbs doc/climbs .ibi; do
             a=$(stat -c %i $R/$p); for way in $I $L; do [ $(stat -c %i $way/$p) = $a ] || { echo $way/$p; exit 1; }; done; echo $a
          done | sort -u | wc -l | grep -qx 13; done
-         for way in $R $I $L; do (cd $way; find . -printf '%i %p\n' | sort -k2) > numbers; cmp numbers ${first:=numbers}
+         for way in $R $I $L; do (cd $way; find . -exec stat -c '%i %n' {} + | sort -k2) > numbers; [ -e first ] || cp numbers first; cmp numbers first
              (cd $way; find . -mindepth 1 -exec ls -di {} + | sort -k2 | sed 's/^ *//') | cmp - <(grep -v ' \.$' numbers)
              find $way -inum $(stat -c %i $R/doc/sub) | grep -qx $way/doc/sub; [ $(ls -ia $way | awk '$2 == "." { print $1 }') = $(stat -c %i $R) ]
              [ $(ls -ai $way/doc | awk '$2 == ".." { print $1 }') = $(stat -c %i $R) ]
