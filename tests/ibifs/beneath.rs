@@ -128,6 +128,32 @@ fn more_files_are_known_than_may_be_open() {
     );
 }
 
+/// Listings tell the types of files also while the kernel forgets fewer than it was asked to, and what a program has open
+/// meanwhile stays open.
+#[test]
+fn listings_tell_types_while_files_are_forgotten() {
+    let env = TestEnv::new().on_bindfs();
+    env.prints(
+        r#"ibifs init A.store --host archive-a.example.org > /dev/null 2>&1; mkdir A
+        setpriv --bounding-set -sys_resource bash -c 'ulimit -n 1024; exec ibifs mount A.store A'
+        D=A/$(mint A label)/doc; for ((n = 0; n < 2000; n++)); do echo $n > $D/$n; done
+        cat > scan.py <<'END'
+import os, sys
+opened = open(sys.argv[1] + '/17', 'a')
+for first in [True] + [False] * 5:
+    for entry in os.scandir(sys.argv[1]):
+        assert entry.is_file(follow_symlinks=False), entry
+        # From then on this process is given attributes with its listings.
+        if first: os.stat(entry.path)
+    opened.write('x'); opened.flush(); assert os.fstat(opened.fileno()).st_size
+END
+        scans=(); for n in 1 2 3 4; do python3 scan.py $D & scans+=($!); done
+        for scan in "${scans[@]}"; do wait $scan; done
+        tail -n 1 $D/17; umount A"#,
+        "xxxxxxxxxxxxxxxxxxxxxxxx",
+    );
+}
+
 /// Each name of a file has attributes of its own in the kernel, until these are asked for. What is served of a file is the
 /// same by every name at once, or readers of its inventory would take it for one that has changed.
 #[test]

@@ -35,7 +35,7 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    fn is_dots(&self) -> bool {
+    pub(super) fn is_dots(&self) -> bool {
         self.name == "." || self.name == ".."
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuser::{
-    Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr,
+    FileAttr, Generation, INodeNo, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr,
 };
 use rustix::fs::StatVfs;
 use rustix::io::Errno;
@@ -22,6 +23,10 @@ use crate::fuse::namespace::Entry;
 
 /// One generation: a node's number is not given to another file while the kernel knows it.
 const GENERATION: Generation = Generation(0);
+
+/// The mark of the number that is given with a name alone. No node has it: the kernel would take the attributes that come
+/// along for those of the node, and what is open for another file.
+const NO_NODE: u64 = 1 << 63;
 
 pub(super) fn empty(reply: ReplyEmpty, result: ErrnoResult<()>) {
     match result {
@@ -107,9 +112,16 @@ pub(super) fn add_line_with_node(
     attr: &Attr,
     entry: Option<&Entry>,
 ) -> bool {
-    // Of `.` and `..` the kernel takes the number alone.
-    let number = entry.map_or(line.st_ino, |entry| entry.node.id.0);
-    let attr = file_attr(number, attr);
+    let attr = match entry {
+        Some(entry) => file_attr(entry.node.id.0, attr),
+        // The kernel takes the number alone.
+        None if line.is_dots() => file_attr(line.st_ino, attr),
+        // The kernel takes the type, and asks for all else when the name is used.
+        None => FileAttr {
+            kind: file_type(line.kind),
+            ..file_attr(NO_NODE | line.st_ino, attr)
+        },
+    };
     let lifetime = entry.map_or(Duration::ZERO, lifetimes::of_both);
     reply.add(attr.ino, line.next, line.name, &lifetime, &attr, GENERATION)
 }
