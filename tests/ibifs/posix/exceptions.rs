@@ -106,7 +106,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         rows: "a listing tells inode numbers",
         place: Some(IBIP_TREE),
         difference: Answer("listed-inode", "1 wrong"),
-        manual: "another inode number for a directory",
+        manual: "another inode number than",
     },
     Exception {
         rows: "a handle opens its file",
