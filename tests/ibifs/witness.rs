@@ -213,6 +213,21 @@ fn what_is_not_signed_or_not_a_request_is_refused() {
     };
     check(&served, &env, &with(100), "400 ");
     check(&served, &env, &with(2000), "413 ");
+    // A client that reads nothing until all is sent gets the answer.
+    std::fs::write(env.root().join("body"), with(2000)).expect("written");
+    served.prints(
+        &env,
+        r#"python3 - ${U#http://} <<'END'
+import socket, sys, time
+host, port = sys.argv[1].split(':'); body = open('body', 'rb').read()
+client = socket.create_connection((host, int(port)))
+client.sendall(b'POST /add-checkpoint HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n' % len(body))
+for at in range(0, len(body), 20000):
+    client.sendall(body[at:at + 20000]); time.sleep(.02)
+print(client.makefile().readline().strip())
+END"#,
+        "HTTP/1.1 413 Payload Too Large",
+    );
     cosigned(&served, &env, &with(99));
     served.prints(&env, "status $U/add-checkpoint", "405");
     served.prints(&env, "status -X PUT -d x $U/add-checkpoint", "405");

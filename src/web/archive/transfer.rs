@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError};
 
 use super::Site;
 use crate::archive::scrub;
@@ -24,6 +24,7 @@ use crate::formats::query::{Query, encoded};
 use crate::http::client::Reach;
 use crate::http::client::{Client, Network};
 use crate::http::server::answer::{self, Refusal};
+use crate::http::server::form;
 use ibi::Ibi;
 use ibi::message;
 use ibi::message::{Localize, Message};
@@ -262,8 +263,8 @@ fn refused(error: TransferError) -> Refusal {
 
 /// A body of limited length.
 async fn whole(body: Body) -> Result<Vec<u8>, Refusal> {
-    match Limited::new(body, LONGEST_INVENTORY).collect().await {
-        Ok(body) => Ok(body.to_bytes().to_vec()),
+    match form::limited(body, LONGEST_INVENTORY).await {
+        Ok(body) => Ok(body.to_vec()),
         Err(error) if error.is::<LengthLimitError>() => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
             "an inventory has at most 64 MiB",

@@ -1,15 +1,36 @@
 //! The text in the body of a POST request, and the fields of a form in it.
 
-use axum::body::Body;
+use axum::BoxError;
+use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Collected, LengthLimitError, Limited};
 
 use super::HEAD_TIMEOUT;
 use super::answer::{self, Refusal};
 
 fn refuse(status: StatusCode, sentence: &str) -> Refusal {
     Box::new(answer::refusal(status, sentence))
+}
+
+/// The most bytes that are read of a body after those that are allowed.
+const PASSED_OVER: usize = 1 << 20;
+
+/// Reads a body of at most `most` bytes.
+///
+/// # Errors
+/// It is longer ([`LengthLimitError`]), or incomplete.
+pub async fn limited(mut body: Body, most: usize) -> Result<Bytes, BoxError> {
+    let read = Limited::new(&mut body, most).collect().await;
+    if read
+        .as_ref()
+        .is_err_and(|error| error.is::<LengthLimitError>())
+    {
+        // A client whose connection is closed while it sends may not read the answer.
+        let mut rest = Limited::new(body, PASSED_OVER);
+        while let Some(Ok(_)) = rest.frame().await {}
+    }
+    read.map(Collected::to_bytes)
 }
 
 /// Reads the encoded fields: at most `most` bytes, within the timeout of a request head.
@@ -28,9 +49,9 @@ pub async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, R
 
 /// Reads a text: at most `most` bytes, within the timeout of a request head.
 pub async fn text_of(body: Body, most: usize) -> Result<String, Refusal> {
-    let read = Limited::new(body, most).collect();
+    let read = limited(body, most);
     match tokio::time::timeout(HEAD_TIMEOUT, read).await {
-        Ok(Ok(body)) => String::from_utf8(body.to_bytes().to_vec())
+        Ok(Ok(body)) => String::from_utf8(body.to_vec())
             .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8")),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,

@@ -9,7 +9,7 @@ use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::LengthLimitError;
 use hyper::body::Frame;
 use tokio::task::JoinHandle;
 
@@ -18,7 +18,7 @@ use super::target::{Target, answered};
 use crate::archive::ArchiveError;
 use crate::formats::webdav::{FINITE_DEPTH, Wanted};
 use crate::http::server::answer::{self, Refusal};
-use crate::http::server::{HEAD_TIMEOUT, languages, threads};
+use crate::http::server::{HEAD_TIMEOUT, form, languages, threads};
 use crate::web::archive::content::{PathEnd, failed, no_file, read_path, refuse};
 use crate::web::archive::{Site, SiteHandle};
 
@@ -136,9 +136,9 @@ fn has_members(headers: &HeaderMap) -> Result<bool, Refusal> {
 
 /// Reads a body of limited length in limited time.
 async fn whole(body: Body) -> Result<Bytes, Refusal> {
-    let read = Limited::new(body, LONGEST_BODY).collect();
+    let read = form::limited(body, LONGEST_BODY);
     match tokio::time::timeout(HEAD_TIMEOUT, read).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
             "the body of a PROPFIND has at most 64 KiB",
