@@ -28,7 +28,7 @@ fn as_system(env: &TestEnv, script: &str) -> Output {
     )
     .expect("a script");
     env.run(
-        "mkdir -p bin kept M; cp $(command -v ibifs) bin/; touch fstab; chmod 777 . M
+        "mkdir -p bin kept M; cp -f $(command -v ibifs) bin/; touch fstab; chmod 777 . M
          test -e S || ibifs init S --host archive.example.org > /dev/null
          export -f rep ibip state no daemon mint waits ends
          unshare -m bash -euc '

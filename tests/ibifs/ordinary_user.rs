@@ -7,7 +7,7 @@ use crate::support::TestEnv;
 pub fn as_user(env: &TestEnv, prepare: &str, script: &str) -> std::process::Output {
     std::fs::write(env.root().join("script"), script).expect("a script");
     env.run(&format!(
-        "mkdir -p bin home; cp $(command -v ibifs) bin; chmod 777 . home bin
+        "mkdir -p bin home; cp -f $(command -v ibifs) bin; chmod 777 . home bin
          unshare -m bash -c '
              mount -t tmpfs none /dev
              for n in null:1:3 zero:1:5 urandom:1:9 fuse:10:229; do

@@ -164,7 +164,7 @@ fn any_resolver_of_a_federation_answers() {
         ("http://x=y", "is not the public key of a resolver"),
     ] {
         env.complains(
-            &format!("ibifs resolver --db one.db --listen 127.0.0.1:0 --peer {value}"),
+            &format!("ibifs resolver --db one.db --listen 127.0.0.1:0 --peer={value}"),
             sentence,
         );
     }
