@@ -49,13 +49,18 @@ pub async fn in_body(parts: &Parts, body: Body, most: usize) -> Result<String, R
 
 /// Reads a text: at most `most` bytes, within the timeout of a request head.
 pub async fn text_of(body: Body, most: usize) -> Result<String, Refusal> {
-    let read = limited(body, most);
-    match tokio::time::timeout(HEAD_TIMEOUT, read).await {
-        Ok(Ok(body)) => String::from_utf8(body.to_vec())
-            .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8")),
+    let bytes = bytes_of("a body", body, most).await?;
+    String::from_utf8(bytes.to_vec())
+        .map_err(|_| refuse(StatusCode::BAD_REQUEST, "the body is not UTF-8"))
+}
+
+/// Reads a body: at most `most` bytes, within the timeout of a request head. `named` is what a refusal calls it.
+pub async fn bytes_of(named: &str, body: Body, most: usize) -> Result<Bytes, Refusal> {
+    match tokio::time::timeout(HEAD_TIMEOUT, limited(body, most)).await {
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
             StatusCode::PAYLOAD_TOO_LARGE,
-            &format!("a body has at most {} KiB", most / 1024),
+            &format!("{named} has at most {} KiB", most / 1024),
         )),
         Ok(Err(_)) => Err(refuse(
             StatusCode::BAD_REQUEST,

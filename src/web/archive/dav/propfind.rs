@@ -9,7 +9,6 @@ use axum::body::{Body, HttpBody};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
 use bytes::Bytes;
-use http_body_util::LengthLimitError;
 use hyper::body::Frame;
 use tokio::task::JoinHandle;
 
@@ -18,7 +17,7 @@ use super::target::{Target, answered};
 use crate::archive::ArchiveError;
 use crate::formats::webdav::{FINITE_DEPTH, Wanted};
 use crate::http::server::answer::{self, Refusal};
-use crate::http::server::{HEAD_TIMEOUT, form, languages, threads};
+use crate::http::server::{form, languages, threads};
 use crate::web::archive::content::{PathEnd, failed, no_file, read_path, refuse};
 use crate::web::archive::{Site, SiteHandle};
 
@@ -37,7 +36,8 @@ pub(super) async fn answer(handle: SiteHandle, request: Request<Body>) -> Respon
 async fn found(handle: SiteHandle, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     let (parts, body) = request.into_parts();
     let with_members = has_members(&parts.headers)?;
-    let wanted = Wanted::parse(&whole(body).await?);
+    let wanted =
+        Wanted::parse(&form::bytes_of("the body of a PROPFIND", body, LONGEST_BODY).await?);
     let wanted = wanted.map_err(|error| refuse(StatusCode::BAD_REQUEST, error.sentence()))?;
     let site = handle.site;
     let client = site.client(&parts);
@@ -131,26 +131,6 @@ fn has_members(headers: &HeaderMap) -> Result<bool, Refusal> {
             XML,
             FINITE_DEPTH,
         ))),
-    }
-}
-
-/// Reads a body of limited length in limited time.
-async fn whole(body: Body) -> Result<Bytes, Refusal> {
-    let read = form::limited(body, LONGEST_BODY);
-    match tokio::time::timeout(HEAD_TIMEOUT, read).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(refuse(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body of a PROPFIND has at most 64 KiB",
-        )),
-        Ok(Err(_)) => Err(refuse(
-            StatusCode::BAD_REQUEST,
-            "the body of the request is incomplete",
-        )),
-        Err(_) => Err(refuse(
-            StatusCode::REQUEST_TIMEOUT,
-            "the body must be sent within 10 seconds",
-        )),
     }
 }
 
