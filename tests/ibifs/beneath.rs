@@ -110,20 +110,25 @@ fn inode_numbers_are_used_again() {
     );
 }
 
+/// Mounts A where the daemon may have few files open; `$D` is a directory in it.
+const FEW_OPEN: &str = "ibifs init A.store --host archive-a.example.org > /dev/null 2>&1; mkdir A
+        setpriv --bounding-set -sys_resource bash -c 'ulimit -n 1024; exec ibifs mount A.store A'
+        D=A/$(mint A label)/doc
+        ";
+
 /// The daemon has the kernel forget files that have no handles, so that it may know more files than the daemon may
 /// have open. Files that a program has open stay.
 #[test]
 fn more_files_are_known_than_may_be_open() {
     let env = TestEnv::new().on_bindfs();
     env.prints(
-        r#"ibifs init A.store --host archive-a.example.org > /dev/null 2>&1; mkdir A
-        setpriv --bounding-set -sys_resource bash -c 'ulimit -n 1024; exec ibifs mount A.store A'
-        D=A/$(mint A label)/doc; echo first > $D/open; exec 5>> $D/open
+        &(FEW_OPEN.to_owned()
+            + r#"echo first > $D/open; exec 5>> $D/open
         for ((n = 0; n < 2000; n++)); do echo $n > $D/$n; done; cat $D/? | tail -n 1; find $D -type f -size 5c | wc -l
         ls -l $D | wc -l; echo second >&5; exec 5>&-; cat $D/open; readlink /proc/self/fd/7 7< $D/1999 | grep -c deleted || true
         # The kernel forgets them after it has been asked to.
         waits eval '(($(getfattr --only-values -n user.ibi.held A | cut -d " " -f 2) < 400))'
-        ibifs umount A; ibifs fsck A.store"#,
+        ibifs umount A; ibifs fsck A.store"#),
         "9\n1000\n2002\nfirst\nsecond\n0\n2 items, 0 findings",
     );
 }
@@ -134,9 +139,8 @@ fn more_files_are_known_than_may_be_open() {
 fn listings_tell_types_while_files_are_forgotten() {
     let env = TestEnv::new().on_bindfs();
     env.prints(
-        r#"ibifs init A.store --host archive-a.example.org > /dev/null 2>&1; mkdir A
-        setpriv --bounding-set -sys_resource bash -c 'ulimit -n 1024; exec ibifs mount A.store A'
-        D=A/$(mint A label)/doc; for ((n = 0; n < 2000; n++)); do echo $n > $D/$n; done
+        &(FEW_OPEN.to_owned()
+            + r#"for ((n = 0; n < 2000; n++)); do echo $n > $D/$n; done
         cat > scan.py <<'END'
 import os, sys
 opened = open(sys.argv[1] + '/17', 'a')
@@ -149,7 +153,7 @@ for first in [True] + [False] * 5:
 END
         scans=(); for n in 1 2 3 4; do python3 scan.py $D & scans+=($!); done
         for scan in "${scans[@]}"; do wait $scan; done
-        tail -n 1 $D/17; umount A"#,
+        tail -n 1 $D/17; umount A"#),
         "xxxxxxxxxxxxxxxxxxxxxxxx",
     );
 }
