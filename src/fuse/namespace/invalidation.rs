@@ -28,7 +28,7 @@ pub enum Stale {
     Attributes(NodeId),
     /// A directory's listing and attributes.
     Listing(NodeId),
-    /// The name of a directory that the kernel knows by another one: its path in the mount.
+    /// The name of a directory that the kernel knows by another one: its number, and its path in the mount.
     Moved(NodeId, PathBuf),
 }
 

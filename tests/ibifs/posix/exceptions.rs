@@ -106,7 +106,7 @@ pub const EXCEPTIONS: &[Exception] = &[
         rows: "a listing tells inode numbers",
         place: Some(IBIP_TREE),
         difference: Answer("listed-inode", "1 wrong"),
-        manual: "another inode number than",
+        manual: "another inode number than .Xr stat 2 for a directory",
     },
     Exception {
         rows: "a handle opens its file",
